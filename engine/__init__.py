@@ -4,7 +4,9 @@ Names are imported when first used, so that opening a graph does not load a comp
 
 Run a program: `run`, `Session` (several programs on one graph), `Result`, `Checkpoints`.
 Random walks: `walk` (corpora for DeepWalk and node2vec), `sample_neighbors`, `NeighborSampler` (batches for GNNs).
+Compare vertices by their neighbors: `similarity`.
 Write a program: `Program`, `Field`, `Global`, `Start`, `VERTEX`, `LARGEST` (engine/writing_programs.md).
+Take a part of a graph: `extract`.
 Make a graph: `Graph.open`, `convert` (files), `from_edges`, `from_table`, `from_scipy`, `from_networkx`, `from_igraph`,
 `from_torch`.
 """
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.program.program import LARGEST, VERTEX, Field, Global, Program, Start
     from penstock.engine.session import Session
+    from penstock.engine.similarities.similarity import similarity
     from penstock.engine.state.result import Result
+    from penstock.engine.subgraph import extract
     from penstock.engine.walks.neighbors import NeighborSampler, sample_neighbors
     from penstock.engine.walks.walk import walk
     from penstock.storage.convert.convert_files import convert
@@ -40,6 +44,7 @@ _HOMES = {
     "Start": "penstock.engine.program.program",
     "VERTEX": "penstock.engine.program.program",
     "convert": "penstock.storage.convert.convert_files",
+    "extract": "penstock.engine.subgraph",
     "from_edges": "penstock.storage.convert.from_arrays",
     "from_igraph": "penstock.storage.convert.from_libraries",
     "from_networkx": "penstock.storage.convert.from_libraries",
@@ -48,6 +53,7 @@ _HOMES = {
     "from_torch": "penstock.storage.convert.from_libraries",
     "run": "penstock.engine.api",
     "sample_neighbors": "penstock.engine.walks.neighbors",
+    "similarity": "penstock.engine.similarities.similarity",
     "walk": "penstock.engine.walks.walk",
 }
 
@@ -64,6 +70,7 @@ __all__ = [
     "Session",
     "Start",
     "convert",
+    "extract",
     "from_edges",
     "from_igraph",
     "from_networkx",
@@ -72,6 +79,7 @@ __all__ = [
     "from_torch",
     "run",
     "sample_neighbors",
+    "similarity",
     "walk",
 ]
 

@@ -45,7 +45,8 @@ def run(
     graph : Graph, Path or str
         An open graph, or the path of a graph file.
     checkpoint : Path or str, optional
-        A folder for checkpoints, which are removed at the end of the run.
+        A folder for checkpoints, which are removed at the end of the run, but for the last state of a program that
+        `resume` continues with a higher `max_iter` or a lower `tol`.
     checkpoint_every : str or int, optional
         A number of iterations (10) or a time ("30s", "5min", "2h"); by default 5 minutes.
     resume : bool
@@ -92,7 +93,7 @@ def run(
     with checkpoints or nullcontext(), Session(opened, **options) as session:
         result = session.run(program, checkpoints)
         if checkpoints is not None:
-            checkpoints.clear()
+            checkpoints.finish()
     return result
 
 

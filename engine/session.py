@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Generator, Iterator
 from contextlib import nullcontext, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial, reduce
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
@@ -31,11 +31,13 @@ from penstock.engine.planning.requirements import (
     RunRequirements,
     RunSetting,
     check_program_on,
+    held_bytes,
     plan_memory,
     requirements_of,
     retried,
     sending_direction,
 )
+from penstock.engine.program.on_graph import OnGraph
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
 from penstock.engine.program.program_description import source_of
@@ -49,7 +51,7 @@ from penstock.engine.resources.host_resources import HeldBytes, HostResources, h
 from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.state.device_state import DeviceState, VertexState
 from penstock.engine.state.fused_records import RunRecords
-from penstock.engine.state.records import IterationRecord
+from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.engine.state.result import Result
 from penstock.engine.state.state import Fill, State, fields_for, fill_ranges
 from penstock.storage.base.errors import BudgetError, InputError
@@ -132,8 +134,11 @@ class Session:
         self._moved: Ownership | None = None
         self._setting = self._setting_of(checkpoints=False)
         self._whole: Program | None = None
+        self._phase: PhaseRecord | None = None
         self._prepared: MemoryRequest | None = None
         self._planned: MemoryRequest | None = None
+        self._other: Session | None = None
+        self._read_before = 0
 
     def __enter__(self) -> Session:
         return self
@@ -178,7 +183,9 @@ class Session:
     @property
     def bytes_read(self) -> int:
         """Bytes of edges read from disk since memory was last divided; any thread may ask, also during a run."""
-        return 0 if (equipment := self._equipment) is None else equipment.bytes_read
+        if (other := self._other) is not None:
+            return self._read_before + other.bytes_read
+        return self._read_before if (equipment := self._equipment) is None else equipment.bytes_read
 
     @property
     def spare_bytes(self) -> int:
@@ -360,11 +367,17 @@ class Session:
     ) -> Generator[IterationRecord, None, Result]:
         """Run a program's phases one after another on its fields, which stay in host memory in between."""
         began = time.perf_counter()
-        records = RunRecords()
+        records, outer = RunRecords(), self._phase
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         self._shared, self._whole = fields_for(program, count, dtype, fill=self._fill), program
         try:
-            for phase in (checkpoints or program).phases(self.graph, self._shared):
+            phases = enumerate((checkpoints or program).phases(self.graph, self._shared))
+            for counted, phase in phases:
+                number = counted if checkpoints is None else checkpoints.phase
+                self._phase = self._place_of(program, number, outer)
+                if isinstance(phase, OnGraph):
+                    records.extend((yield from self._on_graph(program, phase, each)))
+                    continue
                 check_program_on(self.graph, phase)
                 check_phase(phase, self.graph, self.config.mode)
                 result, values = yield from self._steps(phase, checkpoints, each)
@@ -378,9 +391,36 @@ class Session:
             with stage("summary"):
                 found = program.finish(self.graph, self._shared)
         finally:
-            self._shared, self._whole = {}, None
+            self._shared, self._whole, self._phase = {}, None, outer
         before = 0 if checkpoints is None else checkpoints.began
         return Result(program, self.graph, found, records, time.perf_counter() - began, program.converged, before)
+
+    def _place_of(self, program: Program, number: int, outer: PhaseRecord | None) -> PhaseRecord:
+        """Return a phase for the records; of a program that is a phase itself, `outer`, with both names."""
+        name = program.phase_name(self.graph, number)
+        if outer is None:
+            return PhaseRecord(number, name, program.phase_count(self.graph))
+        return replace(outer, name=", ".join(part for part in (outer.name, name) if part))
+
+    def _on_graph(self, program: Program, phase: OnGraph, each: bool) -> Generator[IterationRecord, None, RunRecords]:
+        """Run a phase on a graph that it makes, in a session with the memory that is left; return its records."""
+        if self._equipment is not None:
+            self._drop(self._equipment)
+        options = {entry.name: getattr(self.config, entry.name) for entry in fields(Config)}
+        room = self.config.memory_bytes - held_bytes(self.graph, program)
+        graph = phase.make(room, self.config.thread_count)
+        if graph is not self.graph and graph.out.arrays is not None:
+            room -= sum(array.nbytes for array in graph.out.arrays if array is not None)
+        options["host_memory"] = room
+        with Session(graph, timeline=self._timeline, **options) as other:
+            self._other, other._phase = other, self._phase
+            try:
+                result = yield from other._in_turn(phase.program, None, each=each)
+            finally:
+                self._read_before += other.bytes_read
+                self._other = None
+        phase.fields = result.fields
+        return result.records
 
     def _steps(
         self, program: Program, checkpoints: Checkpoints | None, each: bool
@@ -389,6 +429,7 @@ class Session:
             self._watch.begin(type(program).__name__)
         with during(self._timeline, "engine", "prepare"), stage("state"):
             loop = self._loop(program)
+        loop.phase = self._phase
         first = loop.workers[0].state
         began = time.perf_counter()
         with stage("state"):
@@ -407,6 +448,8 @@ class Session:
         if self._watch is None and checkpoints is None and not each:
             loop.collected = records
         for record in steps if self.graph.vertices else ():
+            if loop.phase is not None:
+                record.phase = loop.phase
             records.append(record)
             if self._watch is not None:
                 self._watch.note(record)

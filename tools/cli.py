@@ -21,7 +21,7 @@ from penstock.storage.base.atomic import sweep_debris
 from penstock.storage.base.errors import InputError, PenstockError, on_command_line
 from penstock.storage.base.printable import KEPT, printable
 from penstock.tools.base import cycles, joined_ranks, out_of_memory, user_traceback
-from penstock.tools.base.signals import Stopped
+from penstock.tools.base.signals import Stopped, listening
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -32,15 +32,18 @@ COMMANDS = {
     "convert": "Turn raw edge lists into a graph file.",
     "append": "Add edges to a graph file made by convert --layout list.",
     "info": "Say what a graph file holds.",
+    "extract": "Write a part of a graph as a graph file of its own.",
     "export": "Write the edges of a graph file as a table.",
     "verify": "Read a whole graph file and check everything in it.",
     "run": "Run a graph algorithm, or a job file.",
     "walk": "Write random walks over a graph.",
+    "similarity": "Compare vertices by the neighbors that they share.",
     "plan": "Say what a graph that need not exist would take of many ranks.",
     "report": "Say what a run did, and what limited it.",
     "generate": "Make a graph from a seed.",
     "calibrate": "Measure this machine's rates, for the cost model.",
     "demo": "Convert and run a real and a generated graph, in seconds.",
+    "doctor": "Say what this machine has, and what is missing.",
     "bench": "Measure this machine, and Penstock against others.",
 }
 IMPORTING = ("run",)
@@ -97,7 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(complete(instruction))
     _listen()
     try:
-        code = _finish(sys.argv[1:] if arguments is None else list(arguments))
+        with listening():
+            code = _finish(sys.argv[1:] if arguments is None else list(arguments))
     except BaseException:
         joined_ranks.end_all_crashed()
         raise
@@ -122,7 +126,8 @@ def _finish(arguments: list[str]) -> int:
         sys.stdout.flush()
         return code
     except Stopped as stop:
-        _print_error(f"stopped by {signal.Signals(stop.number).name}; {stop.left}")
+        hint = f": {stop.hint}" if stop.hint else ""
+        _print_error(f"stopped by {signal.Signals(stop.number).name}; {stop.left}{hint}")
         return 128 + stop.number
     except BrokenPipeError:
         _abandon_output()

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from penstock.engine.checkpoint.extension import is_extended, may_be_extended, reconsider, without_limits
 from penstock.engine.checkpoint.interval import CheckpointInterval
 from penstock.engine.checkpoint.run_fingerprint import RecordingAttributes, differences, run_fingerprint
 from penstock.engine.checkpoint.snapshot import Fields, RestoredRun, arrays_of, numbers_of, restore
@@ -82,7 +83,7 @@ class Checkpoints:
         self.notes: list[str] = []
         self.ran = self.began = 0
         self.last: CheckpointRecord | None = None
-        self._asked = False
+        self._asked = self._anew = self._extended = self._done = False
         self._since, self._at = 0, time.perf_counter()
         self._identity: dict[str, Any] = {}
         self._watched: list[RecordingAttributes] = []  # the program, and the phase at work
@@ -104,6 +105,11 @@ class Checkpoints:
             if kind is not None and issubclass(kind, InputError) and self.ran == self.began:
                 self.folder.abandon()
 
+    @property
+    def phase(self) -> int:
+        """The number of the phase at work, from 0; -1 where there is none."""
+        return self._phase
+
     def ask(self) -> None:
         """Make a checkpoint after this iteration, even if none is due. A signal handler may call this."""
         self._asked = True
@@ -113,12 +119,37 @@ class Checkpoints:
         if not self.follows:
             self.folder.clear()
 
+    def finish(self) -> str:
+        """Remove what a run leaves that has ended and whose answer is stored; say what stays.
+
+        The last state of a program stays if it could go on with other limits (`Program.extendable`).
+
+        Returns
+        -------
+        str
+            A line for people; "" where nothing stays.
+
+        Raises
+        ------
+        RunError
+            A file cannot be removed.
+        """
+        program = self._watched[0].program
+        if self.follows or not self._done:
+            self.clear()
+            return ""
+        self.folder.keep_only(self.ran)
+        self.folder.set_ended(True)
+        ways = {"max_iter": "a higher --max-iter", "tol": "a lower --tol"}
+        further = " or ".join(ways[name] for name in program.extendable)
+        return f"{self.folder.path} keeps the state after iteration {self.ran}: --resume with {further} goes on from it"
+
     # How a run begins, or goes on.
 
     def check(self) -> None:
         """Refuse a folder that holds another run's state, or is in use. Raises InputError."""
         self.folder.lock.check()
-        if not self.resume and self.folder.numbers():
+        if not self.resume and self.folder.numbers() and not self.folder.is_ended:
             raise InputError(
                 f"{self.folder.path} holds checkpoints of a run that did not end: --resume goes on with it; to begin "
                 "anew remove them, or name another folder"
@@ -149,6 +180,11 @@ class Checkpoints:
             An attribute of the program cannot be stored or its phases cannot be resumed; the folder cannot be used,
             holds checkpoints without `resume`, holds only damaged ones, or those of another run.
         """
+        if program.other_graph_bytes:
+            raise InputError(
+                f"{type(program).__name__} makes graphs of its own, which a resumed run would not have: run it without "
+                "checkpoints"
+            )
         if not resumable(program):
             raise InputError(
                 f"{type(program).__name__}.phases() takes no `first`, the number of the phase to begin with, so that "
@@ -163,6 +199,8 @@ class Checkpoints:
             self.check()
         self._at = time.perf_counter()
         self._from = self._newest() if self.resume else None
+        self._anew = self._from is None
+        self._done = self._from is not None and self.folder.is_ended
         return program if self._from is None else self._continued(program, graph, config, self._from)
 
     def _newest(self) -> RestoredRun | None:
@@ -177,7 +215,10 @@ class Checkpoints:
             return None
         if kept.story.keys() != STORY:
             raise InputError(f"{kept.path} is no checkpoint of a run; remove it")
-        found = differences(kept.story["identity"], self._identity)
+        found = differences(kept.story["identity"], self._identity, self._watched[0].program)
+        if found and self.folder.is_ended:
+            self.notes.append(f"{kept.path} is of a run that has ended ({'; '.join(found)}): this one begins")
+            return None
         if found:
             raise InputError(
                 f"{kept.path} is of another run: {'; '.join(found)}; run as then to go on with it, or name another "
@@ -185,6 +226,8 @@ class Checkpoints:
             )
         for one in wrong:
             _log.warning("passed over %s", one)
+        there, here = kept.story["identity"]["program"], self._identity["program"]
+        self._extended = is_extended(there, here, self._watched[0].program)
         self.notes.append(f"goes on from {kept.path}, after iteration {kept.story['ran']}")
         return RestoredRun(kept)
 
@@ -232,7 +275,7 @@ class Checkpoints:
 
     def _go_on_in(self, phase: Program, resumed: RestoredRun) -> None:
         watched, before = self._watched[1], resumed.story["phase_identity"]
-        if watched.identity != before:
+        if without_limits(watched.identity, phase) != without_limits(before, phase):
             raise resumed.damaged(
                 f"phase {self._phase} was {before['name']} and is {type(phase).__name__}, or one with other parameters"
                 "; phases(first) has to begin with the phase of that number"
@@ -244,6 +287,8 @@ class Checkpoints:
         resumed, self._from = self._from, None
         if resumed is not None:
             restore(loop, shared, resumed)
+            if self._extended:
+                reconsider(loop)
         return resumed is not None
 
     # What is done after every iteration.
@@ -258,15 +303,18 @@ class Checkpoints:
         self._since += 1
         began = time.perf_counter()
         took = 0.0 if self.last is None else self.last.seconds
+        last = may_be_extended(self._watched[0].program, loop) and not self._earlier
+        self._done = False
         if (
             self.follows
             or not loop.settled
-            or not (self._asked or self.interval.due(self._since, began - self._at, took))
+            or not (last or self._asked or self.interval.due(self._since, began - self._at, took))
         ):
             return None
         size, trouble = 0, ""
         try:
-            size = self.folder.write(self.ran, self._told(loop), self._arrays(loop, shared))
+            size = self.folder.write(self.ran, self._told(loop), self._arrays(loop, shared), anew=self._anew)
+            self._anew, self._done = False, last
         except PenstockError as error:
             trouble = str(error)
             what = "checkpoint" if isinstance(error, UnsyncedError) else "no checkpoint"

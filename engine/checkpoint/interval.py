@@ -5,16 +5,14 @@ That what a checkpoint costs should set how often it comes is Young's (CACM 1974
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.time_budget import parse_seconds
 
 DEFAULT_SECONDS = 300.0
 LEAST_TIMES = 60.0
 """Without an interval of the user's, checkpoints come after so many times what the last one took at the earliest."""
-_UNITS = {"s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
-_INTERVAL = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\s*")
 
 
 @dataclass(frozen=True)
@@ -30,12 +28,11 @@ class CheckpointInterval:
         """Of 10 or "10" (iterations), "30s", "5min", "2h" or None. Raises InputError."""
         if every is None:
             return cls(times=LEAST_TIMES)
-        match = _INTERVAL.fullmatch(str(every).lower())
-        number, unit = (match[1], match[2]) if match else ("0", "")
-        if unit in _UNITS and float(number) > 0:
-            return cls(seconds=float(number) * _UNITS[unit])
-        if unit == "" and "." not in number and int(number) > 0:
-            return cls(iterations=int(number), seconds=None)
+        text = str(every).strip()
+        if seconds := parse_seconds(text):
+            return cls(seconds=seconds)
+        if text.isascii() and text.isdecimal() and int(text) > 0:
+            return cls(iterations=int(text), seconds=None)
         raise InputError(f"checkpoint_every is {every!r}; give a number of iterations (10) or a time (30s, 5min, 2h)")
 
     def due(self, iterations: int, seconds: float, last_seconds: float) -> bool:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from penstock import __version__
+from penstock.engine.checkpoint.extension import goes_on, without_limits
 from penstock.engine.program.json_values import from_json_value, to_json_value
 from penstock.engine.program.program import Field, Global, Program
 from penstock.storage.base.errors import InputError
@@ -32,6 +33,8 @@ MEANING = 1
 """Raised by a change after which a run that is continued would not end as one that ran through."""
 OPTIONS = ("mode", "direction")
 """Options that change what is computed, not only how."""
+SHOWN = ("phase_name", "phase_count")
+"""Functions of a program that only say how far it is."""
 LONGEST = 60
 
 Fingerprint = dict[str, Any]
@@ -94,8 +97,8 @@ class RecordingAttributes:
         vars(self.program).update({name: from_json_value(value) for name, value in changed.items()})
 
 
-def differences(there: Fingerprint, here: Fingerprint) -> list[str]:
-    """What the run of a checkpoint had otherwise than this one, in words; nothing where they are the same run."""
+def differences(there: Fingerprint, here: Fingerprint, program: Program) -> list[str]:
+    """What the run of a checkpoint had otherwise than this one, in words; nothing where this one goes on with it."""
     if there["meaning"] != here["meaning"]:
         return [
             f"it was written by Penstock {there['penstock']} (meaning {there['meaning']}), and this is "
@@ -105,7 +108,8 @@ def differences(there: Fingerprint, here: Fingerprint) -> list[str]:
     for name in ("vertices", "edges", "directed", "content"):
         if there["graph"][name] != here["graph"][name]:
             found.append(f"its graph has {name} {there['graph'][name]}, this one {here['graph'][name]}")
-    found += _other_program(there["program"], here["program"])
+    others = _other_program(*(without_limits(one["program"], program) for one in (there, here)))
+    found += others or goes_on(there["program"], here["program"], program)
     for name in OPTIONS:
         if there["options"][name] != here["options"][name]:
             found.append(f"it ran with {name} {there['options'][name]}, this run has {here['options'][name]}")
@@ -149,9 +153,14 @@ def _declared(program: type[Program], seen: set[int]) -> str:
     for base in program.__mro__[: program.__mro__.index(Program)]:
         if id(base) not in seen:
             seen.add(id(base))
-            written = {name: value for name, value in vars(base).items() if name == "__init__" or name[:2] != "__"}
+            written = {name: value for name, value in vars(base).items() if _counts(name)}
             lines += [f"{name}={_described(value, seen)}" for name, value in sorted(written.items())]
     return "\n".join(lines)
+
+
+def _counts(name: str) -> bool:
+    """Whether an attribute of a class, by its name, is part of what the class computes."""
+    return name not in SHOWN and (name == "__init__" or name[:2] != "__")
 
 
 def _described(value: Any, seen: set[int]) -> str:

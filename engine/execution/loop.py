@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from penstock.engine.execution import cel
 from penstock.engine.execution.bucket_width import bucket_width
+from penstock.engine.execution.horizon import Horizon
 from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.execution.shared_situation import certainly_pushed, own_seconds, progress_of, seen_by_all
 from penstock.engine.execution.worker import Worker
@@ -45,7 +46,7 @@ from penstock.engine.state.device_state import DeviceState, bitmap_words
 from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import NO_FRONTIERS, FusedIterations, FusedLimits
 from penstock.engine.state.fused_records import FusedCall, FusedRecord, RunRecords
-from penstock.engine.state.records import IterationRecord
+from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.engine.state.state import State
 from penstock.storage.base.timeline import during
 from penstock.transfer.values.task import Demand, TaskRecord
@@ -93,6 +94,7 @@ class Loop:
     collected: where calls of fused iterations go, but for the last record of each, if nobody looks at each; else None.
     settled: whether the states are those after the iterations whose records were yielded. While the records of fused
     iterations are yielded one by one, the states, and all that a checkpoint holds, are those after the last of them.
+    phase: of a program of phases, the one that this loop runs, for the records.
     """
 
     program: Program
@@ -113,6 +115,7 @@ class Loop:
     met: int = 0
     collected: RunRecords | None = None
     settled: bool = True
+    phase: PhaseRecord | None = None
     direction: Direction = "push"
     before: Frontier = field(default_factory=lambda: Frontier(0, 0))
 
@@ -128,6 +131,7 @@ class Loop:
         self.unvisited = self.graph.vertices
         self.iteration = 0
         self.settled_below = -math.inf
+        self.horizon = Horizon(self.program)
         self.begin_buckets()
         self._bucket_limit = math.nan
         self._rows_weight = FIRST
@@ -174,6 +178,7 @@ class Loop:
     def _iterations(self) -> Iterator[IterationRecord]:
         if self.totals_declared and self.iteration == 0:
             self.reduce()
+        self._look_ahead()
         while not self.finished and self.iteration < self.program.max_iter:
             began = time.perf_counter()
             frontier = self._everyone() if self.everything else self._next_frontier()
@@ -187,6 +192,7 @@ class Loop:
             self.direction = choose(situation, frontier, self.direction, growing)
             fusible = self.direction == "push" and self._can_fuse(frontier)
             if fusible and (yield from self._fuse(frontier, certain_push(situation), began)):
+                self._look_ahead()
                 continue
             walking = time.perf_counter()
             rows = self._unsettled_rows(frontier)
@@ -217,6 +223,17 @@ class Loop:
         """Count the iteration, and ask the program whether it is done."""
         self.iteration += 1
         self.finished = self.converged = self.program.done(number, self.totals)
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        """Of a program whose answer is wanted only so far, hold back what is farther, and end where nothing is left."""
+        if not self.program.bounded or self.layers is not None:
+            return
+        self.workers[0].kernels.use()
+        self.horizon.look(self.workers[0].state)
+        self.limit = min(self.limit, self.horizon.ceiling)
+        if self.iteration >= self.horizon.last:
+            self.finished = self.converged = True
 
     @property
     def alone(self) -> bool:
@@ -284,6 +301,8 @@ class Loop:
         stream = worker.streams["push"]
         edges, alpha, per_row = certain
         left = self.program.max_iter - self.iteration
+        if self.program.bounded:
+            left = min(left, self.horizon.most_fused(self.iteration))
         unvisited = self.unvisited if self._now is None else self._now.unvisited
         bucket = self.bucket.width if self._bucket_began_small else 0.0
         bounds = FusedLimits(
@@ -319,7 +338,7 @@ class Loop:
         self.before = Frontier(*frontiers[-1].tolist())
         self.iteration += len(frontiers)
         seconds = (time.perf_counter() - began) / len(frontiers)
-        call = FusedCall(self.iteration - len(frontiers), frontiers, tasks, selecting, began, seconds)
+        call = FusedCall(self.iteration - len(frontiers), frontiers, tasks, selecting, began, seconds, self.phase)
         if self.collected is not None:
             self.collected.add_call(call)
             yield FusedRecord(call, len(frontiers) - 1)
@@ -360,8 +379,9 @@ class Loop:
     def _next_frontier(self) -> Frontier:
         """Select what is due; when nothing is, move the limit to the bucket of the lowest pending priority."""
         frontier, empty = self._select(), False
-        while frontier.empty and frontier.rest < math.inf:
-            self.settled_below, self.limit = frontier.rest, self.bucket.limit_above(frontier.rest, empty=empty)
+        while frontier.empty and frontier.rest < self.horizon.ceiling:
+            above = self.bucket.limit_above(frontier.rest, empty=empty)
+            self.settled_below, self.limit = frontier.rest, min(above, self.horizon.ceiling)
             frontier, empty = self._select(), True
         return frontier
 

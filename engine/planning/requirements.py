@@ -144,13 +144,34 @@ def _all_requirements(graph: Graph, program: Program, setting: RunSetting) -> It
     """What a program asks for, or each of its phases; then what those that may run in its stead do."""
     check_program_on(graph, program)
     if has_phases(program):
+        if program.other_graph_bytes and setting.ranks > 1:
+            raise InputError(
+                f"{type(program).__name__} makes graphs of its own, and these are not shared by {setting.ranks} ranks; "
+                "run it in one process, without --devices"
+            )
         for phase in _phases(graph, program):
+            if has_phases(phase):
+                yield from _on_other_graphs(graph, program, phase, setting)
+                continue
             check_program_on(graph, phase)
             yield requirements_of(graph, phase, setting, program)
         return
     yield requirements_of(graph, program, setting)
     for other in program.may_run(graph) or ():
         yield from _all_requirements(graph, other.form(graph, setting.config.mode), setting)
+
+
+def _on_other_graphs(graph: Graph, program: Program, phase: Program, setting: RunSetting) -> Iterable[RunRequirements]:
+    """What a phase asks for that runs on graphs no larger than this one, beside what its program keeps."""
+    held = held_bytes(graph, program)
+    for one in _all_requirements(graph, phase, setting):
+        yield replace(one, needs=replace(one.needs, state_bytes=one.needs.state_bytes + held))
+
+
+def held_bytes(graph: Graph, program: Program) -> int:
+    """What a program of phases keeps while one of them runs on another graph."""
+    fields = sum(field_bytes(program, graph.vertices, graph.vertex_dtype).values())
+    return fields + program.working_bytes * graph.vertices
 
 
 def _phases(graph: Graph, program: Program) -> Iterable[Program]:
@@ -167,6 +188,7 @@ def _between_phases(
 ) -> MemoryRequest:
     """What a program of phases takes of itself; without any phase it reads row indexes at most."""
     held = sum(field_bytes(program, graph.vertices, graph.vertex_dtype).values()) if has_phases(program) else 0
+    held += program.other_graph_bytes
     needs = MemoryRequest.of(graph, (), weighted=False, state_bytes=held + setting.other_bytes)
     working = program.working_bytes * graph.vertices
     return replace(needs, working_bytes=working, indexed=needs.indexed if asks else graph.adjacencies)

@@ -60,6 +60,11 @@ class Author:
     calls: dict[str, Callable[..., Any]]
 
     @property
+    def may_make_arrays(self) -> bool:
+        """Whether functions of vectors may make arrays; those of a program that merges vectors must not."""
+        return self.has_vectors and self.combine != "merge"
+
+    @property
     def sweeps(self) -> bool:
         """Whether every vertex sends in every iteration, and all messages are gathered."""
         return self.everywhere and self.has_send and not self.early_exit
@@ -128,6 +133,7 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
         "priority": names.adapter("priority", "fields, scalars, v, d, base", "v", absent="0.0"),
         "pending": names.adapter("pending", "fields, scalars, v, d, base", "v", absent="0.0"),
         "corner": names.adapter("corner", "scalars, opposite", "v"),
+        "merge": names.adapter("merge", "scalars, one, other", "v", absent="one + other"),
     }
     first = f"fields[{changing[0][0]}][v - base]{names.item_of(changing[0][1])}" if changing else "0"
     merged = COMBINERS[program.combine].text if program.combine in COMBINERS else "{0}"
@@ -144,6 +150,8 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
     texts["load"] = f"def load(fields, v, base):\n    return ({old},)\n"
     lines = [f"    fields[{i}][v - base] = new[{k}]" for k, (i, _) in enumerate(changing)]
     texts["store"] = "def store(fields, v, base, new):\n" + "\n".join(lines) + "\n"
+    if program.combine == "merge":
+        texts["store"] = store_by_numbers(program)
     scalar = [(k, i) for k, (i, name) in enumerate(changing) if not fields[name].shape]
     differs = " or ".join(f"old[{k}] != fields[{i}][v - base]" for k, i in scalar) or "True"
     signature = "fields, old, scalars, v, d, base"
@@ -152,6 +160,19 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
         texts["active"] = texts["active"].replace("return ", f"return ({differs}) and ")  # asked of what changed only
     texts["accumulate"] = _accumulate_text(program, names, signature)
     return texts
+
+
+def store_by_numbers(program: Program) -> str:
+    """Source of `store` with vector fields number by number: numba-cuda assigns no arrays, and Numba copies them."""
+    lines = ["def store(fields, v, base, new):"]
+    changing = [(i, spec) for i, spec in enumerate(fields_of(program).values()) if not spec.constant]
+    for place, (number, spec) in enumerate(changing):
+        for depth in range(len(spec.shape)):
+            lines.append("    " * (depth + 1) + f"for at{depth} in range(fields[{number}].shape[{depth + 1}]):")
+        inner = ", ".join(f"at{depth}" for depth in range(len(spec.shape)))
+        target, value = (f"[v - base, {inner}]", f"[{inner}]") if inner else ("[v - base]", "")
+        lines.append("    " * (len(spec.shape) + 1) + f"fields[{number}]{target} = new[{place}]{value}")
+    return "\n".join(lines) + "\n"
 
 
 def _accumulate_text(program: Program, names: _Names, signature: str) -> str:
@@ -196,6 +217,8 @@ class _Names:
             return f"fields[{self.fields.index(name)}][{own} - base]{self.item_of(name)}"
         if target and name.startswith("target_") and name[7:] in self.fields:
             return f"fields[{self.fields.index(name[7:])}][{target} - base]{self.item_of(name[7:])}"
+        if name.startswith("every_") and name[6:] in self.fields:
+            return f"fields[{self.fields.index(name[6:])}]"
         if name.startswith("old_") and name[4:] in self.changing:
             return f"old[{self.changing.index(name[4:])}]"
         if name in self.scalars:

@@ -11,6 +11,9 @@ Arguments of an author's function are resolved by name:
     sent               in `edge`: what `send` returned for the source
     message            in `edge`, where messages are vectors: the vector to fill in
     opposite           in `corner`: how many edges join the triangle's two other corners
+    one, other         in `merge`: two numbers in the same place of two messages
+    every_<field>      in `vertex` with the combiner `all`: the field of all vertices, an array, as it was before the
+                       iteration
     incoming           in `vertex`: the combined messages (the combiner's identity if none came); with the combiner
                        `all` an array of them, in no order, which may be sorted in place
     is_active          in `vertex`: whether the vertex was in this iteration's frontier
@@ -29,7 +32,8 @@ the gather-apply-scatter split of PowerGraph (Gonzalez et al., OSDI 2012).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -43,8 +47,9 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
     from penstock.storage.format.graph import Graph
 
-COMBINERS = (*combiners.COMBINERS, "union", "all")
-"""How messages to a vertex are combined; `union` links two vertices of a disjoint-set forest, `all` keeps them all."""
+COMBINERS = (*combiners.COMBINERS, "union", "all", "merge")
+"""How messages to a vertex are combined; `union` links two vertices of a disjoint-set forest, `all` keeps them all,
+and `merge` has a function of the author."""
 
 
 ALONG = ("out", "in", "both")
@@ -188,7 +193,9 @@ class Program:
         Type of a message; None: that of the first field.
     message_shape : tuple of int
         (K,): messages are vectors of K numbers, summed by component; `edge` fills in `message`. It needs `everywhere`.
-        A vector field is changed in place, and `vertex` still returns it.
+        A vector field is changed in place, and `vertex` still returns it. With `combine = "merge"` and integers of 8
+        bytes, `merge(one, other)` takes the place of the sum: a commutative and associative function, to which 0
+        changes nothing.
     early_exit : bool
         Whether a pull may stop at the first active in-neighbor (the smallest id).
     visits_once : bool
@@ -228,10 +235,21 @@ class Program:
         converged.
     tolerance : float
         Largest relative difference between two correct runs; 0 for integers.
+    extendable : tuple of str
+        Parameters that only say where a run ends, of "max_iter" (higher: later) and "tol" (lower: later): a checkpoint
+        of a run that ended continues with others. Nothing but `done` reads `tol`, and `done` returns the same if it is
+        called again.
+    bounded : bool
+        Whether the answer is wanted only as far as `horizon`, which an instance sets.
+    watched : sequence of int
+        Internal ids of vertices whose values `horizon` gets; `start` may set it.
     working_bytes : int
         Bytes per vertex that `start`, `phases`, `instead` and `finish` allocate at most besides the fields, and besides
         original ids and what is translated to them; part of the memory budget. Passes by ranges
         (`vertex_ranges.py`) need none.
+    other_graph_bytes : int
+        Of a program whose phases run on other graphs too (`on_graph.OnGraph`): bytes that making these takes at least.
+        0: none do.
 
     References
     ----------
@@ -257,7 +275,11 @@ class Program:
     narrowest_bucket: float = 0.0
     max_iter: int = 2**62
     converged: bool = True
+    extendable: ClassVar[tuple[str, ...]] = ()
+    bounded: bool = False
+    watched: Sequence[int] = ()
     working_bytes: int = 0
+    other_graph_bytes: int = 0
 
     # Functions of the author; those that are None are not used.
     send: ClassVar[Callable[..., Any] | None] = None
@@ -269,6 +291,7 @@ class Program:
     priority: ClassVar[Callable[..., Any] | None] = None
     pending: ClassVar[Callable[..., Any] | None] = None
     corner: ClassVar[Callable[..., Any] | None] = None
+    merge: ClassVar[Callable[..., Any] | None] = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -334,6 +357,38 @@ class Program:
         """
         raise TypeError(f"{type(self).__name__} has no phases")
 
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """Return what a phase is called where progress is shown, for instance ``source 3 of 64, backward``.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph.
+        number : int
+            Number of the phase, from 0.
+
+        Returns
+        -------
+        str
+            A few words; "": it has no name.
+        """
+        return ""
+
+    def phase_count(self, graph: Graph) -> int | None:
+        """Return how many phases there will be, for the time left; None where that is not known before the end.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph.
+
+        Returns
+        -------
+        int or None
+            Phases in all.
+        """
+        return None
+
     def may_run(self, graph: Graph) -> Iterable[Program] | None:
         """Return the programs that may run during this one: phases, one of each kind, or the result of `instead`.
 
@@ -348,7 +403,8 @@ class Program:
         -------
         iterable of Program, or None
             None: not known. Only the first phase is then checked before the run, and a later phase that exceeds the
-            memory ends it.
+            memory ends it. One that has phases itself stands for those that run on other graphs (`on_graph.OnGraph`),
+            none larger than this one.
         """
         return None
 
@@ -368,6 +424,22 @@ class Program:
             True: the run ends, converged.
         """
         return False
+
+    def horizon(self, values: NDArray[Any]) -> float:
+        """Return how far a run of a `bounded` program must go; it ends when nothing nearer is active.
+
+        Parameters
+        ----------
+        values : ndarray, shape (len(watched),)
+            What the first field has now at the `watched` vertices; copies.
+
+        Returns
+        -------
+        float
+            With `priority`: the largest one that must still act; a later answer may not be larger. Without: after how
+            many iterations to end. Infinity: no limit.
+        """
+        return math.inf
 
     def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
         """Return another program to run from the start, if the numbers of this one did not suffice.
@@ -508,6 +580,7 @@ _WORDS = {
     "priority": _VERTEX_WORDS,
     "pending": _VERTEX_WORDS,
     "corner": {"opposite"},
+    "merge": {"one", "other"},
     "global": _VERTEX_WORDS,
 }
 
@@ -523,7 +596,7 @@ def scalar_names(program: Program) -> tuple[str, ...]:
     taken = set(fields_of(program))
     names: dict[str, None] = {}
     for role, function in functions_of(program):
-        prefixed = {p + f for f in taken for p in ("target_", "old_")}
+        prefixed = {p + f for f in taken for p in ("target_", "old_", "every_")}
         for name in arguments(function):
             if name not in taken | prefixed | _WORDS[role] and not (name == "message" and program.message_shape):
                 names[name] = None
@@ -538,7 +611,7 @@ def words_of(program: Program) -> set[str]:
 def functions_of(program: Program) -> list[tuple[str, Callable[..., Any]]]:
     """(role, function) of every function the author wrote, Globals under the role `global`."""
     found: list[tuple[str, Callable[..., Any]]] = []
-    for role in ("send", "edge", "cond", "unsettled", "vertex", "active", "priority", "pending", "corner"):
+    for role in ("send", "edge", "cond", "unsettled", "vertex", "active", "priority", "pending", "corner", "merge"):
         function = author_function(program, role)
         if function is not None:
             found.append((role, function))
@@ -561,6 +634,7 @@ def check(program: Program) -> None:
         return
     if program.along not in ALONG:
         raise InputError(f"{name}.along is {program.along!r}; it must be one of {', '.join(ALONG)}")
+    _check_merge(program)
     if needs_rows(program):
         _check_rows(program)
     elif program.combine != "union" and author_function(program, "edge") is None:
@@ -580,7 +654,7 @@ def _check_rows(program: Program) -> None:
     name, corner = type(program).__name__, author_function(program, "corner") is not None
     if corner == (author_function(program, "edge") is not None):
         raise InputError(f"{name} needs either edge() or corner(), not both")
-    if (corner or program.message_shape) and program.combine != "sum":
+    if (corner or program.message_shape) and program.combine not in ("sum", "merge"):
         raise InputError(f"{name}.combine is {program.combine!r}; with corner() or message_shape it must be sum")
     if author_function(program, "vertex") is None:
         raise InputError(f"{name} has no vertex(); it says what becomes of the messages")
@@ -589,6 +663,24 @@ def _check_rows(program: Program) -> None:
     for role in ("send", "cond", "unsettled", "priority", "pending"):
         if author_function(program, role) is not None:
             raise InputError(f"{name} has {role}(), which a program on whole rows cannot have")
+
+
+def _check_merge(program: Program) -> None:
+    """Refuse `merge` where it would not be called, and on numbers that a device cannot exchange atomically."""
+    name, own = type(program).__name__, author_function(program, "merge") is not None
+    if own != (program.combine == "merge"):
+        raise InputError(
+            f"{name} has merge() and combine = {program.combine!r}; set combine = 'merge', or leave it out"
+            if own
+            else f"{name}.combine is 'merge', and it has no merge(one, other); add it, or name another combiner"
+        )
+    if not own:
+        return
+    if not program.message_shape:
+        raise InputError(f"{name} has merge(), which combines vectors; set message_shape, or name another combiner")
+    message = message_dtype(program, np.dtype(np.uint64))
+    if message.kind not in "iu" or message.itemsize != 8:
+        raise InputError(f"{name} has merge(), and messages of {message}; it combines np.uint64 or np.int64")
 
 
 def may_settle(program: Program) -> bool:
@@ -605,7 +697,7 @@ def _check_arguments(program: Program, role: str, function: Callable[..., Any], 
     known = set(fields) | _WORDS[role] | {"iteration", "vertices", "due"} | set(globals_of(program))
     if program.along == "both":
         known -= {"degree"}
-    if role == "corner":
+    if role in ("corner", "merge"):
         known -= set(fields)
     if role == "unsettled":
         known |= {"settled"}
@@ -615,6 +707,8 @@ def _check_arguments(program: Program, role: str, function: Callable[..., Any], 
         known |= {f"target_{f}" for f in fields}
     if role in ("active", "global"):
         known |= {f"old_{f}" for f in fields}
+    if role == "vertex" and program.combine == "all":
+        known |= {f"every_{f}" for f in fields}
     for argument in arguments(function):
         if argument in known or isinstance(getattr(program, argument, None), int | float | np.number):
             continue

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 IDEMPOTENT = ("min", "max", "or")
 """Combiners to which a message that comes twice, or early, means what it meant once."""
-ROLES = ("send", "edge", "cond", "vertex", "active", "priority", "pending", "corner")
+ROLES = ("send", "edge", "cond", "vertex", "active", "priority", "pending", "corner", "merge")
 _OF_EDGES = (
     "combine",
     "message",

@@ -17,6 +17,7 @@ from penstock.storage.format.graph import Graph
 SHUFFLE_BYTES = 8
 """Bytes per vertex that `shuffle` allocates at most, beside what reading original ids takes."""
 _FACTORS = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_STEP = np.uint64(0x9E3779B97F4A7C15)
 _ONE, _OTHER = (np.uint64(factor) for factor in _FACTORS)
 _BACK, _OTHER_BACK = (np.uint64(pow(factor, -1, 1 << 64)) for factor in _FACTORS)
 
@@ -34,6 +35,23 @@ def shuffle(graph: Graph, out: NDArray[Any], first: int = 0) -> None:
         out[places] = np.arange(first + begin, first + end, dtype=out.dtype)
 
     each_range(fill, len(numbers))
+
+
+def hashes(graph: Graph, seed: int) -> NDArray[np.uint64]:
+    """A hash of every vertex' original id, uint64 (vertices,): of all 64-bit numbers that of each id is as likely."""
+    numbers, _ = _numbers(graph)
+    first = np.array([seed % (1 << 64)], np.uint64)
+    first += _STEP
+    _mix(first)
+
+    def mix(begin: int, end: int) -> None:
+        part = numbers[begin:end]
+        part *= _STEP
+        part += first
+        _mix(part)
+
+    each_range(mix, len(numbers))
+    return numbers
 
 
 def _numbers(graph: Graph) -> tuple[NDArray[np.uint64], bool]:

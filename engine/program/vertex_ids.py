@@ -23,19 +23,19 @@ def internal_ids(graph: Graph, originals: int | str | Iterable[int | str]) -> ND
     return np.unique([internal_id(graph, one) for one in originals_of(originals)])
 
 
-def originals_of(source: Any) -> list[int | str]:
-    """A source as a list: a vertex id or several. Raises InputError for none, and for what is no id."""
+def originals_of(source: Any, name: str = "source") -> list[int | str]:
+    """A source, or what `name` is, as a list: a vertex id or several. Raises InputError for none, or for no id."""
     if isinstance(source, int | np.integer | str):
         return [source]  # type: ignore[list-item]
     single = not isinstance(source, Iterable) or isinstance(source, bytes) or getattr(source, "ndim", 1) == 0
     several = [source] if single else list(source)
     if not all(isinstance(one, int | np.integer | str) for one in several):
         raise InputError(
-            f"source {source!r} is not a vertex id or a list of them; an id is a whole number, or a text where ids are "
+            f"{name} {source!r} is not a vertex id or a list of them; an id is a whole number, or a text where ids are "
             "strings"
         )
     if not several:
-        raise InputError("no vertex is given as source; give at least one id")
+        raise InputError(f"no vertex is given as {name}; give at least one id")
     return several
 
 

@@ -33,6 +33,7 @@ class Adsorption(Program):
     arriving = Field(np.float64, output=False)
     seed = Field(np.float64, output=False)
     tolerance = 1e-9
+    extendable = ("max_iter", "tol")
 
     def __init__(
         self,
@@ -65,6 +66,14 @@ class Adsorption(Program):
         spread = Spread(self)
         yield spread
         self.converged = spread.converged
+
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """Weights, then spreading."""
+        return ("weights of in-edges", "spreading")[number]
+
+    def phase_count(self, graph: Graph) -> int:
+        """Two."""
+        return 2
 
 
 class Spread(Spreading):

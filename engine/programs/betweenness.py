@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, PositiveCount
 from penstock.engine.program.program import Field, Program, Start
 from penstock.engine.program.vertex_ranges import each_range, mask_of, over_ranges
-from penstock.engine.programs.sources import check_one_choice, chosen_sources
+from penstock.engine.programs.sources import check_one_choice, chosen_sources, source_count, source_name
 from penstock.storage.format.graph import Graph
 
 UNREACHED = np.uint32(2**32 - 1)
@@ -64,6 +64,14 @@ class Betweenness(Program):
                 state["betweenness"] += state["dependency"]
         if not self.raw:
             _rescale(state["betweenness"], sources, self.normalized, graph.directed)
+
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """``source 3 of 64, backward``."""
+        return f"{source_name(graph, number // 2, self.source, self.k)}, {('forward', 'backward')[number % 2]}"
+
+    def phase_count(self, graph: Graph) -> int:
+        """Two for each source."""
+        return 2 * source_count(graph, self.source, self.k)
 
 
 class CountPaths(Program):

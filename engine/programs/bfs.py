@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.program.parameters import NonNegative
 from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import (
     fill_ranks,
@@ -23,12 +24,13 @@ from penstock.engine.program.vertex_ids import (
     names_by_rank,
     original_values,
 )
+from penstock.engine.programs.search_ends import Ending, Vertices
 from penstock.storage.format.graph import Graph
 
 UNREACHED = np.uint32(2**32 - 1)
 
 
-class BFS(Program):
+class BFS(Ending, Program):
     """Levels (uint32, a source has 0) and parents (a source is its own) from `source`.
 
     source: original id of the first vertex, or several: then the level is the distance to the nearest of them. Vertices
@@ -44,8 +46,15 @@ class BFS(Program):
     accumulator = "parent"
     starts_anywhere = True
 
-    def __init__(self, source: int | Sequence[int], parents: bool = True) -> None:
+    def __init__(
+        self,
+        source: int | Sequence[int],
+        parents: bool = True,
+        target: Vertices | None = None,
+        cutoff: NonNegative | None = None,
+    ) -> None:
         self.source, self.parents = source, parents
+        self.end_at(target, cutoff)
 
     def form(self, graph: Graph, mode: str) -> Program:
         """The same for levels alone; or with ties by the places of original ids, if internal ids have another order."""
@@ -64,6 +73,7 @@ class BFS(Program):
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Put the sources on level 0."""
         first = internal_ids(graph, self.source)
+        self.watch(graph)
         state["level"][first] = 0
         state["parent"][first] = first
         return Start(active=first)
@@ -81,11 +91,12 @@ class BFS(Program):
         return iteration + 1, incoming
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Parents as original ids."""
+        """Levels as far as they are asked for; parents as original ids."""
+        self.cut(state)
         return {"level": state["level"], "parent": original_values(graph, state["parent"])}
 
 
-class BFSLevels(Program):
+class BFSLevels(Ending, Program):
     """Levels (uint32, a source has 0) from `source`, as `BFS` has them."""
 
     level = Field(np.uint32, fill=UNREACHED, unreached=UNREACHED)
@@ -101,6 +112,7 @@ class BFSLevels(Program):
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Put the sources on level 0."""
         first = internal_ids(graph, self.source)
+        self.watch(graph)
         state["level"][first] = 0
         return Start(active=first)
 
@@ -120,6 +132,11 @@ class BFSLevels(Program):
         """Who has been reached is active next."""
         return True
 
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Levels, as far as they are asked for."""
+        self.cut(state)
+        return super().finish(graph, state)
+
 
 class ByOriginalIds:
     """What a search has otherwise where ties go by `rank`, the places of the original ids; `parent` is a place too."""
@@ -132,6 +149,7 @@ class ByOriginalIds:
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Put the sources on level 0."""
         first = internal_ids(graph, self.source)  # type: ignore[attr-defined]
+        self.watch(graph)  # type: ignore[attr-defined]
         fill_ranks(graph, state["rank"])
         state["level"][first] = 0
         state["parent"][first] = state["rank"][first]
@@ -142,7 +160,8 @@ class ByOriginalIds:
         return rank
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Parents as original ids."""
+        """Levels as far as they are asked for; parents as original ids."""
+        self.cut(state)  # type: ignore[attr-defined]
         return {"level": state["level"], "parent": names_by_rank(graph, state["parent"])}
 
 

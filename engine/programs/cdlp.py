@@ -24,6 +24,7 @@ class CDLP(Program):
     combine = "all"
     along = "both"
     everywhere = True
+    extendable = ("max_iter",)
 
     def __init__(self, max_iter: Count = 10) -> None:
         self.max_iter = max_iter

@@ -27,6 +27,7 @@ class ChebyshevPageRank(PageRank):
     dangling = None  # type: ignore[assignment]
     change = None  # type: ignore[assignment]
     tolerance = 1e-6
+    extendable = ("max_iter",)
     omega: float = 1.0
 
     def form(self, graph: Graph, mode: str) -> Program:

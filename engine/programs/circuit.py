@@ -55,6 +55,7 @@ class Circuit(Program):
     conductance = Field(np.float64, output=False)
     grounded = Field(np.uint32, output=False)
     tolerance = 1e-6
+    extendable = ("max_iter", "tol")
     measures = ("residual",)
 
     def __init__(
@@ -102,6 +103,14 @@ class Circuit(Program):
         yield conjugate
         self.converged = conjugate.converged and not conjugate.stalled
         self.residual = conjugate.residual
+
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """What is found before the conjugate gradients, and these."""
+        return ("grounded nodes", "conductances", "first currents", "conjugate gradients")[number]
+
+    def phase_count(self, graph: Graph) -> int:
+        """Four."""
+        return 4
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The potentials; none where there is no path to a fixed one."""
@@ -169,6 +178,7 @@ class Conjugate(Program):
     combine = "sum"
     along = "both"
     everywhere = True
+    extendable = ("max_iter", "tol")
 
     def __init__(self, whole: Circuit) -> None:
         self.max_iter, self.tol, self.needs_weights = whole.max_iter, whole.tol, whole.needs_weights

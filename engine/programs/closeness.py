@@ -21,7 +21,7 @@ from penstock.engine.program.parameters import Count, PositiveCount
 from penstock.engine.program.program import LARGEST, Field, Program, Start, weighted
 from penstock.engine.program.vertex_ranges import each_range, over_ranges
 from penstock.engine.programs.bfs import UNREACHED, BFSLevels
-from penstock.engine.programs.sources import check_one_choice, chosen_sources
+from penstock.engine.programs.sources import check_one_choice, chosen_sources, source_count, source_name
 from penstock.engine.programs.sssp import FARTHEST, FloatSSSP
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.base.errors import InputError
@@ -95,6 +95,14 @@ class Distances(Program, ABC):
                 self._add(state, vertex)
         if self.source is None:
             self._estimate(state, sources)
+
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """``source 3 of 64``."""
+        return source_name(graph, number, self.source, self.k)
+
+    def phase_count(self, graph: Graph) -> int:
+        """One for each source."""
+        return source_count(graph, self.source, self.k)
 
     def finish(self, graph: Graph, state: State) -> State:
         """The answer, with its error where it comes from a sample."""
@@ -203,7 +211,7 @@ class Closeness(Distances):
         """The same with means of the sample; its variance by first derivatives (the delta method)."""
         power = 2 if self.wf_improved else 1
         share, mean = sample.reached / sample.searches, sample.total / sample.searches
-        values = np.where(mean > 0, share**power / mean, 0.0)
+        values = np.where(mean > 0, sample.reached / sample.total * (share if self.wf_improved else 1.0), 0.0)
         by_share, by_mean = power * share ** (power - 1) / mean, -values / mean
         variances = (
             by_share**2 * (share - share**2)

@@ -47,6 +47,10 @@ class Coloring(Program):
             yield ColorWindow(number // 2 * WINDOW) if number % 2 else Turns()
             number += 1
 
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """``turns, window 3``."""
+        return f"{('turns', 'colors')[number % 2]}, window {number // 2 + 1:,}"
+
 
 class Turns(Program):
     """`turn` of those without a color: 0 with none of them before it among its neighbors, else one after the last."""

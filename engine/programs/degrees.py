@@ -44,6 +44,10 @@ class Degrees(Program):
         if graph.directed:
             state["degree"] += state["in_degree"]
 
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """In-edges are counted where no index has them."""
+        return "in-degrees"
+
 
 def fill_degrees(graph: Graph, direction: str, out: NDArray[Any]) -> None:
     """Set `out`, numbers (vertices,), to the degrees of one direction."""

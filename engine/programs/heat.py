@@ -53,6 +53,7 @@ class Heat(Program):
     temperature = Field(np.float64)
     conductance = Field(np.float64, output=False)
     tolerance = 1e-9
+    extendable = ("max_iter", "tol")
     measures = ("time",)
 
     def __init__(
@@ -98,6 +99,14 @@ class Heat(Program):
         self.converged = diffusion.converged
         self.time = [diffusion.time_step, diffusion.time_step * diffusion.steps] if diffusion.steps else []
 
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """Conductances, then steps."""
+        return ("conductances", "steps")[number]
+
+    def phase_count(self, graph: Graph) -> int:
+        """Two."""
+        return 2
+
     def _step(self, graph: Graph, conductance: NDArray[Any]) -> float:
         """The time step. Raises InputError for one that is not stable."""
         largest = largest_conductance(graph, conductance)
@@ -121,6 +130,7 @@ class Diffusion(Program):
     along = "both"
     everywhere = True
     non_negative_weights = True
+    extendable = ("max_iter", "tol")
 
     def __init__(self, whole: Heat, time_step: float) -> None:
         self.time_step, self.max_iter, self.tol = float(time_step), whole.max_iter, whole.tol

@@ -39,6 +39,7 @@ class HITS(Program):
     present = Field(np.float64, output=False)
     former = Field(np.float64, output=False)
     tolerance = 1e-9
+    extendable = ("max_iter", "tol")
 
     def __init__(self, tol: NonNegative = 1e-8, max_iter: Count = 1000, weight: bool | str | None = True) -> None:
         self.tol, self.max_iter, self.needs_weights = tol, max_iter, counts_by_weight(weight)
@@ -74,6 +75,14 @@ class HITS(Program):
                 np.maximum(values, 0.0, out=values)  # what differences of rounding left below
             total = float(values.sum())
             values /= total if total > 0 else 1.0
+
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """``round 3, hubs``."""
+        return f"round {number // 2 + 1:,}, {('authorities', 'hubs')[number % 2]}"
+
+    def phase_count(self, graph: Graph) -> int:
+        """Two a round, at most."""
+        return 2 * self.max_iter
 
 
 class Authorities(Sums):

@@ -21,6 +21,10 @@ BEYOND = 1e150
 """A change that no sum of walks worth asking for reaches; squares of larger values overflow."""
 
 
+class DivergedError(InputError):
+    """There is no such centrality: alpha is too large for the graph."""
+
+
 class Katz(Program):
     """`katz` (float64), scaled to an L2 norm of 1 unless `normalized` is false.
 
@@ -34,6 +38,7 @@ class Katz(Program):
     everywhere = True
     starts_anywhere = True
     tolerance = 1e-9
+    extendable = ("max_iter",)
 
     def __init__(
         self,
@@ -72,11 +77,11 @@ class Katz(Program):
         return abs(katz - old_katz)
 
     def done(self, iteration: int, totals: dict[str, float]) -> bool:
-        """Whether the last sweep changed little enough. Raises InputError when values outgrow all bounds."""
+        """Whether the last sweep changed little enough. Raises DivergedError when values outgrow all bounds."""
         change = totals["change"]
         if change > BEYOND:
             below = f"{self.alpha * self.latest / change:.3g}"
-            raise InputError(
+            raise DivergedError(
                 f"alpha {self.alpha} is too large for this graph: values grew for {iteration + 1} iterations; it must "
                 f"be below the inverse of the largest eigenvalue, here about {below}"
             )

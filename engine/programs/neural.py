@@ -45,6 +45,7 @@ class Neural(Program):
     combine = "sum"
     everywhere = True
     tolerance = 1e-9
+    extendable = ("max_iter", "tol")
 
     def __init__(
         self,

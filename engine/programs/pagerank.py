@@ -71,6 +71,14 @@ class WeightedPageRank(Ranking):
         yield ranking
         self.converged = ranking.converged
 
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """Weights, then ranks."""
+        return ("weights of out-edges", "ranks")[number]
+
+    def phase_count(self, graph: Graph) -> int:
+        """Two."""
+        return 2
+
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The ranks; those of the residual form are scaled."""
         return {"rank": scaled(state["rank"]) if self.asynchronous else state["rank"]}

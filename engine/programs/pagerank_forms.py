@@ -12,7 +12,7 @@ that degree or that sum is 0.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ class Ranking(Program):
     """What all forms have: their parameters (see `PageRank`)."""
 
     tolerance = 1e-9
+    extendable: ClassVar[tuple[str, ...]] = ("max_iter", "tol")
 
     def __init__(
         self,
@@ -146,6 +147,7 @@ class ResidualPageRank(Sweeps):
     dangling = None  # type: ignore[assignment]
     change = None  # type: ignore[assignment]
     tolerance = 1e-6
+    extendable = ("max_iter",)
     working_bytes = 1
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:

@@ -33,6 +33,7 @@ class PHP(Program):
     php = Field(np.float64)
     outgoing = Field(np.float64, output=False)
     tolerance = 1e-9
+    extendable = ("max_iter", "tol")
 
     def __init__(
         self,
@@ -66,6 +67,14 @@ class PHP(Program):
         spread = Hitting(self, root)
         yield spread
         self.converged = spread.converged
+
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """Weights where the graph has some, then spreading."""
+        return "weights of out-edges" if number == 0 and weighted(self, graph) else "spreading"
+
+    def phase_count(self, graph: Graph) -> int:
+        """Two where edges are weighted."""
+        return 1 + weighted(self, graph)
 
 
 class Hitting(Spreading):

@@ -57,6 +57,15 @@ class SCC(Program):
             yield (SpreadColor, ClaimColor)[number % 2]()
             number += 1
 
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """``trimming``, ``largest component, forward``, ``coloring, round 3, forward``."""
+        if not graph.directed:
+            return "components"
+        way = ("forward", "backward")[number % 2]
+        if number < 2 or number in (4, 5):
+            return f"trimming, {way}"
+        return f"largest component, {way}" if number < 4 else f"coloring, round {(number - 6) // 2 + 1:,}, {way}"
+
     def _largest(self, graph: Graph, state: dict[str, NDArray[Any]], first: int) -> Iterator[Program]:
         """Phases 2 to 5: what the pivot reaches both ways, and trimming what that leaves."""
         component = state["component"]

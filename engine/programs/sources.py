@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Any
 
 import numpy as np
@@ -42,3 +43,15 @@ def chosen_sources(graph: Graph, source: Any, k: int | None, seed: int) -> NDArr
         return original_order(graph)
     drawn = np.random.default_rng(seed).choice(graph.vertices, k, replace=False)
     return drawn if in_original_order(graph) else original_order(graph)[drawn]
+
+
+def source_count(graph: Graph, source: Any, k: int | None) -> int:
+    """Return how many vertices `chosen_sources` returns, at most; no ids are read."""
+    if source is not None:
+        return len(source) if isinstance(source, Sized) and not isinstance(source, str) else 1
+    return graph.vertices if k is None else min(k, graph.vertices)
+
+
+def source_name(graph: Graph, number: int, source: Any, k: int | None) -> str:
+    """Return a name for the search from one of the sources, number from 0: ``source 3 of 64``."""
+    return f"source {number + 1:,} of {source_count(graph, source, k):,}"

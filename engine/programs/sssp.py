@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.parameters import Width
+from penstock.engine.program.parameters import NonNegative, Width
 from penstock.engine.program.program import LARGEST, Field, Program, Start
 from penstock.engine.program.vertex_ids import internal_ids
 from penstock.engine.program.vertex_ranges import MANY_ROWS, over_ranges
+from penstock.engine.programs.search_ends import Ending, Vertices
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.format.graph import Graph
@@ -24,12 +25,16 @@ CEILING = np.uint32(2**32 - 2)
 FARTHEST = float(np.finfo(np.float64).max)
 
 
-class SSSP(Program):
+class SSSP(Ending, Program):
     """Distances from `source` (original id, or several); an unweighted graph counts edges.
 
     delta: width of a bucket; by default the run chooses each (`execution/bucket_width.py`), within bounds from the
     weights and the mean degree. weight: whether edges count by their weights where the graph has some (False or None:
     each counts 1). Integer weights give uint32 distances (uint64 where those do not suffice), float weights float64.
+    parents: whether `parent` is in the answer, too: the vertex before on a shortest path (a source is its own), of
+    several the one with the smallest id; by default, if there is a target, only of vertices on shortest paths to it.
+    target: original id, or several: the run ends when their distances are known, and the answer holds no vertex that is
+    farther than the farthest of them. cutoff: the largest distance of the answer.
     """
 
     distance = Field(np.uint32, fill=LARGEST, unreached=LARGEST)
@@ -40,24 +45,43 @@ class SSSP(Program):
     lightest = 0.0
 
     def __init__(
-        self, source: int | Sequence[int], delta: Width | None = None, weight: bool | str | None = True
+        self,
+        source: int | Sequence[int],
+        delta: Width | None = None,
+        weight: bool | str | None = True,
+        parents: bool | None = None,
+        target: Vertices | None = None,
+        cutoff: NonNegative | None = None,
     ) -> None:
         self.source = source
         self.delta = delta
         self.needs_weights = counts_by_weight(weight)
+        self.parents = parents
+        self.end_at(target, cutoff)
 
     def form(self, graph: Graph, mode: str) -> Program:
-        """Float distances for float weights; those that could outgrow all floats are held below."""
-        weight = graph.weight_dtype if self.needs_weights else None
-        if weight is None or weight.kind != "f" or type(self) is not SSSP:
+        """Float distances for float weights; those that could outgrow all floats are held below.
+
+        With parents, which no second run of wider numbers replaces, uint64 distances wherever uint32 might not do.
+        """
+        if type(self) is not SSSP:
             return self
-        most = float(graph.weight_range[2]) if graph.weight_range else 0.0
-        kind = FloatSSSP if most * max(1, graph.vertices) < FARTHEST else HugeSSSP
-        return kind(self.source, self.delta)
+        weight = graph.weight_dtype if self.needs_weights else None
+        if weight is not None and weight.kind == "f":
+            most = float(graph.weight_range[2]) if graph.weight_range else 0.0
+            search = self._as(FloatSSSP if most * max(1, graph.vertices) < FARTHEST else HugeSSSP)
+        else:
+            search = self._as(WideSSSP) if self.wants_parents and self._may_be_too_far(graph) else self
+        if not self.wants_parents:
+            return search
+        from penstock.engine.programs.path_tree import RankedTightEdges, TightEdges, with_parents
+
+        return with_parents(search, graph, (TightEdges, RankedTightEdges))
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """The sources are at distance 0."""
         first = self.first(graph)
+        self.watch(graph)
         state["distance"][first] = 0
         usual = default_delta(graph) if self.needs_weights else 1.0
         self.bucket = self.delta if self.delta is not None else usual
@@ -83,17 +107,29 @@ class SSSP(Program):
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """64-bit distances, where a path might be too long for 32 bits."""
-        heaviest = graph.weight_range[2] if self.needs_weights and graph.weight_range is not None else 1.0
-        return [self._wide()] if heaviest * graph.vertices >= CEILING else []
+        return [self._as(WideSSSP)] if self._may_be_too_far(graph) else []
 
     def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
         """64-bit distances, where 32 bits were not enough."""
         distance = state["distance"]
         over = over_ranges(lambda a, b: bool(np.any(distance[a:b] == CEILING)), len(distance), size=MANY_ROWS)
-        return self._wide() if any(over) else None
+        return self._as(WideSSSP) if any(over) else None
 
-    def _wide(self) -> Program:
-        return WideSSSP(self.source, self.delta, self.needs_weights)
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """The distances, as far as they are asked for."""
+        self.cut(state)
+        return super().finish(graph, state)
+
+    def _may_be_too_far(self, graph: Graph) -> bool:
+        """Whether a path might be too long for 32 bits."""
+        heaviest = graph.weight_range[2] if self.needs_weights and graph.weight_range is not None else 1.0
+        return bool(heaviest * graph.vertices >= CEILING)
+
+    def _as(self, kind: type[SSSP]) -> SSSP:
+        """The same search of another kind."""
+        made = kind.__new__(kind)
+        made.__dict__.update(self.__dict__)
+        return made
 
 
 class WideSSSP(SSSP):
@@ -134,13 +170,14 @@ class HugeSSSP(FloatSSSP):
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The distances. Raises InputError where one is larger than any number."""
+        found = super().finish(graph, state)
         far = int(np.count_nonzero(state["distance"] == FARTHEST))
         if far:
             raise InputError(
                 f"{far:,} vertices are farther than {FARTHEST:.3g} from the source, the largest float64; scale the "
                 "weights and convert the graph again"
             )
-        return super().finish(graph, state)
+        return found
 
 
 def default_delta(graph: Graph) -> float:

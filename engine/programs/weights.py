@@ -78,6 +78,7 @@ class Spreading(Program):
 
     combine = "sum"
     everywhere = True
+    extendable = ("max_iter", "tol")
 
     def __init__(self, whole: Any) -> None:
         self.damping, self.max_iter, self.needs_weights = whole.damping, whole.max_iter, whole.needs_weights

@@ -336,9 +336,10 @@ def host_division(graph: Graph, config: Config, needs: MemoryRequest) -> HostBud
 
 def open_reader(graph: Graph, config: Config, divided: HostBudget, timeline: Timeline | None) -> Reader:
     """The reader that a division of the host's memory has room for."""
+    decoders = 1 if divided.one_by_one else divided.decoders
     return Reader(
         graph,
-        decode_threads=1 if divided.one_by_one else config.thread_count,
+        decode_threads=config.thread_count if decoders is None else decoders,
         reads_in_flight=divided.reads_in_flight,
         most_bytes=0 if divided.one_by_one else MOST_BYTES,
         direct_io=config.direct_io,

@@ -49,6 +49,7 @@ class PackedSweeps:
             whole=host.whole,
             edge_bytes=0,
             spare=host.spare,
+            decoders=host.decoders,
         )
 
     @property

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.results.result_tables import bytes_of, write
+from penstock.storage.results.result_tables import bytes_of, write, write_to
 from penstock.storage.tables.columns import WriteOptions
 
 if TYPE_CHECKING:
+    from penstock.storage.tables.arrow_files import OrderedFile
     from penstock.storage.tables.columns import Columns
 
 
@@ -98,6 +99,10 @@ class AnswerTable(ABC):
             The disk is full or failed.
         """
         write(Path(path), self._table(), force=force, format=format, options=WriteOptions(threads, written))
+
+    def write_to(self, file: OrderedFile, *, format: str = "csv", threads: int | None = None) -> None:
+        """Write the table to an open file from its beginning to its end, in a format of text, Parquet or Feather."""
+        write_to(file, self._table(), format=format, options=WriteOptions(threads))
 
     def bytes_to_write(self, path: Path | str, format: str | None = None) -> int | None:
         """Return about how many bytes `write` will write; None where only writing can tell."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
-from penstock.engine.state.records import IterationRecord
+from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.transfer.values.rates import LINE_BYTES
 from penstock.transfer.values.task import TaskRecord
 
@@ -27,7 +27,7 @@ class FusedCall:
 
     first: the number of the first. frontiers: int64[iterations, 2], vertices and edges of each. tasks: what brought the
     edges, with the bytes of an edge. selecting, began, seconds: when the selection of the first frontier began, when
-    the call did, and how long an iteration took on average.
+    the call did, and how long an iteration took on average. phase: as in a record.
     """
 
     first: int
@@ -36,6 +36,7 @@ class FusedCall:
     selecting: float
     began: float
     seconds: float
+    phase: PhaseRecord | None = None
 
     def records(self) -> list[IterationRecord]:
         """One record for every iteration."""
@@ -45,8 +46,9 @@ class FusedCall:
         """The whole record of an iteration."""
         vertices, edges = self.frontiers[at].tolist()
         record = IterationRecord(
-            self.first + at, "push", vertices, edges, self.seconds, began=self.began + at * self.seconds
-        )
+            self.first + at, "push", vertices, edges, self.seconds, began=self.began + at * self.seconds,
+            phase=self.phase,
+        )  # fmt: skip
         if at == 0:
             record.seconds, record.began = self.began + self.seconds - self.selecting, self.selecting
         for task, edge_bytes in self.tasks:

@@ -34,6 +34,19 @@ class CheckpointRecord:
     trouble: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PhaseRecord:
+    """The phase of a program that an iteration belongs to.
+
+    number: from 0, as `Program.phases` yields them. name: what the program calls it, "" without. count: how many there
+    will be, None where that is not known.
+    """
+
+    number: int
+    name: str = ""
+    count: int | None = None
+
+
 @dataclass(slots=True)
 class IterationRecord:
     """One iteration: its frontier, direction, tasks and seconds.
@@ -48,6 +61,7 @@ class IterationRecord:
     filling: tasks that brought edges apart from the iteration's own: every one, to keep row prefixes on the device, or
     what a rank has got of another.
     checkpoint: the one that was made after it, whose seconds do not count among the iteration's.
+    phase: of a program of phases, the one at work; its iterations count from 0.
     """
 
     number: int
@@ -66,6 +80,7 @@ class IterationRecord:
     moved: tuple[int, ...] = ()
     move_seconds: float = 0.0
     checkpoint: CheckpointRecord | None = None
+    phase: PhaseRecord | None = None
 
     @property
     def bytes_disk(self) -> int:
@@ -121,6 +136,7 @@ class IterationRecord:
         """The record as plain values, for JSON."""
         return {
             "iteration": self.number,
+            **({} if self.phase is None else {"phase": self.phase.number, "phase_name": self.phase.name}),
             "direction": self.direction,
             "frontier_vertices": self.vertices,
             "frontier_edges": self.edges,

@@ -6,14 +6,18 @@ storage's (`storage/results/result_tables.py`), by way of `answer_table.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.program import fields_of, value_of, weighted
 from penstock.engine.program.vertex_ids import in_original_order, tie_breakers, vertex_column
 from penstock.engine.state.answer_table import AnswerTable
+from penstock.engine.state.found_paths import FoundPath, ParentLinks
+from penstock.engine.state.joined_properties import property_columns, property_values
 from penstock.engine.state.result_columns import columns_of
+from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
 from penstock.storage.results.column_statistics import present_rows
 from penstock.storage.results.smallest_keys import Keys, first_rows
@@ -54,6 +58,8 @@ class Result(AnswerTable):
         Iterations that had run before the run was resumed.
     ranks : tuple of RankReport
         What each rank read, moved and computed; empty for one process. `records` are this rank's.
+    joined : tuple of str
+        Properties of the vertices that tables of it have, too (`with_properties`).
     """
 
     program: Program
@@ -64,6 +70,7 @@ class Result(AnswerTable):
     converged: bool
     before: int = 0
     ranks: tuple[RankReport, ...] = ()
+    joined: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """One line: program, number of vertices, fields, iterations."""
@@ -142,29 +149,87 @@ class Result(AnswerTable):
 
     def _table(self) -> Columns:
         """Return the same, to be read range by range."""
-        return columns_of(self.graph, {name: (values, self.absent(name)) for name, values in self.fields.items()})
+        found = columns_of(self.graph, {name: (values, self.absent(name)) for name, values in self.fields.items()})
+        return {**found, **property_columns(self.graph, self.joined, found)}
 
-    def top(self, count: int, *, threads: int | None = None) -> list[tuple[int | str, Any]]:
-        """Return the vertices with the largest value of the first field (smallest, if it is a distance or a level).
+    def with_properties(self, *names: str) -> Result:
+        """Return the same result, whose tables have properties of the vertices as further columns.
+
+        Parameters
+        ----------
+        *names : str
+            Properties of the graph (`graph.properties`), which it has from `penstock convert --vertices nodes.csv`.
+
+        Returns
+        -------
+        Result
+            The result with `joined`.
+
+        Raises
+        ------
+        InputError
+            The graph has no such property, its file is missing, or a field has that name.
+        """
+        property_columns(self.graph, names, replace(self, joined=())._table())
+        return replace(self, joined=names)
+
+    def top(
+        self, count: int, *, by: str | None = None, smallest: bool | None = None, threads: int | None = None
+    ) -> list[tuple[int | str, Any]]:
+        """Return the vertices with the largest value of a field (smallest, if it is a distance or a level).
 
         Parameters
         ----------
         count : int
             How many vertices to return at most.
+        by : str, optional
+            The field; default: the first.
+        smallest : bool, optional
+            Whether the smallest values come first; default: of distances and levels.
         threads : int, optional
             Most threads that look for them; default: every core.
 
         Returns
         -------
         list of (int or str, value)
-            Original ids and values, ties by original id; for a bipartite graph ids such as `"source:7"`. Empty for
-            fields of vectors or texts, which have no order.
+            Original ids and values, ties by original id; for a bipartite graph ids such as `"source:7"`. Empty where
+            the first field holds vectors or texts, which have no order.
+
+        Raises
+        ------
+        InputError
+            There is no field `by`, or it holds vectors or texts.
         """
-        name, values = next(iter(self.fields.items()))
+        chosen = self.best(count, by=by, smallest=smallest, threads=threads)
+        values = self.fields[self._named(by)]
+        return list(zip(self._names(chosen), values[chosen].tolist(), strict=True))
+
+    def top_rows(
+        self, count: int, *, by: str | None = None, smallest: bool | None = None, threads: int | None = None
+    ) -> list[dict[str, Any]]:
+        """Return the vertices of `top` as rows: `vertex`, the field and the properties in `joined`, by name.
+
+        Parameters and errors are the same.
+        """
+        chosen, name = self.best(count, by=by, smallest=smallest, threads=threads), self._named(by)
+        columns: dict[str, list[Any]] = {"vertex": self._names(chosen), name: self.fields[name][chosen].tolist()}
+        columns |= property_values(self.graph, self.joined, chosen)
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def best(
+        self, count: int, *, by: str | None = None, smallest: bool | None = None, threads: int | None = None
+    ) -> NDArray[np.intp]:
+        """Return the internal ids of the vertices of `top`. Parameters and errors are the same."""
+        name = self._named(by)
+        values, absent = self.fields[name], self.absent(name)
         if values.ndim > 1 or values.dtype.kind == "T":
-            return []
-        absent = self.absent(name)
-        nearest = absent not in (None, -np.inf) and self.program.combine != "max"
+            if by is None:
+                return np.empty(0, np.intp)
+            raise InputError(f"{by} holds {'texts' if values.ndim == 1 else 'vectors'}, which have no order")
+        nearest = smallest
+        if nearest is None:
+            search = getattr(self.program, "kind", self.program)  # of one with phases after it, the search
+            nearest = absent not in (None, -np.inf) and search.combine != "max"
         ties = None if in_original_order(self.graph) else tie_breakers(self.graph)
 
         def keys_of(first: int, last: int) -> Keys:
@@ -174,8 +239,7 @@ class Result(AnswerTable):
                 some, rows = some[present], rows[present]
             return some if nearest else _descending(some), rows if ties is None else ties[rows], rows
 
-        chosen = first_rows(keys_of, len(values), count, threads=threads)[2]
-        return list(zip(self._names(chosen), values[chosen].tolist(), strict=True))
+        return first_rows(keys_of, len(values), count, threads=threads)[2]
 
     def to_dict(self, field: str | None = None) -> dict[int | str, Any]:
         """Return one field as a dictionary, as networkx's functions do.
@@ -196,11 +260,56 @@ class Result(AnswerTable):
         InputError
             The result has no such field.
         """
+        name = self._named(field)
+        present = np.flatnonzero(self.reached(name))
+        return dict(zip(self._names(present), self.fields[name][present].tolist(), strict=True))
+
+    def _named(self, field: str | None) -> str:
+        """Return the name of a field, by default of the first. Raises InputError where the result has none such."""
         name = next(iter(self.fields)) if field is None else field
         if name not in self.fields:
             raise InputError(f"there is no field {name!r} in the answer; it has {', '.join(self.fields)}")
-        present = np.flatnonzero(self.reached(name))
-        return dict(zip(self._names(present), self.fields[name][present].tolist(), strict=True))
+        return name
+
+    @property
+    def targets(self) -> list[int | str]:
+        """Original ids of the vertices at which the program was to end, in the order in which they were given."""
+        return self._names(np.asarray(self.program.watched, np.intp))
+
+    def path(self, target: int | str) -> FoundPath | None:
+        """Return the path to a vertex from the nearest source, along the parents of the answer.
+
+        Parameters
+        ----------
+        target : int or str
+            Original id of a vertex.
+
+        Returns
+        -------
+        FoundPath or None
+            `vertices`, `length` and `hops`; None: the answer does not reach the vertex.
+
+        Raises
+        ------
+        InputError
+            The answer has no parents, or the graph no such vertex.
+        """
+        if "parent" not in self.fields:
+            raise InputError(
+                f"the answer has {', '.join(self.fields)} and no parents, which paths follow; run bfs, sssp or widest "
+                "with parents=True"
+            )
+        at, name = internal_id(self.graph, target), next(iter(self.fields))
+        length = self.fields[name][at]
+        if length == self.absent(name):
+            return None
+        vertices = self._names(np.asarray(self._links.upwards(at)[::-1], np.intp))
+        return FoundPath(vertices, length.item())
+
+    @cached_property
+    def _links(self) -> ParentLinks:
+        """The parents as links between internal ids."""
+        return ParentLinks(self.graph, self.fields["parent"])
 
     def _names(self, chosen: NDArray[np.intp]) -> list[int | str]:
         """Return original ids of vertices, with their sides if the graph is bipartite: an id may be on both sides."""

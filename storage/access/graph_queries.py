@@ -40,6 +40,16 @@ class GraphQueries:
     """Queries of a graph in the ids of its input."""
 
     __slots__ = ()
+    __networkx_backend__ = "penstock"
+    """With which networkx calls tools/networkx for `nx.pagerank(graph)`."""
+
+    def is_directed(self: QueriedGraph) -> bool:
+        """Return whether edges have a direction, as networkx asks."""
+        return self.directed
+
+    def is_multigraph(self) -> bool:
+        """Return False, as networkx asks: parallel edges have no keys, and count as each program says."""
+        return False
 
     @for_python
     def edge_batches(self: QueriedGraph, *, both_directions: bool = False, threads: int | None = None) -> Any:

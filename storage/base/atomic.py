@@ -10,10 +10,11 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError, UnsyncedError
 
 _debris: dict[Path, int] = {}
@@ -42,6 +43,38 @@ def check_target(path: Path | str, *, force: bool) -> Path:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(f"{target}: the folder {folder} is not writable; name another output")
     return target
+
+
+def check_room(needed: Mapping[Path, int]) -> None:
+    """Refuse, before any work, files that their disks have no room for.
+
+    Parameters
+    ----------
+    needed : mapping of Path to int
+        Files to write, in folders that exist, and how many bytes each takes at least. A file that is replaced stays
+        until the new one is whole.
+
+    Raises
+    ------
+    InputError
+        They do not fit, with both numbers.
+    """
+    disks: dict[int, list[Path]] = {}
+    for path in needed:
+        disks.setdefault(path.parent.stat().st_dev, []).append(path)
+    for paths in disks.values():
+        wanted, free = sum(needed[path] for path in paths), free_bytes(paths[0])
+        if wanted > free:
+            raise InputError(
+                f"{' and '.join(map(str, paths))} will take {format_bytes(wanted)} at least, and the disk of "
+                f"{paths[0].parent} has {format_bytes(free)} free; free space, or name a file on another disk"
+            )
+
+
+def free_bytes(path: Path) -> int:
+    """Bytes that a file may still take on the disk of its folder."""
+    disk = os.statvfs(path.parent)
+    return disk.f_bavail * disk.f_frsize
 
 
 def keep_inputs(output: Path, inputs: Iterable[Path]) -> None:

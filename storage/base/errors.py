@@ -71,6 +71,10 @@ _FLAGS = frozenset(
         "waiting",
         "resume",
         "force",
+        "largest_component",
+        "strong",
+        "skip_missing",
+        "drop_isolated",
     }
 )
 """Options without a value."""

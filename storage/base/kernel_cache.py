@@ -37,19 +37,16 @@ from penstock.storage.footprint.missing_code import Origin, compiled_elsewhere, 
 MOST_ENTRIES = 4096
 """Of each kind: some 250 MiB of the host's, and as much of a GPU's."""
 _HOST = ".kernel"
-_NAMED = "unique names"
-"""Part of every entry's name: those of earlier versions had names of functions that occur twice, see `number_apart`."""
 _DIGEST_BYTES = 32
 
 _log = logging.getLogger("penstock.storage.base.kernel_cache")
 
 
 def number_apart() -> None:
-    """Number the functions that this process compiles from a random number on.
+    """Number the functions that this process compiles from a random number on; Numba counts them from 1.
 
-    Numba counts them from 1 and names machine code by module, function, number and types. Closures of one function,
-    which the kernels of all programs are made of, would get equal names in different processes; and where entries of
-    two processes are loaded into one, the linker takes the first of two weak functions of a name for both.
+    Machine code is named by function, number and types, so that closures would get equal names in two processes. Where
+    the entries of both are loaded into one, the linker takes the first of two weak functions of a name for both.
     """
     FunctionIdentity._unique_ids = itertools.count(int.from_bytes(os.urandom(8), "little"))
 
@@ -234,7 +231,7 @@ class _CompilingListener(events.Listener):  # type: ignore[misc]
             self._collects = gc.isenabled()
             gc.disable()
         self._depth += 1
-        begin_compiling()
+        begin_compiling(event.data["dispatcher"].py_func.__name__)
 
     def on_end(self, event: Any) -> None:
         """It has ended, with or without success."""
@@ -294,7 +291,7 @@ class _KernelCache(_Cache):  # type: ignore[misc]
             keep(self._entry(sig, data.codegen), _HOST, dumps(data._reduce()))
 
     def _entry(self, sig: Any, codegen: Any) -> str:
-        parts = (self._key(), str(sig), self._options, codegen.magic_tuple(), versions(), _NAMED)
+        parts = (self._key(), str(sig), self._options, codegen.magic_tuple(), versions(), number_apart.__name__)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def enable(self) -> None:

@@ -1,4 +1,4 @@
-"""A limit on how long measuring may take: a number of seconds in all, of which every probe gets a share.
+"""Times as people write them, and a limit on how long measuring may take, of which every probe gets a share.
 
 A probe asks before it begins whether there is time for its longest case, and then repeats its work until its own share
 is over. Nothing is interrupted, so every step of a probe has to be short.
@@ -6,8 +6,18 @@ is over. Nothing is interrupted, so every step of a probe has to be short.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
+
+UNITS = {"s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*")
+
+
+def parse_seconds(text: str) -> float | None:
+    """Return the seconds that ``30s``, ``5min``, ``1.5h`` stand for; None for a text that names no time."""
+    match = _DURATION.fullmatch(text.lower())
+    return float(match[1]) * UNITS[match[2]] if match and match[2] in UNITS else None
 
 
 class TimeBudget:

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
+from penstock.storage.base.atomic import writing
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.folder_lock import FolderLock
 from penstock.storage.checkpoint.file import Checkpoint, CheckpointError, write_checkpoint
 
 KEPT = 2
 LOCK = ".penstock-checkpoint.lock"
+ENDED = ".penstock-ended"
+"""A file that says that the run whose checkpoint is here has ended, and its answer is stored."""
 _NAME = re.compile(r"checkpoint-(\d{10})\.penstock")
 _PARTIAL = ".checkpoint-*.partial-*"
 
@@ -81,21 +84,44 @@ class CheckpointFolder:
                 wrong.append(f"{self.file(number)}: {error.strerror or error}")
         return None, wrong
 
-    def write(self, number: int, story: dict[str, Any], arrays: Iterable[tuple[str, NDArray[Any]]]) -> int:
+    def write(
+        self, number: int, story: dict[str, Any], arrays: Iterable[tuple[str, NDArray[Any]]], *, anew: bool = False
+    ) -> int:
         """Keep a checkpoint under a number and the one before it, no others; return its bytes.
+
+        anew: those that are here are of another run, which has ended.
 
         Raises:
             RunError: it could not be written (or not surely, an UnsyncedError), and those that were here still are; or
                 an old one could not be removed.
         """
         size = write_checkpoint(self.file(number), story, arrays)
-        older = [other for other in self.numbers() if other < number]
+        self.set_ended(False)
+        older = [] if anew else [other for other in self.numbers() if other < number]
         self._remove({*self.numbers()} - {number, *older[1 - KEPT :]})
         return size
 
     def clear(self) -> None:
         """Remove every checkpoint. Raises RunError."""
         self._remove(self.numbers())
+        self.set_ended(False)
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the checkpoints are those of a run that has ended."""
+        return (self.path / ENDED).exists()
+
+    def set_ended(self, ended: bool) -> None:
+        """Note whether the run has ended. Raises RunError."""
+        with writing(self.path / ENDED):
+            if ended:
+                (self.path / ENDED).touch()
+            else:
+                (self.path / ENDED).unlink(missing_ok=True)
+
+    def keep_only(self, number: int) -> None:
+        """Remove every checkpoint but one. Raises RunError."""
+        self._remove({*self.numbers()} - {number})
 
     def _remove(self, numbers: Iterable[int]) -> None:
         for number in numbers:

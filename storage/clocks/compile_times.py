@@ -6,6 +6,7 @@ each second counts once. Imports no compiler, so that a job that compiles nothin
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -55,8 +56,11 @@ class _Waits:
         return self._seconds + (time.perf_counter() - self._since if self._waiting else 0.0)
 
 
+_log = logging.getLogger("penstock.storage.clocks.compile_times")
 _lock = threading.Lock()
 _compiling, _loading = _Waits(), _Waits()
+_names: list[str] = []
+"""What is compiled now, by the threads that wait for it; "" where its name is not known."""
 _depth = threading.local()
 """How many pieces of code this thread is compiling, one for the other."""
 
@@ -67,15 +71,25 @@ def compile_times() -> CompileTimes:
         return CompileTimes(_compiling.seconds, _loading.seconds, _compiling.count, _loading.count)
 
 
-def begin_compiling() -> None:
-    """Count the calling thread's time as compiling from now on, until as many `end_compiling`."""
+def compiled_now() -> str | None:
+    """Return the name of a piece of code that a thread waits for, "" where it is not known; None where none waits."""
+    with _lock:
+        return next((name for name in reversed(_names) if name), "") if _names else None
+
+
+def begin_compiling(name: str = "") -> None:
+    """Count the calling thread's time as compiling from now on, until as many `end_compiling`; name: of the code."""
     _depth.here = getattr(_depth, "here", 0) + 1
     if _depth.here == 1:
+        _depth.name = name
         _depth.stage = stage("compiling")
         _depth.stage.__enter__()
         with _lock:
             _compiling.begin()
             _compiling.count += 1
+            _names.append(name)
+            number = _compiling.count
+        _log.info("compiling kernel %s", f"{number}, {name}" if name else number)
 
 
 def end_compiling() -> None:
@@ -84,13 +98,14 @@ def end_compiling() -> None:
     if _depth.here == 0:
         with _lock:
             _compiling.end()
+            _names.remove(_depth.name)
         _depth.stage.__exit__(None, None, None)
 
 
 @contextmanager
-def compiling() -> Iterator[None]:
-    """Count the time within as compiling."""
-    begin_compiling()
+def compiling(name: str = "") -> Iterator[None]:
+    """Count the time within as compiling; name: of what is compiled."""
+    begin_compiling(name)
     try:
         yield
     finally:

@@ -16,6 +16,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import select
 import shutil
 import signal
@@ -212,11 +213,18 @@ def _compile(origin: Origin, signature: Any) -> bool:
         _log.info("a function is compiled by this process: %s", error)
         return False
     companion = start()
-    return companion is not None and _ask(companion, request) is True
+    return companion is not None and _ask(companion, request, _name_in(request)) is True
 
 
-def _ask(companion: _Companion, request: dict[str, Any]) -> bool | None:
-    with compiling():
+def _name_in(request: dict[str, Any]) -> str:
+    """What people call the kernel that is asked for: `pull`, or the function of `key module.function.line`."""
+    name = str(request.get("name", ""))
+    found = re.search(r"(\w+)\.\d+$", name)
+    return found[1] if found else name
+
+
+def _ask(companion: _Companion, request: dict[str, Any], name: str = "") -> bool | None:
+    with compiling(name):
         answer = companion.ask(request)
     if answer is None:
         with _changing:
@@ -225,13 +233,13 @@ def _ask(companion: _Companion, request: dict[str, Any]) -> bool | None:
     return answer
 
 
-def before_compiling(name: str) -> None:
-    """Take a kernel for this process, or wait for the process, if there is one, that compiles it."""
+def before_compiling(name: str, shown: str | None = None) -> None:
+    """Take a kernel for this process, or wait for the process, if there is one, that compiles it; shown: for people."""
     companion = _Present.companion
     if companion is None or companion.is_idle or not companion.has_job:
         return
     if not companion.claims.take(name):
-        _ask(companion, {"awaited": name})
+        _ask(companion, {"awaited": name}, shown or _name_in({"name": name}))
 
 
 @atexit.register

@@ -30,6 +30,7 @@ from penstock.storage.convert.sort.read import SpillFiller
 from penstock.storage.convert.sort.sort_groups import Ordering, SortedRows, Sorter
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.workspace import Progress, Workspace, ignore
+from penstock.storage.convert.vertex_properties import sorted_vertices
 from penstock.storage.format.schema import vertex_dtype
 from penstock.storage.format.writer import GraphWriter
 from penstock.storage.ingest.core.source import RowSource, Source
@@ -51,10 +52,10 @@ def convert(
         UnsyncedError: the graph is in its place, but its folder could not be synced.
     """
     target = check_target(output, force=options.force)
-    with Workspace(source, target, options, progress) as space:
-        if options.layout == "list":
-            return write_list(space, target)
-        return write_graph(space, read_edges(space), target)
+    with Workspace(source, target, options, progress) as space, sorted_vertices(space, target):
+        rows = options.layout == "rows"
+        report = write_graph(space, read_edges(space), target) if rows else write_list(space, target)
+        return report if space.table is None else replace(report, properties=space.table.types)
 
 
 def read_edges(space: Workspace) -> InputEdges:

@@ -22,7 +22,7 @@ from penstock.storage.ingest.open_source import open_source
 _NAMES = {"vertices": "vertices_file", "stripe": "stripes"}
 """Options of the command line that have another name here."""
 _PATHS = ("vertices_file", "scratch")
-_READING = ("columns", "delimiter", "weights", "header", "string_ids")
+_READING = ("columns", "delimiter", "query", "weights", "header", "string_ids")
 
 
 @for_python
@@ -49,7 +49,7 @@ def convert(
         (bytes of the input, then edges).
     **options
         Those of `penstock convert`: ``columns`` ("payer,payee,amount", or a sequence of names or positions),
-        ``delimiter``, ``weights``, ``header``, ``string_ids``, ``vertices`` (a file), ``bipartite``, ``direction``,
+        ``delimiter``, ``query``, ``weights``, ``header``, ``string_ids``, ``vertices``, ``bipartite``, ``direction``,
         ``undirected``, ``symmetrize``, ``dedupe``, ``drop_self_loops``, ``renumber``, ``order``, ``host_memory``
         (bytes, or a text such as "1GiB"), ``scratch``, ``stripe`` (a folder or several), ``encoding``, ``threads``,
         ``force``.
@@ -81,6 +81,7 @@ def convert(
     reading = IngestOptions(
         columns=parse_columns(columns) if isinstance(columns, str) else None if columns is None else tuple(columns),
         delimiter=None if delimiter is None else parse_delimiter(delimiter),
+        query=named.get("query"),
         weights=named.get("weights"),
         header=named.get("header"),
         string_ids=named.get("string_ids") or (None if conversion.renumber or conversion.bipartite else False),

@@ -8,6 +8,7 @@ from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
@@ -32,6 +33,7 @@ from penstock.storage.convert.sort.groups import check_density
 from penstock.storage.convert.sort.read import SpillFiller, Steps
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.workspace import Workspace
+from penstock.storage.convert.vertex_properties import name_batches
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.diagnose import bad_line
@@ -99,13 +101,15 @@ def _mapping(space: Workspace) -> IdMapping:
     path = space.options.vertices_file
     if not space.named:
         if path is not None:
-            return ListedIds(space, read_ids(path, space.ingest))
+            listed = space.table.ids() if space.table else read_ids(path, space.ingest)
+            return ListedIds(space, map(np.asarray, listed))
         if space.options.bipartite:
             return BipartiteIds(space)
         return CompactIds(space) if space.options.renumber else KeptIds(space)
     names = NamedIds(space, sides=space.options.bipartite)
     if path is not None:
-        with closing(NamedTextSource([path], space.ingest, Columns(0, 0)).batches()) as batches:
+        listing = NamedTextSource([path], space.ingest, Columns(0, 0)).batches
+        with closing(name_batches(space.table, path) if space.table else listing()) as batches:
             for batch in batches:
                 names.record(batch, None)
         names.close_list()

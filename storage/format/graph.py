@@ -36,6 +36,7 @@ from penstock.storage.format.schema import (
     WITHOUT_EDGES,
     vertex_dtype,
 )
+from penstock.storage.tables.properties import property_types
 
 
 @dataclass(slots=True)
@@ -574,6 +575,11 @@ class Graph(GraphQueries):
     def file_bytes(self) -> int:
         """Bytes of all the graph's files; 0 for a graph in memory."""
         return sum(file.size for file in self.open_files)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties of the vertices by name, with their types as Arrow calls them; none: an empty dict."""
+        return property_types(self.provenance)
 
     def original_ids(self) -> NDArray[Any] | None:
         """Return the input's id of every vertex.

@@ -45,6 +45,8 @@ NEIGHBORS, WEIGHTS, DEGREES, ORIGINAL_ID = "neighbors", "weights", "degrees", "o
 SPANS = "spans"
 WITHOUT_EDGES = "without_edges"
 """What the provenance calls the number of vertices without an edge."""
+EXTRACTED = "extracted"
+"""What the provenance calls where a part of a graph was taken from, and by which conditions."""
 NEW_IDS = ("renumber", "bipartite", "vertices_file")
 """Options in the provenance that give vertices other numbers than the ids of the input."""
 NAME_ENDS, NAME_TEXT = "original_id/ends", "original_id/text"

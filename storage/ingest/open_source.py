@@ -4,6 +4,7 @@ A format is recognized by how the file begins (MatrixMarket's banner, the magic 
 CSV), and, where the beginning of an adjacency list or of CSV looks like that of an edge list, by the name's suffix.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,9 +18,12 @@ from penstock.storage.ingest.formats.adjacency import AdjacencySource
 from penstock.storage.ingest.formats.binary import PairSource
 from penstock.storage.ingest.formats.csr import CsrSource
 from penstock.storage.ingest.formats.dimacs import DimacsSource
+from penstock.storage.ingest.formats.gml import gml_source
+from penstock.storage.ingest.formats.graphml import graphml_source
 from penstock.storage.ingest.formats.matrix_market import MatrixMarketSource, has_banner
 from penstock.storage.ingest.formats.metis import MetisSource
 from penstock.storage.ingest.formats.parquet import MAGIC, parquet_source
+from penstock.storage.ingest.formats.queries import DUCKDB, FEATHER, SQLITE, batch_source
 from penstock.storage.ingest.tables.delimited import delimited_source
 from penstock.storage.ingest.tables.layout import check_dividers, is_blank_divided, looks_quoted
 from penstock.storage.ingest.text.edge_list import SAMPLE_BYTES, TextSource
@@ -35,23 +39,28 @@ _SUFFIXES = {
     ".graph-txt": "webgraph",
     ".adj": "adjacency",
     ".adjlist": "adjacency",
+    ".gml": "gml",
+    ".graphml": "graphml",
     ".csv": "csv",
     ".tsv": "csv",
 }
 _NOT_LISTS = {
-    ".gml": "GML",
-    ".graphml": "GraphML",
     ".gexf": "GEXF",
     ".mat": "MATLAB",
     ".nkbg002": "NetworKit's binary format",
     ".nkbg003": "NetworKit's binary format",
 }
+_GRAPHML = re.compile(rb"<([\w.-]+:)?graphml[\s>]")
+_GML = re.compile(rb"(Creator .*\s+|Version .*\s+|#.*\s+)*graph\s*\[")
+NAMED_FORMATS = ("text", "csv", "parquet", "graphml", "sqlite", "duckdb", "feather")
 _WHOLE: dict[str, Callable[[str | Path, IngestOptions], Source]] = {
     "matrix-market": MatrixMarketSource,
     "dimacs": DimacsSource,
     "metis": MetisSource,
     "npz": npz.NpzSource,
     "graph": graph_file.GraphFileSource,
+    "graphml": graphml_source,
+    "gml": gml_source,
 }
 """Formats in which a file is a whole graph."""
 
@@ -74,12 +83,16 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
     format = format or ("csv" if options.delimiter else _recognize(paths, options))
     if options.delimiter and format != "csv":
         raise InputError(f"--delimiter is for CSV, and the format is {format}; leave one of them out")
-    if options.string_ids and format not in ("text", "csv", "parquet"):
-        raise InputError(f"--string-ids is for text, CSV and Parquet; ids of the format {format} are numbers")
+    if options.string_ids and format not in NAMED_FORMATS:
+        raise InputError(f"--string-ids is for text, CSV, tables and GraphML; ids of the format {format} are numbers")
     if format in _WHOLE:
         if len(paths) > 1:
             raise InputError(f"a file in the format {format} is a whole graph; convert one at a time")
         return _WHOLE[format](paths[0], options)
+    if options.query is not None and format not in ("sqlite", "duckdb", "feather"):
+        raise InputError(f"--query is for databases (SQLite, DuckDB), and the format is {format}; leave it out")
+    if format in ("sqlite", "duckdb", "feather"):
+        return batch_source([Path(path) for path in paths], format, options)
     if format == "csr":
         return CsrSource(paths, options)
     if format == "parquet":
@@ -125,8 +138,19 @@ def _format_of(path: str | Path, options: IngestOptions) -> str:
         return "parquet"
     if first.startswith(npy.MAGIC):
         return "npy"
+    if first.startswith(SQLITE):
+        return "sqlite"
+    if first[DUCKDB[0] :].startswith(DUCKDB[1]):
+        return "duckdb"
+    if first.startswith(FEATHER):
+        return "feather"
     if has_banner(first) or (suffix == ".mtx" and first.startswith(b"%%")):
         return "matrix-market"
+    begin = first.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if begin.startswith(b"<") and _GRAPHML.search(begin):
+        return "graphml"
+    if _GML.match(begin):
+        return "gml"
     if suffix in _NOT_LISTS:
         raise InputError(
             f"{path}: files named {suffix} are {_NOT_LISTS[suffix]}, which is no edge list and "

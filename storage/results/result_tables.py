@@ -66,16 +66,51 @@ def write(
         save(partial, columns, options)
 
 
+def write_to(file: OrderedFile, columns: Columns, *, format: str = "csv", options: WriteOptions = DEFAULTS) -> None:
+    """Write a table to an open file, such as standard output, from its beginning to its end.
+
+    Parameters
+    ----------
+    file : OrderedFile
+        What is written to; what it raises is raised here.
+    columns : Columns
+        As in `write`.
+    format : str
+        A name in `STREAMED`.
+    options : WriteOptions
+        As in `write`.
+
+    Raises
+    ------
+    InputError
+        The format is unknown, or cannot be written from its beginning to its end.
+    """
+    check_streamed(format)
+    name, style = _BY_ARROW[format]
+    _write_by_arrow(file, columns, options, name, style)
+
+
+def check_streamed(format: str) -> None:
+    """Refuse a format that is not written from its beginning to its end. Raises InputError."""
+    if format not in STREAMED:
+        raise InputError(f"{format} cannot be written to standard output; name a file, or one of {', '.join(STREAMED)}")
+
+
 def writer_for(path: Path, format: str | None = None) -> Save:
     """Return the function that writes `format`, or the one that `path` asks for. Raises InputError."""
+    return FORMATS[format_of(path, format)]
+
+
+def format_of(path: Path, format: str | None = None) -> str:
+    """Return `format`, or the name of the format that `path` asks for. Raises InputError."""
     if format is None:
         found = [format for ending, format in _SUFFIXES.items() if path.name.lower().endswith(ending)]
         if not found:
             raise InputError(f"{path}: no table format ends in {path.suffix!r}; use one of {', '.join(_SUFFIXES)}")
-        format = found[0]
-    elif format not in FORMATS:
+        return found[0]
+    if format not in FORMATS:
         raise InputError(f"{format!r} is not a format by name; there is {', '.join(FORMATS)}")
-    return FORMATS[format]
+    return format
 
 
 def bytes_of(path: Path, columns: Columns, format: str | None = None) -> int | None:
@@ -163,16 +198,21 @@ def _write_by_arrow(
         getattr(arrow_files, name)(file, arrow_tables.ColumnBatches(columns), options, **encodings)
 
 
+_BY_ARROW: dict[str, tuple[str, dict[str, Any]]] = {
+    "csv": ("save_csv", {}),
+    "csv.gz": ("save_csv", {"gzip": True}),
+    "tsv": ("save_csv", {"delimiter": "\t"}),
+    "tsv.gz": ("save_csv", {"delimiter": "\t", "gzip": True}),
+    "parquet": ("save_parquet", {}),
+    "feather": ("save_feather", {}),
+    "graphalytics": ("save_graphalytics", {}),
+}
+STREAMED = tuple(_BY_ARROW)
+"""Formats that are written from their beginning to their end."""
 FORMATS: dict[str, Save] = {
-    "csv": _by_arrow("save_csv"),
-    "csv.gz": _by_arrow("save_csv", gzip=True),
-    "tsv": _by_arrow("save_csv", delimiter="\t"),
-    "tsv.gz": _by_arrow("save_csv", delimiter="\t", gzip=True),
-    "parquet": _by_arrow("save_parquet"),
-    "feather": _by_arrow("save_feather"),
+    **{format: _by_arrow(name, **style) for format, (name, style) in _BY_ARROW.items()},
     "hdf5": _save_hdf5,
     "npy": _save_npy,
-    "graphalytics": _by_arrow("save_graphalytics"),
 }
 _SUFFIXES = {f".{name}": name for name in FORMATS if name != "graphalytics"} | {".h5": "hdf5", ".arrow": "feather"}
 """How names end; none of them is the end of another."""

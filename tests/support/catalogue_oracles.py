@@ -78,6 +78,19 @@ def katz(edges: EdgeList, *, alpha: float, beta: float = 1.0, weighted: bool = F
     return found / max(float(np.linalg.norm(found)), 1e-300)
 
 
+def eigenvector(edges: EdgeList, *, weighted: bool = False) -> Floats:
+    """The vector of norm 1 to which powers of A^T, shifted by half its norm, take the vector of ones."""
+    dense = matrix(edges, weighted=weighted).T
+    shift = float(np.linalg.norm(dense, 2)) / 2 if edges.vertices else 0.0
+    step = dense + (shift or 1.0) * np.eye(edges.vertices)
+    found = np.ones(edges.vertices)
+    for _ in range(12):  # 4096 sweeps
+        step = step @ step
+        step /= max(float(np.abs(step).max(initial=0.0)), 1e-300)
+    found = step @ found
+    return found / max(float(np.linalg.norm(found)), 1e-300)
+
+
 def penalized_hitting(edges: EdgeList, source: int, damping: float) -> Floats:
     """The solution of php(source) = 1, php(v) = damping sum_u php(u) w(u, v) / W(u)."""
     dense = matrix(edges, weighted=True)
@@ -264,6 +277,99 @@ def harmonic(edges: EdgeList, *, weighted: bool = False) -> Floats:
     return np.divide(1.0, every, out=np.zeros_like(every), where=every > 0).sum(axis=0)
 
 
+def spanning_forest(edges: EdgeList) -> tuple[Integers, Floats]:
+    """Kruskal's forest, ties by the smaller and then the larger end: parents (-1: none) and weights (-inf: none).
+
+    The root of a tree is its smallest vertex.
+    """
+    weights = np.ones(len(edges.sources)) if edges.weights is None else edges.weights
+    ends = zip(weights.tolist(), edges.sources.tolist(), edges.targets.tolist(), strict=True)
+    tree = list(range(edges.vertices))
+    beside: list[list[tuple[int, float]]] = [[] for _ in tree]
+    for weight, low, high in sorted((weight, min(u, v), max(u, v)) for weight, u, v in ends):
+        if tree[low] != tree[high]:
+            beside[low].append((high, weight))
+            beside[high].append((low, weight))
+            tree = [tree[low] if root == tree[high] else root for root in tree]
+    parent, above = np.full(edges.vertices, -1), np.full(edges.vertices, -np.inf)
+    seen: set[int] = set()
+    for root in range(edges.vertices):
+        stack = [] if root in seen else [root]
+        seen |= set(stack)
+        while stack:
+            u = stack.pop()
+            for v, weight in beside[u]:
+                if v not in seen:
+                    parent[v], above[v] = u, weight
+                    seen.add(v)
+                    stack.append(v)
+    return parent, above
+
+
+@lru_cache(maxsize=8)
+def bridges(edges: EdgeList) -> tuple[Integers, Integers]:
+    """For every vertex the other end of the bridge towards the smallest vertex of its component (-1: none), and the
+    smallest vertex that is connected with it without bridges: each edge is left out to see what happens.
+    """
+    ends = list(zip(edges.sources.tolist(), edges.targets.tolist(), strict=True))
+
+    def labels(kept: Iterable[int]) -> list[int]:
+        found = list(range(edges.vertices))
+        for at in kept:
+            u, v = (found[end] for end in ends[at])
+            if u != v:
+                found = [min(u, v) if label in (u, v) else label for label in found]
+        return found
+
+    whole = labels(range(len(ends)))
+    count = len(set(whole))
+    toward, cut = np.full(edges.vertices, -1), set()
+    for at, (u, v) in enumerate(ends):
+        without = labels([other for other in range(len(ends)) if other != at])
+        if len(set(without)) > count:
+            cut.add(at)
+            far, near = (u, v) if without[v] == whole[u] else (v, u)
+            toward[far] = near
+    return toward, np.array(labels([at for at in range(len(ends)) if at not in cut]), np.int64)
+
+
+def eccentricities(edges: EdgeList) -> Integers:
+    """The distance to the farthest vertex that some path leads to, edges leading either way."""
+    both = edges if not edges.directed else replace(edges, directed=False)
+    found = [levels(both, [vertex]) for vertex in range(edges.vertices)]
+    return np.array([level.max() for level in found], np.int64)
+
+
+def hyperball(edges: EdgeList, log2m: int, seed: int) -> tuple[Integers, Floats]:
+    """Plain HyperLogLog: registers of the vertices within every distance, (t, v, m), and Ertl's estimates, (t, v)."""
+    mask, steps = (1 << 64) - 1, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+
+    def mixed(x: int) -> int:
+        x = (x ^ x >> 30) * steps[1] & mask
+        x = (x ^ x >> 27) * steps[2] & mask
+        return x ^ x >> 31
+
+    size = 1 << log2m
+    balls = np.zeros((edges.vertices, size), dtype=np.int64)
+    for v in range(edges.vertices):
+        number = mixed((v * steps[0] + mixed((seed + steps[0]) & mask)) & mask)
+        rest = number >> log2m
+        balls[v, number % size] = min(48, (rest & -rest).bit_length() or 48)
+    found = [balls]
+    while len(found) == 1 or not np.array_equal(found[-1], found[-2]):
+        balls = found[-1].copy()
+        for u, v in zip(*(side.tolist() for side in edges.arcs[:2]), strict=True):
+            balls[v] = np.maximum(balls[v], found[-1][u])
+        found.append(balls)
+    registers = np.array(found[:-1])
+    share = (registers == 0).mean(axis=2)
+    sigma = share + sum(share ** (2**k) * 2 ** (k - 1) for k in range(1, 40))
+    sums = size * sigma + np.where(registers > 0, 0.5 ** registers.astype(float), 0.0).sum(axis=2)
+    estimates = size**2 / (2 * np.log(2) * sums)
+    estimates[0] = 1.0
+    return registers, np.maximum.accumulate(np.where((registers == registers[0]).all(axis=2), 1.0, estimates))
+
+
 def label_propagation(edges: EdgeList, rounds: int = 10) -> Integers:
     """LDBC's CDLP: the most frequent label of in- and out-neighbors, the smallest of several; own id at first."""
     back = edges.reversed().rows if edges.directed else None
@@ -277,6 +383,51 @@ def label_propagation(edges: EdgeList, rounds: int = 10) -> Integers:
             fresh.append(min(heard, key=lambda one: (-heard[one], one)) if heard else labels[v])
         labels = fresh
     return np.array(labels, dtype=np.int64)
+
+
+def modularity(edges: EdgeList, groups: Integers, *, weighted: bool, resolution: float = 1.0) -> float:
+    """Newman and Girvan's, by its definition on the dense matrix with directions ignored; 0 without edges."""
+    dense = undirected_matrix(edges, weighted=weighted)
+    strength = dense.sum(axis=0)
+    if not strength.sum():
+        return 0.0
+    together = groups[:, None] == groups[None, :]
+    return float((dense - resolution * np.outer(strength, strength) / strength.sum())[together].sum() / strength.sum())
+
+
+def undirected_matrix(edges: EdgeList, *, weighted: bool) -> Floats:
+    """Entry (u, v): the weights between u and v, of a loop twice; of a directed graph those of either direction."""
+    dense = matrix(edges, weighted=weighted)
+    return dense + dense.T if edges.directed else dense + np.diag(np.diag(dense))
+
+
+def are_connected(edges: EdgeList, community: Integers, *, weighted: bool = True) -> bool:
+    """Whether every community hangs together by edges of its own (of a weight above 0), directions ignored."""
+    joined = undirected_matrix(edges, weighted=weighted) > 0
+    for name in set(community.tolist()):
+        members = np.flatnonzero(community == name)
+        reached, rest = {int(members[0])}, [int(members[0])]
+        while rest:
+            near = set(members[joined[rest.pop(), members]].tolist()) - reached
+            reached |= near
+            rest += near
+        if len(reached) < len(members):
+            return False
+    return True
+
+
+def check_communities(edges: EdgeList, community: Integers, *, weighted: bool, resolution: float = 1.0) -> None:
+    """Communities are named by their smallest vertices, none is better joined with another, and each has an edge."""
+    firsts = {int(name): int(np.flatnonzero(community == name)[0]) for name in community}
+    assert all(name == first for name, first in firsts.items())
+    dense = undirected_matrix(edges, weighted=weighted)
+    names, number = np.unique(community, return_inverse=True)
+    member = np.eye(len(names))[number]
+    between, strength = member.T @ dense @ member, member.T @ dense.sum(axis=0)
+    assert all(np.count_nonzero(number == at) == 1 for at in np.flatnonzero(strength == 0))
+    gain = between - resolution * np.outer(strength, strength) / max(1.0, strength.sum())
+    np.fill_diagonal(gain, 0.0)
+    assert gain.max(initial=0.0) <= 1e-4 * strength.sum()
 
 
 def triangles(edges: EdgeList) -> Integers:

@@ -17,13 +17,17 @@ from penstock.engine import Field, Program
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.bridges import Bridges
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.circuit import Circuit
 from penstock.engine.programs.closeness import Closeness, Harmonic
 from penstock.engine.programs.coloring import Coloring
 from penstock.engine.programs.degrees import Degrees
+from penstock.engine.programs.diameter import Diameter
+from penstock.engine.programs.eigenvector import Eigenvector
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
+from penstock.engine.programs.hyperball import HyperBall
 from penstock.engine.programs.independent_set import MaximalIndependentSet
 from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.kcore import Coreness, KCore
@@ -32,6 +36,7 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.php import PHP
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.scc import SCC
+from penstock.engine.programs.spanning_forest import SpanningForest
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.triangles import LCC, Triangles
 from penstock.engine.programs.wcc import WCC
@@ -165,11 +170,44 @@ def check_harmonic(edges: EdgeList, fields: Fields) -> None:
     assert np.allclose(fields["harmonic"], wanted, rtol=1e-9, atol=0)
 
 
+def check_hyperball(edges: EdgeList, fields: Fields) -> None:
+    registers, sizes = right.hyperball(edges, 4, 7)
+    grown = np.diff(sizes, axis=0)
+    steps = np.arange(1, len(sizes))[:, None]
+    near(fields["harmonic"], (grown / steps).sum(axis=0))
+    near(fields["reachable"], np.minimum(sizes[-1], edges.vertices))
+    total, others = (grown * steps).sum(axis=0), np.minimum(sizes[-1], edges.vertices) - 1
+    wanted = np.divide(others**2, total, out=np.zeros(edges.vertices), where=total > 0)
+    near(fields["closeness"], wanted / max(1, edges.vertices - 1))
+    moved = np.diff(registers, axis=0).any(axis=2) * steps
+    same(fields["farthest"], moved.max(axis=0, initial=0))
+
+
 def check_degrees(edges: EdgeList, fields: Fields) -> None:
     out, into = right.degrees(edges)
     same(fields["out_degree"], out)
     same(fields["in_degree"], into)
     same(fields["degree"], out + into if edges.directed else out)
+
+
+def check_forest(edges: EdgeList, fields: Fields) -> None:
+    parent, weight = right.spanning_forest(edges)
+    same(fields["parent"], parent)
+    assert np.array_equal(fields["weight"], weight)
+
+
+def check_bridges(edges: EdgeList, fields: Fields) -> None:
+    toward, component = right.bridges(edges)
+    same(fields["bridge_to"], toward)
+    same(fields["component"], component)
+
+
+def check_diameter(edges: EdgeList, fields: Fields) -> None:
+    """Bounds of every vertex, and the diameter itself."""
+    wanted, low, high = right.eccentricities(edges), fields["at_least"], fields["at_most"]
+    assert np.all(low <= wanted)
+    assert np.all(wanted <= high)
+    assert low.max(initial=0) == wanted.max(initial=0) == high.max(initial=0)
 
 
 Case = tuple[Callable[[], Program], Callable[[EdgeList, Fields], None]]
@@ -188,6 +226,10 @@ CASES: dict[str, Case] = {
         lambda: Katz(alpha=1e-4, tol=1e-13),
         lambda e, f: near(f["katz"], right.katz(e, alpha=1e-4, weighted=True)),
     ),
+    "eigenvector": (
+        lambda: Eigenvector(tol=1e-13),
+        lambda e, f: near(f["eigenvector"], right.eigenvector(e, weighted=True)),
+    ),
     "php": (lambda: PHP(SOURCE, tol=1e-12), lambda e, f: near(f["php"], right.penalized_hitting(e, SOURCE, 0.8))),
     "adsorption": (
         lambda: Adsorption({SOURCE: 2.0, OTHER: 1.0}, alpha=0.7, tol=1e-12),
@@ -199,6 +241,9 @@ CASES: dict[str, Case] = {
     "kcore": (lambda: KCore(4), lambda e, f: same(f["member"], right.coreness(e) >= 4)),
     "mis": (MaximalIndependentSet, lambda e, f: right.check_independent_set(e, f["member"])),
     "coloring": (Coloring, lambda e, f: right.check_coloring(e, f["color"])),
+    "msf": (SpanningForest, check_forest),
+    "bridges": (Bridges, check_bridges),
+    "diameter": (Diameter, check_diameter),
     "scc": (SCC, lambda e, f: same(f["component"], right.strong_components(e))),
     "betweenness": (
         lambda: Betweenness([SOURCE, OTHER], raw=True),
@@ -206,6 +251,7 @@ CASES: dict[str, Case] = {
     ),
     "closeness": (lambda: Closeness(k=3), check_closeness),
     "harmonic": (lambda: Harmonic([SOURCE, OTHER]), check_harmonic),
+    "hyperball": (lambda: HyperBall(log2m=4, seed=7), check_hyperball),
     "cdlp": (CDLP, lambda e, f: same(f["label"], right.label_propagation(e))),
     "triangles": (Triangles, lambda e, f: same(f["triangles"], right.triangles(e))),
     "lcc": (LCC, lambda e, f: near(f["lcc"], right.clustering(e))),
@@ -222,5 +268,5 @@ CASES: dict[str, Case] = {
         lambda e, f: near(f["activation"], simulated.activations(e, HELD, gain=1e-3, bias=0.1)),
     ),
 }
-ROWS = ("cdlp", "triangles", "lcc")
+ROWS = ("cdlp", "triangles", "lcc", "hyperball")
 """Programs on whole rows: they always pull."""

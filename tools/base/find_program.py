@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 OPTIONS = (
-    *("source", "damping", "alpha", "tol", "max_iter", "k", "weight", "parents", "delta", "personalization"),
-    *("initial", "fixed", "inputs", "time_step"),
+    *("source", "target", "cutoff", "damping", "alpha", "tol", "max_iter", "k", "weight", "parents", "delta"),
+    *("personalization", "initial", "fixed", "inputs", "time_step", "resolution", "seed"),
 )
 """Parameters that have an option of `penstock run`."""
 

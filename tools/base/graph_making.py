@@ -13,7 +13,7 @@ from penstock.storage.ingest.core.source import Source
 from penstock.storage.ingest.text.columns import TakenColumns
 from penstock.tools.base.options import ANY, FOLDER, HOST_MEMORY, THREADS, option, option_group, stripe_option
 from penstock.tools.base.output import Console, pairs, seconds
-from penstock.tools.base.progress import ProgressBars, progress
+from penstock.tools.base.progress import ProgressBars, compiling_shown, progress
 
 STAGES = {
     "read": "reading",
@@ -75,7 +75,8 @@ VERTICES = option(
     "--vertices",
     "vertices_file",
     type=ANY,
-    help="A file with a vertex id per line: exactly these exist, isolated ones too; an edge with another is refused.",
+    help="A file with a vertex id per line: exactly these exist, isolated ones too; an edge with another is refused. "
+    "In a table (.csv, .tsv, .parquet) the other columns are properties, which run --join adds to answers.",
 )
 
 BIPARTITE = option(
@@ -156,6 +157,7 @@ class Made:
             ("edges", f"{report.input_edges:,} ({kind}{stored})"),
             ("weights", report.weight_dtype or unasked),
             *(("columns", self._told(taken)) for taken in self._columns),
+            ("properties", ", ".join(f"{name} ({kind})" for name, kind in report.properties.items()) or None),
             ("ids", "from 0: vertex 1 of the input is 0 here" if self._one_based else None),
             ("size", size_of(report.output_bytes, report.edges)),
             ("time", f"{seconds(self.total_seconds)} ({stages})"),
@@ -186,7 +188,7 @@ def make_graph(open_source: Callable[[], Source], output: Path, conversion: Conv
     from penstock.storage.convert.convert import convert
 
     began = time.perf_counter()
-    with progress(quiet=console.silent) as update:
+    with progress(console) as update, compiling_shown(update):
         source = open_source()
         report = convert(source, output, conversion, watching(update, console.note))
     renumbered = conversion.renumber or conversion.bipartite or conversion.vertices_file is not None

@@ -7,33 +7,29 @@ attaches one handler, which replaces that of the command before in the same proc
 from __future__ import annotations
 
 import logging
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TextIO
 
 from penstock.storage.base.errors import RunError
 from penstock.storage.base.printable import KEPT, printable
+from penstock.tools.base.standard_error import write_line
 
+_LOGGER = logging.getLogger("penstock")
+_PROGRESS = logging.getLogger("penstock.progress")
 LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 """Without --verbose, with it, and with it twice."""
 
 
-class _ToStderr(logging.StreamHandler[TextIO]):
-    """Writes to what is stderr at the moment."""
+class _ToStderr(logging.Handler):
+    """Writes to what is stderr at the moment, above the bars if there are some."""
 
-    def __init__(self) -> None:
-        logging.Handler.__init__(self)
-
-    @property
-    def stream(self) -> TextIO:
-        """Return stderr."""
-        return sys.stderr
-
-    @stream.setter
-    def stream(self, stream: TextIO) -> None:
-        raise AttributeError("this handler writes to stderr only")
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line."""
+        try:
+            write_line(self.format(record))
+        except Exception:  # as every handler of the standard library
+            self.handleError(record)
 
 
 class _Printable(logging.Formatter):
@@ -46,7 +42,7 @@ class _Printable(logging.Formatter):
 
 def show(verbose: int = 0, *, quiet: bool = False) -> None:
     """Send log lines to stderr from now on: warnings, with `verbose` information, with 2 details; quiet: nothing."""
-    logger = logging.getLogger("penstock")
+    logger = _LOGGER
     for handler in [handler for handler in logger.handlers if isinstance(handler, _ToStderr)]:
         logger.removeHandler(handler)
     level = LEVELS[min(verbose, len(LEVELS) - 1)]
@@ -58,6 +54,21 @@ def show(verbose: int = 0, *, quiet: bool = False) -> None:
     told = "%(asctime)s %(name)s: %(message)s" if verbose else "penstock: %(message)s"
     handler.setFormatter(_Printable(told))
     logger.addHandler(handler)
+
+
+def teller(*, said: bool) -> Callable[[str], None]:
+    """Return what takes a line of progress: for a run's log.txt, with --verbose for stderr, and if `said` there anyway.
+
+    The line is written once wherever it goes.
+    """
+
+    def tell(line: str) -> None:
+        _PROGRESS.info("%s", line)
+        shown = any(isinstance(handler, _ToStderr) and handler.level <= logging.INFO for handler in _LOGGER.handlers)
+        if said and not (shown and _PROGRESS.isEnabledFor(logging.INFO)):
+            write_line(f"penstock: {line}")
+
+    return tell
 
 
 class LineFile:
@@ -124,7 +135,7 @@ def to_file(path: Path) -> Iterator[LogFile]:
     except OSError as error:
         raise RunError(f"{path} could not be made: {error.strerror}; free space and retry") from error
     keeper.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logger = logging.getLogger("penstock")
+    logger = _LOGGER
     level = logger.level
     with closing(keeper):
         logger.setLevel(min(logger.getEffectiveLevel(), logging.INFO))

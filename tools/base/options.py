@@ -15,6 +15,7 @@ import click
 from penstock.storage.base.atomic import keep_inputs as keep_inputs
 from penstock.storage.base.budget import parse_bytes
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.time_budget import parse_seconds
 from penstock.tools.base import log
 from penstock.tools.base.find_program import is_negative, read_vertex
 from penstock.tools.base.output import Console
@@ -73,6 +74,8 @@ class OutputFile(click.Path):
 
 
 OUTPUT = OutputFile(path_type=Path)
+ANSWER = click.Path(path_type=Path)
+"""The path of a file to write; `-` is standard output."""
 
 
 def is_graph_name(path: Path) -> bool:
@@ -160,19 +163,42 @@ def option_groups(name: str, *groups: OptionGroup) -> Callable[[Command], Comman
     return decorate
 
 
-def _console(as_json: bool, quiet: bool, verbose: int) -> Console:
+def _interval(text: str) -> float:
+    seconds = 0.0 if text.strip() == "0" else parse_seconds(text)
+    if seconds is None or (seconds == 0 and text.strip() != "0"):
+        raise InputError(f"{text!r} is no time; give one such as 30s, 5min or 2h, or 0 for none")
+    return seconds
+
+
+INTERVAL = ParsedType("time", _interval)
+"""Seconds: 30s, 5min, 2h; 0."""
+
+
+def _console(as_json: bool, quiet: bool, verbose: int, log_every: float | None = None) -> Console:
     log.show(verbose, quiet=quiet)
-    return Console(as_json, quiet)
+    return Console(as_json, quiet, log_every=log_every)
 
 
-console_options = option_group(
-    "console",
-    _console,
+_CONSOLE = (
     option("--json", "as_json", is_flag=True, help="Answer with one JSON object on stdout."),
     option("-q", "--quiet", is_flag=True, help="Say nothing but errors."),
     option("-v", "--verbose", count=True, help="Say on stderr what happens below; -vv: every plan."),
 )
+console_options = option_group("console", _console, *_CONSOLE)
 """Every command takes --json, --quiet and --verbose, and receives a `Console`."""
+
+lasting_console_options = option_group(
+    "console",
+    _console,
+    *_CONSOLE,
+    option(
+        "--log-every",
+        type=INTERVAL,
+        help="Write a line of progress on stderr this often (30s, 5min); 0: never. By default every minute where "
+        "stderr is no terminal, and none with --json.",
+    ),
+)
+"""Those of a command that may last: also how often it says in a log how far it is."""
 
 THREADS = option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
 PARTITION_BYTES = option("--partition-bytes", type=SIZE, help="Edges decided on at once (32MiB).")

@@ -1,21 +1,30 @@
 """What a command says on stdout: lines for people, one JSON object for machines, or nothing."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import KEPT, printable
+from penstock.tools.base.standard_error import write_line
 
 
 @dataclass(frozen=True)
 class Console:
-    """How a command writes: as ``--json`` or ``--quiet`` ask, or lines."""
+    """How a command writes: as ``--json`` or ``--quiet`` ask, or lines. to_stderr: on stderr, not on stdout.
+
+    log_every: seconds between two lines of progress in a log, 0 for none, None where nobody has said.
+    """
 
     as_json: bool = False
     quiet: bool = False
+    to_stderr: bool = False
+    log_every: float | None = None
 
     @property
     def silent(self) -> bool:
@@ -28,34 +37,40 @@ class Console:
             click.echo(json.dumps(plain(facts), allow_nan=False))
         elif not self.quiet:
             for line in lines:
-                click.echo(printable(line, KEPT))
+                click.echo(printable(line, KEPT), err=self.to_stderr)
 
     def say(self, line: str) -> None:
         """Write a line for people, now."""
         if not self.silent:
-            click.echo(printable(line, KEPT))
+            click.echo(printable(line, KEPT), err=self.to_stderr)
 
     def note(self, line: str) -> None:
         """Write a line on stderr: worth knowing, not part of the answer."""
         if not self.quiet:
-            click.echo(printable(line, KEPT), err=True)
+            write_line(printable(line, KEPT))
+
+
+def beside_a_table(console: Console) -> Console:
+    """The same with its lines on stderr, since a table goes to stdout. Raises InputError for JSON, which goes there."""
+    if console.as_json:
+        raise InputError("--json and --output - both want standard output; write the answer to a file")
+    return replace(console, to_stderr=True)
 
 
 def plain(value: Any) -> Any:
     """Turn NumPy values, paths, tuples and infinities into what JSON has (null for no number)."""
-    import numpy as np  # here, since every command's help imports this file
-
+    np = sys.modules.get("numpy")  # without it no value is NumPy's
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
+    if np is not None and isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, np.generic):
+    if np is not None and isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, float):
         return value if value - value == 0 else None
-    if isinstance(value, Path | np.dtype):
+    if isinstance(value, Path) or (np is not None and isinstance(value, np.dtype)):
         return str(value)
     return value
 
@@ -89,6 +104,25 @@ def short(value: object, most: int) -> str:
     """Write a value in at most so many characters; dots stand for what is left out."""
     text = printable(str(value))
     return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def amounts(done: float, total: float | None, rate: float | None, unit: str) -> str:
+    """Write ``1.0 GiB of 2.0 GiB, 300 MiB/s`` or ``1.5 of 67.1 M edges, 20.0 M/s``; of seconds only how many."""
+    if unit == "seconds":
+        return seconds(done)
+    whole = "" if total is None else f" of {_amount(total, unit)}"
+    speed = "" if rate is None else f", {_amount(rate, unit) if rate >= 1 else f'{rate:.2g}'}/s"
+    noun = "" if unit == "bytes" else f" {unit}"
+    return f"{_amount(done, unit)}{whole}{noun}{speed}"
+
+
+def _amount(number: float, unit: str) -> str:
+    return format_bytes(number) if unit == "bytes" else count(number)
+
+
+def count(number: float) -> str:
+    """Write a number of things: ``1.5 M``, ``42,000``."""
+    return f"{number / 1e6:,.1f} M" if number >= 1e5 else f"{number:,.0f}"
 
 
 def seconds(duration: float) -> str:

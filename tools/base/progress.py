@@ -1,56 +1,144 @@
-"""Progress bars: done, rate and time left, on stderr and only on a terminal.
+"""Progress on stderr: on a terminal bars with what is done, rate and time left; elsewhere a line now and then.
 
-Elsewhere, or when asked to be quiet, nothing is imported and nothing costs anything. rich draws.
+Without a terminal nothing of rich, which draws, is imported. When asked to be quiet nothing is shown.
 """
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
-from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.printable import printable
-from penstock.tools.base.output import seconds
+from penstock.storage.clocks.compile_times import compile_times, compiled_now
+from penstock.tools.base import log
+from penstock.tools.base.log_lines import DEFAULT_SECONDS, LogLines
+from penstock.tools.base.output import Console, amounts
 from penstock.tools.base.sent_progress import WANTED, SentBars
+from penstock.tools.base.standard_error import lines_above
 
 
 class ProgressBars:
-    """Shows how far the work is: a bar for each stage. Without `bars` it does nothing."""
+    """Shows how far the work is: a bar for each stage.
 
-    def __init__(self, bars: Any = None) -> None:
-        self._bars = bars
-        self._tasks: dict[str, Any] = {}
+    bars: a display that is drawn, None without a terminal. lines: of a log, None without.
+    """
 
-    def __call__(self, stage: str, done: float, total: float | None, unit: str) -> None:
-        """Move the stage's bar; a new stage starts a new one. total: None if unknown; unit: bytes, seconds, a noun."""
-        if self._bars is None:
+    def __init__(self, bars: Any = None, lines: LogLines | None = None) -> None:
+        self._bars, self._lines = bars, lines
+        self._displays = [display for display in (bars, lines) if display is not None]
+        self._tasks: dict[str, list[Any]] = {}
+        self._units: dict[str, str] = {}
+        self._notes: dict[str, str] = {}
+
+    def __call__(self, stage: str, done: float, total: float | None, unit: str, note: str = "") -> None:
+        """Move the stage's bar; a new stage starts a new one, and so does another unit.
+
+        total: None if unknown; unit: bytes, seconds, a noun; note: what is said behind the stage's name.
+        """
+        if not self._displays:
             return
+        told: dict[str, str] = {}
+        if self._units.get(stage, unit) != unit:
+            self.drop(stage)
+        self._units[stage] = unit
         if stage not in self._tasks:
-            for task in self._tasks.values():
-                self._bars.stop_task(task)
-            self._tasks[stage] = self._bars.add_task(printable(stage), total=total, unit=unit)
-        self._bars.update(self._tasks[stage], completed=done, total=total)
+            for display, *tasks in zip(self._displays, *self._tasks.values(), strict=True):
+                for task in tasks:
+                    display.stop_task(task)
+            self._tasks[stage] = [d.add_task(printable(stage), total=total, unit=unit) for d in self._displays]
+        if self._notes.get(stage, "") != note:
+            self._notes[stage] = note
+            told = {"description": printable(f"{stage}: {note}" if note else stage)}
+        for display, task in zip(self._displays, self._tasks[stage], strict=True):
+            display.update(task, completed=done, total=total, **told)
 
     @property
     def visible(self) -> bool:
-        """Whether anything is shown."""
+        """Whether anything is shown, be it a line now and then."""
+        return bool(self._displays)
+
+    @property
+    def drawn(self) -> bool:
+        """Whether bars are drawn, so that lines may be written above them."""
         return self._bars is not None
 
     def beside(self) -> "ProgressBars":
         """Return further bars on the same display, for another thread: they stop none of these."""
-        return ProgressBars(self._bars)
+        return ProgressBars(self._bars, self._lines)
+
+    def apart(self) -> tuple["ProgressBars", "ProgressBars"]:
+        """Return bars that are only drawn, and bars that are only told to a log."""
+        return ProgressBars(self._bars), ProgressBars(None, self._lines)
+
+    def before_line(self, call: Callable[[], None]) -> None:
+        """Let `call` be called, from another thread, before a line of a log is written; never where there are none."""
+        if self._lines is not None:
+            self._lines.before_line(call)
 
     def drop(self, stage: str) -> None:
         """Remove a stage's bar; without effect where it has none."""
-        task = self._tasks.pop(stage, None)
-        if task is not None:
-            self._bars.remove_task(task)
+        self._notes.pop(stage, None)
+        for display, task in zip(self._displays, self._tasks.pop(stage, ()), strict=False):
+            display.remove_task(task)
 
     def write(self, line: str) -> None:
         """Write a line above the bars, which stays."""
         if self._bars is not None:
             self._bars.console.print(line, markup=False, highlight=False, no_wrap=True, overflow="crop", crop=True)
+
+
+COMPILING = "compiling kernels, once on this machine"
+"""The bar of what a command waits for where its kernels are not in the user's cache."""
+
+
+class CompilingBar:
+    """Shows that a command waits for kernels to be compiled, and which."""
+
+    def __init__(self, show: ProgressBars) -> None:
+        self._show, self._before = show.beside(), compile_times()
+
+    def look(self) -> None:
+        """Show it, or that it is over."""
+        kernel, now = compiled_now(), compile_times()
+        if kernel is None:
+            self._show.drop(COMPILING)
+        else:
+            number, taken = now.compiled - self._before.compiled, now.compiling - self._before.compiling
+            self._show(COMPILING, taken, None, "seconds", f"{kernel}, number {number}" if kernel else "")
+
+
+@contextmanager
+def compiling_shown(show: ProgressBars) -> Iterator[None]:
+    """Show within the block that the command waits for kernels to be compiled."""
+    bar = CompilingBar(show)
+    if not show.drawn:
+        show.before_line(bar.look)
+    with looking_again(bar.look) if show.drawn else nullcontext():
+        yield
+
+
+PAUSE = 0.2
+"""Seconds between two looks."""
+
+
+@contextmanager
+def looking_again(look: Callable[[], None]) -> Iterator[None]:
+    """Call `look` from another thread, again and again until the block ends."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(PAUSE):
+            look()
+
+    thread = threading.Thread(target=watch, name="penstock-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def on_terminal(*, quiet: bool) -> bool:
@@ -59,23 +147,28 @@ def on_terminal(*, quiet: bool) -> bool:
 
 
 @contextmanager
-def progress(*, quiet: bool) -> Iterator[ProgressBars]:
-    """Yield a function that shows how far the work is; without a terminal it does nothing.
+def progress(console: Console) -> Iterator[ProgressBars]:
+    """Yield a function that shows how far the work is: bars on a terminal, elsewhere a line every minute.
 
-    Where another process has the terminal and shows it, it is sent there.
+    Where another process has the terminal and shows it, it is sent there. `console.log_every` is how often a line is
+    written, on a terminal too; without it none is with ``--json``. Lines go to the log file of a run in any case.
     """
-    if not quiet and os.environ.get(WANTED):
-        sent = SentBars()
-        try:
-            yield ProgressBars(sent)
-        finally:
-            sent.end()
-        return
-    if not on_terminal(quiet=quiet):
-        yield ProgressBars()
-        return
-    with bars() as shown:
-        yield ProgressBars(shown)
+    quiet, every = console.silent, console.log_every
+    sent = not quiet and bool(os.environ.get(WANTED))
+    drawn = sent or on_terminal(quiet=quiet)
+    said = not console.quiet if every else not (quiet or drawn)
+    lines = None
+    with ExitStack() as stack:
+        if every != 0:
+            lines = LogLines(every or DEFAULT_SECONDS, log.teller(said=said))
+            lines.start()
+            stack.callback(lines.end)
+        if sent:
+            display: Any = SentBars()
+            stack.callback(display.end)
+        else:
+            display = stack.enter_context(_drawing(bars())) if drawn else None
+        yield ProgressBars(display, lines)
 
 
 @contextmanager
@@ -86,28 +179,21 @@ def waiting(title: str, *, quiet: bool) -> Iterator[None]:
         return
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    with _shown(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bars:
-        bars.add_task(printable(title), total=None)
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with _drawing(_shown(*columns)) as shown:
+        shown.add_task(printable(title), total=None)
         yield
 
 
-def amounts(done: float, total: float | None, rate: float | None, unit: str) -> str:
-    """Write ``1.0 GiB of 2.0 GiB, 300 MiB/s`` or ``1.5 of 67.1 M edges, 20.0 M/s``; of seconds only how many."""
-    if unit == "seconds":
-        return seconds(done)
-    whole = "" if total is None else f" of {_amount(total, unit)}"
-    speed = "" if rate is None else f", {_amount(rate, unit)}/s"
-    noun = "" if unit == "bytes" else f" {unit}"
-    return f"{_amount(done, unit)}{whole}{noun}{speed}"
+@contextmanager
+def _drawing(display: Any) -> Iterator[Any]:
+    """Draw a display of rich; lines that this process writes to stderr come above it."""
 
+    def above(line: str) -> None:
+        display.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-def _amount(number: float, unit: str) -> str:
-    return format_bytes(number) if unit == "bytes" else count(number)
-
-
-def count(number: float) -> str:
-    """Write a number of things: ``1.5 M``, ``42,000``."""
-    return f"{number / 1e6:,.1f} M" if number >= 1e5 else f"{number:,.0f}"
+    with display, lines_above(above):
+        yield display
 
 
 def bars() -> Any:

@@ -40,12 +40,12 @@ class SentBars:
         self._send("add", number, description, total, unit)
         return number
 
-    def update(self, number: int, *, completed: float, total: float | None) -> None:
-        """Move a bar, unless it was moved just now."""
+    def update(self, number: int, *, completed: float, total: float | None, description: str | None = None) -> None:
+        """Move a bar, unless it was moved just now; description: what it is called from now on."""
         now = self._now()
-        if now - self._sent.get(number, -PAUSE) >= PAUSE:
+        if description is not None or now - self._sent.get(number, -PAUSE) >= PAUSE:
             self._sent[number] = now
-            self._send("update", number, completed, total)
+            self._send("update", number, completed, total, *([] if description is None else [description]))
 
     def stop_task(self, number: int) -> None:
         """Stop the clock of a bar."""
@@ -101,8 +101,9 @@ class ReceivedBars:
     def _change(self, verb: str, number: int, *values: Any) -> None:
         task = self._tasks[number]
         if verb == "update":
-            completed, total = values
-            self._shown.update(task, completed=completed, total=total)
+            completed, total, *told = values
+            named = {"description": told[0]} if told else {}
+            self._shown.update(task, completed=completed, total=total, **named)
         elif verb == "stop":
             self._shown.stop_task(task)
         else:

@@ -1,36 +1,76 @@
 """A signal to end becomes an exception in the main thread, at once or when a run has kept its state.
 
 Python notices a signal only between two steps of the main thread, which a kernel may delay by minutes; so a separate
-thread counts them, from the bytes that the C part of Python's handler writes (signal.set_wakeup_fd).
+thread hears of them, from the bytes that the C part of Python's handler writes (signal.set_wakeup_fd). It says at once
+what becomes of the first one, and ends the process at the second, with what was half-written removed.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from penstock.storage.base.atomic import sweep_debris
+from penstock.tools.base.standard_error import leave_terminal, write_line
+
 DEFERRED = (signal.SIGINT, signal.SIGTERM)
 NOTHING = "nothing was left behind"
+GRACE = 0.1
+"""Seconds after which a process that has not ended says that it is about to."""
+STOPPING = "stopping"
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal asked this process to end: its number, and in words what was left."""
+    """A signal asked this process to end: its number, and in words what was left, and what would have left more."""
 
     def __init__(self, number: int, left: str = NOTHING) -> None:
         super().__init__(f"stopped by signal {number}")
         self.number = number
         self.left = left
+        self.hint = ""
+
+
+class _Present:
+    """What is said at the first signal, if something particular is; whether there is a thread that listens.
+
+    at_once: whether it is said without waiting for the end. passing: whether another process ends this one's work.
+    """
+
+    words: Callable[[], str] | None = None
+    at_once = False
+    listening = False
+    passing = False
+
+
+def pass_signals() -> None:
+    """Let the first and any further signal have no effect here but what the handlers do, which pass them on."""
+    _Present.passing = True
 
 
 @contextmanager
-def deferring_signals(ask: Callable[[], None]) -> Iterator[list[int]]:
+def saying(words: Callable[[], str], *, at_once: bool = False) -> Iterator[None]:
+    """Let `words` say what becomes of a first signal within the block, in a few words.
+
+    at_once: whether that is said however soon the process ends; else only where it takes longer than `GRACE`.
+    """
+    before = _Present.words, _Present.at_once
+    _Present.words, _Present.at_once = words, at_once
+    try:
+        yield
+    finally:
+        _Present.words, _Present.at_once = before
+
+
+@contextmanager
+def deferring_signals(ask: Callable[[], None], words: Callable[[], str]) -> Iterator[list[int]]:
     """Call `ask` at the first signal, end the process at the next; yields the numbers of signals that were noted.
 
-    For the main thread; the listeners from before are back when the block ends.
+    For the main thread; the listeners from before are back when the block ends. words: say what becomes of the first.
     """
     came: list[int] = []
 
@@ -40,7 +80,7 @@ def deferring_signals(ask: Callable[[], None]) -> Iterator[list[int]]:
 
     before = {number: signal.signal(number, note) for number in DEFERRED}
     try:
-        with _ending_at_the_second():
+        with listening(), saying(words, at_once=True):
             yield came
     finally:
         for number, listener in before.items():
@@ -48,25 +88,47 @@ def deferring_signals(ask: Callable[[], None]) -> Iterator[list[int]]:
 
 
 @contextmanager
-def _ending_at_the_second() -> Iterator[None]:
-    """Let a thread end the process at the second signal, with the exit code of one that it killed."""
+def listening() -> Iterator[None]:
+    """Let a thread say what becomes of the first signal, and end the process at the second one.
+
+    For the main thread; within another such block it has no effect.
+    """
+    if _Present.listening:
+        yield
+        return
     reading, writing = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(writing, False)
-
-    def count() -> None:
-        came = 0
-        while numbers := os.read(reading, 1):
-            came += numbers[0] in DEFERRED
-            if came == 2:
-                os._exit(128 + numbers[0])
-
-    counting = threading.Thread(target=count, name="signals", daemon=True)
-    counting.start()
+    thread = threading.Thread(target=_listen, args=(reading,), name="signals", daemon=True)
+    thread.start()
     before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    _Present.listening = True
     try:
         yield
     finally:
+        _Present.listening = False
         signal.set_wakeup_fd(before)
         os.close(writing)
-        counting.join()
+        thread.join()
         os.close(reading)
+
+
+def _listen(reading: int) -> None:
+    """Take signals from a pipe until it is closed."""
+    came = 0
+    while numbers := os.read(reading, 1):
+        number = numbers[0]
+        if number not in DEFERRED or _Present.passing:
+            continue
+        came += 1
+        if came == 1 and (_Present.at_once or not select.select([reading], [], [], GRACE)[0]):
+            words = STOPPING if _Present.words is None else _Present.words()
+            write_line(f"penstock: {name_of(number)}: {words}; a second {name_of(number)} ends now")
+        if came == 2:
+            leave_terminal()
+            sweep_debris()
+            os._exit(128 + number)
+
+
+def name_of(number: int) -> str:
+    """What people call a signal."""
+    return "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name

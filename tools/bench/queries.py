@@ -49,6 +49,11 @@ def shares(edges: SimpleEdges, mine: Values, other: Values) -> bool:
     return _apart(mine, other) <= LOOSE
 
 
+def estimated(edges: SimpleEdges, mine: Values, other: Values) -> bool:
+    """Sums as near as six standard errors of 4096 registers, a tenth."""
+    return bool(abs(mine.sum() - other.sum()) <= 0.1 * other.sum())
+
+
 def swept(edges: SimpleEdges, mine: Values, other: Values) -> bool:
     """The same shares of the sum after the same number of sweeps."""
     return _apart(mine, other) <= TOLERANCE
@@ -61,6 +66,31 @@ def _apart(mine: Values, other: Values) -> float:
 def near(edges: SimpleEdges, mine: Values, other: Values) -> bool:
     """Equal but for rounding."""
     return bool(np.allclose(mine, other, rtol=1e-6, atol=1e-9))
+
+
+def as_modular(edges: SimpleEdges, mine: Values, other: Values) -> bool:
+    """Communities of about the same modularity: there are many that are nearly as good as the best."""
+    one, two = modularity(edges, mine), modularity(edges, other)
+    return abs(one - two) <= 0.02 + 0.02 * max(abs(one), abs(two))
+
+
+def modularity(edges: SimpleEdges, group: Values) -> float:
+    """Newman and Girvan's, of the edges as they are given, each counted 1 and without a direction."""
+    _, number = np.unique(group, return_inverse=True)
+    one, two = number[edges.sources], number[edges.targets]
+    share = np.bincount(np.concatenate([one, two])) / max(1, 2 * len(one))
+    return float(np.mean(one == two) - share @ share) if len(one) else 0.0
+
+
+def forest(edges: SimpleEdges, mine: Values, other: Values) -> bool:
+    """As many edges of the same total weight; which they are may differ where weights are equal."""
+    ours, theirs = (values[np.isfinite(values)] for values in (mine, other))
+    return len(ours) == len(theirs) and bool(np.isclose(ours.sum(), theirs.sum(), rtol=1e-9))
+
+
+def widest(edges: SimpleEdges, mine: Values, other: Values) -> bool:
+    """The same largest value."""
+    return bool(mine.max(initial=0) == other.max(initial=0))
 
 
 def colored(edges: SimpleEdges, mine: Values, other: Values) -> bool:
@@ -123,20 +153,27 @@ QUERIES: dict[str, Query] = {
     "betweenness": Query(lambda e: {"source": e.starts, "raw": True}, "betweenness", near),
     "closeness": Query(lambda e: {"source": e.starts} | UNWEIGHTED, "closeness", near),
     "harmonic": Query(lambda e: {"source": e.starts} | UNWEIGHTED, "harmonic", near),
+    "hyperball": Query(lambda e: {"log2m": 12}, "harmonic", estimated),
     "pagerank": Query(lambda e: _RANKING, "rank", shares),
     "personalized_pagerank": Query(lambda e: _RANKING | _source(e), "rank", shares),
     "katz": Query(lambda e: {"alpha": katz_alpha(e), "tol": TOLERANCE} | UNWEIGHTED, "katz", shares),
+    "eigenvector": Query(lambda e: {"tol": TOLERANCE} | UNWEIGHTED, "eigenvector", shares),
     "hits": Query(lambda e: UNWEIGHTED, "hub", shares),
     "php": Query(_source, "php", shares),
     "adsorption": Query(_source, "score", shares),
     "wcc": Query(_none, "component", groups),
     "scc": Query(_none, "component", groups),
     "cdlp": Query(lambda e: {"max_iter": ROUNDS}, "label", groups),
+    "louvain": Query(lambda e: UNWEIGHTED, "community", as_modular),
+    "leiden": Query(lambda e: UNWEIGHTED, "community", as_modular),
     "degrees": Query(_none, "degree", exact),
     "coreness": Query(_none, "core", exact),
     "kcore": Query(lambda e: {"k": CORE}, "member", exact),
     "triangles": Query(_none, "triangles", exact),
     "lcc": Query(_none, "lcc", near),
+    "msf": Query(_none, "weight", forest),
+    "bridges": Query(_none, "component", groups),
+    "diameter": Query(_none, "at_most", widest),
     "mis": Query(_none, "member", independent),
     "coloring": Query(_none, "color", colored),
     "heat": Query(

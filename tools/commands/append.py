@@ -16,14 +16,14 @@ from penstock.tools.base.options import (
     FOLDER,
     HOST_MEMORY,
     THREADS,
-    console_options,
     keep_inputs,
+    lasting_console_options,
     option,
     option_group,
     stripe_option,
 )
 from penstock.tools.base.output import Console, pairs, seconds
-from penstock.tools.base.progress import progress
+from penstock.tools.base.progress import compiling_shown, progress
 from penstock.tools.commands.convert import reading
 
 
@@ -40,7 +40,7 @@ from penstock.tools.commands.convert import reading
     stripe_option("Where a shard is now. Repeatable."),
 )
 @reading
-@console_options
+@lasting_console_options
 def command(
     graph: Path, inputs: tuple[Path, ...], adding: dict[str, Any], reading: IngestOptions, console: Console
 ) -> None:
@@ -63,7 +63,7 @@ def command(
     memory = adding.pop("host_memory") or default_host_memory()
     form = adding.pop("format")
     options = replace(reading, host_memory=memory, threads=adding["threads"])
-    with progress(quiet=console.silent) as update:
+    with progress(console) as update, compiling_shown(update):
         source = open_source(inputs, form, options)
         watch = watching(update, console.note)
         report = append(source, graph, host_memory=memory, progress=watch, **adding)

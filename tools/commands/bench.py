@@ -59,7 +59,7 @@ def encodings(graphs: tuple[Path, ...], scale: int, console: Console) -> None:
     """
     from penstock.storage.read.encoding_benchmark import compare_encodings
 
-    with scratch_folder() as scratch, progress(quiet=console.silent) as update:
+    with scratch_folder() as scratch, progress(console) as update:
         rows: list[dict[str, Any]] = []
         for name, neighbors in _neighbors(graphs, scale, scratch):
             for row in map(asdict, compare_encodings(name, neighbors)):

@@ -14,7 +14,7 @@ import click
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError
-from penstock.tools.base.options import ANY, FOLDER, THREADS, console_options, option, option_group
+from penstock.tools.base.options import ANY, FOLDER, THREADS, lasting_console_options, option, option_group
 from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
 
@@ -81,7 +81,7 @@ work = option_group(
 @click.argument("graph", type=ANY, metavar="[GRAPH.h5]", required=False)
 @work
 @generated
-@console_options
+@lasting_console_options
 def command(graph: Path | None, work: CompareOptions, generated: GeneratedText, console: Console) -> None:
     """Compare with networkit, igraph, scipy and networkx, whichever is installed, in memory.
 
@@ -100,7 +100,7 @@ def command(graph: Path | None, work: CompareOptions, generated: GeneratedText, 
       penstock bench compare roads.h5 --program hits --program scc --patience 2
       penstock bench compare web.h5 --system igraph --threads 1 --clock cpu
     """
-    with progress(quiet=console.silent) as update:
+    with progress(console) as update:
         steps = count(1)
 
         def step(doing: str) -> None:

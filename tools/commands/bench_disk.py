@@ -58,7 +58,7 @@ def command(
     if graph is not None and (folder is not None or size is not None):
         raise InputError("a graph is named: --folder and --size are for a test file; leave them out")
     facts: dict[str, Any] = {"command": "bench disk"}
-    with progress(quiet=console.silent) as update:
+    with progress(console) as update:
         if graph is None:
             lines = _new_file(folder or Path(), size or DEFAULT_SIZE, limit, facts, update)
         else:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError, RunError
-from penstock.tools.base.options import ANY, console_options
+from penstock.tools.base.options import ANY, lasting_console_options
 from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
 from penstock.tools.bench.routes.options import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @work
 @place
 @writing
-@console_options
+@lasting_console_options
 def command(
     graph: Path | None,
     material: GeneratedGraph,
@@ -72,7 +72,7 @@ def command(
         if not place.on_disk:
             opened = in_memory(opened)
         here = _here(place, opened, console.note)
-        with progress(quiet=console.silent) as update:
+        with progress(console) as update:
             steps = count(1)
             outcomes = _outcomes(work, place, here, opened, lambda doing: update(doing, next(steps), None, "steps"))
     title = f"{name}: {opened.vertices:,} vertices, {opened.edges:,} stored edges, {here.name}"

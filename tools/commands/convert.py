@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 from penstock.storage.base.atomic import check_target
@@ -9,22 +10,29 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.ingest.core.source import FORMATS, IngestOptions, parse_columns, parse_delimiter
 from penstock.tools.base.graph_making import converting, make_graph
-from penstock.tools.base.options import ANY, OUTPUT, console_options, is_graph_name, keep_inputs, option, option_group
+from penstock.tools.base.options import (
+    ANY,
+    OUTPUT,
+    is_graph_name,
+    keep_inputs,
+    lasting_console_options,
+    option,
+    option_group,
+)
 from penstock.tools.base.output import Console
 
 
-def _reading(
-    columns: str | None, delimiter: str | None, weights: bool | None, header: bool | None, string_ids: bool
-) -> IngestOptions:
+def _reading(columns: str | None, delimiter: str | None, **given: Any) -> IngestOptions:
     names = None if columns is None else parse_columns(columns)
     mark = None if delimiter is None else parse_delimiter(delimiter)
-    return IngestOptions(columns=names, delimiter=mark, weights=weights, header=header, string_ids=string_ids)
+    return IngestOptions(columns=names, delimiter=mark, **given)
 
 
 reading = option_group(
     "reading",
     _reading,
     option("--columns", help="Source, target and, third, weight column: 0,1,2 or names."),
+    option("--query", metavar="SQL", help="Of a SQLite or DuckDB database: the rows to read."),
     option("--delimiter", help="Read CSV divided by this character, or tab; found out if not given."),
     option("--weights/--no-weights", default=None, help="Take a third column as weight, or not."),
     option("--header/--no-header", default=None, help="The first line names columns, or not."),
@@ -65,7 +73,7 @@ naming = option_group(
 @naming
 @reading
 @converting
-@console_options
+@lasting_console_options
 def command(
     inputs: tuple[Path, ...],
     output: Path,
@@ -77,8 +85,9 @@ def command(
     """Turn raw edge lists into a graph file.
 
     INPUT is text (blanks, tabs or commas; # and % comments), CSV, MatrixMarket, DIMACS, METIS, lists of
-    neighbors, NumPy or scipy arrays, raw little-endian pairs, Parquet, or raw CSR arrays; text, CSV and
-    pairs may be gz, bz2, xz or zst; - is standard input. Several inputs make one graph.
+    neighbors, GraphML, GML, NumPy or scipy arrays, raw little-endian pairs, Parquet, Feather, a SQLite or
+    DuckDB database (--query), or raw CSR arrays; text, CSV and the like may be gz, bz2, xz or zst; - is
+    standard input. Several inputs make one graph.
 
     Files named .csv or .tsv, quoted fields and --delimiter are CSV: only the delimiter divides fields.
     The first two columns are source and target. A header with names like source, src, from, target,
@@ -91,8 +100,10 @@ def command(
       penstock convert roads.csv roads.h5 --columns from,to,metres --undirected
       penstock convert part-*.parquet all.h5 --direction both --dedupe first
       penstock convert mesh.graph.bz2 mesh.h5
+      penstock convert shop.db follows.h5 --query "select follower, followed from follows"
       penstock convert ratings.csv ratings.h5 --bipartite --weights
       penstock convert payments.csv payments.h5 --columns payer,payee,amount --renumber
+      penstock convert follows.csv social.h5 --vertices people.csv --renumber
       penstock convert friends.txt friends.h5 --format adjacency --renumber
       penstock convert follows.txt follows.h5 --direction both --order degree
       penstock convert --format csr offsets.bin neighbors.bin weights.bin graph.h5

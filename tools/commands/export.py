@@ -15,14 +15,14 @@ from penstock.tools.base.options import (
     ANY,
     FORCE,
     THREADS,
-    console_options,
     keep_inputs,
+    lasting_console_options,
     option,
     option_group,
     stripe_option,
 )
 from penstock.tools.base.output import Console, pairs, seconds
-from penstock.tools.base.progress import progress
+from penstock.tools.base.progress import compiling_shown, progress
 from penstock.tools.base.standard_output import NAME, StandardOutput
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ exporting = option_group(
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
 @click.argument("output", type=ANY, metavar="OUTPUT")
 @exporting
-@console_options
+@lasting_console_options
 def command(graph: Path, output: Path, exporting: Exporting, console: Console) -> None:
     """Write the edges of a graph file as a table: source, target and, if there are weights, weight.
 
@@ -85,7 +85,9 @@ def command(graph: Path, output: Path, exporting: Exporting, console: Console) -
         export_format,
         stream_edges,
     )
+    from penstock.storage.access.edge_size import exported_size
     from penstock.storage.format.graph import Graph
+    from penstock.tools.answers.answer_room import check_sizes
 
     began = time.perf_counter()
     to_stdout = output == NAME
@@ -94,8 +96,11 @@ def command(graph: Path, output: Path, exporting: Exporting, console: Console) -
         check_target(output, force=exporting.force)
         keep_inputs(output, [graph])
     opened = Graph.open(graph, stripes=exporting.stripes)
+    if not to_stdout:
+        size = exported_size(opened, format, both_directions=exporting.both_directions)
+        check_sizes({output: size}, console.note)
     total = entries_to_read(opened, format)
-    with progress(quiet=console.silent) as update:
+    with progress(console) as update, compiling_shown(update):
         options = ExportOptions(
             exporting.both_directions, exporting.threads, lambda read: update("writing edges", read, total, "edges")
         )

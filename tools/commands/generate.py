@@ -15,9 +15,9 @@ from penstock.storage.base.budget import format_bytes, peak_resident_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.tools.base.graph_making import make_graph, making
-from penstock.tools.base.options import OUTPUT, WEIGHT_RANGE, console_options, is_graph_name
+from penstock.tools.base.options import OUTPUT, WEIGHT_RANGE, is_graph_name, lasting_console_options
 from penstock.tools.base.output import Console, pairs, seconds
-from penstock.tools.base.progress import progress
+from penstock.tools.base.progress import compiling_shown, progress
 
 if TYPE_CHECKING:
     from penstock.storage.ingest.synthetic import SyntheticSource
@@ -44,7 +44,7 @@ def command() -> None:
 def _model(described: Callable[[], None]) -> click.Command:
     """A subcommand of a documented name with options: those of the function of that name in `ingest.synthetic`."""
 
-    @console_options
+    @lasting_console_options
     def act(output: Path, conversion: ConvertOptions, console: Console, **model: Any) -> None:
         from penstock.storage.ingest import synthetic
 
@@ -83,7 +83,7 @@ def _write_list(
 
     _refuse_what_lists_lack(output, conversion)
     began = time.perf_counter()
-    with progress(quiet=console.silent) as update:
+    with progress(console) as update, compiling_shown(update):
         size = write_edges(
             source,
             output,

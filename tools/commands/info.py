@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.format.schema import LIST_BLOCK, NEW_IDS, WITHOUT_EDGES
+from penstock.storage.format.schema import EXTRACTED, LIST_BLOCK, NEW_IDS, WITHOUT_EDGES
 from penstock.tools.base.graph_making import UNNAMED, edgeless, size_of
 from penstock.tools.base.options import ANY, console_options, option_group, stripe_option
 from penstock.tools.base.output import Console, counted, pairs, short
@@ -106,7 +106,7 @@ def _only_named(graph: Graph) -> bool:
 
     options = graph.provenance.get("options")
     chosen = isinstance(options, dict) and any(options.get(name) for name in NEW_IDS)
-    return chosen or isinstance(graph.original, StringIdFrames)
+    return chosen or EXTRACTED in graph.provenance or isinstance(graph.original, StringIdFrames)
 
 
 def degrees_of(graph: Graph) -> dict[str, Any]:

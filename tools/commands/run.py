@@ -10,23 +10,24 @@ from typing import Any
 import click
 from click.core import ParameterSource
 from penstock.storage.base.errors import InputError
+from penstock.tools.answers.answer_options import wanting
 from penstock.tools.base.find_program import completed
 from penstock.tools.base.joined_ranks import Joined, join
-from penstock.tools.base.options import ANY, Titled, console_options, option_groups
-from penstock.tools.base.output import Console
+from penstock.tools.base.options import ANY, Titled, lasting_console_options, option_groups
+from penstock.tools.base.output import Console, beside_a_table
 from penstock.tools.base.process_start import process_start
 from penstock.tools.run import job_file
 from penstock.tools.run.auto_devices import auto_devices
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import JobFile, key_of
 from penstock.tools.run.rank_devices import ALL, AUTO, all_gpus, host_ranks
-from penstock.tools.run.run_options import parameters, wanting
+from penstock.tools.run.run_options import parameters
 
 
 @click.command(name="run", cls=Titled, short_help="Run a graph algorithm, or a job file.")
 @click.argument("program", metavar="PROGRAM | JOB.toml", shell_complete=completed)
 @click.argument("graph", type=ANY, required=False, metavar="GRAPH.h5")
-@option_groups("asked", parameters, wanting, *JOB_GROUPS, console_options)
+@option_groups("asked", parameters, wanting, *JOB_GROUPS, lasting_console_options)
 def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     """Run a graph algorithm, or the programs of a job file.
 
@@ -35,14 +36,15 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     of a program go by --set.
 
     Edges count by their weights where the graph has some and the program has a meaning for them (sssp widest
-    closeness harmonic pagerank personalized_pagerank katz hits php adsorption cf heat circuit neural); the first
-    line of the answer says so, and --no-weight counts each edge as 1.
+    closeness harmonic pagerank personalized_pagerank katz eigenvector hits php adsorption louvain leiden msf cf heat
+    circuit neural); the first line of the answer says so, and --no-weight counts each edge as 1.
 
     \b
-    paths       bfs sssp reachability widest betweenness closeness harmonic
-    rank        pagerank personalized_pagerank katz hits php adsorption
-    components  wcc scc cdlp
-    structure   degrees coreness kcore triangles lcc mis coloring
+    paths       bfs sssp reachability widest betweenness closeness harmonic hyperball
+    rank        pagerank personalized_pagerank katz eigenvector hits php adsorption
+    components  wcc scc
+    communities louvain leiden cdlp
+    structure   degrees coreness kcore triangles lcc mis coloring msf bridges diameter
     ratings     cf
     simulation  heat circuit neural
 
@@ -53,11 +55,17 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     Examples:
       penstock run bfs web.h5 --source 42 --output levels.csv
       penstock run sssp roads.h5 --source 7 --top 5
+      penstock run sssp roads.h5 --source 7 --target 42
+      penstock run hits web.h5 --top 10 --by authority
+      penstock run pagerank social.h5 --top 10 --join name,country --output ranks.parquet
+      penstock run pagerank web.h5 --output - --quiet | sort -t, -k2gr | head
       penstock run pagerank web.h5 --top 10 --output ranks.parquet --host-memory 1GiB
       penstock run pagerank web.h5 --tol 0 --max-iter 10 --direct-io --json
       penstock run pagerank roads.h5 --no-weight
       penstock run betweenness web.h5 --k 64 --top 10
       penstock run harmonic web.h5 --k 64 --top 10
+      penstock run leiden web.h5 --resolution 1.5 --output communities.csv
+      penstock run msf roads.h5 --output forest.csv
       penstock run cdlp web.h5 --format graphalytics --output labels.txt
       penstock run heat plate.h5 --initial first.csv --fixed edge.csv --time-step 0.1 --tol 0 --max-iter 500
       penstock run circuit grid.h5 --fixed sources.csv --output potentials.csv
@@ -79,6 +87,8 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
         given = _given(context, {})
         step = JobStep(program, asked["parameters"], asked["wanted"])
         job = Job(graph, (step,), given, **{group.name: asked[group.name] for group in JOB_GROUPS})
+    if job.prints:
+        console = beside_a_table(console)
     job, ranks = _ranks(job, context, console)
     if job.keeping.dry_run:
         from penstock.tools.run.dry_run import forecast_job

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import RunError
-from penstock.tools.base.options import ANY, THREADS, console_options, option, option_group, stripe_option
+from penstock.tools.base.options import ANY, THREADS, lasting_console_options, option, option_group, stripe_option
 from penstock.tools.base.output import Console, counted, seconds
-from penstock.tools.base.progress import progress
+from penstock.tools.base.progress import compiling_shown, progress
 
 if TYPE_CHECKING:
     from penstock.storage.read.verify import VerifyResult
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     option("--direct-io", is_flag=True, help="Read past the page cache: what the disk holds, not what memory does."),
     stripe_option("Where a shard is now. Repeatable."),
 )
-@console_options
+@lasting_console_options
 def command(graph: Path, reading: dict[str, Any], console: Console) -> None:
     """Read a whole graph file and check everything in it.
 
@@ -43,7 +43,7 @@ def command(graph: Path, reading: dict[str, Any], console: Console) -> None:
     from penstock.storage.format.frames import WAY_OUT
     from penstock.storage.read.verify import verify
 
-    with progress(quiet=console.silent) as update:
+    with progress(console) as update, compiling_shown(update):
         verdict = verify(graph, progress=lambda array, done, total: update("verify", done, total, "bytes"), **reading)
     console.answer(_facts(verdict), _lines(verdict))
     if not verdict.whole:

@@ -30,7 +30,7 @@ from penstock.tools.base.options import (
     stripe_option,
 )
 from penstock.tools.base.output import Console, pairs, seconds
-from penstock.tools.base.progress import progress
+from penstock.tools.base.progress import compiling_shown, progress
 from penstock.tools.base.standard_output import NAME, StandardOutput
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
         restart=asked.restart,
         dead_ends=asked.dead_ends,
     )
-    with progress(quiet=console.silent) as update:
+    with progress(console) as update, compiling_shown(update):
         report = _reporter(update, walks)
         if to_stdout:
             stream_walks(walks.written(report), StandardOutput(), format, WriteOptions(use.threads))

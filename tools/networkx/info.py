@@ -5,23 +5,52 @@ from __future__ import annotations
 from typing import Any
 
 FUNCTIONS = (
+    "ancestors",
+    "average_clustering",
+    "betweenness_centrality",
+    "closeness_centrality",
+    "clustering",
     "connected_components",
+    "core_number",
+    "degree_centrality",
     "descendants",
+    "descendants_at_distance",
+    "dijkstra_path_length",
+    "harmonic_centrality",
     "has_path",
+    "hits",
+    "in_degree_centrality",
     "is_connected",
+    "is_strongly_connected",
     "is_weakly_connected",
+    "isolates",
+    "katz_centrality",
+    "multi_source_dijkstra_path_length",
+    "node_connected_component",
     "number_connected_components",
+    "number_of_isolates",
+    "number_strongly_connected_components",
     "number_weakly_connected_components",
+    "out_degree_centrality",
     "pagerank",
+    "shortest_path_length",
     "single_source_dijkstra_path_length",
     "single_source_shortest_path_length",
+    "single_target_shortest_path_length",
+    "strongly_connected_components",
+    "transitivity",
+    "triangles",
     "weakly_connected_components",
 )
 
 
 def get_info() -> dict[str, Any]:
     """What networkx shows of the backend in its documentation."""
-    note = {"additional_docs": "Options of penstock.engine.run may be given by name.", "additional_parameters": {}}
+    note = {
+        "additional_docs": "Graphs of networkx, or graph files of any size (`penstock.Graph.open`). Options of "
+        "penstock.run may be given by name.",
+        "additional_parameters": {},
+    }
     return {
         "backend_name": "penstock",
         "project": "penstock",

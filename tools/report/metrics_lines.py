@@ -147,6 +147,8 @@ _KINDS: dict[str, dict[str, Rule]] = {
         **dict.fromkeys(("iteration", "chunks_read", "bytes_disk", "bytes_link", "bytes_unpacked"), _count),
         "checkpoint_bytes": _count,
         "direction": _text,
+        "phase": _count,
+        "phase_name": _text,
         **_ACCOUNT,
     },
     "result": {"total_seconds": _number, "ranks": _ranks, **_ACCOUNT},

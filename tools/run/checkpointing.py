@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.options import FOLDER, option, option_group
-from penstock.tools.base.signals import Stopped, deferring_signals
+from penstock.tools.base.signals import Stopped, deferring_signals, saying
 
 if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.state.records import IterationRecord
     from penstock.engine.state.result import Result
-
+NONE_KEPT = "--checkpoint DIR would keep its state"
 Steps = Generator["IterationRecord", None, "Result"]
 
 
@@ -47,6 +47,15 @@ class Checkpointing:
         if opened is not None and not self.follows:
             opened.check()
 
+    @property
+    def has_last_state(self) -> bool:
+        """Whether the folder has the last state of a run that has ended, from which one with other limits goes on."""
+        if self.folder is None:
+            return False
+        from penstock.storage.checkpoint.folder import CheckpointFolder
+
+        return CheckpointFolder(self.folder).is_ended
+
     def open(self) -> Checkpoints | None:
         """The run's checkpoints, None without --checkpoint. Raises InputError for an interval that is none."""
         if self.folder is None:
@@ -66,7 +75,11 @@ checkpointing = option_group(
         metavar="N|TIME",
         help="Iterations (10) or time (30s, 5min, 2h) between two checkpoints; 5min. Also at Ctrl-C and SIGTERM.",
     ),
-    option("--resume", is_flag=True, help="Go on from the newest checkpoint, if there is one."),
+    option(
+        "--resume",
+        is_flag=True,
+        help="Go on from the newest checkpoint, if there is one; also with a higher --max-iter or a lower --tol.",
+    ),
     title="Checkpoints",
 )
 
@@ -90,8 +103,14 @@ def ending_at_signals(steps: Steps, checkpoints: Checkpoints | None, note: Calla
     """
     if checkpoints is None:
         return (yield from steps)
+
+    def words() -> str:
+        return f"keeping a checkpoint (iteration {checkpoints.ran + 1:,})"
+
     main = threading.current_thread() is threading.main_thread()
-    listening: AbstractContextManager[list[int]] = deferring_signals(checkpoints.ask) if main else nullcontext([])
+    listening: AbstractContextManager[list[int]] = nullcontext([])
+    if main:
+        listening = deferring_signals(checkpoints.ask, words)
     told = 0
     with listening as signals:
         followed = Followed(steps)
@@ -105,6 +124,20 @@ def ending_at_signals(steps: Steps, checkpoints: Checkpoints | None, note: Calla
                 raise Stopped(signals[0], _left(checkpoints, kept.trouble))
             yield record
         return followed.result
+
+
+@contextmanager
+def told_what_lacks(checkpoints: Checkpoints | None) -> Iterator[None]:
+    """Let a signal that ends a run without checkpoints say that there are none, and what would keep them."""
+    if checkpoints is not None:
+        yield
+        return
+    try:
+        with saying(lambda: f"stopping without a checkpoint ({NONE_KEPT})"):
+            yield
+    except Stopped as stop:
+        stop.hint = NONE_KEPT
+        raise
 
 
 def _left(checkpoints: Checkpoints, trouble: str) -> str:

@@ -16,11 +16,13 @@ from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.storage.footprint.freed_memory import give_back_freed_memory
+from penstock.tools.answers.answer_room import check_answer_room
 from penstock.tools.base import cycles
 from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
+from penstock.tools.base.standard_output import StandardOutput
 from penstock.tools.run.account import Account, JobClock
-from penstock.tools.run.checkpointing import Followed, ending_at_signals
+from penstock.tools.run.checkpointing import Followed, ending_at_signals, told_what_lacks
 from penstock.tools.run.job import Job, JobStep
 from penstock.tools.run.live_table import LiveTable, iterations
 from penstock.tools.run.metrics import Metrics, open_metrics
@@ -31,7 +33,8 @@ from penstock.tools.run.stage_progress import stages_shown
 from penstock.tools.run.trace import open_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.program.program import Program
@@ -84,7 +87,7 @@ def execute(job: Job, console: Console, began: float | None = None, ranks: Joine
     """
     with installed(StageClock(began, "imports")) as clock:
         if ranks is not None and ranks.communicator.rank:
-            job, console = job.followed(), Console(quiet=True)
+            job, console = job.followed(), Console(quiet=True, log_every=0)
         try:
             _execute(job, console, JobClock(clock), ranks)
         except BudgetError as error:
@@ -110,7 +113,7 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
     programs = [step.make() for step in job.steps]
     clock.clock.turn_to("other")
     with ExitStack() as stack:
-        show = stack.enter_context(progress(quiet=console.silent))
+        show = stack.enter_context(progress(console))
         stack.enter_context(stages_shown(show, clock))
         with stage("opening"):
             graph = Graph.open(job.graph, stripes=job.execution.stripes)
@@ -121,6 +124,7 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         placed.check(made=False)
         record = stack.enter_context(open_record(job))
         placed.check()  # again: the run directory, if any, exists now
+        check_answers(placed, programs, graph, console.note)
         seen = iterations(show)
         facts = {"programs": [step.title for step in job.steps], "graph": job.graph}
         begun = partial(getattr, record, "begun")  # called later: has an iteration run?
@@ -147,6 +151,17 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
     _print_answers(placed, finished, used, clock, console)
 
 
+def check_answers(job: Job, programs: Sequence[Program], graph: Graph, note: Callable[[str], None]) -> None:
+    """Refuse, before the run, answers that have no such field or that a disk has no room for. Raises InputError."""
+    mode = str(job.execution.options.get("mode", "auto"))
+    steps = [(step.wanted, program) for step, program in zip(job.steps, programs, strict=True)]
+    asked = [(wanted, program) for wanted, program in steps if wanted.path or wanted.by or wanted.join]
+    answers = [(wanted, program.form(graph, mode)) for wanted, program in asked]
+    for wanted, formed in answers:
+        wanted.check_fields(formed, graph)
+    check_answer_room(answers, graph, note)
+
+
 def _rates(job: Job, graph: Graph, options: Mapping[str, Any], console: Console, ranks: Joined | None) -> UsedRates:
     """The rates of this machine; of ranks the first measures them, if need be, while the others wait."""
     rates, measure = job.execution.rates, job.execution.measure
@@ -165,12 +180,13 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
     """Run one program, write its answer, and sum it up meanwhile; after the last one edges need no memory."""
     began, before = time.perf_counter(), context.clock.account()
     session, metrics = context.session, context.metrics
-    context.seen.begin(type(program).__name__, session, session.graph.edges * program.max_iter)
+    context.seen.begin(program, session)
     metrics.begin(session, {"program": step.program, "parameters": step.parameters.given})
     steps = session.steps(program, context.checkpoints)
     followed = Followed(ending_at_signals(steps, context.checkpoints, context.console.note))
     read = session.bytes_read
-    with stage("iterations", poll=lambda: max(0, session.bytes_read - read)) as meter:
+    going = stage("iterations", poll=lambda: max(0, session.bytes_read - read))
+    with told_what_lacks(context.checkpoints), going as meter:
         for record in followed:
             meter.bytes += record.bytes_disk
             context.record.begin()  # an earlier run's record goes only now, after an iteration
@@ -178,17 +194,20 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
             context.seen.note(record)
     context.record.begin()  # also without an iteration
     context.seen.end()
-    listed, threads = step.wanted.top, session.config.thread_count
+    wanted, threads = step.wanted, session.config.thread_count
     seconds, spare = time.perf_counter() - began, session.spare_bytes
     if last:
         with stage("closing"):
             session.close()
             give_back_freed_memory()
-    summary = ResultSummary(followed.result, seconds, peak_resident_bytes(), listed, threads, spare)
+    result = followed.result.with_properties(*wanted.joined) if wanted.joined else followed.result
+    summary = ResultSummary(result, seconds, peak_resident_bytes(), wanted.top, threads, spare)
     told = _written(step, summary, context, job)
     metrics.end(told.result, followed.result.ranks)
     if context.checkpoints is not None:
-        context.checkpoints.clear()
+        kept = context.checkpoints.finish()
+        if kept:
+            context.console.note(kept)
     return Finished(told, context.clock.account().since(before).without("closing"))
 
 
@@ -199,14 +218,27 @@ def _written(step: JobStep, summary: ResultSummary, context: JobContext, job: Jo
         return _told(step, summary, context, job)
     with ThreadPool(1, "summary") as pool:
         summing = pool.submit(_told, step, summary, context, job)
-        with stage("writing", summary.result.bytes_to_write(wanted.path, wanted.format)) as meter:
-            written = partial(setattr, meter, "bytes")
-            summary.result.write(
-                wanted.path, force=job.force, format=wanted.format, threads=summary.threads, written=written
-            )
-            meter.bytes = wanted.path.stat().st_size
+        if wanted.printed:
+            _print_table(summary, wanted.format or "csv")
+        else:
+            _write_table(summary, wanted.path, wanted.format, force=job.force)
         with stage("summary"):
             return summing.result()
+
+
+def _write_table(summary: ResultSummary, path: Path, format: str | None, *, force: bool) -> None:
+    with stage("writing", summary.result.bytes_to_write(path, format)) as meter:
+        written = partial(setattr, meter, "bytes")
+        summary.result.write(path, force=force, format=format, threads=summary.threads, written=written)
+        meter.bytes = path.stat().st_size
+
+
+def _print_table(summary: ResultSummary, format: str) -> None:
+    with stage("writing") as meter:
+        file = StandardOutput()
+        summary.result.write_to(file, format=format, threads=summary.threads)
+        file.flush()
+        meter.bytes = file.tell()
 
 
 def _told(step: JobStep, summary: ResultSummary, context: JobContext, job: Job) -> Told:
@@ -218,7 +250,7 @@ def _told(step: JobStep, summary: ResultSummary, context: JobContext, job: Job) 
             result = summary.facts()
         if kept:
             whole = {"program": step.program, "parameters": step.parameters.given, **result}
-            whole |= {"top": summary.top(step.wanted.top), "output": step.wanted.path}
+            whole |= {"top": summary.top(step.wanted), "output": step.wanted.path}
         if not context.console.silent:
             program, graph = summary.result.program, summary.result.graph
             lines = [step.heading(program, graph, job.graph), *summary.lines(step.wanted)]

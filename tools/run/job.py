@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
+from penstock.tools.answers.answer_options import AnswerOptions
 from penstock.tools.base.find_program import find_program, make_program
 from penstock.tools.base.options import keep_inputs
+from penstock.tools.base.standard_output import NAME
 from penstock.tools.run.checkpointing import Checkpointing, checkpointing
 from penstock.tools.run.metrics import Watching, watching
 from penstock.tools.run.record_files import JOB, LOG, METRICS, OWN, RATES, RUN
-from penstock.tools.run.run_options import AnswerOptions, Execution, Keeping, Parameters, execution, keeping
+from penstock.tools.run.run_options import Execution, Keeping, Parameters, execution, keeping
 
 if TYPE_CHECKING:
     from penstock.engine.program.program import Program
@@ -84,6 +86,11 @@ class Job:
     def force(self) -> bool:
         """Whether files may be replaced."""
         return self.keeping.force
+
+    @property
+    def prints(self) -> bool:
+        """Whether an answer goes to standard output."""
+        return any(step.wanted.printed for step in self.steps)
 
     def inputs(self) -> list[Path]:
         """The files that it reads, as far as it names them itself."""
@@ -164,7 +171,9 @@ class Job:
                 if path is not None and path not in own:
                     check_target(path, force=self.force)
         named = [step.wanted.path for step in self.steps] + [self.watching.metrics, self.watching.trace]
-        outputs = [path for path in named if path is not None]
+        outputs = [path for path in named if path is not None and path != NAME]
+        if len([step for step in self.steps if step.wanted.printed]) > 1:
+            raise InputError('output = "-" is said of several programs; one answer fits on standard output')
         for path in outputs:
             keep_inputs(path, self.inputs())
         own = [] if folder is None else [folder / name for name in (JOB, RUN, RATES, LOG)]

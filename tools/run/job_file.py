@@ -23,9 +23,10 @@ from typing import Any
 
 import click
 from penstock.storage.base.errors import InputError
+from penstock.tools.answers.answer_options import wanting
 from penstock.tools.base.options import FILE, SIZE, VERTEX, Option
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
-from penstock.tools.run.run_options import parameters, wanting
+from penstock.tools.run.run_options import parameters
 
 ENDING = ".toml"
 SPOKEN = ("force", "dry-run", "ranks", "resume")
@@ -275,7 +276,8 @@ def _of_step(step: JobStep) -> dict[str, Any]:
     if not all(_in_toml(value) for value in more.values()):
         more = [f"{name}={_literal(value)}" for name, value in more.items()]
     wanted = {key_of(option): getattr(step.wanted, str(option.name)) for option in wanting.options}
-    return {key: _plain(value) for key, value in named.items()} | _given(wanted | {"set": more})
+    refused = {key_of(one): False for one in wanting.options if one.default is None and wanted[key_of(one)] is False}
+    return {key: _plain(value) for key, value in named.items()} | _given(wanted | {"set": more}) | refused
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from penstock.tools.base.first_death import FirstDeath
 from penstock.tools.base.joined_ranks import INSTALL, LAUNCHED, MARK
 from penstock.tools.base.progress import bars, on_terminal
 from penstock.tools.base.sent_progress import WANTED, ReceivedBars
+from penstock.tools.base.signals import pass_signals
 
 REPORT = re.compile(
     rb"={80,}\s*$|=   |\[mpiexec@.*Ctrl-C|YOUR APPLICATION TERMINATED|This typically refers to a problem|"
@@ -87,6 +88,7 @@ def _pass_signals_to(started: subprocess.Popen[bytes]) -> None:
     def pass_on(number: int, frame: Any) -> None:
         started.send_signal(number)
 
+    pass_signals()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, pass_on)
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:

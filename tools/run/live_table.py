@@ -1,11 +1,11 @@
-"""What a terminal shows of a run: one line for every iteration, and a bar below them.
+"""What a terminal shows of a run: one line for every iteration, and a bar below them; and what a log says of it.
 
     iteration   way   vertices      edges   edges/s  from disk    memory of 1.0 GiB
             0  pull    200,000      2.8 M   161.2 M    4.5 MiB              96.1 MiB
 
-After the first lines short iterations share a line, once a second at first and every ten seconds later. Elsewhere, or
-with --quiet, nothing is shown and nothing measured. Memory is what the process has grown by since the lines began, or
-what the device holds.
+After the first lines short iterations share a line, once a second at first and every ten seconds later. In a log a line
+of progress says which iteration runs, and how many vertices are active. With --quiet nothing is shown or measured.
+Memory is what the process has grown by since the lines began, or what the device holds.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.storage.base.budget import format_bytes, resident_bytes
-from penstock.tools.base.progress import ProgressBars, count
+from penstock.tools.base.output import count
+from penstock.tools.base.progress import ProgressBars
 
 if TYPE_CHECKING:
+    from penstock.engine.program.program import Program
     from penstock.engine.session import Session
     from penstock.engine.state.records import IterationRecord
 
@@ -33,7 +35,7 @@ WIDTHS = (11, 5, 10, 10, 9, 10, 18)
 
 @dataclass
 class Tally:
-    """Iterations that are told together: their numbers, ways, edges, seconds, bytes; the last one's vertices."""
+    """Iterations that are told together: their numbers, ways, edges, seconds, bytes; the last one's vertices, phase."""
 
     first: int
     last: int = 0
@@ -43,10 +45,12 @@ class Tally:
     disk_bytes: int = 0
     link_bytes: int = 0
     ways: set[str] = field(default_factory=set)
+    phase: str = ""
 
-    def add(self, record: IterationRecord) -> None:
-        """Take one more."""
-        self.last, self.vertices = record.number, record.vertices
+    def add(self, record: IterationRecord, number: int | None = None) -> None:
+        """Take one more; number: which one it is of the run, where that is not its own."""
+        self.last, self.vertices = record.number if number is None else number, record.vertices
+        self.phase = "" if record.phase is None else record.phase.name
         self.edges += record.edges
         self.seconds += record.seconds
         self.disk_bytes += record.bytes_disk
@@ -60,14 +64,19 @@ class Pace:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
         self._began = self._told_at = clock()
-        self._lines = 0
+        self._lines = self._taken = 0
         self._tally: Tally | None = None
 
     def take(self, record: IterationRecord) -> Tally | None:
-        """Take an iteration; return what is to be told now, None to wait for more."""
+        """Take an iteration; return what is to be told now, None to wait for more.
+
+        Iterations of phases, each of which counts its own from 0, are counted on.
+        """
+        number = record.number if record.phase is None else self._taken
+        self._taken += 1
         if self._tally is None:
-            self._tally = Tally(record.number)
-        self._tally.add(record)
+            self._tally = Tally(number)
+        self._tally.add(record, number)
         now = self._clock()
         pause = min(MOST_SECONDS, max(LEAST_SECONDS, SHARE * (now - self._began)))
         if self._lines >= AT_ONCE and now - self._told_at < pause:
@@ -83,38 +92,77 @@ class Pace:
 
 
 class LiveTable:
-    """Writes lines above a bar; without `show` nothing is shown or measured."""
+    """Writes lines above a bar, and tells a log which iteration runs; without `show` nothing is shown or measured."""
 
     def __init__(self, show: ProgressBars | None = None) -> None:
         self._show = show
-        self._before = 0 if show is None else resident_bytes()
-        self._name, self._most, self._walked = "", 0, 0
+        self._drawn, self._log = (show or ProgressBars()).apart()
+        self._before = 0 if show is None or not show.drawn else resident_bytes()
+        self._name, self._most, self._iterations, self._walked = "", 0, 0, 0
         self._session: Session | None = None
         self._pace: Pace | None = None
+        self._last: IterationRecord | None = None
+        self._edges_before, self._told_at = 0, 0.0
+        if show is not None:
+            show.before_line(self.tell)
 
-    def begin(self, name: str, session: Session, most_edges: int) -> None:
-        """A program begins that may walk so many edges, for the time left where its iterations are bounded."""
-        self._name, self._session, self._most, self._walked = name, session, most_edges, 0
-        self._pace = None
-        if self._show is not None:
-            self._show(name, 0, None, "edges")
+    def begin(self, program: Program, session: Session) -> None:
+        """A program begins; where its iterations are bounded, so is the time left."""
+        if self._show is None:
+            return
+        self._name, self._session, self._iterations = type(program).__name__, session, program.max_iter
+        self._most, self._walked = session.graph.edges * program.max_iter, 0
+        self._pace = self._last = None
+        self._edges_before, self._told_at = 0, time.perf_counter()
+        for bars in (self._drawn, self._log):
+            self._move(bars)
 
     def note(self, record: IterationRecord) -> None:
         """An iteration is over: write its line, or wait for more; move the bar."""
         if self._show is None or self._session is None:
             return
+        self._walked += record.edges
+        self._last = record
+        if not self._show.drawn:
+            return
         if self._pace is None:
             self._pace = Pace()
             self._show.write(heading(self._session))
-        self._walked += record.edges
-        self._show(self._name, self._walked, self._most if self._most < UNBOUNDED else None, "edges")
+        self._move(self._drawn, "" if record.phase is None else record.phase.name)
         self._write(self._pace.take(record))
+
+    def tell(self) -> None:
+        """Say how far the run is, for a line of a log; called from another thread."""
+        session, last = self._session, self._last
+        if session is None:
+            return
+        if last is None:
+            self._move(self._log, "before the first iteration")
+            return
+        phase, now, walked = last.phase, time.perf_counter(), self._walked
+        most = f" of at most {self._iterations:,}" if self._most < UNBOUNDED and phase is None else ""
+        active = f"{100 * last.vertices / session.graph.vertices:.3g} % of vertices active"
+        told = [f"iteration {last.number:,}{most}", active]
+        if phase is not None and phase.name:
+            told.insert(0, phase.name)
+        if phase is not None and phase.count and now > self._told_at:
+            told.append(f"{count((walked - self._edges_before) / (now - self._told_at))} edges/s")
+        self._edges_before, self._told_at = walked, now
+        self._move(self._log, ", ".join(told))
+
+    def _move(self, bars: ProgressBars, note: str = "") -> None:
+        """Move the bar: by phases, if it is known how many there will be, else by edges."""
+        phase = None if self._last is None else self._last.phase
+        if phase is not None and phase.count:
+            bars(self._name, phase.number, phase.count, "phases", note)
+        else:
+            bars(self._name, self._walked, self._most if self._most < UNBOUNDED else None, "edges", note)
 
     def end(self) -> None:
         """Write what is left."""
         if self._pace is not None:
             self._write(self._pace.rest())
-        self._session = self._pace = None
+        self._session = self._pace = self._last = None
 
     def _write(self, tally: Tally | None) -> None:
         if tally is not None and self._session is not None and self._show is not None:
@@ -138,7 +186,9 @@ def line(tally: Tally, held_bytes: int, *, linked: bool) -> str:
     way = tally.ways.copy().pop() if len(tally.ways) == 1 else "both"
     speed = count(tally.edges / tally.seconds) if tally.seconds > 0 else ""
     moved = format_bytes(tally.link_bytes if linked else tally.disk_bytes)
-    return _row(numbers, way, count(tally.vertices), count(tally.edges), speed, moved, format_bytes(max(0, held_bytes)))
+    held = format_bytes(max(0, held_bytes))
+    row = _row(numbers, way, count(tally.vertices), count(tally.edges), speed, moved, held)
+    return f"{row}  {tally.phase}" if tally.phase else row
 
 
 def _row(*cells: str) -> str:
@@ -146,5 +196,5 @@ def _row(*cells: str) -> str:
 
 
 def iterations(show: ProgressBars) -> LiveTable:
-    """Return what shows a job's programs as they go: lines and a bar on a terminal, nothing elsewhere."""
+    """Return what shows a job's programs as they go: lines and a bar on a terminal, a line now and then in a log."""
     return LiveTable(show if show.visible else None)

@@ -17,15 +17,18 @@ from penstock.tools.base.rank_table import rank_table
 if TYPE_CHECKING:
     from penstock.engine.state.result import Result
     from penstock.storage.results.group_counts import GroupCounts
-    from penstock.tools.run.run_options import AnswerOptions
+    from penstock.tools.answers.answer_options import AnswerOptions
 
-NAMES_OF_VERTICES = ("component", "label", "parent")
+NAMES_OF_VERTICES = ("component", "community", "label", "parent", "bridge_to")
 """Fields whose values are vertices, so that their size says nothing."""
-GROUPS = ("component", "label", "color")
-"""Fields whose values say which vertices belong together: they are counted."""
+GROUPS = {"component": "components", "community": "communities", "label": "labels", "color": "colors"}
+"""Fields whose values say which vertices belong together, and several of these: they are counted."""
+LEVELS = {"modularity": "modularity", "level_communities": "communities"}
+"""Measures of which there is one for each of a few levels, and what they are called."""
 FLAGS = ("member", "reached")
 """Fields that are 1 or 0: those that have 1 are counted."""
-
+SHOWN_VERTICES = 24
+"""Of a path, that people are shown."""
 
 COUNTER_BYTES, LEAST_COUNTERS = 1, 1 << 20
 """Memory for counting groups, for each vertex and at least: less than the lists of vertices took while the run went."""
@@ -68,6 +71,7 @@ class ResultSummary:
             "peak_memory_bytes": sum(self._peaks),
             **({"ranks": self._ranks()} if result.ranks else {}),
             "fields": self.fields(),
+            **({"paths": self.paths()} if result.program.watched else {}),
             "measures": result.measures,
         }
 
@@ -84,16 +88,17 @@ class ResultSummary:
         weightless = result.program.needs_weights and result.graph.weight_dtype is None
         rows: list[tuple[str, object]] = [
             *self.field_lines(),
-            *((name, f"{of[0]:.6g} at first, {of[-1]:.6g} at last") for name, of in result.measures.items() if of),
+            *(path_line(one, getattr(result.program, "cutoff", None)) for one in self.paths()),
+            *(_measure(name, of) for name, of in result.measures.items() if of),
             ("weights", "none in this graph: each edge counts as 1" if weightless else None),
             ("iterations", f"{result.iterations:,}{ended}"),
             ("time", f"{seconds(result.seconds)} (with loading {seconds(self.total_seconds)})"),
             ("read from disk", read),
             ("peak memory", format_bytes(sum(self._peaks)) + (" in all ranks" if result.ranks else "")),
-            ("written", wanted.path),
+            ("written", "standard output" if wanted.printed else wanted.path),
         ]
         ranks = table(*rank_table(self._ranks())) if result.ranks else []
-        top = self.top(wanted.top)
+        top = self.top(wanted)
         shown = table(list(top[0]), [[_cell(v) for v in row.values()] for row in top]) if top else []
         return [*pairs(rows, indent="  "), *(f"  {line}" for line in (*ranks, *shown))]
 
@@ -131,7 +136,7 @@ class ResultSummary:
                     facts["sum"] = float(column_statistics.total(values, absent, threads=self.threads))
         if name in GROUPS:
             groups = self._groups(name, self.listed)
-            facts |= {f"{name}s": groups.groups, "largest": groups.largest}
+            facts |= {GROUPS[name]: groups.groups, "largest": groups.largest}
         return facts if present == len(values) else {"reached": present, **facts}
 
     def _groups(self, name: str, top: int) -> GroupCounts:
@@ -149,6 +154,25 @@ class ResultSummary:
         self._known[f"groups of {name}"] = found
         return found
 
+    def paths(self) -> list[dict[str, Any]]:
+        """Of every vertex at which the program was to end: how far it is, and the path to it, if parents are known."""
+        if "paths" not in self._known:
+            self._known["paths"] = [self._path(one) for one in self.result.targets]
+        found: list[dict[str, Any]] = self._known["paths"]
+        return found
+
+    def _path(self, target: int | str) -> dict[str, Any]:
+        result = self.result
+        name, at = next(iter(result.fields)), result.targets.index(target)
+        value = result.fields[name][result.program.watched[at]]
+        facts: dict[str, Any] = {"target": target, "reached": bool(value != result.absent(name))}
+        if facts["reached"]:
+            facts[name] = value.item()
+            found = result.path(target) if "parent" in result.fields else None
+            if found is not None:
+                facts |= {"hops": found.hops, "vertices": found.vertices}
+        return facts
+
     def field_lines(self) -> list[tuple[str, str]]:
         """The same as rows for people."""
         rows = []
@@ -157,8 +181,11 @@ class ResultSummary:
                 continue
             values = self.result.fields[name]
             parts = [f"{facts[key]:,} of {len(values):,} vertices" for key in ("count", "reached") if key in facts]
-            if f"{name}s" in facts:
-                parts.append(f"{counted(facts[f'{name}s'], name)}, the largest of {facts['largest']:,} vertices")
+            if (several := GROUPS.get(name)) in facts:
+                number = facts[several]
+                parts.append(
+                    f"{number:,} {name if number == 1 else several}, the largest of {facts['largest']:,} vertices"
+                )
             if values.ndim > 1:
                 parts.append(f"{values[0].size if len(values) else 0} numbers a vertex")
             if "max" in facts:
@@ -168,18 +195,47 @@ class ResultSummary:
             rows.append((name, ", ".join(parts)))
         return rows
 
-    def top(self, count: int) -> list[dict[str, Any]]:
-        """The best vertices by the first field; of components the largest."""
-        name, values = next(iter(self.result.fields.items()))
-        if values.ndim > 1 or count == 0:
+    def top(self, wanted: AnswerOptions) -> list[dict[str, Any]]:
+        """The first vertices by a field; of components the largest. Raises InputError for a field without an order."""
+        count, name = wanted.top, wanted.by or next(iter(self.result.fields))
+        if count == 0 or (wanted.by is None and self.result.fields[name].ndim > 1):
             return []
-        if name in GROUPS:
+        if name in GROUPS and name in self.result.fields and wanted.smallest is None:
             return [{name: label, "vertices": size} for label, size in self._groups(name, count).top[:count]]
-        best: list[tuple[Any, Any]] = self._known.get("top", [])
+        best: list[dict[str, Any]] = self._known.get("top", [])
         if len(best) < count:
-            best = self._known["top"] = self.result.top(count, threads=self.threads)
-        return [{"vertex": vertex, name: value} for vertex, value in best[:count]]
+            best = self._known["top"] = self.result.top_rows(
+                count, by=wanted.by, smallest=wanted.smallest, threads=self.threads
+            )
+        return best[:count]
+
+
+def _measure(name: str, of: list[float]) -> tuple[str, str]:
+    """A measure's row: the first and the last value, or of levels all."""
+    if name in LEVELS:
+        return f"{LEVELS[name]}, by level", ", ".join(f"{value:.6g}" if value % 1 else f"{value:,}" for value in of)
+    name = name.replace("_", " ")
+    if len(of) == 1:
+        return name, f"{of[0]:.12g}" if of[0].is_integer() else f"{of[0]:.6g}"
+    return name, f"{of[0]:.6g} at first, {of[-1]:.6g} at last"
+
+
+def path_line(facts: dict[str, Any], cutoff: float | None) -> tuple[str, str]:
+    """A row for people: the path to a vertex, as it may be shown on a line or two."""
+    head = f"path to {facts['target']}"
+    if not facts["reached"]:
+        return head, "none" + ("" if cutoff is None else f" within the cutoff {cutoff:.6g}")
+    name = next(key for key in facts if key not in ("target", "reached", "hops", "vertices"))
+    text = f"{name} {_cell(facts[name])}"
+    if "vertices" not in facts:
+        return head, text
+    shown: list[Any] = facts["vertices"]
+    if len(shown) > SHOWN_VERTICES:
+        left_out = len(shown) - SHOWN_VERTICES
+        half = SHOWN_VERTICES // 2
+        shown = [*shown[:half], f"({left_out:,} more, which --json lists)", *shown[-half:]]
+    return head, f"{text}, {counted(facts['hops'], 'edge')}: {' > '.join(map(str, shown))}"
 
 
 def _cell(value: Any) -> str:
-    return f"{value:.8g}" if isinstance(value, float) else str(value)
+    return f"{value:.8g}" if isinstance(value, float) else "" if value is None else str(value)

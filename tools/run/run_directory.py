@@ -59,7 +59,7 @@ def _check_content(job: Job, folder: Path) -> None:
     ended = status(folder)
     if ended is None:
         raise InputError(f"{folder} is not empty, and no run directory; name another --run-dir")
-    if job.checkpointing.resume and ended == "done":
+    if job.checkpointing.resume and ended == "done" and not job.kept().checkpointing.has_last_state:
         raise InputError(f"{folder} holds a run that is done, there is nothing to resume; name another --run-dir")
     if not (job.force or job.checkpointing.resume):
         raise InputError(f"{folder} holds a run already; --force replaces it, or name another --run-dir")

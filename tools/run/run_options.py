@@ -1,4 +1,4 @@
-"""The options that say how a program runs and what becomes of its answer, in groups."""
+"""The options that say how a program runs, in groups."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
-from penstock.storage.clocks.stage_clock import stage
 from penstock.tools.base.find_program import parse_setting, read_values, read_weights
 from penstock.tools.base.options import (
     DEVICE_MEMORY,
     FILE,
     FOLDER,
     HOST_MEMORY,
-    OUTPUT,
     PARTITION_BYTES,
     SIZE,
     THREADS,
@@ -39,9 +36,10 @@ class Parameters:
     def of(cls, settings: tuple[str, ...] | dict[str, Any] = (), **named: Any) -> Parameters:
         """Of the options' values; settings: NAME=VALUE texts, or values by name."""
         given = {name: value for name, value in named.items() if value is not None}
-        sources = given.pop("source", ())
-        if sources:
-            given["source"] = sources[0] if len(sources) == 1 else list(sources)
+        for name in ("source", "target"):
+            vertices = given.pop(name, ())
+            if vertices:
+                given[name] = vertices[0] if len(vertices) == 1 else list(vertices)
         more = settings if isinstance(settings, dict) else dict(parse_setting(text) for text in settings)
         return cls(given | more)
 
@@ -61,26 +59,40 @@ parameters = option_group(
     "parameters",
     Parameters.of,
     option("--source", type=VERTEX, multiple=True, help="Id of the first vertex; repeatable for most programs."),
+    option(
+        "--target",
+        type=VERTEX,
+        multiple=True,
+        help="bfs, sssp, widest: end when the way to this vertex is known, and show the path; repeatable.",
+    ),
+    option("--cutoff", type=float, help="bfs, sssp: the largest distance of the answer; widest: the smallest width."),
     option("--delta", type=float, help="sssp: width of a bucket of distances."),
     option("--damping", type=float, help="pagerank and its like: share that follows edges (0.85)."),
     option("--alpha", type=float, help="katz: what a step counts (0.1); elsewhere another name of --damping."),
     option(
         "--tol",
         type=float,
-        help="Stop at this L1 change (pagerank: 1e-6); heat, neural: largest; circuit: residual. 0: never.",
+        help="Stop at this L1 change (pagerank: 1e-6); heat, neural: largest; circuit: residual; louvain, leiden: gain of "
+        "modularity. 0: never.",
     ),
     option("--max-iter", type=click.IntRange(0), help="Most iterations (pagerank: 100, cdlp: 10)."),
     option(
         "--k",
         type=click.IntRange(0),
-        help="kcore: of which core; betweenness, closeness, harmonic: so many sampled sources.",
+        help="kcore: of which core; betweenness, closeness, harmonic: sampled sources; diameter: most searches.",
     ),
+    option("--resolution", type=float, help="louvain, leiden: above 1 for smaller communities (1)."),
+    option("--seed", type=click.IntRange(0), help="louvain, leiden: another order of moves (0)."),
     option(
         "--weight/--no-weight",
         default=None,
         help="Whether edges count by their weights. By default they do where the graph has weights; else 1 each.",
     ),
-    option("--parents/--no-parents", default=None, help="bfs: levels and parents (default), or levels alone."),
+    option(
+        "--parents/--no-parents",
+        default=None,
+        help="Whether the answer has the vertex before on a path: of bfs by default, of sssp and widest with --target.",
+    ),
     option("--personalization", type=FILE, help="pagerank: ids, and weights, to restart from, in lines."),
     option("--initial", type=FILE, help="heat: ids, and first temperatures, in lines."),
     option("--fixed", type=FILE, help="heat, circuit: ids, and temperatures or potentials that are held, in lines."),
@@ -187,51 +199,6 @@ execution = option_group(
     option("--no-calibrate", is_flag=True, help="Never measure the machine first, also where no rates are stored."),
     stripe_option("Where a shard is now. Repeatable."),
     title="Execution",
-)
-
-
-@dataclass(frozen=True)
-class AnswerOptions:
-    """What to do with the answer."""
-
-    top: int = 0
-    path: Path | None = None
-    format: str | None = None
-
-    def inside(self, folder: Path, name: str) -> AnswerOptions:
-        """The same with a relative output in a folder, and with an output in any case: `name`.parquet by default."""
-        return replace(self, path=folder / (self.path or f"{name}{'.txt' if self.format else '.parquet'}"))
-
-    def beside(self, folder: Path) -> AnswerOptions:
-        """The same with a relative output in a folder, if there is an output."""
-        return self if self.path is None else replace(self, path=folder / self.path)
-
-    def check(self, *, force: bool, there: bool = True) -> None:
-        """Refuse, before the run, what could not be written; there: whether its folder is made already."""
-        if self.path is None and self.format is not None:
-            raise InputError(f"--format {self.format} is the format of an output, and there is none; add --output FILE")
-        if self.path is not None:
-            with stage("imports"):
-                from penstock.storage.results.result_tables import writer_for
-
-            if there:
-                check_target(self.path, force=force)
-            writer_for(self.path, self.format)
-
-
-wanting = option_group(
-    "wanted",
-    AnswerOptions,
-    option("--top", type=click.IntRange(0), default=0, help="Show the K largest values."),
-    option(
-        "-o",
-        "--output",
-        "path",
-        type=OUTPUT,
-        help="Write all values: .csv, .tsv (or .gz of them), .parquet, .feather, .h5, .npy.",
-    ),
-    option("--format", type=click.Choice(["graphalytics"]), help="Of the output: `id value` lines, as LDBC has them."),
-    title="Answer",
 )
 
 

@@ -1,27 +1,24 @@
 """The stages of a job on a terminal: a bar for each that lasts longer than a second, with bytes, rate and time left.
 
-A thread asks the clock of the job; nothing below calls back.
+A thread asks the clock of the job; nothing below calls back. For a log it is asked once for each line.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from penstock.storage.clocks.compile_times import compile_times
-from penstock.tools.base.progress import ProgressBars
+from penstock.storage.clocks.compile_times import compile_times, compiled_now
+from penstock.tools.base.progress import COMPILING, PAUSE, ProgressBars, looking_again
 from penstock.tools.run.account import STAGE_NAMES, JobClock
 
 LASTING = 1.0
 """Seconds from which a stage has a bar."""
-PAUSE = 0.2
-"""Seconds between two questions."""
 UNSEEN = ("imports", "other")
 """Stages without a bar."""
 READING = "reading edges"
 """The bar of iterations that read from disk, beside their own, which moves at the end of an iteration."""
-ONCE = {"compiling": "compiling kernels, once on this machine"}
+ONCE = {"compiling": COMPILING}
 
 
 class StageBars:
@@ -48,7 +45,8 @@ class StageBars:
         if not name:
             return
         if present.stage == "compiling":
-            self._show(name, compile_times().compiled - self._compiled, None, "kernels")
+            number, kernel = compile_times().compiled - self._compiled, compiled_now()
+            self._show(name, present.seconds, None, "seconds", f"{kernel}, number {number}" if kernel else "")
         elif seen or total:
             self._show(name, seen, total, "bytes")
         else:
@@ -63,20 +61,14 @@ class StageBars:
 
 @contextmanager
 def stages_shown(show: ProgressBars, clock: JobClock) -> Iterator[None]:
-    """Show the stages of a job on a terminal until the block ends; elsewhere nothing is asked or shown."""
+    """Show the stages of a job until the block ends: as they go on a terminal, in a log when a line is due."""
     if not show.visible:
         yield
         return
-    bars, ended = StageBars(show.beside(), clock), threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(PAUSE):
-            bars.look()
-
-    thread = threading.Thread(target=watch, name="penstock-progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    bars = StageBars(show.beside(), clock)
+    if show.drawn:
+        with looking_again(bars.look):
+            yield
+        return
+    show.before_line(bars.look)
+    yield

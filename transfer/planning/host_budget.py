@@ -55,7 +55,8 @@ class HostBudgetRequest:
 class HostBudget:
     """The division: sizes for the pipeline, the cache and the reader; `slots` 0 means no cache.
 
-    spare: bytes of the budget that nothing takes. one_by_one: one thread decodes, and a read is one frame.
+    spare: bytes of the budget that nothing takes. one_by_one: one thread decodes, and a read is one frame. decoders:
+    threads that decode at most, None: as many as there are.
     """
 
     partition_edges: int
@@ -66,6 +67,7 @@ class HostBudget:
     edge_bytes: int
     spare: int = 0
     one_by_one: bool = False
+    decoders: int | None = None
 
     @property
     def ahead(self) -> int:

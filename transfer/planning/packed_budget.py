@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.storage.format.packed_layout import PackedLayout
 from penstock.transfer.planning.device_budget import DeviceBudgetRequest
@@ -26,6 +26,13 @@ BUFFERS = {4: 1.0, 3: 1.05, 2: 1.3}
 """Pieces on their way to a device at once, and how many times as long a sweep takes with so many."""
 READING = 1 / 3
 """Of what sweeps on the cores have for edges: what reads under way may take."""
+DECODERS = 4
+"""Threads that copy payloads for sweeps on the cores: each copies 6 GB/s. More of them wait for the interpreter's lock
+and for cores on which kernels are at work: 3.1 s of decoding a sweep with 16 threads, 0.9 s with 4."""
+SWEPT_BUFFERS, BYTES_A_THREAD = (6, 4, 3), 4 << 20
+"""Pieces of such sweeps on their way, and what they may take for each thread, if that is more than for a few threads:
+what many threads take in between two reads must have been read before (sweeps on 16 cores: 2.00 GB/s with three pieces
+and 16 decoders, 2.16 with six and 4; 2.55 with no kernels)."""
 LINK_RATE = 50e9
 """Bytes per second over a link, about: with TASK_SECONDS it tells when larger partitions pay more than a cache."""
 
@@ -34,7 +41,7 @@ LINK_RATE = 50e9
 class PackedHost:
     """What a host holds of packed edges that are on disk: `words` of pieces in its cache, all of them if `whole`.
 
-    buffers: pieces besides, of `buffer_bytes` in all. spare: bytes that nothing takes.
+    buffers: pieces besides, of `buffer_bytes` in all. spare: bytes that nothing takes. decoders: as in `HostBudget`.
     """
 
     words: int
@@ -43,6 +50,7 @@ class PackedHost:
     buffer_bytes: int
     reads_in_flight: int
     spare: int = 0
+    decoders: int | None = None
 
     @property
     def ahead(self) -> int:
@@ -168,6 +176,8 @@ def divide_packed_sweeps(
     which kernels take what has been read, are several and large; what is left after them caches.
     """
     chunk = max(layout.chunk_edges for layout in layouts)
+    threads, decoders = budget.workers, min(budget.workers, DECODERS)
+    budget = replace(budget, workers=decoders)
     left = budget.host_memory - budget.fixed
     reads = next((count for count in READS if reader_bytes(budget, count) <= READING * left), READS[-1])
     steps = max(1, budget.partition_bytes // (4 * chunk))
@@ -175,10 +185,12 @@ def divide_packed_sweeps(
         pieces = _Pieces.of(layouts, steps * chunk)
         room = left - reader_bytes(budget, reads) - steps * work_bytes
         if pieces.total <= room:
-            return pieces.edges, PackedHost(pieces.total // 4, True, 0, 0, reads, room - pieces.total)
-        for buffers in HOST_BUFFERS[:-1] if steps > 1 else HOST_BUFFERS:
+            return pieces.edges, PackedHost(pieces.total // 4, True, 0, 0, reads, room - pieces.total, decoders)
+        most = max(SWEPT_SLAB_BYTES, min(threads * BYTES_A_THREAD, room // 2)) if steps > 1 else room
+        for buffers in SWEPT_BUFFERS if steps > 1 else HOST_BUFFERS:
             taken = buffers * pieces.longest
-            if taken <= min(room, SWEPT_SLAB_BYTES if steps > 1 else room):
-                return pieces.edges, PackedHost((room - taken) // 4, False, buffers, taken, reads)
+            if taken <= min(room, most):
+                host = PackedHost((room - taken) // 4, False, buffers, taken, reads, decoders=decoders)
+                return pieces.edges, host
         steps //= 2
     return None

@@ -34,7 +34,7 @@ def ptx_of(function: Callable[..., Any], types: tuple[Any, ...], capability: tup
     content = take(key, _PTX)
     if content is None:
         tell_missing()
-        before_compiling(key)
+        before_compiling(key, function.__name__)
         content = take(key, _PTX)  # what another process has compiled meanwhile
     if content is None:
         return renewed(function, types, capability, compile_)
@@ -46,7 +46,7 @@ def renewed(
     function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int], compile_: Compile
 ) -> str:
     """The PTX by `compile_`, kept in place of what was kept: for what the driver did not accept."""
-    with compiling():
+    with compiling(function.__name__):
         text = compile_()
     keep(key_of(function, types, capability), _PTX, text.encode())
     return text

@@ -71,7 +71,7 @@ def compile_author(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def compile_vertex(author: Author) -> Callable[..., Any]:
     """Return the compiler for a function that takes the values of a vertex's fields from the author's functions."""
-    return compile_author if author.has_vectors else inline
+    return compile_author if author.may_make_arrays else inline
 
 
 def _inlined(function: Callable[..., Any], *, counted: bool, distinct: bool = False) -> Callable[..., Any]:

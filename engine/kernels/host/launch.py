@@ -23,7 +23,7 @@ from penstock.engine.kernels.host import fused_buckets as bucket_kernels
 from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
 from penstock.engine.kernels.host import vertices as vertex_kernels
-from penstock.engine.kernels.host.jit import JitKernel, compile_author, use_workers
+from penstock.engine.kernels.host.jit import JitKernel, compile_author, inline, use_workers
 from penstock.engine.kernels.hot_vertices import has_sums_apart, is_hot, pushes_many, sums_numbers
 from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.kernels.payload_flaw import flaw
@@ -88,7 +88,8 @@ class HostKernels:
     def __init__(
         self, program: Program, vertex_dtype: Any, weighted: bool, threads: int, all_threads: int | None = None
     ) -> None:
-        self.author: Author = bind(program, vertex_dtype, compile_author, plain=False)
+        compiler = inline if program.combine == "merge" else compile_author
+        self.author: Author = bind(program, vertex_dtype, compiler, plain=False)
         self._program, self._vertex_dtype = program, np.dtype(vertex_dtype)
         self.weighted = weighted
         self.threads = min(threads, int(numba.config.NUMBA_NUM_THREADS))

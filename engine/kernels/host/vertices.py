@@ -79,7 +79,7 @@ def make_apply(author: Author, key: str) -> Any:
             accumulate(partial, over, fields, old, scalars, v, d, base)
         return is_next(fields, old, scalars, v, d, base)
 
-    @loop_kernel(key, counted=author.has_vectors, distinct=resets)
+    @loop_kernel(key, counted=author.may_make_arrays, distinct=resets)
     def apply(  # type: ignore[no-untyped-def]
         first_step,
         end_step,
@@ -150,7 +150,7 @@ def make_reduce(author: Author, key: str) -> Any:
     """Kernel: partial[span] = the Globals of the present values (old values being the same)."""
     load, accumulate = author.calls["load"], author.calls["accumulate"]
 
-    @loop_kernel(key, counted=True, distinct=True)
+    @loop_kernel(key, counted=author.combine != "merge", distinct=True)
     def reduce(first_step, end_step, index, fields, scalars, count, base, partial):  # type: ignore[no-untyped-def]
         for over in range(first_step, end_step):
             first = np.uint64(over) * SPAN

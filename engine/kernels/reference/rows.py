@@ -83,15 +83,18 @@ class ReferenceRowKernels(ReferenceKernels):
                         state.incoming[at - state.first] += corner(scalars, opposite * each)
 
     def pull_vectors(self, view: View, state: State, indices: tuple[Index, Index], scalars: tuple[Any, ...]) -> None:
-        """Add up the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
+        """Combine the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
         assert state.incoming is not None
         view, (into, out) = view.narrowed(), indices
-        message = np.zeros(state.incoming.shape[1], dtype=state.incoming.dtype)
+        merge, width = self.author.calls["merge"], state.incoming.shape[1]
+        message = np.zeros(width, dtype=state.incoming.dtype)
         for v in range(view.v0, view.v1):
             start, end = row(into, v)
             for e in range(max(start, view.e0), min(end, view.e1)):
                 self._value(view, e, (int(view.neighbors[e - view.e0]), v), out, state, scalars, message)
-                state.incoming[v - state.first] += message
+                found = state.incoming[v - state.first]
+                for k in range(width):
+                    found[k] = merge(scalars, found[k], message[k])
 
     def _value(
         self, view: View, e: int, ends: tuple[int, int], out: Index, state: State, scalars: tuple[Any, ...], sent: Any

@@ -39,7 +39,8 @@ class ConvertOptions:
         components in topological order (`renumber/path_order.py`). The ids of the input are stored, and results
         name them.
     vertices_file: a list of ids: exactly these vertices exist, isolated ones included, and an edge with another
-        is refused. Unless they are 0 to n-1 they are renumbered, as by ``renumber``.
+        is refused. Unless they are 0 to n-1 they are renumbered, as by ``renumber``. Of a table the other columns are
+        kept as properties (`vertex_properties.py`).
     host_memory: bytes that the conversion may hold. scratch: folder for what does not fit
         (default: beside the output). stripes, encoding, force: as `GraphWriter` has them.
     threads: None takes every core.
@@ -124,7 +125,7 @@ class ConvertProgress:
 @dataclass(frozen=True, slots=True)
 class ConvertReport:
     """What a conversion made. ``seconds`` per stage; sizes in bytes; ``without_edges``: how many of the vertices have
-    none (None: memory was too short to count them)."""
+    none (None: memory was too short to count them); ``properties`` of the vertices: their types by name."""
 
     output: Path
     vertices: int
@@ -137,3 +138,4 @@ class ConvertReport:
     scratch_bytes: int
     without_edges: int | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)

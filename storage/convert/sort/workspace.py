@@ -29,6 +29,8 @@ from penstock.storage.footprint.freed_memory import give_back_freed_memory
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions, NamedSource, RowSource, Source
 from penstock.storage.ingest.formats.graph_file import GraphFileSource
+from penstock.storage.ingest.tables.vertex_table import SortedTable
+from penstock.storage.tables.properties import PROPERTIES, property_facts
 
 Progress = Callable[[ConvertProgress], None]
 PROGRESS_SECONDS = 0.1
@@ -121,13 +123,14 @@ def ignore(_: ConvertProgress) -> None:
 
 
 class Workspace:
-    """One conversion's means. Use as a context manager."""
+    """One conversion's means. Use as a context manager. table: of vertices, once it is sorted, if there is one."""
 
     def __init__(self, source: Source, target: Path, options: ConvertOptions, progress: Progress) -> None:
         check_room(LIBRARY_BYTES, "a conversion")
         self.source = source
         self.options = options
         self.read_edges = 0
+        self.table: SortedTable | None = None
         self.seconds: dict[str, float] = {}
         self.mirror = options.undirected or options.symmetrize or source.undirected
         self.named = isinstance(source, NamedSource)
@@ -279,11 +282,13 @@ class Workspace:
         changed = {name: value for name in _RECORDED if (value := getattr(options, name)) not in (None, False, "none")}
         if isinstance(self.source, GraphFileSource):
             changed = self.source.options | changed
+        table = self.table
         return {
             "source": self.source.name,
             "source_bytes": self.source.total_bytes or self.source.bytes_done,
             "options": changed,
             "software": f"penstock {__version__}",
+            **({} if table is None else {PROPERTIES: property_facts(table.identity, table.types)}),
         }
 
     def _expected_scratch(self) -> int | None:

@@ -1,5 +1,6 @@
 """The only door to pyarrow for reading: Parquet files, blocks of CSV, tables that other libraries hold."""
 
+import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,14 +22,20 @@ def parquet_file(path: Path) -> Iterator[Any]:
         InputError: it is no Parquet, or damaged.
         RunError: the disk failed.
     """
-    import pyarrow
     from pyarrow import parquet
 
+    with _reading(path), parquet.ParquetFile(path, pre_buffer=False) as file:
+        yield file
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    import pyarrow
+
     try:
-        with parquet.ParquetFile(path, pre_buffer=False) as file:
-            yield file
+        yield
     except OSError as error:
-        if error.errno is None:  # not the disk's: what was read is no Parquet
+        if error.errno is None:  # not the disk's: what was read is of another format
             raise _unreadable(path, error) from error
         raise RunError(f"{path}: reading failed: {error}") from error
     except (pyarrow.ArrowException, UnicodeDecodeError) as error:
@@ -44,6 +51,54 @@ def parquet_schema(path: str | Path) -> Any:
         return parquet.read_schema(path)
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError):
         return None
+
+
+def feather_batches(path: Path) -> Iterator[Any]:
+    """The record batches of an Arrow file (Feather), as they are in it. Raises as `parquet_file`."""
+    import pyarrow
+
+    with _reading(path), pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_file(file) as reader:
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)
+
+
+def feather_schema(path: Path) -> Any:
+    """The schema of an Arrow file. Raises as `parquet_file`."""
+    import pyarrow
+
+    with _reading(path), pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_file(file) as reader:
+        return reader.schema
+
+
+def duckdb_batches(path: Path, query: str, rows: int) -> Iterator[Any]:
+    """The record batches, of so many rows, that a query of a DuckDB database gives.
+
+    Raises:
+        InputError: duckdb is not installed, or refuses the file or the query.
+    """
+    try:
+        duckdb = importlib.import_module("duckdb")
+    except ImportError as error:
+        raise InputError(f"{path} is a DuckDB database, and duckdb is not installed: pip install duckdb") from error
+    try:
+        with duckdb.connect(str(path), read_only=True) as database:
+            found = database.sql(query)
+            if found is None:
+                raise InputError(f"{path}: --query {query!r} gives no rows; it must be a select")
+            reader = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch  # its name before duckdb 1.5
+            yield from reader(rows)
+    except duckdb.Error as error:
+        raise InputError(f"{path}: --query {query!r}: {str(error).partition(chr(10))[0]}") from error
+
+
+def record_batch(columns: dict[str, list[Any]]) -> Any:
+    """Columns of Python's values as a record batch. Raises TypeError for a column of several types."""
+    import pyarrow
+
+    try:
+        return pyarrow.record_batch({name: pyarrow.array(values) for name, values in columns.items()})
+    except (pyarrow.ArrowException, OverflowError) as error:
+        raise TypeError(str(error).partition("\n")[0]) from error
 
 
 def csv_columns(block: NDArray[np.uint8], delimiter: str, width: int, wanted: tuple[int, ...]) -> list[Strings]:
@@ -94,4 +149,5 @@ def arrow_table(table: Any) -> Any:
 
 def _unreadable(path: Path, error: Exception) -> InputError:
     reason = str(error).partition("\n")[0]
-    return InputError(f"{path} is no readable Parquet file: {reason}; fetch or write it again")
+    kind = "Parquet" if path.suffix.lower() == ".parquet" else "Parquet or Arrow"
+    return InputError(f"{path} is no readable {kind} file: {reason}; fetch or write it again")

@@ -32,6 +32,11 @@ FORMATS = (
     "csr",
     "parquet",
     "graph",
+    "graphml",
+    "gml",
+    "sqlite",
+    "duckdb",
+    "feather",
 )
 DELIMITERS = (",", ";", "\t", "|")
 """What divides the columns of CSV, looked for in this order."""
@@ -140,7 +145,7 @@ class IngestOptions:
     None takes the first two. ``weights``: True takes a third column as weight, False drops weights,
     None does what the format says (text and Parquet: none; MatrixMarket and CSR: if present).
     ``header``: the first line holds column names (None: find out). ``delimiter``: the one character that divides the
-    columns of CSV (None: found out). ``string_ids``: ids are strings, of text or
+    columns of CSV (None: found out). ``query``: what to read of a database. ``string_ids``: ids are strings, of text or
     Parquet (None: if the first line says so). ``sides``: ids of sources and of targets are two spaces. ``host_memory``
     bounds what reading may hold, in bytes; ``threads`` is the number of parsing threads (None: every core).
     """
@@ -149,6 +154,7 @@ class IngestOptions:
     weights: bool | None = None
     header: bool | None = None
     delimiter: str | None = None
+    query: str | None = None
     string_ids: bool | None = False
     sides: bool = False
     host_memory: int = 1 << 30

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,10 @@ from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.tables.properties import open_properties
+
+if TYPE_CHECKING:
+    from penstock.storage.tables.property_file import PropertyFile
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 KEPT = ("undirected", "drop_self_loops", "renumber", "bipartite", "vertices_file")
@@ -70,6 +74,11 @@ class GraphFileSource:
             return original.names()
         ids = self._graph.original_ids()
         return ids if ids is None else np.ascontiguousarray(ids)
+
+    def properties(self) -> PropertyFile | None:
+        """The properties of its vertices, None where there are none. Raises InputError where their file is missing."""
+        graph = self._graph
+        return open_properties(graph.path, graph.provenance, graph.vertices) if graph.properties else None
 
     @property
     def options(self) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class ParquetSource(InputFiles):
         batch_rows = max(1024, self._options.block_bytes // self._row_bytes)
         for batch in file.iter_batches(batch_size=batch_rows, columns=names, use_threads=True):
             columns = [batch.column(name) for name in names]
-            weights = _weights(columns[2], names[2], path, read) if names[2:] else None
+            weights = weights_of(columns[2], names[2], path, read) if names[2:] else None
             yield self._batch(columns, weights, names, (path, read))
             read += len(batch)
             self._closed_bytes = done + int(size * read / rows)
@@ -84,7 +84,7 @@ class NamedParquetSource(ParquetSource):
         self, columns: list[Any], weights: NDArray[Any] | None, names: list[str], place: tuple[Path, int]
     ) -> EdgeBatch:
         sides = self._options.sides
-        text, places = _fields(columns[:2], names, *place)
+        text, places = string_fields(columns[:2], names, *place)
         local, numbers = local_names(text, places, sides)
         return EdgeBatch(numbers[:, 0].copy(), numbers[:, 1].copy(), weights, names=local)
 
@@ -118,7 +118,9 @@ def columns_of(path: Path, names: list[str], options: IngestOptions) -> TakenCol
     return TakenColumns(str(path), columns, tuple(names), len(names))
 
 
-def _fields(columns: list[Any], names: list[str], path: Path, row: int) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+def string_fields(
+    columns: list[Any], names: list[str], path: Path, row: int
+) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     """Both columns' strings as bytes, and where each lies in them, as `fields.parse_fields` says it."""
     texts = []
     places = np.empty((len(columns[0]), 4), np.int32)
@@ -151,7 +153,8 @@ def _ids(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
     return as_ids(values, name, str(path), row)
 
 
-def _weights(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
+def weights_of(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
+    """A column as weights. Raises InputError for what is none, with its row."""
     return as_weights(_numbers(as_floats(column), name, path, row), name, str(path), row)
 
 

@@ -9,7 +9,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.ingest.bytes.blocks import Bytes
 from penstock.storage.ingest.core.source import DELIMITERS, IngestOptions
 from penstock.storage.ingest.text import diagnose
-from penstock.storage.ingest.text.columns import TakenColumns, choose_columns, find_columns, known_header
+from penstock.storage.ingest.text.columns import TakenColumns, choose_columns, find_columns, id_spaces, known_header
 from penstock.storage.ingest.text.recognize import refuse_content
 
 SAMPLE_BYTES = 64 << 10
@@ -55,6 +55,12 @@ def read_table_layout(block: Bytes, options: IngestOptions, file: str) -> TableL
         columns = choose_columns(names, width, options.weights, file)
     else:
         columns = find_columns(names, options.columns, file)
+    spaces = sorted(id_spaces(names))
+    if len(spaces) > 1 and not options.sides:
+        raise InputError(
+            f"{file}: its header has two spaces of ids, {' and '.join(spaces)}, in which an id may be two vertices; "
+            "--bipartite keeps them apart"
+        )
     if max(columns) >= width:
         raise InputError(f"{file} has no column {max(columns)}; its first line has {width}, counted from 0")
     passed = comments + (records[0][1] if names else 0)
@@ -63,6 +69,21 @@ def read_table_layout(block: Bytes, options: IngestOptions, file: str) -> TableL
     bare = tuple(name.strip() for name in names)
     taken = TakenColumns(file, columns, bare, width, delimiter, commented)
     return TableLayout(taken, sum(len(line) + 1 for line in lines[:passed]), passed, data[0] if data else ())
+
+
+def read_header(block: Bytes, file: str) -> tuple[tuple[str, ...], str, int] | None:
+    """The first record of a CSV file that is no comment, what divides it, and how many lines of comments come before.
+
+    None if there is no record. Raises InputError as `read_table_layout`.
+    """
+    refuse_content(block[:SAMPLE_BYTES].tobytes(), file)
+    lines = _first_lines(block)
+    comments = next((number for number, line in enumerate(lines) if _is_data(line)), None)
+    if comments is None:
+        return None
+    body = [line.decode("utf-8", "replace") + "\n" for line in lines[comments:]]
+    delimiter = _found_delimiter(body, file)
+    return tuple(name.strip() for name in read_records(body, delimiter)[0][0]), delimiter, comments
 
 
 def _first_lines(block: Bytes) -> list[bytes]:

@@ -20,6 +20,10 @@ WEIGHT_NAMES = frozenset({"weight", "w", "cost", "distance", "length", "capacity
 WANTED = "name the columns with --columns (source, target and, third, weight)"
 
 
+_TYPED = re.compile(r"(?<=.):(int|long|short|byte|float|double)$|\([^)]*\)$")
+"""What Neo4j's importer writes behind a name: a type, or a space of ids."""
+
+
 class Columns(NamedTuple):
     """Positions (from 0) of source, target and weight (-1: no weight) in a line."""
 
@@ -128,13 +132,19 @@ def choose_columns(names: Sequence[str], width: int, weights: bool | None, file:
 
 def role_of(name: str) -> str:
     """What a column is by its name: source, target or weight; empty if the name is not known."""
-    bare = re.sub(r"[^a-z0-9]", "", name.lower())
+    bare = re.sub(r"[^a-z0-9]", "", _TYPED.sub("", name.lower()))
     for _ in range(2):
         bare = re.sub(r"(?<=.)(id|node)$", "", bare)
     for role, known in (("source", SOURCE_NAMES), ("target", TARGET_NAMES), ("weight", WEIGHT_NAMES)):
         if bare in known:
             return role
     return ""
+
+
+def id_spaces(names: Sequence[str]) -> set[str]:
+    """The spaces of ids that the ends of edges have in a header of Neo4j's importer: `:START_ID(User)`."""
+    found = (re.fullmatch(r"[^:]*:(?:START|END)_ID\(([^)]*)\)", name.strip(), re.IGNORECASE) for name in names)
+    return {match[1] for match in found if match}
 
 
 def known_header(names: Sequence[str]) -> bool:

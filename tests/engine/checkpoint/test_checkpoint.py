@@ -325,9 +325,9 @@ def test_a_disk_that_is_full_does_not_end_the_run(tmp_path: Path) -> None:
     full = [None, OSError(28, "No space left on device"), None, None]
     written = checkpoint.CheckpointFolder.write
 
-    def write(self: Any, number: int, *rest: Any) -> int:
+    def write(self: Any, number: int, *rest: Any, **how: Any) -> int:
         with mock.patch("penstock.storage.checkpoint.file.compress", side_effect=full[number - 1], wraps=_compress):
-            return written(self, number, *rest)
+            return written(self, number, *rest, **how)
 
     with (
         mock.patch.object(checkpoint.CheckpointFolder, "write", write),

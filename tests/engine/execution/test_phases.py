@@ -9,14 +9,18 @@ import numpy as np
 import pytest
 from penstock.engine import Field, Program
 from penstock.engine.program.program import check, has_phases, needs_rows
+from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.triangles import LCC
+from penstock.engine.session import Session
+from penstock.engine.state.records import PhaseRecord
 from penstock.storage.base.errors import InputError
 from support.graphs import in_memory
 from support.oracles import EdgeList
+from support.program_cases import CASES, tangle
 from support.several_devices import run
 
 PATH = EdgeList(4, np.array([0, 1, 2]), np.array([1, 2, 3]))
@@ -123,3 +127,45 @@ def test_mistakes_are_named(base: type[Program], changes: dict[str, Any], messag
     program = type(base.__name__, (base,), changes)(*([1] if base is BFS else []))
     with pytest.raises(InputError, match=message):
         check(program)
+
+
+NAMES = {
+    "betweenness": ["source 1 of 2, forward", "source 1 of 2, backward", "source 2 of 2, forward"],
+    "closeness": ["source 1 of 3", "source 2 of 3", "source 3 of 3"],
+    "hits": ["round 1, authorities", "round 1, hubs", "round 2, authorities"],
+    "pagerank": ["weights of out-edges", "ranks"],
+    "php": ["weights of out-edges", "spreading"],
+    "adsorption": ["weights of in-edges", "spreading"],
+    "circuit": ["grounded nodes", "conductances", "first currents", "conjugate gradients"],
+    "heat": ["conductances", "steps"],
+    "coloring": ["turns, window 1", "colors, window 1"],
+    "scc": ["trimming, forward", "trimming, backward", "largest component, forward"],
+}
+"""The first phases of each program of phases that walks edges of `tangle`, by their names."""
+
+
+def test_every_program_of_phases_names_them() -> None:
+    edges = tangle(directed=True, weights="float64", core=24, tail=4, count=90)
+    graph = in_memory(edges)
+    found = {}
+    for name, (make, _) in CASES.items():
+        program = make().form(graph, "auto")
+        if not has_phases(program):
+            continue
+        steps = Session(graph, kernels="reference").steps(program)
+        phases = [record.phase for record in steps]
+        told = dict.fromkeys((phase.number, phase.name) for phase in phases)
+        found[name] = [phase for _, phase in told][: len(NAMES.get(name, ()))]
+        assert all(phase.count is None or phase.number < phase.count for phase in phases), name
+        assert len({number for number, _ in told}) == len(told), name
+    assert {name: found[name] for name in NAMES} == NAMES
+
+
+def test_records_of_one_call_have_their_phase() -> None:
+    path = EdgeList(30, np.arange(29), np.arange(1, 30))
+    with Session(in_memory(path)) as session:
+        result = session.run(Betweenness([0], raw=True))
+        assert next(record.phase for record in result.records) == PhaseRecord(0, "source 1 of 1, forward", 2)
+        assert {record.phase.number for record in result.records if record.phase} == {0, 1}
+        assert result.records[0].summary()["phase_name"] == "source 1 of 1, forward"
+        assert "phase" not in session.run(BFS(0)).records[0].summary()

@@ -17,6 +17,7 @@ from penstock.storage.base.errors import InputError
 CHAIN = Graph.from_arrays([0, 1, 2, 3, 3], [1, 2, 3])
 ELSEWHERE = {
     "source",
+    "target",
     "personalization",
     "dangling",
     "nstart",

@@ -21,6 +21,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "betweenness": {"k": 5},
     "closeness": {"k": 5},
     "katz": {"alpha": 0.01, "weight": False},
+    "hyperball": {"log2m": 4},
     "kcore": {"k": 4},
     "pagerank": {"personalization": {SOURCE: 1.0, 3: 2.0}},
     "cf": {"rank": 2, "max_iter": 3},
@@ -31,8 +32,8 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 
 
 NEARLY = (
-    *("pagerank", "php", "adsorption", "katz", "hits", "personalized_pagerank", "betweenness"),
-    *("closeness", "harmonic"),
+    *("pagerank", "php", "adsorption", "katz", "eigenvector", "hits", "personalized_pagerank", "betweenness"),
+    *("closeness", "harmonic", "hyperball"),
     *("heat", "circuit", "neural"),
 )
 """Sums of floats, whose order, and with it that of equal vertices, differs."""

@@ -28,6 +28,10 @@ def test_columns_are_numbers_or_names() -> None:
         ("a.npz", b"1 2\n", "TextSource"),
         ("a.graph", b"%%MatrixMarket matrix coordinate pattern general\n1 1 0\n", "MatrixMarketSource"),
         ("a.txt", b"2 1\n", "TextSource"),
+        ("a.txt", b"<?xml version='1.0'?><!-- x --><graphml><graph></graph></graphml>", "ElementSource"),
+        ("a.xml", b"<graphml><graph><node id='n0'/></graph></graphml>", "NamedElementSource"),
+        ("a.txt", b"# by hand\ngraph [ ]", "ElementSource"),
+        ("a.gml", b"graph\n[\n]", "ElementSource"),
     ],
 )
 def test_formats_are_recognized(tmp_path: Path, name: str, content: bytes, kind: str) -> None:
@@ -35,7 +39,7 @@ def test_formats_are_recognized(tmp_path: Path, name: str, content: bytes, kind:
     assert type(open_source([tmp_path / name], None, IngestOptions())).__name__ == kind
 
 
-@pytest.mark.parametrize("name", ["a.gexf", "a.gml", "a.mat.gz"])
+@pytest.mark.parametrize("name", ["a.gexf", "a.mat.gz"])
 def test_other_formats_are_not_misread(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text("4 2\n2 3\n")

@@ -3,13 +3,15 @@
 import sys
 
 import pytest
-from penstock.tools.base.progress import amounts, progress
+from penstock.tools.base.output import Console, amounts
+from penstock.tools.base.progress import progress
 from support.terminal import on_a_terminal
 
 SHOWN = """
 import time
+from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
-with progress(quiet={quiet}) as update:
+with progress(Console(quiet={quiet})) as update:
     for done in range(11):
         update("reading", done << 20, 10 << 20, "bytes")
         time.sleep(0.03)
@@ -23,6 +25,22 @@ import time
 from penstock.tools.base.progress import waiting
 with waiting("pagerank on g.h5", quiet={quiet}):
     time.sleep(0.3)
+"""
+
+
+NOTED = """
+import logging
+import time
+from penstock.tools.base import log
+from penstock.tools.base.output import Console
+from penstock.tools.base.progress import progress
+log.show()
+with progress(Console()) as update:
+    update("reading", 1, 10, "parts")
+    time.sleep(0.2)
+    Console().note("a note of a command")
+    logging.getLogger("penstock.storage").warning("a log line")
+    time.sleep(0.2)
 """
 
 
@@ -43,12 +61,22 @@ def test_a_run_shows_that_it_goes_on() -> None:
     assert shown_of(WAITING, quiet=True) == ""
 
 
+def test_notes_and_log_lines_come_above_the_bar() -> None:
+    """Each has a line of its own: the bar's is cleared before, and drawn again after."""
+    shown = on_a_terminal([sys.executable, "-c", NOTED], columns=120)
+    for line in ("a note of a command", "penstock: a log line"):
+        before, found, after = shown.partition(line)
+        assert found
+        assert before.endswith("\r\x1b[2K")
+        assert after.startswith("\r\n")
+
+
 def test_quiet_shows_nothing_even_there() -> None:
     assert shown_of(quiet=True) == ""
 
 
 def test_without_a_terminal_nothing_is_written(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress(quiet=False) as update:
+    with progress(Console()) as update:
         update("reading", 1, 2, "bytes")
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")

@@ -10,12 +10,12 @@ import pytest
 from penstock.engine import Graph
 from penstock.engine.session import Session
 from penstock.tools import cli
+from penstock.tools.answers.answer_options import AnswerOptions
 from penstock.tools.base.rank_table import HEADS, rank_table
 from penstock.tools.report.metrics_lines import checked
 from penstock.tools.report.read_metrics import read
 from penstock.tools.run.metrics import open_metrics
 from penstock.tools.run.result_summary import ResultSummary
-from penstock.tools.run.run_options import AnswerOptions
 from support.graphs import on_disk
 from support.program_cases import program_of, tangle
 from support.thread_ranks import ThreadRanks, on_ranks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from penstock.tools.base.output import Console
 from penstock.tools.base.progress import ProgressBars, progress
 from penstock.tools.base.sent_progress import MARK, WANTED, ReceivedBars, SentBars
 from penstock.tools.run.launch_ranks import Report
@@ -22,8 +23,8 @@ class _Shown:
         self.said.append(("add", name, how["total"], how["unit"]))
         return f"task {self.tasks}"
 
-    def update(self, task: str, *, completed: float, total: float | None) -> None:
-        self.said.append(("update", task, completed, total))
+    def update(self, task: str, *, completed: float, total: float | None, **named: str) -> None:
+        self.said.append(("update", task, completed, total, *named.values()))
 
     def __getattr__(self, name: str) -> Any:
         return lambda *given, **how: self.said.append((name, *given))
@@ -38,12 +39,14 @@ def test_what_is_sent_is_drawn() -> None:
     show("reading", 2, 10, "bytes")  # too soon after the first
     clock.now += 1
     show("reading", 3, 10, "bytes")
+    show("reading", 3, 10, "bytes", "part 2")  # soon after, and called otherwise
     show.write("a row")
     show("writing", 5, None, "edges")
     show.drop("writing")
     assert all(received.take(line) for line in lines)
     assert shown.said == [
         ("start",), ("add", "reading", 10, "bytes"), ("update", "task 1", 1, 10), ("update", "task 1", 3, 10),
+        ("update", "task 1", 3, 10, "reading: part 2"),
         ("print", "a row"), ("stop_task", "task 1"), ("add", "writing", None, "edges"), ("update", "task 2", 5, None),
         ("remove_task", "task 2"),
     ]  # fmt: skip
@@ -65,9 +68,9 @@ def test_other_lines_and_broken_ones_are_text() -> None:
 
 def test_a_process_sends_where_another_one_shows(monkeypatch, capfdbinary) -> None:
     monkeypatch.setenv(WANTED, "1")
-    with progress(quiet=False) as show:
+    with progress(Console()) as show:
         show("reading", 1, 2, "bytes")
-    with progress(quiet=True) as show:
+    with progress(Console(quiet=True)) as show:
         show("reading", 1, 2, "bytes")
     sent = capfdbinary.readouterr().err.splitlines()
     assert [line[len(MARK) :].split(b",")[0] for line in sent] == [b'["add"', b'["update"', b'["end"]']

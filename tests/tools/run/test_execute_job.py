@@ -38,7 +38,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return called
 
-    for owner, name in ((column_statistics, "extremes"), (column_statistics, "count_present"), (Result, "top")):
+    for owner, name in ((column_statistics, "extremes"), (column_statistics, "count_present"), (Result, "top_rows")):
         monkeypatch.setattr(owner, name, noted(name, getattr(owner, name)))
     return calls
 
@@ -58,7 +58,7 @@ def test_everything_else_is_computed_once(computed: list[str], capsys: pytest.Ca
     assert computed == FIELDS
     computed.clear()
     assert cli.run_command([*BFS, "--json", "--top", "3", "--output", "a.csv", "--metrics", "m.jsonl"]) == 0
-    assert computed == [*FIELDS, "top"]
+    assert computed == [*FIELDS, "top_rows"]
     facts = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert len(facts["top"]) == 3
     lines = [json.loads(line) for line in Path("m.jsonl").read_text().splitlines()]

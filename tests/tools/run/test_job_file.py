@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
+from penstock.tools.answers.answer_options import AnswerOptions
 from penstock.tools.base.find_program import read_vertex
 from penstock.tools.run.checkpointing import Checkpointing
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import lines_of, read, text_of
 from penstock.tools.run.metrics import Watching
-from penstock.tools.run.run_options import AnswerOptions, Execution, Keeping, Parameters
+from penstock.tools.run.run_options import Execution, Keeping, Parameters
 
 GOOD = """
 graph = "g.h5"   # beside this file

@@ -5,11 +5,17 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from penstock.engine.state.records import IterationRecord
-from penstock.tools.base.progress import progress
+from penstock.engine.programs.betweenness import Betweenness
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.state.records import IterationRecord, PhaseRecord
+from penstock.tools.base.log_lines import LogLines
+from penstock.tools.base.output import Console
+from penstock.tools.base.progress import ProgressBars, progress
 from penstock.tools.run.live_table import AT_ONCE, Pace, Tally, iterations, line
 from penstock.transfer.values.task import TaskRecord
 from support.clocks import MovedClock
@@ -75,15 +81,67 @@ def test_a_line_tells_where_the_frontier_is_and_sums_the_rest() -> None:
     assert len(line(one, 0, linked=False)) <= 80
 
 
+SESSION: Any = SimpleNamespace(graph=SimpleNamespace(vertices=200, edges=1000))
+
+
+class Lines(LogLines):
+    """Lines of a log that are kept."""
+
+    def __init__(self, clock: MovedClock) -> None:
+        self.written: list[str] = []
+        super().__init__(60.0, self.written.append, clock)
+
+
+def test_a_log_tells_iteration_active_vertices_and_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = MovedClock()
+    monkeypatch.setattr("time.perf_counter", clock)
+    log = Lines(clock)
+    seen = iterations(ProgressBars(None, log))
+    seen.begin(PageRank(tol=0.0, max_iter=50), SESSION)
+    log.tell()
+    clock.now = 2.0
+    for number in range(3):
+        seen.note(IterationRecord(number, "pull", 50, 1000))
+    log.tell()
+    seen.end()
+    assert log.written == [
+        "PageRank: before the first iteration: 0 of 50,000 edges; 0 ms so far",
+        "PageRank: iteration 2 of at most 50, 25 % of vertices active: 3,000 of 50,000 edges, 1,500/s, "
+        "31.3 s left at this rate; 2 s so far",
+    ]
+
+
+def test_phases_are_named_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = MovedClock()
+    monkeypatch.setattr("time.perf_counter", clock)
+    log = Lines(clock)
+    seen = iterations(ProgressBars(None, log))
+    seen.begin(Betweenness(k=4), SESSION)
+    for number in range(4):
+        clock.now += 10.0
+        phase = PhaseRecord(number, f"source {number // 2 + 1} of 4", 8)
+        seen.note(IterationRecord(7, "push", 2, 1000, phase=phase))
+        if number % 2:
+            log.tell()
+    assert log.written == [
+        "Betweenness: source 1 of 4, iteration 7, 1 % of vertices active, 100 edges/s: 1 of 8 phases; 20 s so far",
+        "Betweenness: source 2 of 4, iteration 7, 1 % of vertices active, 100 edges/s: 3 of 8 phases, 0.1/s, "
+        "50 s left at this rate; 40 s so far",
+    ]
+    tally = Pace(clock).take(IterationRecord(0, "push", 2, 1000, 1.0, phase=phase))
+    assert tally is not None
+    assert line(tally, 0, linked=False).endswith("  source 2 of 4")
+
+
 @pytest.mark.parametrize(("terminal", "quiet"), [(False, False), (True, True)])
 def test_nothing_is_shown_or_measured_where_nobody_watches(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, terminal: bool, quiet: bool
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     monkeypatch.setattr("penstock.tools.run.live_table.resident_bytes", lambda: pytest.fail("measured"))
-    with progress(quiet=quiet) as show:
+    with progress(Console(quiet=quiet)) as show:
         seen = iterations(show)
-        seen.begin("BFS", None, 100)  # type: ignore[arg-type]
+        seen.begin(BFS(0), SESSION)
         seen.note(record(0))
         seen.end()
     shown = capsys.readouterr()

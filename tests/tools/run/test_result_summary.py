@@ -11,9 +11,9 @@ import pytest
 from penstock.engine import from_edges, run
 from penstock.storage.base.errors import InputError
 from penstock.storage.results import group_counts
+from penstock.tools.answers.answer_options import AnswerOptions
 from penstock.tools.base.output import plain
-from penstock.tools.run.result_summary import ResultSummary
-from penstock.tools.run.run_options import AnswerOptions
+from penstock.tools.run.result_summary import ResultSummary, path_line
 
 
 def answer(best: list[tuple[int, object]] | None = None, **fields: np.ndarray) -> ResultSummary:
@@ -21,7 +21,7 @@ def answer(best: list[tuple[int, object]] | None = None, **fields: np.ndarray) -
         fields=fields,
         graph=SimpleNamespace(original=None),
         absent=lambda name: 4294967295 if fields[name].dtype == np.uint32 else None,
-        top=lambda count, threads: (best or [])[:count],
+        top_rows=lambda count, **how: [{"vertex": vertex, "level": value} for vertex, value in (best or [])[:count]],
     )
     return ResultSummary(result)
 
@@ -39,14 +39,14 @@ def test_the_unreached_do_not_count() -> None:
 
 def test_the_top_is_the_engines() -> None:
     found = answer([(12, 0), (14, 1)], level=np.array([0, 1]))
-    assert found.top(1) == [{"vertex": 12, "level": 0}]
-    assert found.top(0) == []
+    assert found.top(AnswerOptions(top=1)) == [{"vertex": 12, "level": 0}]
+    assert found.top(AnswerOptions(top=0)) == []
 
 
 def test_components_are_counted_and_the_largest_named() -> None:
     found = answer(component=np.array([5, 5, 8, 5, 9, 9]))
     assert found.fields() == {"component": {"components": 3, "largest": 3}}
-    assert found.top(2) == [{"component": 5, "vertices": 3}, {"component": 9, "vertices": 2}]
+    assert found.top(AnswerOptions(top=2)) == [{"component": 5, "vertices": 3}, {"component": 9, "vertices": 2}]
     assert found.field_lines() == [("component", "3 components, the largest of 3 vertices")]
 
 
@@ -67,7 +67,7 @@ def test_ranks_have_a_sum() -> None:
 
 def test_vectors_have_no_order() -> None:
     found = answer([(0, 1)], x=np.ones((2, 3)))
-    assert found.top(1) == []
+    assert found.top(AnswerOptions(top=1)) == []
     assert found.fields()["x"]["sum"] == 6
     assert found.field_lines() == [("x", "3 numbers a vertex, 1 to 1")]
     assert answer(x=np.ones((0, 3))).field_lines() == [("x", "0 numbers a vertex")]
@@ -123,11 +123,11 @@ def test_groups_and_the_first_vertices_are_computed_once(monkeypatch: pytest.Mon
     graph = from_edges([0, 2, 4], [1, 3, 5])
     summary = ResultSummary(run("wcc", graph, kernels="reference"), listed=2)
     assert summary.fields() == {"component": {"components": 3, "largest": 2}}
-    assert summary.top(2) == [{"component": 0, "vertices": 2}, {"component": 2, "vertices": 2}]
+    assert summary.top(AnswerOptions(top=2)) == [{"component": 0, "vertices": 2}, {"component": 2, "vertices": 2}]
     assert summary.facts()["fields"] == summary.fields()
     assert summary.lines(AnswerOptions(top=1))
     assert calls == [2]
-    assert len(summary.top(5)) == 3
+    assert len(summary.top(AnswerOptions(top=5))) == 3
     assert calls == [2, 5]
 
 
@@ -136,4 +136,34 @@ def test_names_of_groups_that_are_far_apart(monkeypatch: pytest.MonkeyPatch) -> 
     graph = from_edges([5, 2**40, 2**50], [2**30, 7, 2**50 + 1], renumber=True)
     summary = ResultSummary(run("wcc", graph, kernels="reference"), listed=1)
     assert summary.fields() == {"component": {"components": 3, "largest": 2}}
-    assert summary.top(1) == [{"component": 5, "vertices": 2}]
+    assert summary.top(AnswerOptions(top=1)) == [{"component": 5, "vertices": 2}]
+
+
+def test_paths_to_targets() -> None:
+    """People see both ends of a long one; machines all of it."""
+    graph = from_edges([*range(40), 50], [*range(1, 41), 51])
+    summary = ResultSummary(run("bfs", graph, source=0, target=[2, 40, 51], kernels="reference"))
+    paths = json.loads(json.dumps(plain(summary.facts())))["paths"]
+    assert paths[0] == {"target": 2, "reached": True, "level": 2, "hops": 2, "vertices": [0, 1, 2]}
+    assert paths[1]["vertices"] == list(range(41))
+    assert paths[2] == {"target": 51, "reached": False}
+    lines = summary.lines(AnswerOptions())
+    assert "  path to 2       level 2, 2 edges: 0 > 1 > 2" in lines
+    assert any("9 > 10 > 11 > (17 more, which --json lists) > 29 > 30" in line for line in lines)
+    assert "  path to 51      none" in lines
+
+
+def test_a_target_without_parents_and_beyond_a_cutoff() -> None:
+    graph = from_edges([0, 1], [1, 2])
+    given = {"source": 0, "target": 2, "kernels": "reference"}
+    assert path_line(ResultSummary(run("sssp", graph, parents=False, **given)).paths()[0], None) == (
+        "path to 2",
+        "distance 2",
+    )
+    assert "  path to 2       none within the cutoff 1" in ResultSummary(run("sssp", graph, cutoff=1, **given)).lines(
+        AnswerOptions()
+    )
+
+
+def test_a_run_without_targets_has_no_paths() -> None:
+    assert "paths" not in ResultSummary(run("sssp", from_edges([0], [1]), source=0, kernels="reference")).facts()

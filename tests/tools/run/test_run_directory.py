@@ -200,7 +200,7 @@ def test_a_run_that_is_resumed_puts_the_earlier_record_aside(
     assert facts["programs"][0]["iterations_before"] == 4
     assert json.loads(Path("out/earlier-1/run.json").read_text())["status"] == "failed"
     assert "earlier-1" in names("out")
-    assert "a run that is done, there is nothing to resume" in refused(capsys, "run", *command)
+    assert "pagerank.parquet exists already; --force replaces it" in refused(capsys, "run", *command)
     assert told("out") == facts
     run("pagerank", "g.h5", "--tol", 0, "--max-iter", 6, "-o", "whole.parquet")
     assert Path("whole.parquet").read_bytes() == Path("out/pagerank.parquet").read_bytes()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import sys
 import threading
+from typing import Any
 
 from penstock.storage.clocks.compile_times import compiling
 from penstock.storage.clocks.stage_clock import StageClock, installed, stage
-from penstock.tools.base.progress import ProgressBars
+from penstock.tools.base.progress import COMPILING, PAUSE, ProgressBars
 from penstock.tools.run.account import JobClock
-from penstock.tools.run.stage_progress import LASTING, PAUSE, StageBars, stages_shown
+from penstock.tools.run.stage_progress import LASTING, StageBars, stages_shown
 from support.clocks import MovedClock
 from support.terminal import on_a_terminal
 
@@ -20,10 +21,10 @@ class Bars(ProgressBars):
 
     def __init__(self) -> None:
         super().__init__()
-        self.shown: dict[str, tuple[float, float | None, str]] = {}
+        self.shown: dict[str, tuple[Any, ...]] = {}
 
-    def __call__(self, stage: str, done: float, total: float | None, unit: str) -> None:
-        self.shown[stage] = done, total, unit
+    def __call__(self, stage: str, done: float, total: float | None, unit: str, note: str = "") -> None:
+        self.shown[stage] = (done, total, unit, note) if note else (done, total, unit)
 
     def drop(self, stage: str) -> None:
         del self.shown[stage]
@@ -42,10 +43,10 @@ def test_a_stage_that_lasts_has_a_bar_until_it_ends() -> None:
             meter.bytes += 400
             bars.look()
             assert show.shown == {"row index": (400, 1000, "bytes")}
-            with compiling():
+            with compiling("pull"):
                 time.now += 2.0
                 bars.look()
-                assert show.shown == {"compiling kernels, once on this machine": (1, None, "kernels")}
+                assert show.shown == {COMPILING: (2.0, None, "seconds", "pull, number 1")}
         with stage("summary"):
             time.now += 3.0
             bars.look()
@@ -83,10 +84,11 @@ def test_without_a_terminal_no_thread_is_started() -> None:
 SLOW_STAGE = """
 import time
 from penstock.storage.clocks.stage_clock import StageClock, installed, stage
+from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
 from penstock.tools.run.account import JobClock
 from penstock.tools.run.stage_progress import stages_shown
-with installed(StageClock(time.perf_counter() - 2, "loading")) as clock, progress(quiet={quiet}) as show:
+with installed(StageClock(time.perf_counter() - 2, "loading")) as clock, progress(Console(quiet={quiet})) as show:
     with stages_shown(show, JobClock(clock)), stage("loading", 8 << 20) as meter:
         for _ in range(8):
             meter.bytes += 1 << 20

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.format.packed_layout import PackedLayout
 from penstock.transfer.planning.device_budget import DeviceBudgetRequest
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
-from penstock.transfer.planning.packed_budget import PackedBudget, divide_packed_budget, divide_packed_sweeps
+from penstock.transfer.planning.packed_budget import DECODERS, PackedBudget, divide_packed_budget, divide_packed_sweeps
 from penstock.transfer.staging.packing import FEWEST_SLABS, mark_words
 
 CHUNK = 1 << 16
@@ -86,16 +88,32 @@ def test_a_larger_cache_does_not_pay_for_twice_as_many_short_tasks() -> None:
     assert budget.partition_edges == 8 << 20
 
 
-@given(st.integers(0, 1 << 27), st.integers(1, 300), st.integers(1, 1 << 25), st.integers(0, 1 << 18))
-def test_what_is_planned_for_sweeps_on_cores_fits(memory: int, chunks: int, partition_bytes: int, work: int) -> None:
-    request, found = HostBudgetRequest(memory, 0, partition_bytes, 2), layouts(chunks)
-    parts = divide_packed_sweeps(request, found, work)
+@given(
+    st.integers(0, 1 << 28), st.integers(1, 300), st.integers(1, 1 << 25), st.integers(0, 1 << 18), st.integers(1, 64)
+)
+def test_what_is_planned_for_sweeps_on_cores_fits(
+    memory: int, chunks: int, partition_bytes: int, work: int, threads: int
+) -> None:
+    budget, found = HostBudgetRequest(memory, 0, partition_bytes, threads), layouts(chunks)
+    parts = divide_packed_sweeps(budget, found, work)
+    request = replace(budget, workers=min(threads, DECODERS))
     if parts is None:
         assert memory < reader_bytes(request, 1) + work + 2 * 4 * WORDS
         return
     edges, host = parts
+    assert host.decoders == request.workers
     assert edges % CHUNK == 0
     assert 4 * edges <= max(partition_bytes, 4 * CHUNK)
     taken = reader_bytes(request, host.reads_in_flight) + edges // CHUNK * work + host.buffer_bytes + 4 * host.words
     assert taken + host.spare <= memory
     assert host.whole == (host.buffers == 0)
+
+
+def test_many_threads_have_more_read_ahead_and_few_of_them_copy() -> None:
+    found = layouts(2000)
+    few, many = (divide_packed_sweeps(HostBudgetRequest(192 << 20, 0, 32 << 20, threads), found) for threads in (2, 16))
+    assert few is not None
+    assert many is not None
+    assert few[1].decoders == 2
+    assert many[1].decoders == DECODERS
+    assert few[1].buffer_bytes <= 32 << 20 < many[1].buffer_bytes <= 64 << 20

@@ -49,6 +49,7 @@ class Igraph(Peer):
             "personalized_pagerank": Implementation(
                 lambda: graph.personalized_pagerank(damping=DAMPING, reset_vertices=[source]), np.array
             ),
+            "eigenvector": Implementation(lambda: graph.eigenvector_centrality(scale=False), _floats),
             "hits": Implementation(lambda: (graph.hub_score(), graph.authority_score()), _first),
             "wcc": Implementation(lambda: graph.connected_components(mode="weak"), _members),
             "scc": Implementation(lambda: graph.connected_components(mode="strong"), _members),
@@ -58,6 +59,10 @@ class Igraph(Peer):
             "coloring": Implementation(lambda: both.vertex_coloring_greedy(), np.array),
         }
         if not edges.directed:
+            found["louvain"] = Implementation(graph.community_multilevel, _members)
+            found["leiden"] = Implementation(
+                lambda: graph.community_leiden(objective_function="modularity", n_iterations=-1), _members
+            )
             found["lcc"] = Implementation(lambda: graph.transitivity_local_undirected(mode="zero"), np.array)
         return found
 

@@ -68,6 +68,8 @@ class Networkit(Peer):
         return found | {
             "wcc": parts(lambda: nk.components.ParallelConnectedComponents(self._graph)),
             "coreness": scores(lambda: nk.centrality.CoreDecomposition(self._graph)),
+            "louvain": parts(lambda: nk.community.PLM(self._graph)),
+            "leiden": parts(lambda: nk.community.ParallelLeiden(self._graph)),
             "lcc": scores(lambda: nk.centrality.LocalClusteringCoefficient(self._graph, True)),
         }
 

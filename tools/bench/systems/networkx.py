@@ -46,6 +46,9 @@ class Networkx(Peer):
             "katz": Implementation(
                 lambda: nx.katz_centrality(graph, katz_alpha(edges), tol=TOLERANCE, max_iter=1000), known
             ),
+            "eigenvector": Implementation(
+                lambda: nx.eigenvector_centrality(graph, tol=TOLERANCE, max_iter=1000), known
+            ),
             "hits": Implementation(lambda: nx.hits(graph)[0], known),
             "wcc": Implementation(lambda: list(weakly(graph)), parts),
             "scc": Implementation(lambda: list(strongly(graph)), parts),
@@ -54,6 +57,9 @@ class Networkx(Peer):
             "kcore": Implementation(lambda: list(nx.k_core(graph, CORE)), lambda those: marked(count, those)),
         }
         if not edges.directed:
+            found["louvain"] = Implementation(
+                lambda: nx.community.louvain_communities(graph, weight=None, seed=1), parts
+            )
             found["coloring"] = Implementation(lambda: nx.greedy_color(graph), known)
             found["triangles"] = Implementation(lambda: nx.triangles(graph), known)
             found["lcc"] = Implementation(lambda: nx.clustering(graph), known)

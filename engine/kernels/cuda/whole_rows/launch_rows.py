@@ -130,7 +130,7 @@ class CudaRowKernels(CudaKernels):
     def pull_vectors(
         self, view: View, state: DeviceState, indices: tuple[Index, Index], scalars: tuple[Any, ...]
     ) -> None:
-        """Add up the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
+        """Combine the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
         into, out = (self.placed(index) for index in indices)
         self._note_lines(view, view.e0, view.e1)
         self._call(

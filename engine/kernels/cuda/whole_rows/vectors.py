@@ -1,4 +1,4 @@
-"""Vectors for messages on a GPU: every row adds up, number by number, what its in-neighbors send.
+"""Vectors for messages on a GPU: every row adds up, or merges, number by number what its in-neighbors send.
 
 By tiles as in `pull.py`: as many threads as there are for a row share its part of the tile, each with a vector and
 a sum of its own; the sums meet in shared memory, PIECE numbers at a time. A row that a tile cuts adds up atomically.
@@ -13,39 +13,67 @@ import numpy as np
 from penstock.engine.kernels.cuda.device_functions import ONE, all_threads, degree_of, global_thread, row_start
 from penstock.engine.kernels.cuda.driver import BLOCK, TILE, DeviceKernel, compile_author, cuda, device, kernel
 from penstock.engine.kernels.cuda.push import ZERO, tile_bounds
-from penstock.engine.program.bindings import Author
-from penstock.engine.program.program import Program, fields_of
+from penstock.engine.program.bindings import Author, store_by_numbers
+from penstock.engine.program.program import Program
 
 PIECE = 8
 """Numbers of the vectors that are summed over threads together: shared memory has room for so many of each."""
 ROOM = PIECE * BLOCK
 
 
-@device
-def sum_groups(sums, total, first, last, each):  # type: ignore[no-untyped-def]
-    """total[first:last] of the first of every `each` neighboring threads = the sum over them; all threads call it.
+def _make_sum_groups(merge: Any) -> Any:
+    """Device function: the sums of groups of threads, by `merge`."""
 
-    each: a power of two. sums (ROOM,): shared.
-    """
-    thread = np.int64(cuda.threadIdx.x)
-    for k in range(first, last):
-        sums[(k - first) * BLOCK + thread] = total[k]
-    half = each // 2
-    while half > 0:
+    @device
+    def sum_groups(sums, total, first, last, each, scalars):  # type: ignore[no-untyped-def]
+        """total[first:last] of the first of every `each` neighboring threads = the sum over them; all threads call it.
+
+        each: a power of two. sums (ROOM,): shared.
+        """
+        thread = np.int64(cuda.threadIdx.x)
+        for k in range(first, last):
+            sums[(k - first) * BLOCK + thread] = total[k]
+        half = each // 2
+        while half > 0:
+            cuda.syncthreads()
+            if thread & (each - 1) < half:
+                for k in range(first, last):
+                    at = (k - first) * BLOCK + thread
+                    sums[at] = merge(scalars, sums[at], sums[at + half])
+            half //= 2
         cuda.syncthreads()
-        if thread & (each - 1) < half:
-            for k in range(first, last):
-                at = (k - first) * BLOCK + thread
-                sums[at] += sums[at + half]
-        half //= 2
-    cuda.syncthreads()
-    for k in range(first, last):
-        total[k] = sums[(k - first) * BLOCK + thread]
+        for k in range(first, last):
+            total[k] = sums[(k - first) * BLOCK + thread]
+
+    return sum_groups
+
+
+def _make_combine(author: Author) -> Any:
+    """Device function: combine a number into incoming[at, k], which other threads may change meanwhile."""
+    merge = author.calls["merge"]
+
+    @device
+    def add(incoming, at, k, value, scalars):  # type: ignore[no-untyped-def]
+        cuda.atomic.add(incoming, (at, k), value)
+
+    @device
+    def exchange(incoming, at, k, value, scalars):  # type: ignore[no-untyped-def]
+        old = incoming[at, k]
+        new = merge(scalars, old, value)
+        while new != old:
+            seen = cuda.atomic.cas(incoming, (at, k), old, new)
+            if seen == old:
+                break
+            old = seen
+            new = merge(scalars, old, value)
+
+    return exchange if author.combine == "merge" else add
 
 
 def make_pull_vectors(author: Author, weighted: bool, width: int) -> DeviceKernel:
-    """Kernel: add to incoming[v, :] the vectors of `width` numbers along the edges of the view."""
-    edge = author.calls["edge"]
+    """Kernel: combine into incoming[v, :] the vectors of `width` numbers along the edges of the view."""
+    edge, merge = author.calls["edge"], author.calls["merge"]
+    sum_groups, combine = _make_sum_groups(merge), _make_combine(author)
     message_type: Any = numba.from_dtype(author.message)
 
     @kernel
@@ -86,18 +114,18 @@ def make_pull_vectors(author: Author, weighted: bool, width: int) -> DeviceKerne
                     w = view.weights[np.uint64(e - view.e0)] if weighted else np.uint8(1)
                     edge(fields, scalars, message, u, v, w, d, base)
                     for k in range(width):
-                        total[k] += message[k]
+                        total[k] = merge(scalars, total[k], message[k])
                     e += each
                 for piece in range(0, width, PIECE):
                     last = min(piece + PIECE, width)
                     if each > 1:
-                        sum_groups(sums, total, piece, last, each)
+                        sum_groups(sums, total, piece, last, each, scalars)
                     if part == 0 and low < high:
                         for k in range(piece, last):
                             if cut:
-                                cuda.atomic.add(incoming, (np.int64(v - base), np.int64(k)), total[k])
+                                combine(incoming, np.int64(v - base), np.int64(k), total[k], scalars)
                             else:
-                                incoming[v - base, k] += total[k]
+                                incoming[v - base, k] = merge(scalars, incoming[v - base, k], total[k])
                 row += np.int64(BLOCK) // each
             tile += np.int64(cuda.gridDim.x)
 
@@ -132,14 +160,6 @@ def make_apply_vectors(author: Author, width: int) -> DeviceKernel:
 
 def make_store(program: Program) -> Any:
     """Device function: the author's `store`, vector fields number by number: numba-cuda assigns no arrays."""
-    lines = ["def store(fields, v, base, new):"]
-    changing = [(i, spec) for i, spec in enumerate(fields_of(program).values()) if not spec.constant]
-    for place, (number, spec) in enumerate(changing):
-        for depth, size in enumerate(spec.shape):
-            lines.append("    " * (depth + 1) + f"for at{depth} in range({size}):")
-        inner = ", ".join(f"at{depth}" for depth in range(len(spec.shape)))
-        target, value = (f"[v - base, {inner}]", f"[{inner}]") if inner else ("[v - base]", "")
-        lines.append("    " * (len(spec.shape) + 1) + f"fields[{number}]{target} = new[{place}]{value}")
     namespace: dict[str, Any] = {}
-    exec(compile("\n".join(lines) + "\n", "<penstock adapter store>", "exec"), namespace)
+    exec(compile(store_by_numbers(program), "<penstock adapter store>", "exec"), namespace)
     return compile_author(namespace["store"])

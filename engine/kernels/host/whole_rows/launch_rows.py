@@ -100,11 +100,11 @@ class HostRowKernels(HostKernels):
         )  # fmt: skip
 
     def pull_vectors(self, view: View, state: State, indices: tuple[Index, Index], scalars: tuple[Any, ...]) -> None:
-        """Add up the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
+        """Combine the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
         assert state.incoming is not None
         view, small, blocks, block = self._owned_blocks(view)
         base = np.uint64(state.first)
-        values = np.zeros((blocks, state.incoming.shape[1]), dtype=state.incoming.dtype)
+        values = np.zeros((blocks, 2, state.incoming.shape[1]), dtype=state.incoming.dtype)
         partials = np.zeros(blocks, np.uint64), values, np.zeros(blocks, np.bool_)
         into, out = indices
         state.walked = max(state.walked, view.e1 - view.e0)
@@ -112,7 +112,7 @@ class HostRowKernels(HostKernels):
             "pull_vectors", small, blocks, self._edges_of(view), kernel_index(into), kernel_index(out), block,
             state.arrays, scalars, state.incoming, base, partials,
         )  # fmt: skip
-        self._call_alone("reduce_vector_partials", partials, state.incoming, base)
+        self._call_alone("reduce_vector_partials", partials, scalars, state.incoming, base)
 
     def _part(self, view: View, block: RowBlock, walk: int) -> tuple[Any, ...]:
         """The parts of an `EdgeView` of the edges of the view that belong to the block."""
@@ -141,7 +141,11 @@ class HostRowKernels(HostKernels):
 
 
 _BY_EDGE = {"collect": rows.make_collect, "pull_vectors": vectors.make_pull_vectors}
-_BY_VERTEX = {"apply_rows": rows.make_apply_rows, "intersect": triangles.make_intersect}
+_BY_VERTEX = {
+    "apply_rows": rows.make_apply_rows,
+    "intersect": triangles.make_intersect,
+    "reduce_vector_partials": vectors.make_reduce_vector_partials,
+}
 _SHARED: dict[str, JitKernel] = {
     "copy_rows": rows.copy_rows,
     "count_neighbors": triangles.count_neighbors,
@@ -149,5 +153,4 @@ _SHARED: dict[str, JitKernel] = {
     "count_users": triangles.count_users,
     "list_users": triangles.list_users,
     "keep_rows": triangles.keep_rows,
-    "reduce_vector_partials": vectors.reduce_vector_partials,
 }

@@ -1,0 +1,182 @@
+"""Communities of large modularity by the Louvain method (Blondel, Guillaume, Lambiotte, Lefebvre, J. Stat. Mech. 2008).
+
+Vertices move between communities until that gains little (`local_moves.py`); then communities become the vertices of a
+smaller graph (`storage/convert/contract.py`), whose edges are the sums of theirs, and move again, until no two
+communities are better joined. Smaller graphs are in memory, or in files beside the graph while they do not fit. In a
+directed graph directions are ignored: a mutual pair counts twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program.on_graph import OnGraph
+from penstock.engine.program.parameters import Count, NonNegative, Positive, PositiveCount
+from penstock.engine.program.program import VERTEX, Field, Program, weighted
+from penstock.engine.program.vertex_ids import smallest_members
+from penstock.engine.program.vertex_ranges import ROWS, each_range
+from penstock.engine.programs.local_moves import CommunityLevel
+from penstock.engine.programs.modular_gain import Search, fixed_point
+from penstock.engine.programs.weights import counts_by_weight
+from penstock.storage.convert.contract import LEAST_BYTES, Grouping, contract, contraction_bytes
+
+if TYPE_CHECKING:
+    from penstock.storage.format.graph import Graph
+
+LEAST_TOL = 1e-6
+"""Every level has a tenth of the `tol` of the one before, down to this."""
+
+
+class Louvain(Program):
+    """`community`, named by its smallest vertex. modularity, level_communities: of every level, vertices without edges
+    left out.
+
+    resolution: above 1 for smaller communities. seed: of the order in which vertices move. tol: a round of sweeps, in
+    which each may move once, that gains no more ends the first level. sweeps: most of a level. weight: whether edges
+    count by their weights.
+    """
+
+    community = Field(VERTEX)
+    measures = ("modularity", "level_communities")
+
+    def __init__(
+        self,
+        resolution: Positive = 1.0,
+        seed: Count = 0,
+        tol: NonNegative = 1e-4,
+        sweeps: PositiveCount = 100,
+        weight: bool | str | None = True,
+    ) -> None:
+        self.resolution, self.seed, self.tol, self.sweeps = resolution, seed, tol, sweeps
+        self.needs_weights = counts_by_weight(weight)
+        self.other_graph_bytes = LEAST_BYTES
+        self.modularity: list[float] = []
+        self.level_communities: list[int] = []
+
+    def may_run(self, graph: Graph) -> list[Program]:
+        """The first level, which needs most."""
+        return [self.level(self._search(graph), None)]
+
+    def level(self, search: Search, start: NDArray[Any] | None) -> CommunityLevel:
+        """The program that runs on the graph of a level; start: the communities that it begins with."""
+        return CommunityLevel(search, start)
+
+    def _search(self, graph: Graph) -> Search:
+        by_weight = weighted(self, graph)
+        scale = fixed_point(graph, by_weight=by_weight)
+        return Search(self.resolution, self.seed, self.tol, self.sweeps, by_weight, scale)
+
+    def form(self, graph: Graph, mode: str) -> Program:
+        """The same, which knows what contracting the graph takes."""
+        self.other_graph_bytes = contraction_bytes(graph.vertices)
+        return self
+
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Any]:
+        """Level by level; `community` holds the number of a vertex's group, or `vertices` if it has no edges."""
+        self.modularity, self.level_communities = [], []
+        community, search = state["community"], self._search(graph)
+        community[:] = np.arange(graph.vertices, dtype=community.dtype)
+        level, start = _Level(graph), None
+        while graph.vertices:
+            moves = self.level(search, start)
+            phase = OnGraph(moves, level.make)
+            start = None
+            yield phase
+            self._note(moves)
+            group = phase.fields["community"]
+            part, parts = phase.fields.get("part", group), moves.parts
+            _fold(community, part, level.vertices, graph.vertices)
+            if parts == moves.vertices:
+                if moves.groups == moves.vertices:
+                    break
+                search = replace(search, sweeps=0)  # parts are the answer, whose modularity is looked up
+                continue
+            start = None if part is group else _first_of(group, part, parts)
+            level.grouping = Grouping(part, parts, search.scale, weighted=search.by_weight)
+            del phase, group, part
+            search = replace(search, level=search.level + 1, scale=1.0, by_weight=True)
+            search = replace(search, tol=min(search.tol, max(search.tol / 10, LEAST_TOL)))
+        name_groups(community)
+
+    def _note(self, moves: CommunityLevel) -> None:
+        """Keep what a level has come to, unless it changed nothing."""
+        if moves.whole and [moves.groups] != self.level_communities[-1:]:
+            self.modularity.append(moves.modularity)
+            self.level_communities.append(moves.groups)
+
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """``level 2``."""
+        return f"level {number + 1:,}"
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Name every community by the smallest original id in it."""
+        return {"community": smallest_members(graph, state["community"])}
+
+
+class _Level:
+    """The graph of the present level: the first is the program's own, the others are contracted when they are made.
+
+    grouping: how the level before is contracted; it is dropped with that level's graph. vertices: of the graph.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph: Graph | None = graph
+        self.grouping: Grouping | None = None
+        self.vertices = graph.vertices
+
+    def make(self, memory_bytes: int, threads: int) -> Graph:
+        """Return the graph (`OnGraph.make`)."""
+        assert self._graph is not None
+        if self.grouping is not None:
+            self._graph = contract(self._graph, self.grouping, memory_bytes, threads)
+            self.grouping = None
+        self.vertices = self._graph.vertices
+        return self._graph
+
+
+def _first_of(group: NDArray[Any], part: NDArray[Any], parts: int) -> NDArray[Any]:
+    """The group of every part, whose vertices are all in one."""
+    found = np.empty(parts, part.dtype)
+
+    def take(first: int, last: int) -> None:
+        known = part[first:last] < parts
+        found[part[first:last][known]] = group[first:last][known]
+
+    each_range(take, len(part))
+    return found
+
+
+def _fold(community: NDArray[Any], group: NDArray[Any], none: int, absent: int) -> None:
+    """Replace the numbers of vertices of a level by those of their groups; from `none` on there is no number."""
+
+    def replace_range(first: int, last: int) -> None:
+        part = community[first:last]
+        known = part < none
+        found = group[part[known]]
+        part[known] = np.where(found < none, found, absent)
+
+    each_range(replace_range, len(community))
+
+
+def name_groups(community: NDArray[Any]) -> None:
+    """Name each group, a number below `vertices`, by its first vertex; others are their own, each."""
+    vertices = len(community)
+    first = np.empty(vertices, community.dtype)
+    for end in range(vertices, 0, -ROWS):  # of several members that are written the last one is left
+        start = max(0, end - ROWS)
+        part = community[start:end][::-1]
+        known = part < vertices
+        first[part[known]] = np.arange(start, end, dtype=first.dtype)[::-1][known]
+
+    def rename(start: int, end: int) -> None:
+        part = community[start:end]
+        own = np.arange(start, end, dtype=part.dtype)
+        known = part < vertices
+        part[known] = first[part[known]]
+        part[~known] = own[~known]
+
+    each_range(rename, vertices)

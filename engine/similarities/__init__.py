@@ -1,0 +1,1 @@
+"""Similarity of vertices by the neighbors that they share; see `similarity.py`."""

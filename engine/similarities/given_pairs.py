@@ -1,0 +1,108 @@
+"""Given pairs: their ids are looked up, and the neighbors counted that the two vertices of each share."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.kernels.host.whole_rows import similarity as kernels
+from penstock.engine.program.vertex_ids import original_order
+from penstock.engine.similarities.memory_plan import Room, runs
+from penstock.engine.similarities.row_sets import ROW_BYTES, RowSets, load_rows, row_bounds
+from penstock.storage.access.vertex_lookup import internal_id
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.graph import Graph
+
+FEW = 64
+"""Ids up to which each is looked up by itself."""
+
+Integers = NDArray[np.int64]
+
+
+def internal_pairs(graph: Graph, pairs: Iterable[Any] | NDArray[Any]) -> Integers:
+    """Pairs of original ids as internal ones, int64 (n, 2). Raises InputError for no pairs, and for strangers."""
+    given = pairs if isinstance(pairs, np.ndarray) else list(pairs)
+    if len(given) == 0:
+        return np.empty((0, 2), np.int64)
+    for at, pair in enumerate(given) if not isinstance(given, np.ndarray) else ():
+        if isinstance(pair, str) or len(pair) != 2:
+            raise InputError(f"pairs[{at}] is {pair!r}; write two ids, (one, other)")
+    if isinstance(given, np.ndarray) and (given.ndim != 2 or given.shape[1] != 2):
+        raise InputError(f"pairs have the shape {given.shape}; give two columns, (n, 2)")
+    flat = given.ravel().tolist() if isinstance(given, np.ndarray) else [one for pair in given for one in pair]
+    return _looked_up(graph, flat).reshape(-1, 2)
+
+
+def _looked_up(graph: Graph, flat: list[Any]) -> Integers:
+    """Internal ids. Raises InputError for one that the graph lacks."""
+    if len(flat) <= FEW or graph.left is not None:
+        known = {one: internal_id(graph, one) for one in dict.fromkeys(flat)}
+        return np.array([known[one] for one in flat], np.int64)
+    ids = graph.original_ids()
+    if ids is not None and ids.dtype.kind == "T":
+        order = original_order(graph)
+        return np.array([_place(graph, ids, order, one) for one in flat], np.int64)
+    if not all(isinstance(one, int | np.integer) and 0 <= one < 1 << 64 for one in flat):
+        return np.array([internal_id(graph, one) for one in flat], np.int64)
+    wanted = np.array(flat, np.uint64)
+    order = original_order(graph)
+    ascending = np.arange(graph.vertices, dtype=np.uint64) if ids is None else ids[order].astype(np.uint64)
+    at = np.minimum(np.searchsorted(ascending, wanted), max(0, graph.vertices - 1))
+    for stranger in np.flatnonzero(ascending[at] != wanted)[:1]:
+        internal_id(graph, flat[stranger])
+    return order[at].astype(np.int64)
+
+
+def _place(graph: Graph, ids: NDArray[Any], order: NDArray[np.intp], one: Any) -> int:
+    """The vertex whose id, a text, this is."""
+    at = bisect_left(order, str(one), key=lambda place: str(ids[place]))
+    if at == len(order) or ids[order[at]] != str(one):
+        return internal_id(graph, one)
+    return int(order[at])
+
+
+def common_of(graph: Graph, ends: Integers, room: Room, threads: int) -> tuple[NDArray[np.int64], Integers]:
+    """Shared neighbors of pairs of internal ids, int64 (n,), and the sizes of both sets, int64 (n, 2).
+
+    Rows that do not fit together are read in runs, and every run once more with each later one. Raises BudgetError.
+    """
+    vertices = np.unique(ends)
+    begins, stops = row_bounds(graph.out, vertices)
+    held = (stops - begins) * graph.out.neighbor_dtype.itemsize + ROW_BYTES
+    common, sizes = np.zeros(len(ends), np.int64), np.zeros((len(ends), 2), np.int64)
+    if not len(ends):
+        return common, sizes
+    whole = int(held.sum()) <= room.left
+    if not whole:
+        room.check(2 * int(held.max()), f"the longest row of {len(vertices):,} vertices, twice,")
+    cut = [(0, len(vertices))] if whole else runs(held, room.left // 2)
+    places = np.searchsorted(np.array([first for first, _ in cut]), np.searchsorted(vertices, ends), side="right") - 1
+    for number, (first, last) in enumerate(cut):
+        ones = load_rows(graph.out, vertices[first:last], threads)
+        for side in (0, 1):
+            here = places[:, side] == number
+            sizes[here, side] = ones.sizes[ones.rows_of(ends[here, side])]
+        for other in range(number, len(cut)):
+            picked = np.flatnonzero((places.min(axis=1) == number) & (places.max(axis=1) == other))
+            if len(picked):
+                others = ones if other == number else load_rows(graph.out, vertices[slice(*cut[other])], threads)
+                _count(ends, picked, (ones, others), places, common, threads)
+    return common, sizes
+
+
+def _count(
+    ends: Integers, picked: Integers, sets: tuple[RowSets, RowSets], places: Integers, common: Integers, threads: int
+) -> None:
+    """Count the shared neighbors of the picked pairs, of which one is in each of the sets."""
+    ones, others = sets
+    turned = places[picked, 0] > places[picked, 1]
+    some = np.where(turned[:, None], ends[picked, ::-1], ends[picked])
+    rows = np.stack([ones.rows_of(some[:, 0]), others.rows_of(some[:, 1])], axis=1)
+    found = np.zeros(len(picked), np.int64)
+    kernels.count_common(
+        threads, len(picked), (ones.offsets, ones.neighbors), (others.offsets, others.neighbors), rows, found
+    )
+    common[picked] = found

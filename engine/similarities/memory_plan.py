@@ -1,0 +1,61 @@
+"""How the memory of similarities is divided, and vertices cut into runs whose rows fit: numbers in, values out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import BudgetError
+
+MIB = 1 << 20
+OWN_BYTES = 8 * MIB
+"""Pieces that are read, and small things."""
+
+Integers = NDArray[np.int64]
+Runs = list[tuple[int, int]]
+"""Ranges [first, last) of rows."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """Bytes for what is held at once: of a budget, what is left of it beside what is taken already."""
+
+    budget: int
+    taken: int
+
+    @property
+    def left(self) -> int:
+        """Bytes that are left."""
+        return max(0, self.budget - self.taken - OWN_BYTES)
+
+    def check(self, least: int, what: str) -> None:
+        """Raise BudgetError, with the least budget that works, where `least` bytes for `what` are not left."""
+        if least > self.left:
+            raise BudgetError(
+                "--host-memory",
+                f"--host-memory {format_bytes(self.budget)} is too small: vertices, pairs and the answer take "
+                f"{format_bytes(self.taken + OWN_BYTES)}, and {what} {format_bytes(least)}",
+                -(-(self.taken + OWN_BYTES + least) // MIB),
+                ", or ask for fewer vertices or pairs",
+            )
+
+
+def runs(sizes: Integers, most: int) -> Runs:
+    """Cut rows into consecutive runs of at most `most` bytes, one row at least; sizes: bytes of each."""
+    sums = np.concatenate([[0], np.cumsum(sizes)])
+    found, first = [], 0
+    while first < len(sizes):
+        last = max(first + 1, int(np.searchsorted(sums, sums[first] + most, side="right")) - 1)
+        found.append((first, last))
+        first = last
+    return found
+
+
+def even_cuts(work: Integers, steps: int) -> Integers:
+    """First rows of so many steps of about the same work, and the number of rows."""
+    sums = np.cumsum(work + 1)
+    total = int(sums[-1]) if len(sums) else 0
+    inner = np.searchsorted(sums, np.linspace(0, total, steps + 1)[1:-1])
+    return np.concatenate([[0], inner, [len(work)]]).astype(np.int64)

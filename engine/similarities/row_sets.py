@@ -1,0 +1,86 @@
+"""Rows of some vertices as sets of neighbors in memory, read from an adjacency piece by piece.
+
+Refuses no vertex: an isolated one has an empty row. Self-loops are left out, and parallel edges are one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.kernels.host.whole_rows import similarity as kernels
+from penstock.storage.format.graph import Adjacency
+
+PIECE_EDGES = 1 << 19
+"""Edges that are read at once, in whole chunks."""
+STARTS = 1 << 20
+"""Vertices whose row starts are read at once."""
+ROW_BYTES = 40
+"""Of each row beside its neighbors, while rows are loaded."""
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RowSets:
+    """Distinct neighbors of some vertices, ascending in every row.
+
+    vertices: int64 (rows,), ascending. offsets: int64 (rows + 1,). neighbors: of the graph's vertex dtype.
+    """
+
+    vertices: Integers
+    offsets: Integers
+    neighbors: NDArray[Any]
+
+    @property
+    def sizes(self) -> Integers:
+        """How many neighbors each row has."""
+        return np.diff(self.offsets)
+
+    def rows_of(self, vertices: Integers) -> Integers:
+        """The numbers of the rows of some of the vertices."""
+        return np.searchsorted(self.vertices, vertices)
+
+
+def row_bounds(adjacency: Adjacency, vertices: Integers) -> tuple[Integers, Integers]:
+    """Where the rows of some vertices, ascending, begin and end."""
+    index, begins, ends = adjacency.index(), np.empty_like(vertices), np.empty_like(vertices)
+    count = index.vertices
+    for first in range(0, count, STARTS):
+        last = min(first + STARTS, count)
+        here = slice(*np.searchsorted(vertices, (first, last)).tolist())
+        starts, at = np.asarray(index.starts(first, last + 1)), vertices[here] - first
+        begins[here], ends[here] = starts[at], starts[at + 1]
+    return begins, ends
+
+
+def load_rows(adjacency: Adjacency, vertices: Integers, threads: int) -> RowSets:
+    """Read the rows of some vertices, ascending. Raises RunError where they cannot be read, or are damaged."""
+    begins, ends = row_bounds(adjacency, vertices)
+    offsets = np.concatenate([[0], np.cumsum(ends - begins)])
+    neighbors = np.empty(int(offsets[-1]), adjacency.neighbor_dtype)
+    step = -(-PIECE_EDGES // adjacency.chunk_edges) * adjacency.chunk_edges
+    for piece in range(0, adjacency.edges, step):
+        first = int(np.searchsorted(ends, piece, side="right"))
+        last = int(np.searchsorted(begins, piece + step, side="left"))
+        if first >= last:
+            continue
+        low, high = max(piece, int(begins[first])), min(piece + step, int(ends[last - 1]))
+        if low < high:
+            rows = slice(first, last)
+            part = _neighbors(adjacency, low, high)
+            kernels.copy_row_parts(part, low, begins[rows], ends[rows], offsets[first : last + 1], neighbors)
+    lengths = np.zeros(len(vertices), np.int64)
+    kernels.clean_rows(threads, len(vertices), vertices, offsets, neighbors, lengths)
+    kernels.pack_rows(offsets, lengths, neighbors)
+    return RowSets(vertices, offsets, neighbors[: offsets[-1]])
+
+
+def _neighbors(adjacency: Adjacency, first: int, last: int) -> NDArray[Any]:
+    """The neighbors of edges first..last-1, without their weights."""
+    if adjacency.arrays is not None:
+        return adjacency.arrays[0][first:last]
+    assert adjacency.neighbors is not None, "a graph is in memory or in a file"
+    return adjacency.neighbors.part(first, last)

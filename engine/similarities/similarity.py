@@ -1,0 +1,122 @@
+"""Similarity of vertices by the sets of their neighbors: of given pairs, or of each vertex and its best K.
+
+    pairs:    their vertices -> runs of rows that fit memory -> run by run with every other, pairs are counted
+    best K:   runs of vertices -> each with all rows that lead to their neighbors -> counts -> the best K
+
+Of an undirected graph the sets are the neighbors, of a directed one those that edges lead to; self-loops are left out.
+Jaccard, New Phytologist 1912; the overlap is Szymkiewicz and Simpson's, the cosine Salton's. Only vertices two steps
+apart share a neighbor, so that the best K are looked for among these (Liben-Nowell and Kleinberg, CIKM 2003).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.kernels.host.jit import use_workers
+from penstock.engine.similarities.best_pairs import best_pairs
+from penstock.engine.similarities.given_pairs import common_of, internal_pairs
+from penstock.engine.similarities.memory_plan import Room
+from penstock.engine.similarities.pair_table import MEASURES, PairTable
+from penstock.storage.base.budget import cores, default_host_memory, parse_bytes
+from penstock.storage.base.errors import InputError, for_python
+from penstock.storage.format.graph import Graph
+
+
+@for_python
+def similarity(
+    graph: Graph | Path | str,
+    pairs: Iterable[tuple[Any, Any]] | NDArray[Any] | None = None,
+    *,
+    k: int | None = None,
+    by: str = "jaccard",
+    missing_only: bool = False,
+    sources: Iterable[int | str] | None = None,
+    host_memory: int | str | None = None,
+    threads: int | None = None,
+) -> PairTable:
+    """Return how similar pairs of vertices are by the neighbors that they share.
+
+    Parameters
+    ----------
+    graph : Graph, Path or str
+        An open graph, or the path of a graph file.
+    pairs : iterable of (id, id), or ndarray, shape (n, 2), optional
+        Pairs in the ids of the input; the table has them in this order.
+    k : int, optional
+        Instead of pairs: for each vertex so many others with the largest scores above 0, ties by the ids.
+    by : {"jaccard", "overlap", "cosine", "common"}
+        With `k`: which score counts.
+    missing_only : bool
+        With `k`: leave out pairs that an edge joins (link prediction).
+    sources : iterable of ids, optional
+        With `k`: of which vertices; default: all.
+    host_memory : int or str, optional
+        Ceiling in bytes, or a text such as "1GiB"; by default a share of what is free.
+    threads : int, optional
+        CPU threads; default: every core.
+
+    Returns
+    -------
+    PairTable
+        Columns `vertex`, `other`, `common` (shared neighbors), `jaccard`, `overlap` and `cosine`.
+
+    Raises
+    ------
+    InputError
+        Both or none of `pairs` and `k`; an id that the graph lacks; a graph whose edges are in the order of the input,
+        or with `k` a directed one that does not store in-edges.
+    BudgetError
+        The memory budget is too small; the message has the smallest that works.
+
+    Examples
+    --------
+    >>> from penstock.engine import from_edges, similarity
+    >>> square = from_edges([(0, 1), (1, 2), (2, 3), (3, 0)], undirected=True)
+    >>> similarity(square, [(0, 2), (0, 1)]).scores("jaccard").tolist()
+    [1.0, 0.0]
+    """
+    opened = graph if isinstance(graph, Graph) else Graph.open(Path(graph))
+    _check(opened, pairs, k, by, sources, missing_only=missing_only)
+    workers = cores() if threads is None else threads
+    if workers < 1:
+        raise InputError(f"threads is {threads}; it must be at least 1")
+    budget = default_host_memory() if host_memory is None else parse_bytes(host_memory)
+    use_workers(workers)
+    if pairs is not None:
+        ends = internal_pairs(opened, pairs)
+        return PairTable(opened, ends, *common_of(opened, ends, Room(budget, _held(opened) + 48 * len(ends)), workers))
+    assert k is not None, "checked"
+    wanted = None if sources is None else np.unique(internal_pairs(opened, [(one, one) for one in sources])[:, 0])
+    room = Room(budget, _held(opened))
+    return best_pairs(opened, wanted, (k, tuple(MEASURES).index(by), missing_only), room, workers)
+
+
+def _held(graph: Graph) -> int:
+    """Bytes of the indexes and ids of a graph, and of what finds ids."""
+    indexes = 1 if graph.into is None else 2
+    return graph.vertices * (8 * indexes + (0 if graph.original is None else 32))
+
+
+def _check(graph: Graph, pairs: Any, k: int | None, by: str, sources: Any, *, missing_only: bool) -> None:
+    if (pairs is None) == (k is None):
+        raise InputError("give either pairs, or k for the k most similar vertices of each")
+    if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= 10_000):
+        raise InputError(f"k is {k!r}; it must be a whole number in [1, 10000]")
+    if by not in MEASURES:
+        raise InputError(f"by is {by!r}; it must be one of {', '.join(MEASURES)}")
+    if k is None and (sources is not None or missing_only):
+        raise InputError("sources and missing_only are for the k most similar vertices; leave them out with pairs")
+    if graph.layout == "list":
+        raise InputError(
+            "the edges of the graph are in the order of the input, and no vertex has a row of them; `penstock convert` "
+            "of the graph file sorts them"
+        )
+    if k is not None and graph.directed and graph.into is None:
+        raise InputError(
+            "the graph does not store in-edges, which lead to vertices that share a neighbor; convert it with "
+            "--direction both"
+        )

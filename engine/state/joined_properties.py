@@ -1,0 +1,44 @@
+"""Properties of the vertices of a graph as columns of an answer, and of some vertices as values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.program.vertex_ids import in_original_order, original_ranks
+from penstock.storage.base.errors import InputError
+from penstock.storage.tables.properties import open_properties
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.storage.format.graph import Graph
+    from penstock.storage.tables.columns import Columns
+    from penstock.storage.tables.property_file import PropertyFile
+
+
+def property_columns(graph: Graph, names: Sequence[str], taken: Collection[str]) -> Columns:
+    """Return properties by name, rows by ascending original id. taken: names of the columns beside them.
+
+    Raises InputError where the graph has no such property, its file is missing, or a name is taken.
+    """
+    if not names:
+        return {}
+    properties = _properties(graph)
+    for name in names:
+        if name in taken:
+            raise InputError(f"the answer has a column {name!r} itself; rename the property, and convert again")
+    return {name: properties.column(name) for name in names}
+
+
+def property_values(graph: Graph, names: Sequence[str], vertices: NDArray[Any]) -> dict[str, list[Any]]:
+    """Return properties of some vertices, which are internal ids, by name; None where there is no value."""
+    if not names:
+        return {}
+    rows = vertices if in_original_order(graph) else original_ranks(graph)[vertices]
+    properties = _properties(graph)
+    return {name: properties.values(name, rows.astype(np.int64)) for name in names}
+
+
+def _properties(graph: Graph) -> PropertyFile:
+    return open_properties(graph.path, graph.provenance, graph.vertices)

@@ -1,0 +1,83 @@
+"""A table of vertices (`--vertices nodes.csv`) becomes a Parquet file beside the graph, in the order of the ids.
+
+It is sorted before edges are read, gives the ids that exist, and gets its name once the graph has its own. Both have an
+identity, so that a graph is never read with the properties of another.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.storage.base.atomic import replacing, writing
+from penstock.storage.convert.sort.workspace import Workspace
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.formats.graph_file import GraphFileSource
+from penstock.storage.ingest.formats.parquet import string_fields
+from penstock.storage.ingest.tables.vertex_table import SortedTable, VertexTable, open_vertex_table
+from penstock.storage.ingest.text.strings import local_names
+from penstock.storage.tables.properties import property_path
+
+if TYPE_CHECKING:
+    from penstock.storage.tables.property_file import PropertyFile
+
+
+@contextmanager
+def sorted_vertices(space: Workspace, target: Path) -> Iterator[None]:
+    """Sort the table of vertices, if one is given, for a graph that is written in the block.
+
+    Raises:
+        InputError: the table cannot be read, lists a vertex twice, or its file exists already (without ``force``).
+        RunError: the disk is full or failed; nothing is left of it.
+    """
+    place, force = property_path(target), space.options.force
+    table, known = _given(space), _known(space)
+    if table is None and known is None:
+        yield
+        forget_properties(place, force=force)
+        return
+    with replacing(place, force=force) as partial:
+        if table is not None:
+            space.stage("vertices")
+            with writing(place):
+                space.table = table.sort_into(partial, os.urandom(16).hex(), space.scratch.open, named=space.named)
+        elif known is not None:
+            with writing(place):
+                shutil.copyfile(known.path, partial)
+            space.table = SortedTable(partial, known.identity, known.rows, known.types)
+        yield
+
+
+def _given(space: Workspace) -> VertexTable | None:
+    """The table of vertices that the options name; None where there is none, or it is a list of ids."""
+    path = space.options.vertices_file
+    return None if path is None else open_vertex_table(path, space.options.host_memory)
+
+
+def _known(space: Workspace) -> PropertyFile | None:
+    """The properties that the vertices of a graph file have, which is converted; None for other inputs."""
+    return space.source.properties() if isinstance(space.source, GraphFileSource) else None
+
+
+def forget_properties(place: Path, *, force: bool) -> None:
+    """Remove the properties of a graph that was replaced."""
+    if not (force and place.is_file()):
+        return
+    from penstock.storage.tables.property_file import has_properties
+
+    if has_properties(place):
+        place.unlink()
+
+
+def name_batches(table: SortedTable, path: Path) -> Generator[EdgeBatch]:
+    """Yield the ids of a sorted table that are text, as edges from each to itself."""
+    row = 0
+    for ids in table.ids():
+        text, places = string_fields([ids, ids], ["id", "id"], path, row)
+        names, numbers = local_names(text, places, False)
+        yield EdgeBatch(numbers[:, 0].copy(), numbers[:, 1].copy(), None, names=names)
+        row += len(ids)

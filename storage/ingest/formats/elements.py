@@ -1,0 +1,167 @@
+"""Formats of nested elements, nodes and edges with attributes: what GraphML and GML share.
+
+A parser is fed block by block and collects nodes and edges; a source makes a batch of what each block gave. Ids are
+whole numbers, or text (a GraphML file whose first id is no number).
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.bytes.stream import InputFiles, Stream
+from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.text.columns import Columns, TakenColumns
+from penstock.storage.ingest.text.diagnose import bad_id, bad_weight, is_number
+from penstock.storage.ingest.text.strings import bad_name, local_names
+
+BLOCK_BYTES = 128 << 10
+"""Fed at once: elements take some twenty times as much as Python's objects."""
+SHORT = 20
+"""Digits of the largest id."""
+
+
+class Node(NamedTuple):
+    """A node, and the line that it is on."""
+
+    id: str
+    line: int
+
+
+class Edge(NamedTuple):
+    """An edge, its weight as it is written (None: it has none), and the line that it is on."""
+
+    source: str
+    target: str
+    weight: str | None
+    line: int
+
+
+class ElementParser(Protocol):
+    """Finds nodes and edges in blocks of a file.
+
+    nodes, edges: found and not taken yet. directed: whether edges are. weight: the attribute that is the weight.
+    passed_over: an attribute of the first edge that could have been.
+    """
+
+    nodes: list[Node]
+    edges: list[Edge]
+    directed: bool | None
+    weight: str | None
+    passed_over: str | None
+
+    @property
+    def settled(self) -> bool:
+        """Whether direction and weight are known."""
+        ...
+
+    def feed(self, block: bytes) -> None:
+        """Read on. Raises InputError naming the line."""
+        ...
+
+    def close(self) -> None:
+        """Check that the file ends where it may. Raises InputError."""
+        ...
+
+
+class ElementSource(InputFiles):
+    """A file of elements whose ids are numbers. See `core.source.Source`."""
+
+    def __init__(self, path: str | Path, options: IngestOptions, made: Callable[[], ElementParser]) -> None:
+        if not Path(path).is_file():
+            raise InputError(f"{path} is not a file; GraphML and GML cannot be read from a pipe")
+        super().__init__([path], options)
+        self._made = made
+        self._first = "0"
+        head = self._head()
+        self.undirected = not head.directed
+        self._weighted = head.weight is not None
+        self.passed_over = head.passed_over
+        self.columns_taken: list[TakenColumns] = []
+        if head.weight is not None:
+            self.columns_taken.append(TakenColumns(str(path), Columns(0, 1, 2), ("source", "target", head.weight), 3))
+
+    @property
+    def begins_with_text(self) -> bool:
+        """Whether the first id is no number."""
+        return bool(bad_id(self._first))
+
+    def _head(self) -> ElementParser:
+        """A parser that knows direction and weight; note the first id."""
+        parser, ids = self._made(), list[str]()
+        with Stream(self._paths[0], self._memory) as stream:
+            while not (ids and parser.settled) and (block := stream.read(BLOCK_BYTES)):
+                parser.feed(block)
+                ids = ids or [node.id for node in parser.nodes[:1]] or [edge.source for edge in parser.edges[:1]]
+                parser.nodes, parser.edges = [], []
+        self._first = ids[0] if ids else "0"
+        return parser
+
+    def batches(self) -> Generator[EdgeBatch]:
+        """Yield the edges in order; ``lone`` are the nodes.
+
+        Raises:
+            InputError: the file is damaged, or an id or a weight is none, with the line.
+            RunError: the disk failed.
+        """
+        parser = self._made()
+        for stream in self._streams():
+            while block := stream.read(BLOCK_BYTES):
+                parser.feed(block)
+                if parser.nodes or parser.edges:
+                    yield self._batch(parser.nodes, parser.edges)
+                    parser.nodes, parser.edges = [], []
+            parser.close()
+            if parser.nodes or parser.edges:
+                yield self._batch(parser.nodes, parser.edges)
+
+    def _batch(self, nodes: list[Node], edges: list[Edge]) -> EdgeBatch:
+        sources = self._numbers([edge.source for edge in edges], edges, "source")
+        targets = self._numbers([edge.target for edge in edges], edges, "target")
+        listed = [] if self._options.sides else nodes
+        lone = self._numbers([node.id for node in listed], nodes, "node")
+        return EdgeBatch(sources, targets, self._weights(edges), lone=lone if len(lone) else None)
+
+    def _numbers(self, ids: list[str], elements: Sequence[Node | Edge], role: str) -> NDArray[np.uint64]:
+        for one, element in zip(ids, elements, strict=False):
+            if not (one.isdigit() and len(one) < SHORT and one.isascii()) and (reason := bad_id(one)):
+                text = "is no number; --string-ids takes ids of GraphML as text"
+                raise self._error(element.line, f"{role} {one!r} {reason if is_number(one) else text}")
+        return np.array(list(map(int, ids)), np.uint64)
+
+    def _weights(self, edges: list[Edge]) -> NDArray[np.float64] | None:
+        if not self._weighted:
+            return None
+        for edge in edges:
+            reason = "is missing; --no-weights leaves weights out" if edge.weight is None else bad_weight(edge.weight)
+            if reason:
+                raise self._error(edge.line, f"weight {edge.weight or ''!r} {reason}")
+        return np.array([float(edge.weight or "nan") for edge in edges])
+
+    def _error(self, line: int, reason: str) -> InputError:
+        return InputError(f"{self.name}, line {line}: {reason}")
+
+
+class NamedElementSource(ElementSource):
+    """A file of elements whose ids are text. See `core.source.NamedSource`."""
+
+    named = True
+
+    def _batch(self, nodes: list[Node], edges: list[Edge]) -> EdgeBatch:
+        ends = [end for edge in edges for end in (edge.source, edge.target)]
+        if not self._options.sides:
+            ends += [end for node in nodes for end in (node.id, node.id)]
+        encoded = [end.encode() for end in ends]
+        lengths = np.array([len(end) for end in encoded], np.int32)
+        if (bad := next((at for at, end in enumerate(ends) if bad_name(end)), None)) is not None:
+            found: list[Node | Edge] = [*edges, *nodes]
+            raise self._error(found[bad // 2].line, f"id {ends[bad]!r} {bad_name(ends[bad])}")
+        places = np.empty((len(ends) // 2, 4), np.int32)
+        places[:, 1::2] = lengths.reshape(-1, 2)
+        places[:, 0::2] = (np.cumsum(lengths, dtype=np.int32) - lengths).reshape(-1, 2)
+        names, numbers = local_names(np.frombuffer(b"".join(encoded), np.uint8), places, self._options.sides)
+        of_edges = numbers[: len(edges)]
+        return EdgeBatch(of_edges[:, 0].copy(), of_edges[:, 1].copy(), self._weights(edges), names=names)

@@ -1,0 +1,145 @@
+"""Owns GML: `graph [ node [ id 1 ] edge [ source 1 target 2 ] ]` (Himsolt, 1997), read as a stream.
+
+Ids are whole numbers; labels are not read. Edges are directed where the graph says `directed 1`. `--weights` takes the
+attribute weight of edges, or else value; `--columns source,target,NAME` another one.
+"""
+
+import re
+from functools import partial
+from pathlib import Path
+
+from penstock.storage.base.errors import InputError
+from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.formats.elements import Edge, ElementSource, Node
+from penstock.storage.ingest.formats.graphml import weight_name
+
+WEIGHTS = ("weight", "value")
+LONGEST = 1 << 20
+"""Bytes of the longest value."""
+_TOKEN = re.compile(rb'\s+|\[|\]|"[^"]*"|#[^\n]*\n|[^\s\[\]"#][^\s\[\]"]*')
+
+
+def gml_source(path: str | Path, options: IngestOptions) -> ElementSource:
+    """The file as a source. Raises InputError."""
+    names: tuple[str, ...] = ()
+    if options.columns is not None:
+        names = (str(weight_name(options, str(path))),)
+    elif options.weights:
+        names = WEIGHTS
+    return ElementSource(path, options, partial(GMLParser, str(path), names))
+
+
+class GMLParser:
+    """See `elements.ElementParser`. names: of the attributes of which the first edge's first is the weight."""
+
+    def __init__(self, file: str, names: tuple[str, ...]) -> None:
+        self._file, self._names = file, names
+        self.nodes: list[Node] = []
+        self.edges: list[Edge] = []
+        self.directed: bool | None = None
+        self.weight: str | None = None
+        self.passed_over: str | None = None
+        self._rest, self._line = b"", 1
+        self._open: list[str] = []
+        self._key: str | None = None
+        self._found: dict[str, str] | None = None
+        self._graphs = self._known_edges = 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether there was an edge."""
+        return self._known_edges > 0
+
+    def feed(self, block: bytes) -> None:
+        """Read on; a token that may go on in the next block waits."""
+        text = self._rest + block
+        at = 0
+        for match in _TOKEN.finditer(text):
+            if match.start() != at or match.end() == len(text):
+                break
+            token, at = match.group(), match.end()
+            if not token.isspace() and token[:1] != b"#":
+                self._take(token.decode("utf-8", "replace"))
+            self._line += token.count(b"\n")
+        self._rest = text[at:]
+        if len(self._rest) > LONGEST:
+            raise self._error(f"a value is longer than {LONGEST} bytes; a quote is missing")
+
+    def close(self) -> None:
+        """Check that every list is closed, and that there was a graph."""
+        self.feed(b"\n \n")
+        if self._rest.strip() or self._open or self._key is not None:
+            raise self._error("the file ends inside of a list; it is truncated")
+        if not self._graphs:
+            raise InputError(f"{self._file} has no graph [ ... ], so this is no GML")
+
+    def _error(self, reason: str) -> InputError:
+        return InputError(f"{self._file}, line {self._line}: {reason}")
+
+    def _take(self, token: str) -> None:
+        """The next key, value or bracket."""
+        if self._key is None:
+            if token == "]":
+                self._close_list()
+            elif token == "[" or token[0] == '"':
+                raise self._error(f"{token[:40]} stands where the name of a value is expected")
+            else:
+                self._key = token
+        elif token == "[":
+            self._open_list(self._key)
+            self._key = None
+        elif token == "]":
+            raise self._error(f"{self._key} has no value")
+        else:
+            self._value(self._key, token.strip('"'))
+            self._key = None
+
+    def _open_list(self, name: str) -> None:
+        self._open.append(name)
+        if self._open == ["graph"]:
+            self._graphs += 1
+            if self._graphs > 1:
+                raise self._error("it has several graphs; write each to a file of its own")
+        elif self._open in (["graph", "node"], ["graph", "edge"]):
+            self._found = {}
+            self.directed = bool(self.directed)
+
+    def _close_list(self) -> None:
+        if not self._open:
+            raise self._error("a list is closed that is not open")
+        if self._found is not None and len(self._open) == 2:
+            found, self._found = self._found, None
+            if self._open[1] == "node":
+                self.nodes.append(Node(self._of(found, "id", "node"), self._line))
+            else:
+                self._end_edge(found)
+        self._open.pop()
+
+    def _end_edge(self, found: dict[str, str]) -> None:
+        if not self._known_edges:
+            self.weight = next((name for name in self._names if name in found), None)
+            others = [name for name in found if name not in ("id", "label", "source", "target")]
+            if self._names and self.weight is None:
+                known = ", ".join(others) or "none"
+                missing = " or ".join(self._names)
+                raise self._error(f"the first edge has no {missing} (attributes: {known}); see --columns")
+            if not self._names:
+                self.passed_over = next((name for name in WEIGHTS if name in found), None)
+        self._known_edges += 1
+        ends = self._of(found, "source", "edge"), self._of(found, "target", "edge")
+        self.edges.append(Edge(*ends, None if self.weight is None else found.get(self.weight), self._line))
+
+    def _of(self, found: dict[str, str], name: str, kind: str) -> str:
+        if name not in found:
+            raise self._error(f"this {kind} has no {name}")
+        return found[name]
+
+    def _value(self, name: str, value: str) -> None:
+        if self._open == ["graph"] and name == "directed":
+            if value not in ("0", "1"):
+                raise self._error(f"directed is {value!r}; it must be 0 or 1")
+            if self.directed is not None and self.directed != (value == "1"):
+                raise self._error("directed stands behind nodes or edges; write it before them")
+            self.directed = value == "1"
+        elif self._found is not None and len(self._open) == 2:
+            self._found.setdefault(name, value)

@@ -1,0 +1,164 @@
+"""A table of vertices: an id and properties, as CSV with a header (also that of Neo4j's importer) or Parquet.
+
+Neo4j writes a column's role behind a colon: `id:ID`, `:LABEL`, `age:int`, `note:IGNORE`. Without an `:ID` the id is the
+column named id, vertex or node, else the first. A CSV file of one column, or whose first line begins with a number, is
+no table but a list of ids.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from penstock.storage.base.errors import InputError
+from penstock.storage.ingest.bytes.blocks import next_block, without_mark
+from penstock.storage.ingest.bytes.file import STANDARD_INPUT
+from penstock.storage.ingest.bytes.stream import Stream
+from penstock.storage.ingest.tables.layout import SAMPLE_BYTES, read_header
+from penstock.storage.ingest.text.diagnose import is_number
+
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_FIELD = re.compile(r"(?P<name>[^:]*):(?P<kind>[A-Za-z_]+)(?P<more>(\[\]|\([^)]*\)|\{[^}]*\})*)")
+_TYPES = {"float": "float64", "double": "float64"} | dict.fromkeys(("int", "long", "short", "byte"), "int64")
+_TEXT = ("string", "char", "boolean", "date", "time", "localtime", "localdatetime", "datetime", "duration", "point")
+ID_NAMES = ("id", "vertex", "node", "vertexid", "nodeid")
+MEMORY_SHARE = 8
+"""One part in so many of the budget may hold rows that are sorted."""
+READ_AHEAD = 64
+"""Blocks that pyarrow reads before they are asked for (32), twice: as text and as columns."""
+LEAST_BLOCK, MOST_BLOCK = 64 << 10, 1 << 20
+MOST_PARTS = 256
+
+
+class _Content:
+    """The content of a file as pyarrow reads it."""
+
+    closed = False
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def read(self, count: int = -1, /) -> bytes:
+        """The next bytes, fewer only at the end."""
+        return self._stream.read(count)
+
+
+@dataclass(frozen=True)
+class VertexTable:
+    """A table of vertices. rows, columns: of `vertex_rows`."""
+
+    path: Path
+    rows: Any
+    columns: Any
+    memory: int
+
+    def sort_into(
+        self, partial: Path, identity: str, scratch: Callable[[], IO[bytes]], *, named: bool
+    ) -> "SortedTable":
+        """Write it in the order of the ids; named: these are text, else whole numbers. Raises InputError."""
+        from penstock.storage.tables.arrow_tables import system_memory
+        from penstock.storage.tables.sorted_rows import write_sorted
+        from penstock.storage.tables.vertex_rows import ID, Survey
+
+        block = min(MOST_BLOCK, max(LEAST_BLOCK, self.memory // MEMORY_SHARE // READ_AHEAD))
+        kinds = {self.columns.id: "string" if named else "uint64"}
+        with system_memory():
+            survey = Survey()
+            for batch in self.rows.batches(self.columns, kinds, block):
+                survey.add(batch)
+            for source, (name, declared) in self.columns.properties.items():
+                kinds[source] = declared or survey.type_of(name)
+            parts = min(MOST_PARTS, -(-3 * survey.held_bytes // (self.memory // MEMORY_SHARE)))
+            bounds = survey.bounds(max(1, parts))
+            batches = self.rows.batches(self.columns, kinds, block)
+            try:
+                rows, types = write_sorted(batches, bounds, partial, scratch, {"penstock_table": identity})
+            except InputError as error:
+                raise error if str(error).startswith(str(self.path)) else InputError(f"{self.path}: {error}") from None
+        return SortedTable(partial, identity, rows, {name: kind for name, kind in types.items() if name != ID})
+
+
+@dataclass(frozen=True)
+class SortedTable:
+    """A table of vertices in the order of their ids, in a Parquet file: how many, and the properties' types by name."""
+
+    path: Path
+    identity: str
+    rows: int
+    types: dict[str, str]
+
+    def ids(self) -> Iterator[Any]:
+        """Yield the ids as Arrow arrays, ascending."""
+        from penstock.storage.tables.property_file import ids_of
+
+        return ids_of(self.path)
+
+
+def open_vertex_table(path: Path, memory: int) -> VertexTable | None:
+    """The table in a file; None for a list of ids. Raises InputError for a file that cannot be read."""
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSED]
+    kind = suffixes[-1] if suffixes else ""
+    if str(path) == STANDARD_INPUT or kind not in (".csv", ".tsv", ".parquet"):
+        return None
+    from penstock.storage.tables.vertex_rows import CsvRows, ParquetRows
+
+    if kind == ".parquet":
+        if not path.is_file():
+            raise InputError(f"{path} is not a file; --vertices needs one")
+        stored = ParquetRows(path)
+        return VertexTable(path, stored, columns_of(stored.names(), str(path)), memory)
+    with Stream(path, memory) as stream:
+        block, filled, _ = next_block(stream, np.empty(0, np.uint8), SAMPLE_BYTES)
+        block, filled = without_mark(block, filled)
+        found = read_header(block[:filled], str(path))
+    if found is None or len(found[0]) < 2 or is_number(found[0][0]):
+        return None
+    names, delimiter, comments = found
+
+    @contextmanager
+    def opened() -> Iterator[_Content]:
+        with Stream(path, memory) as content:
+            yield _Content(content)
+
+    return VertexTable(path, CsvRows(str(path), opened, delimiter, comments), columns_of(names, str(path)), memory)
+
+
+def columns_of(names: tuple[str, ...], file: str) -> Any:
+    """Which column is the id, and which are properties, of what type. Raises InputError."""
+    from penstock.storage.tables.vertex_rows import ID, VertexColumns
+
+    if len(set(names)) < len(names) or "" in names:
+        raise InputError(f"{file}: its header is {', '.join(names)}; every column needs a name of its own")
+    ids: list[str] = []
+    properties: dict[str, tuple[str, str | None]] = {}
+    for name in names:
+        match = _FIELD.fullmatch(name)
+        kind = match["kind"].lower() if match else ""
+        if kind in ("start_id", "end_id", "type"):
+            raise InputError(f"{file} is a table of edges (column {name}); name it as input, and one of vertices here")
+        if kind == "id":
+            ids.append(name)
+        elif match is None or kind not in ("label", "ignore", *_TYPES, *_TEXT):
+            properties[name] = name, None
+        elif kind == "label":
+            properties[name] = match["name"] or "label", "string"
+        elif kind != "ignore":
+            properties[name] = match["name"], "string" if match["more"] else _TYPES.get(kind, "string")
+    if len(ids) > 1:
+        raise InputError(f"{file}: columns {' and '.join(ids)} are ids, and a vertex has one; leave one of them out")
+    key = ids[0] if ids else next((name for name in names if _bare(name) in ID_NAMES), names[0])
+    properties.pop(key, None)
+    called = [name for name, _ in properties.values()]
+    twice = next((name for name in called if called.count(name) > 1 or name in ("", ID, "vertex", "side")), None)
+    if twice is not None:
+        raise InputError(
+            f"{file}: a property is called {twice!r}, which is taken, empty or used twice; rename the column"
+        )
+    return VertexColumns(names, key, properties)
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[^a-z]", "", name.lower())

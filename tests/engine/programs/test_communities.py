@@ -1,0 +1,153 @@
+"""Louvain and Leiden: the same communities however run, of the modularity that definition and networkx say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest import mock
+
+import networkx as nx
+import numpy as np
+import pytest
+from penstock.engine import Session, from_edges, run
+from penstock.engine.kernels.cuda import driver as seam
+from penstock.engine.programs.leiden import Leiden
+from penstock.engine.programs.louvain import Louvain
+from penstock.engine.programs.modular_gain import fine_bits, fixed_point, modularity
+from penstock.engine.state import row_blocks
+from penstock.storage.base.errors import InputError
+from penstock.storage.convert import contract
+from support import catalogue_oracles as right
+from support.graphs import in_memory, on_disk, shape, skewed
+from support.oracles import EdgeList
+from support.program_cases import tangle
+
+PROGRAMS = ("louvain", "leiden")
+KARATE = nx.karate_club_graph()
+
+
+def check(edges: EdgeList, program: Louvain, community: np.ndarray, *, weighted: bool = True) -> None:
+    """Check communities and the modularity that the program states."""
+    resolution = program.resolution
+    right.check_communities(edges, community.astype(np.int64), weighted=weighted, resolution=resolution)
+    stated = program.modularity[-1] if program.modularity else 0.0
+    if isinstance(program, Leiden):
+        assert right.are_connected(edges, community.astype(np.int64), weighted=weighted)
+    assert stated == pytest.approx(right.modularity(edges, community, weighted=weighted, resolution=resolution))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("directed", [True, False])
+def test_every_way_gives_the_answer(directed: bool, name: str, tmp_path: Path) -> None:
+    """Plain Python, compiled, from disk in blocks of a few messages, with levels in files: the same communities."""
+    edges = tangle(directed=directed)
+    first = run(name, in_memory(edges))
+    check(edges, first.program, first.fields["community"])
+    assert first.program.modularity == sorted(first.program.modularity)
+    assert len(first.program.modularity) > 1
+    graph = on_disk(edges, tmp_path / "g.h5", chunk_edges=16)
+    few = mock.patch(
+        "penstock.engine.execution.whole_rows.block_capacity",
+        lambda indexes, most: row_blocks.block_capacity(indexes, 64),
+    )
+    for way in ({"kernels": "reference"}, {"threads": 1, "partition_bytes": 200}):
+        with few, mock.patch.object(contract, "EDGE_BYTES", 1 << 40):
+            again = run(name, graph, **way)
+        np.testing.assert_array_equal(again.fields["community"], first.fields["community"])
+        assert again.program.modularity == first.program.modularity
+    assert [path.name for path in tmp_path.iterdir()] == ["g.h5"]
+
+
+@pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("directed", [True, False])
+def test_simulated_gpu(directed: bool, name: str) -> None:
+    edges = tangle(directed=directed, core=14, tail=3, count=40)
+    found = run(name, in_memory(edges), tol=0.01, device="emulated", kernels="cuda")
+    check(edges, found.program, found.fields["community"])
+    again = run(name, in_memory(edges), tol=0.01).fields["community"]
+    np.testing.assert_array_equal(found.fields["community"], again)
+
+
+@pytest.mark.parametrize("kind", ["empty", "one-loop", "isolated", "star-in", "loops", "parallel"])
+def test_small_shapes(kind: str) -> None:
+    edges = shape(kind, weights="uint8")
+    for program in (Louvain(), Leiden()):
+        check(edges, program, run(program, in_memory(edges)).fields["community"])
+
+
+def test_karate_club() -> None:
+    """As networkx computes it, and as good as its own Louvain; other seeds and resolutions give other communities."""
+    graph = from_edges(np.array(KARATE.edges()), undirected=True)
+    found = {}
+    for seed, resolution in ((0, 1.0), (1, 1.0), (0, 2.0)):
+        result = run("louvain", graph, seed=seed, resolution=resolution)
+        groups = [set(np.flatnonzero(result.fields["community"] == name)) for name in set(result.fields["community"])]
+        wanted = nx.community.modularity(KARATE, groups, weight=None, resolution=resolution)
+        assert result.program.modularity[-1] == pytest.approx(wanted)
+        found[seed, resolution] = result
+    assert found[0, 1.0].program.modularity[-1] > 0.41
+    assert len(set(found[0, 2.0].fields["community"])) > len(set(found[0, 1.0].fields["community"]))
+
+
+@pytest.mark.parametrize("weights", ["float64", "uint8"])
+def test_weights(weights: str) -> None:
+    """Fractions count as such, and weights scaled by a power of two change nothing."""
+    edges = tangle(directed=False, weights=weights)
+    assert edges.weights is not None
+    program = Louvain()
+    found = run(program, in_memory(edges)).fields["community"]
+    check(edges, program, found)
+    scaled = EdgeList(edges.vertices, edges.sources, edges.targets, edges.weights * 0.25, edges.directed)
+    np.testing.assert_array_equal(run("louvain", in_memory(scaled)).fields["community"], found)
+    alone = Louvain(weight=False)
+    check(edges, alone, run(alone, in_memory(edges)).fields["community"], weighted=False)
+
+
+def test_weights_that_cannot_be() -> None:
+    graph = from_edges([0, 1, 2], [1, 2, 0], [1.0, -0.5, 2.0], undirected=True)
+    with pytest.raises(InputError, match=r"weight -0.5.*weight=False"):
+        run("louvain", graph)
+    assert run("louvain", graph, weight=False).fields["community"].tolist() == [0, 0, 0]
+    zeros = from_edges([0, 1], [1, 2], [0.0, 0.0], undirected=True)
+    assert run("louvain", zeros).fields["community"].tolist() == [0, 1, 2]
+    assert fixed_point(zeros, by_weight=True) == 1.0
+    huge = from_edges([0, 1], [1, 2], [1e300, 3e299], undirected=True)
+    assert run("louvain", huge).fields["community"].tolist() == [0, 0, 0]
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    edges = tangle(directed=False)
+    with pytest.raises(InputError, match="resolution 1e\\+17 is too large"):
+        run("louvain", in_memory(edges), resolution=1e17)
+    with pytest.raises(InputError, match="without checkpoints"):
+        run("louvain", in_memory(edges), checkpoint=tmp_path / "kept")
+    with pytest.raises(InputError, match="whole rows"):
+        run("louvain", from_edges([0, 1], [1, 2], undirected=True, layout="list"))
+
+
+def test_a_session_goes_on_after_it() -> None:
+    """Edges of earlier runs make room for it; what reads the number of bytes goes on counting."""
+    edges = tangle(directed=False)
+    with Session(in_memory(edges)) as session:
+        before = session.run(Louvain()).fields["community"]
+        session.run(Louvain(seed=1))
+        np.testing.assert_array_equal(session.run(Louvain()).fields["community"], before)
+
+
+def test_leidens_communities_are_connected() -> None:
+    ends = skewed(200, 300, 3)
+    edges = EdgeList(200, ends[0], ends[1], None, False)
+    graph = in_memory(edges)
+    for resolution in (0.1, 1.1):
+        found = run("leiden", graph, resolution=resolution)
+        check(edges, found.program, found.fields["community"])
+
+
+def test_modularity_is_exact() -> None:
+    """Sums of squares far beyond 2^64."""
+    random = np.random.default_rng(1)
+    total = random.integers(0, 1 << 45, 200)
+    whole = int(total.sum())
+    square = sum(int(one) ** 2 for one in total)
+    assert modularity(whole, total, whole, 1.0) == 1.0 - square / whole**2
+    assert fine_bits(1.0, whole) == 61 - whole.bit_length()

@@ -1,0 +1,183 @@
+"""Similarities: of pairs and of the best K, as sets and networkx have them, within a small budget too."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from penstock.engine import Graph, from_edges, similarity
+from penstock.engine.similarities import best_pairs, given_pairs
+from penstock.engine.similarities.memory_plan import Room, even_cuts, runs
+from penstock.storage.base.errors import BudgetError, InputError
+from support.graphs import in_memory, on_disk
+from support.oracles import EdgeList
+from support.program_cases import tangle
+
+SCORES = {
+    "jaccard": lambda one, other: len(one & other) / max(1, len(one | other)),
+    "overlap": lambda one, other: len(one & other) / max(1, min(len(one), len(other))),
+    "cosine": lambda one, other: len(one & other) / max(1, len(one) * len(other)) ** 0.5,
+    "common": lambda one, other: float(len(one & other)),
+}
+
+
+def neighbor_sets(edges: EdgeList) -> list[set[int]]:
+    """Neighbors, or where edges lead to, without self-loops."""
+    found: list[set[int]] = [set() for _ in range(edges.vertices)]
+    for u, v in zip(*(side.tolist() for side in edges.arcs[:2]), strict=True):
+        if u != v:
+            found[u].add(v)
+    return found
+
+
+def best(edges: EdgeList, k: int, by: str, *, missing_only: bool = False) -> list[tuple[int, int]]:
+    """The K best of every vertex, by all pairs."""
+    sets, found = neighbor_sets(edges), []
+    for u, mine in enumerate(sets):
+        others = [v for v in range(edges.vertices) if v != u and mine & sets[v] and not (missing_only and v in mine)]
+        found += [(u, v) for v in sorted(others, key=lambda v: (-SCORES[by](mine, sets[v]), v))[:k]]
+    return found
+
+
+@pytest.fixture
+def small_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rooms of some rows, whatever the budget."""
+    monkeypatch.setattr(Room, "left", property(lambda room: 9000))
+    monkeypatch.setattr("penstock.engine.similarities.row_sets.PIECE_EDGES", 40)
+
+
+def graph_of(edges: EdgeList, path: Path) -> Graph:
+    return on_disk(edges, path / "g.h5", chunk_edges=16)
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("room", ["all", "small"])
+def test_pairs(room: str, directed: bool, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    edges = tangle(directed=directed)
+    graph = in_memory(edges) if room == "all" else graph_of(edges, tmp_path)
+    if room == "small":
+        request.getfixturevalue("small_rooms")
+    pairs = [*combinations(range(edges.vertices), 2), (5, 3), (4, 4)]
+    found, sets = similarity(graph, pairs), neighbor_sets(edges)
+    for measure, score in SCORES.items():
+        np.testing.assert_allclose(found.scores(measure), [score(sets[u], sets[v]) for u, v in pairs], rtol=1e-15)
+    assert found.sizes.tolist() == [[len(sets[u]), len(sets[v])] for u, v in pairs]
+    assert found.ids.tolist() == [list(pair) for pair in pairs]
+
+
+def test_jaccard_is_that_of_networkx() -> None:
+    theirs = nx.karate_club_graph()
+    pairs = list(nx.non_edges(theirs))
+    ours = similarity(from_edges(list(theirs.edges), undirected=True), pairs).scores("jaccard")
+    assert ours.tolist() == [score for _, _, score in nx.jaccard_coefficient(theirs, pairs)]
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("room", ["all", "small"])
+def test_best_pairs(room: str, directed: bool, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    edges = tangle(directed=directed)
+    graph = in_memory(edges) if room == "all" else graph_of(edges, tmp_path)
+    if room == "small":
+        request.getfixturevalue("small_rooms")
+    for by in SCORES if room == "all" else ("cosine",):
+        for missing_only in (False, True):
+            found = similarity(graph, k=3, by=by, missing_only=missing_only)
+            assert [tuple(pair) for pair in found.ids.tolist()] == best(edges, 3, by, missing_only=missing_only)
+    some = similarity(graph, k=2, sources=[9, 3, 9])
+    assert [tuple(pair) for pair in some.ids.tolist()] == [one for one in best(edges, 2, "jaccard") if one[0] in (3, 9)]
+
+
+def test_the_order_of_vertices_changes_nothing() -> None:
+    edges = tangle(directed=False)
+    names = (np.arange(edges.vertices) * 7 + 1)[::-1]
+    ends = names[edges.sources], names[edges.targets]
+    plain, moved = (from_edges(*ends, undirected=True, order=order) for order in ("none", "degree"))
+    one, other = similarity(plain, k=2), similarity(moved, k=2)
+    for name, values in one.columns().items():
+        np.testing.assert_array_equal(values, other.columns()[name])
+    many = one.ids[:100]
+    assert len(many) > given_pairs.FEW
+    np.testing.assert_array_equal(similarity(moved, many).common, one.common[:100])
+
+
+def test_names_and_sides(tmp_path: Path) -> None:
+    towns = from_edges(["rome", "oslo", "bern", "rome"], ["oslo", "bern", "paris", "paris"], undirected=True)
+    found = similarity(towns, [("rome", "bern"), ("oslo", "rome")] * 40)
+    assert (found.scores()[:2].tolist(), found.columns()["other"][1]) == ([1.0, 0.0], "rome")
+    with pytest.raises(InputError, match="vertex turin is not in the graph"):
+        similarity(towns, [("rome", "turin")] * 40)
+    rated = from_edges([1, 1, 2, 3], [1, 2, 1, 9], bipartite=True, undirected=True)
+    table = similarity(rated, k=1).columns()
+    assert list(table)[:4] == ["vertex", "side", "other", "other_side"]
+    assert (table["vertex"].tolist(), table["other"].tolist()) == ([1, 2, 1, 2], [2, 1, 2, 1])
+    assert table["side"].tolist() == table["other_side"].tolist() == [0, 0, 1, 1]
+
+
+def test_tables_are_written(tmp_path: Path) -> None:
+    square = from_edges([(0, 1), (1, 2), (2, 3), (3, 0)], undirected=True)
+    found = similarity(square, k=1)
+    found.write(tmp_path / "s.csv")
+    lines = (tmp_path / "s.csv").read_text().splitlines()
+    assert [line.replace('"', "") for line in lines[:2]] == [
+        "vertex,other,common,jaccard,overlap,cosine",
+        "0,2,2,1,1,1",
+    ]
+    assert "4 pairs of 4 vertices" in repr(found)
+    with pytest.raises(InputError, match="several columns"):
+        found.write(tmp_path / "s.npy")
+    assert found.best("common", 1)["vertex"].tolist() == [0]
+
+
+def test_empty_graphs_and_pairs() -> None:
+    alone = from_edges(np.empty(0, int), np.empty(0, int), vertices=3)
+    assert similarity(alone, [(0, 1)]).scores().tolist() == [0.0]
+    assert len(similarity(alone, np.empty((0, 2), int))) == 0
+    with pytest.raises(InputError, match=r"direction=\"both\""):
+        similarity(from_edges([0], [1], direction="out"), k=1)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "either pairs, or k"),
+        ({"pairs": [(0, 1)], "k": 1}, "either pairs, or k"),
+        ({"k": 0}, "k is 0"),
+        ({"k": 1, "by": "dice"}, "by is 'dice'; it must be one of jaccard, overlap"),
+        ({"pairs": [(0, 1)], "missing_only": True}, "leave them out with pairs"),
+        ({"pairs": [(0, 1, 2)]}, r"pairs\[0\] is \(0, 1, 2\); write two ids"),
+        ({"pairs": np.zeros(3, int)}, "give two columns"),
+        ({"pairs": [(0, 99)]}, "vertex 99 is not in the graph"),
+        ({"k": 1, "threads": 0}, "threads is 0"),
+    ],
+)
+def test_what_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        similarity(in_memory(tangle(directed=False)), **given)
+
+
+@pytest.mark.parametrize("given", [{"k": 3}, {"pairs": [(0, 1)]}])
+def test_the_least_budget_works(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number that a refusal names is accepted, and gives the same answer."""
+    monkeypatch.setattr("penstock.engine.similarities.memory_plan.MIB", 1)
+    monkeypatch.setattr("penstock.engine.similarities.memory_plan.OWN_BYTES", 0)
+    graph, given, least = in_memory(tangle(directed=True)), given | {"threads": 1}, 1000
+    found = None
+    for _ in range(3):  # what is two steps away is known after the rows were read
+        try:
+            found = similarity(graph, host_memory=least, **given)
+        except BudgetError as refused:
+            least = refused.least_mib
+    assert found is not None
+    assert least > 1000
+    np.testing.assert_array_equal(found.ends, similarity(graph, **given).ends)
+
+
+def test_runs_and_cuts() -> None:
+    assert runs(np.array([3, 3, 3, 9, 1]), 6) == [(0, 2), (2, 3), (3, 4), (4, 5)]
+    assert runs(np.empty(0, int), 6) == []
+    assert even_cuts(np.array([7, 1, 1, 1, 1, 1]), 2).tolist() == [0, 1, 6]
+    assert best_pairs.STEPS > 1

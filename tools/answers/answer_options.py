@@ -1,0 +1,143 @@
+"""The options that say what becomes of an answer: which rows are shown, and where it is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from penstock.storage.base.atomic import check_target
+from penstock.storage.base.errors import InputError
+from penstock.storage.clocks.stage_clock import stage
+from penstock.tools.base.options import ANSWER, option, option_group
+from penstock.tools.base.standard_output import NAME
+
+if TYPE_CHECKING:
+    from penstock.engine.program.program import Program
+    from penstock.storage.format.graph import Graph
+
+BY_NAME = ("graphalytics", "csv", "csv.gz", "tsv", "tsv.gz", "parquet", "feather", "hdf5", "npy")
+
+
+@dataclass(frozen=True)
+class AnswerOptions:
+    """What to do with the answer. smallest: whether the smallest values come first; None: as the program means them."""
+
+    top: int = 0
+    path: Path | None = None
+    format: str | None = None
+    by: str | None = None
+    smallest: bool | None = None
+    join: str | None = None
+
+    @property
+    def joined(self) -> tuple[str, ...]:
+        """The properties of the vertices that rows of the answer have, too."""
+        return tuple(name.strip() for name in (self.join or "").split(",") if name.strip())
+
+    @property
+    def printed(self) -> bool:
+        """Whether it goes to standard output."""
+        return self.path == NAME
+
+    @property
+    def file_format(self) -> str | None:
+        """The name of the output's format; None without an output. Raises InputError for a name that says none."""
+        from penstock.storage.results.result_tables import format_of
+
+        if self.path is None:
+            return None
+        return (self.format or "csv") if self.printed else format_of(self.path, self.format)
+
+    def inside(self, folder: Path, name: str) -> AnswerOptions:
+        """The same with a relative output in a folder, and with an output in any case: `name`.parquet by default."""
+        if self.printed:
+            raise InputError("--output - and --run-dir exclude each other: a run directory keeps the answer as a file")
+        ending = ".txt" if self.format == "graphalytics" else f".{self.format or 'parquet'}"
+        return replace(self, path=folder / (self.path or f"{name}{ending}"))
+
+    def beside(self, folder: Path) -> AnswerOptions:
+        """The same with a relative output in a folder, if there is an output in a file."""
+        return self if self.path is None or self.printed else replace(self, path=folder / self.path)
+
+    def check(self, *, force: bool, there: bool = True) -> None:
+        """Refuse, before the run, what could not be written; there: whether its folder is made already."""
+        if self.path is None and self.format is not None:
+            raise InputError(f"--format {self.format} is the format of an output, and there is none; add --output FILE")
+        if not self.top and (self.by is not None or self.smallest is not None):
+            said = f"--by {self.by}" if self.by is not None else "--smallest" if self.smallest else "--largest"
+            raise InputError(f"{said} is the order of the vertices that --top shows; add --top K")
+        if self.join is not None:
+            self._check_join()
+        if self.path is not None:
+            with stage("imports"):
+                from penstock.storage.results.result_tables import check_streamed, format_of
+
+            if self.printed:
+                check_streamed(self.format or "csv")
+                return
+            if there:
+                check_target(self.path, force=force)
+            format_of(self.path, self.format)
+
+    def _check_join(self) -> None:
+        if not self.joined or len(set(self.joined)) < len(self.joined):
+            raise InputError(
+                f"--join {self.join} must name different properties with commas between, as in name,country"
+            )
+        if self.path is None and not self.top:
+            raise InputError(f"--join {self.join} adds columns to an answer; add --output FILE or --top K")
+        if self.path is not None and self.file_format in ("npy", "graphalytics"):
+            raise InputError(
+                f"--join {self.join}: {self.file_format} has one field; write .csv, .parquet, .feather or .h5"
+            )
+
+    def check_fields(self, program: Program, graph: Graph) -> None:
+        """Refuse a field to order by that the program does not have, and properties that the graph does not have."""
+        from penstock.engine.program.program import fields_of
+
+        fields = fields_of(program)
+        if self.joined:
+            from penstock.storage.tables.properties import open_properties
+
+            properties = open_properties(graph.path, graph.provenance, graph.vertices)
+            for name in self.joined:
+                properties.column(name)
+                if name in fields:
+                    raise InputError(f"--join {name}: the answer has a field of that name; rename the property")
+        if self.by is not None and self.by not in fields:
+            known = [name for name, field in fields.items() if field.output]
+            raise InputError(f"--by {self.by}: the answer has no such field; it has {', '.join(known)}")
+
+
+wanting = option_group(
+    "wanted",
+    AnswerOptions,
+    option("--top", type=click.IntRange(0), default=0, help="Show the K largest values; of distances the smallest."),
+    option("--by", metavar="FIELD", help="With --top: the field to order by (the first one)."),
+    option(
+        "--smallest/--largest",
+        "smallest",
+        default=None,
+        help="With --top: the smallest values, or the largest. By default the smallest of distances and levels.",
+    ),
+    option(
+        "--join",
+        metavar="NAME,NAME...",
+        help="Add properties of the vertices to --top and --output: those that convert --vertices nodes.csv kept.",
+    ),
+    option(
+        "-o",
+        "--output",
+        "path",
+        type=ANSWER,
+        help="Write all values: .csv, .tsv (or .gz of them), .parquet, .feather, .h5, .npy; - is standard output.",
+    ),
+    option(
+        "--format",
+        type=click.Choice(BY_NAME),
+        help="Of the output; by its name if not given (-: csv). graphalytics: `id value` lines, as LDBC has them.",
+    ),
+    title="Answer",
+)

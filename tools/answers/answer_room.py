@@ -1,0 +1,74 @@
+"""Whether the disks have room for the answers of a job, asked before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.storage.base.atomic import check_room, free_bytes
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.tables.table_size import ColumnSize, SizeRange, column_size, digits_of_first, table_size
+
+if TYPE_CHECKING:
+    from penstock.engine.program.program import Program
+    from penstock.storage.format.graph import Graph
+    from penstock.tools.answers.answer_options import AnswerOptions
+
+PROPERTY_BYTES = 10
+"""Of a property as text, about."""
+
+
+def check_answer_room(
+    answers: Iterable[tuple[AnswerOptions, Program]], graph: Graph, note: Callable[[str], None]
+) -> None:
+    """Refuse answers that cannot fit; note those that may not. Raises InputError."""
+    sizes = {}
+    for wanted, program in answers:
+        if wanted.path is not None and not wanted.printed:
+            sizes[wanted.path] = answer_size(program, graph, str(wanted.file_format), wanted.joined)
+    check_sizes(sizes, note)
+
+
+def check_sizes(sizes: Mapping[Path, SizeRange], note: Callable[[str], None]) -> None:
+    """Refuse files that cannot fit on their disks; note those that may not. Raises InputError."""
+    check_room({path: size.least for path, size in sizes.items()})
+    for path, size in sizes.items():
+        free = free_bytes(path)
+        if size.likely > free:
+            note(
+                f"{path} may take {format_bytes(size.likely)}, and the disk of {path.parent} has {format_bytes(free)} "
+                "free: free space while this runs"
+            )
+
+
+def answer_size(program: Program, graph: Graph, format: str, joined: Sequence[str] = ()) -> SizeRange:
+    """About how many bytes the answer of a program takes in a file, with properties of the vertices."""
+    from penstock.engine.program.program import fields_of, resolve_dtype
+
+    rows = graph.vertices
+    ids = id_column(graph)
+    fields: list[ColumnSize] = []
+    for field in fields_of(program).values():
+        if field.output:
+            dtype = resolve_dtype(field.dtype, graph.vertex_dtype)
+            column = column_size(dtype, rows, sparse=field.unreached is not None)
+            fields += [column] * int(np.prod(field.shape, dtype=np.int64))
+    more = [ColumnSize(0, rows * PROPERTY_BYTES, 0) for _ in joined]
+    sides = [] if graph.left is None else [column_size(np.dtype(np.uint8), rows, sparse=False)]
+    if format == "npy":
+        return table_size(format, rows, fields[:1])
+    return table_size(format, rows, [ids, *fields[:1]] if format == "graphalytics" else [ids, *sides, *fields, *more])
+
+
+def id_column(graph: Graph) -> ColumnSize:
+    """The size of the original ids of all vertices."""
+    rows, stored = graph.vertices, graph.original
+    if stored is None or graph.id_dtype.kind != "T":
+        part = rows if graph.left is None else rows - rows // 2  # each of two sides may begin at 0
+        digits = digits_of_first(part) + digits_of_first(rows - part)
+        return ColumnSize(digits, digits, rows * graph.id_dtype.itemsize)
+    names: Any = stored
+    size = int(np.strings.str_len(names).sum()) if isinstance(names, np.ndarray) else names.text.spec.items
+    return ColumnSize(size, size, size)

@@ -1,0 +1,187 @@
+"""`penstock extract`: a graph file in, a part of it out as a graph file."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from penstock.storage.base.atomic import check_target
+from penstock.storage.base.budget import default_host_memory, format_bytes, peak_resident_bytes
+from penstock.storage.base.errors import InputError
+from penstock.tools.base.graph_making import edgeless, size_of
+from penstock.tools.base.options import (
+    ANY,
+    FORCE,
+    HOST_MEMORY,
+    OUTPUT,
+    THREADS,
+    VERTEX,
+    Titled,
+    console_options,
+    is_graph_name,
+    keep_inputs,
+    option,
+    option_group,
+    stripe_option,
+)
+from penstock.tools.base.output import Console, pairs, seconds
+from penstock.tools.base.progress import ProgressBars, compiling_shown, progress
+
+if TYPE_CHECKING:
+    from penstock.engine.selection.conditions import Conditions
+    from penstock.storage.convert.subgraph.extract import ExtractReport
+    from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
+    from penstock.storage.format.graph import Graph
+
+STAGES = {"select": "looking for vertices with edges", "out": "writing out-edges", "in": "writing in-edges"}
+
+
+@dataclass(frozen=True)
+class Taking:
+    """How the part is taken."""
+
+    drop_isolated: bool
+    dry_run: bool
+    host_memory: int | None
+    threads: int | None
+    device: str
+    force: bool
+    stripes: tuple[Path, ...]
+
+
+choosing = option_group(
+    "chosen",
+    dict,
+    option("--around", type=VERTEX, multiple=True, help="What --hops edges lead to from this vertex. Repeatable."),
+    option("--hops", type=click.IntRange(0), default=1, help="How far --around goes."),
+    option(
+        "--along",
+        type=click.Choice(["out", "in", "both"]),
+        default="out",
+        help="Which way --around goes: with the edges, against them, or either.",
+    ),
+    option(
+        "--component-of", type=VERTEX, help="The connected component of this vertex; directions of edges do not count."
+    ),
+    option("--largest-component", is_flag=True, help="The connected component of most vertices."),
+    option("--strong", is_flag=True, help="Of components, strongly connected ones."),
+    option("--core", type=click.IntRange(0), help="The k-core: every vertex has so many neighbors in it."),
+    option("--vertices", type=ANY, help="Vertices listed in this file, an id a line."),
+    option("--skip-missing", is_flag=True, help="Pass over ids in --vertices that the graph does not have."),
+    option("--degrees", help="Vertices of such degrees, in and out together: 10.. or 2..5."),
+    option("--weights", help="Edges of such weights: 0.5..2 or ..5."),
+    title="Conditions",
+)
+
+taking = option_group(
+    "taking",
+    Taking,
+    option("--drop-isolated", is_flag=True, help="Leave out vertices to which no edge is left."),
+    option("--dry-run", is_flag=True, help="Count what would stay, and write nothing."),
+    HOST_MEMORY,
+    THREADS,
+    option("--device", default="auto", help="What decides which vertices stay: cpu or cuda:0."),
+    FORCE,
+    stripe_option("Where a shard is now. Repeatable."),
+)
+
+
+@click.command(cls=Titled, name="extract", short_help="Write a part of a graph as a graph file of its own.")
+@click.argument("graph", type=ANY, metavar="GRAPH.h5")
+@click.argument("output", type=OUTPUT, metavar="[OUTPUT.h5]", required=False)
+@choosing
+@taking
+@console_options
+def command(graph: Path, output: Path | None, chosen: dict[str, Any], taking: Taking, console: Console) -> None:
+    """Write a part of a graph as a graph file of its own: chosen vertices, and the edges between them.
+
+    A vertex stays if all conditions hold; each is judged on the whole graph. Vertices keep their ids,
+    so that answers on the part name them as answers on the whole do. Direction, weights and layout stay.
+    Edges are read once and written as they come, within --host-memory.
+
+    \b
+    Examples:
+      penstock extract web.h5 near.h5 --around 42 --hops 2 --along both
+      penstock extract web.h5 main.h5 --largest-component
+      penstock extract web.h5 dense.h5 --core 20
+      penstock extract users.h5 some.h5 --vertices ids.txt --skip-missing
+      penstock extract roads.h5 short.h5 --weights ..500 --drop-isolated
+      penstock extract web.h5 --degrees 100.. --dry-run
+    """
+    if output is not None:
+        if not is_graph_name(output):
+            raise InputError(f"{output} does not end in .h5, and is the graph file to write; name it {output.stem}.h5")
+        keep_inputs(output, [graph, *([chosen["vertices"]] if chosen["vertices"] else [])])
+        check_target(output, force=taking.force)
+    elif not taking.dry_run:
+        raise InputError("no output is given: name the graph file to write, or count only, with --dry-run")
+    from penstock.engine.selection.conditions import Conditions, bounds_of
+    from penstock.engine.subgraph import chosen_vertices
+    from penstock.storage.format.graph import Graph
+
+    began = time.perf_counter()
+    bounds = {name: bounds_of(chosen[name], f"--{name}") for name in ("degrees", "weights")}
+    conditions = Conditions(**chosen | bounds | {"around": chosen["around"] or None})
+    opened = Graph.open(graph, stripes=taking.stripes)
+    memory = taking.host_memory or default_host_memory()
+    with progress(console) as update, compiling_shown(update):
+        update("choosing vertices", 0, None, "vertices")
+        found = chosen_vertices(opened, conditions, host_memory=memory, threads=taking.threads, device=taking.device)
+        report = _taken(opened, found, None if taking.dry_run else output, (conditions, taking, memory), update)
+    made = None if taking.dry_run or output is None else Graph.open(output)
+    facts = {
+        "command": "extract",
+        "graph": graph,
+        "output": None if made is None else output,
+        "conditions": conditions.given,
+        "vertices": report.vertices,
+        "of_vertices": opened.vertices,
+        "edges": report.edges,
+        "input_edges": report.input_edges,
+        "of_edges": opened.input_edges,
+        "directed": opened.directed,
+        "without_edges": None if made is None else made.without_edges,
+        "output_bytes": report.output_bytes,
+        "seconds": time.perf_counter() - began,
+        "peak_memory_bytes": peak_resident_bytes(),
+    }
+    console.answer(facts, _lines(facts))
+
+
+def _taken(
+    graph: Graph, found: VertexBitmap, output: Path | None, how: tuple[Conditions, Taking, int], update: ProgressBars
+) -> ExtractReport:
+    """Write the part, or count it."""
+    from penstock.storage.convert.subgraph.extract import count_extracted, extract_to_file
+    from penstock.storage.convert.subgraph.part import ExtractOptions
+
+    conditions, taking, memory = how
+    options = ExtractOptions(
+        weights=conditions.weights,
+        drop_isolated=taking.drop_isolated,
+        conditions=conditions.given,
+        host_memory=memory,
+        threads=taking.threads,
+        force=taking.force,
+        watch=lambda stage, done, total: update(STAGES[stage], done, total, "edges"),
+    )
+    if output is None:
+        return count_extracted(graph, found, options)
+    return extract_to_file(graph, found, output, options)
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    """The same for people."""
+    kind = "directed" if facts["directed"] else "undirected"
+    rows = [
+        ("vertices", f"{facts['vertices']:,} of {facts['of_vertices']:,}"),
+        ("no edge", edgeless(facts["without_edges"])),
+        ("edges", f"{facts['input_edges']:,} of {facts['of_edges']:,} ({kind})"),
+        ("size", size_of(facts["output_bytes"], facts["edges"]) if facts["output"] else None),
+        ("time", seconds(facts["seconds"])),
+        ("peak memory", format_bytes(facts["peak_memory_bytes"])),
+    ]
+    return [str(facts["output"] or "nothing is written"), *pairs(rows, indent="  ")]

@@ -1,0 +1,204 @@
+"""`penstock similarity`: a graph file in, pairs of vertices and how similar they are out."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from penstock.storage.base.atomic import check_target
+from penstock.storage.base.budget import format_bytes, peak_resident_bytes
+from penstock.storage.base.errors import InputError
+from penstock.tools.base.options import (
+    ANY,
+    FILE,
+    FORCE,
+    HOST_MEMORY,
+    THREADS,
+    VERTEX,
+    Titled,
+    console_options,
+    keep_inputs,
+    option,
+    option_group,
+    option_groups,
+    stripe_option,
+)
+from penstock.tools.base.output import Console, pairs, seconds, table
+
+if TYPE_CHECKING:
+    from penstock.engine.similarities.pair_table import PairTable
+
+MEASURES = ("jaccard", "overlap", "cosine", "common")
+FORMATS = ("csv", "csv.gz", "tsv", "tsv.gz", "parquet", "feather", "hdf5")
+SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """Which pairs."""
+
+    pairs: Path | None
+    k: int | None
+    by: str
+    missing_only: bool
+    source: tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Where they go."""
+
+    output: Path | None
+    format: str | None
+    force: bool
+    top: int | None
+
+
+@dataclass(frozen=True)
+class Using:
+    """What it may take."""
+
+    host_memory: int | None
+    threads: int | None
+    device: str
+    stripes: tuple[Path, ...]
+
+
+comparing = option_group(
+    "comparing",
+    Comparing,
+    option("--pairs", type=FILE, help="File of pairs of ids, one on each line, with a comma or blanks between."),
+    option("--k", type=click.IntRange(1, 10_000), help="Instead: for each vertex the k most similar ones."),
+    option("--by", type=click.Choice(MEASURES), default="jaccard", help="By which score; jaccard if not given."),
+    option("--missing-only", is_flag=True, help="With --k: leave out pairs that an edge joins (link prediction)."),
+    option("--source", type=VERTEX, multiple=True, help="With --k: of this vertex; repeatable. By default of all."),
+    title="Pairs",
+)
+writing = option_group(
+    "writing",
+    Writing,
+    option(
+        "--output", type=ANY, help="File for the table; by its name .csv, .tsv (with .gz), .parquet, .feather, .h5."
+    ),
+    option("--format", type=click.Choice(FORMATS), help="Of the output; by its name if not given."),
+    FORCE,
+    option(
+        "--top", type=click.IntRange(0), help=f"Show so many pairs of the largest scores ({SHOWN} without --output)."
+    ),
+    title="Output",
+)
+using = option_group(
+    "using",
+    Using,
+    HOST_MEMORY,
+    THREADS,
+    option("--device", default="cpu", help="Where neighbors are counted: cpu."),
+    stripe_option("Where a shard is now. Repeatable."),
+    title="Memory and threads",
+)
+
+
+@click.command(name="similarity", cls=Titled, short_help="Compare vertices by the neighbors that they share.")
+@click.argument("graph", type=ANY, metavar="GRAPH.h5")
+@option_groups("given", comparing, writing, using)
+@console_options
+def command(graph: Path, given: dict[str, Any], console: Console) -> None:
+    """Compare pairs of vertices by the neighbors that they share: common, jaccard, overlap and cosine.
+
+    Of an undirected graph the neighbors count, of a directed one those that edges lead to; self-loops are left out.
+    jaccard is the share of common neighbors among those of either vertex, overlap among those of the vertex that has
+    fewer, cosine over the root of the product of both numbers.
+
+    With --k only vertices that share a neighbor are looked at, and of equal scores the smallest ids come first; a
+    directed graph must store in-edges (convert --direction both).
+
+    A graph that does not fit --host-memory is read run by run: pairs in runs of their vertices, --k once for every run.
+
+    \b
+    Examples:
+      penstock similarity web.h5 --pairs pairs.csv --output scores.csv
+      penstock similarity friends.h5 --k 10 --missing-only --output links.parquet
+      penstock similarity web.h5 --k 20 --by cosine --source 42
+      penstock similarity web.h5 --k 5 --host-memory 800MiB --output similar.csv.gz
+    """
+    from penstock.engine.similarities.similarity import similarity
+    from penstock.storage.format.graph import Graph
+    from penstock.tools.base.pair_file import read_pairs
+
+    began = time.perf_counter()
+    asked, target, use = given["comparing"], given["writing"], given["using"]
+    _check(graph, asked, target, use)
+    found = similarity(
+        Graph.open(graph, stripes=use.stripes),
+        None if asked.pairs is None else read_pairs(asked.pairs),
+        k=asked.k,
+        by=asked.by,
+        missing_only=asked.missing_only,
+        sources=asked.source or None,
+        host_memory=use.host_memory,
+        threads=use.threads,
+    )
+    compared = time.perf_counter() - began
+    if target.output is not None:
+        found.write(target.output, force=target.force, format=target.format, threads=use.threads)
+    shown = (SHOWN if target.output is None else 0) if target.top is None else target.top
+    facts = {
+        "command": "similarity",
+        "graph": graph,
+        "output": target.output,
+        "pairs": len(found),
+        "k": asked.k,
+        "by": asked.by,
+        "missing_only": asked.missing_only,
+        "sharing": int((found.common > 0).sum()),
+        "top": _top(found, asked.by, shown),
+        "compare_seconds": compared,
+        "seconds": time.perf_counter() - began,
+        "peak_memory_bytes": peak_resident_bytes(),
+    }
+    console.answer(facts, _lines(facts))
+
+
+def _check(graph: Path, asked: Comparing, target: Writing, use: Using) -> None:
+    """Refuse what cannot be answered, before anything is read. Raises InputError."""
+    if (asked.pairs is None) == (asked.k is None):
+        raise InputError("give either --pairs FILE, or --k for the k most similar vertices of each")
+    if asked.pairs is not None and (asked.source or asked.missing_only):
+        raise InputError("--source and --missing-only are for --k; leave them out with --pairs")
+    if use.device not in ("cpu", "auto"):
+        raise InputError(
+            f"--device {use.device}: neighbors are counted on CPU cores; leave --device out, or give --device cpu"
+        )
+    if target.output is None and (target.format is not None or target.force):
+        raise InputError("--format and --force are for --output FILE; give it, or leave them out")
+    if target.output is not None:
+        from penstock.engine.similarities.pair_table import check_format
+
+        check_format(target.output, target.format)
+        check_target(target.output, force=target.force)
+        keep_inputs(target.output, [graph] if asked.pairs is None else [graph, asked.pairs])
+
+
+def _top(found: PairTable, by: str, count: int) -> list[dict[str, Any]]:
+    """The pairs of the largest scores, in the order of the table where they are equal."""
+    rows = found.best(by, count)
+    return [
+        dict(zip(rows, values, strict=True)) for values in zip(*(part.tolist() for part in rows.values()), strict=True)
+    ]
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    """The same for people."""
+    rows = [
+        ("pairs", f"{facts['pairs']:,}, {facts['sharing']:,} of them share a neighbor"),
+        ("time", f"{seconds(facts['compare_seconds'])} (with writing {seconds(facts['seconds'])})"),
+        ("peak memory", format_bytes(facts["peak_memory_bytes"])),
+        ("written", facts["output"]),
+    ]
+    top = facts["top"]
+    cells = [[f"{value:.8g}" if isinstance(value, float) else str(value) for value in row.values()] for row in top]
+    shown = table(list(top[0]), cells) if top else []
+    return [str(facts["graph"]), *pairs(rows, indent="  "), *(f"  {line}" for line in shown)]

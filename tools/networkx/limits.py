@@ -1,0 +1,79 @@
+"""Which calls are left to networkx, and why: numbers in, a sentence out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Call = Mapping[str, Any]
+Rule = Callable[[Call], str | None]
+
+NO_FUNCTION = "weight is a function; give the name of an edge attribute"
+
+
+def _weights(call: Call) -> str | None:
+    return "edges count 1 each here; weight is not supported" if call["weight"] is not None else None
+
+
+def _betweenness(call: Call) -> str | None:
+    return _weights(call) or ("end points are not counted here" if call["endpoints"] else None)
+
+
+def _undirected(call: Call) -> str | None:
+    return "directed graphs have another formula in networkx" if call["G"].is_directed() else None
+
+
+def _simple(call: Call) -> str | None:
+    return "networkx does not define this for multigraphs" if call["G"].is_multigraph() else None
+
+
+def _clustering(call: Call) -> str | None:
+    return _weights(call) or _undirected(call) or _simple(call)
+
+
+def _transitivity(call: Call) -> str | None:
+    return _undirected(call) or _simple(call)
+
+
+def _hits(call: Call) -> str | None:
+    if call["nstart"] is not None:
+        return "hits begins with equal values here; nstart is not supported"
+    return None if call["normalized"] else "without normalized the scale is that of networkx's solver"
+
+
+def _katz(call: Call) -> str | None:
+    if call["nstart"] is not None or not isinstance(call["beta"], int | float):
+        return "one beta for all nodes, and no nstart"
+    return "alpha must not be negative here" if call["alpha"] < 0 else None
+
+
+def _harmonic(call: Call) -> str | None:
+    return "all nodes are sources here" if call["sources"] is not None else None
+
+
+def _length(call: Call) -> str | None:
+    if call["source"] is None and call["target"] is None:
+        return "all pairs would be as many runs as there are nodes; give a source"
+    method = call["method"] == "bellman-ford" and call["weight"] is not None
+    return "weights are not negative here; bellman-ford is not supported" if method else None
+
+
+LIMITS: Mapping[str, Rule] = {
+    "average_clustering": _clustering,
+    "betweenness_centrality": _betweenness,
+    "clustering": _clustering,
+    "harmonic_centrality": _harmonic,
+    "hits": _hits,
+    "katz_centrality": _katz,
+    "shortest_path_length": _length,
+    "transitivity": _transitivity,
+    "triangles": _simple,
+}
+
+
+def reason_against(name: str, call: Call) -> str | None:
+    """Why a call is left to networkx, None if it is not. call: all arguments by name."""
+    if callable(call.get("weight")) or callable(call.get("distance")):
+        return NO_FUNCTION
+    rule = LIMITS.get(name)
+    return None if rule is None else rule(call)
