@@ -43,6 +43,7 @@ COMMANDS = {
     "generate": "Make a graph from a seed.",
     "calibrate": "Measure this machine's rates, for the cost model.",
     "demo": "Convert and run a real and a generated graph, in seconds.",
+    "doctor": "Say what this machine has, and what is missing.",
     "bench": "Measure this machine, and Penstock against others.",
 }
 IMPORTING = ("run",)

@@ -56,6 +56,7 @@ PROGRAMS: Mapping[str, type[Program]] = _Programs(
         "scc": "scc:SCC",
         "cdlp": "cdlp:CDLP",
         "louvain": "louvain:Louvain",
+        "leiden": "leiden:Leiden",
         "degrees": "degrees:Degrees",
         "coreness": "kcore:Coreness",
         "kcore": "kcore:KCore",

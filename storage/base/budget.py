@@ -85,6 +85,24 @@ def address_limit() -> int | None:
     return None if limit == resource.RLIM_INFINITY else limit
 
 
+def limit_of(name: str) -> int | None:
+    """Return a soft limit of this process, such as MEMLOCK (bytes) or NOFILE, None without one."""
+    limit = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[0]
+    return None if limit == resource.RLIM_INFINITY else limit
+
+
+def physical_memory() -> int:
+    """Return the bytes of memory of this machine, whatever limits there are."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def group_memory_limit(root: Path = Path("/")) -> int | None:
+    """Return the least limit of the memory cgroups that hold this process, in bytes; None without one."""
+    names = "memory.max", "memory.high", "memory.limit_in_bytes"
+    limits = [_least(*(folder / name for name in names)) for folder in _cgroups(root, "memory")]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
 def address_bytes() -> int:
     """Bytes of address space that this process has."""
     return _own_bytes()[0]

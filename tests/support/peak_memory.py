@@ -52,6 +52,7 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "scc": (),
     "cdlp": ("--max-iter", 2),
     "louvain": ("--tol", 0.1),
+    "leiden": ("--tol", 0.1),
     "degrees": (),
     "coreness": (),
     "kcore": ("--k", 2),

@@ -1,6 +1,7 @@
 """What a command says on stdout: lines for people, one JSON object for machines, or nothing."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,19 +59,18 @@ def beside_a_table(console: Console) -> Console:
 
 def plain(value: Any) -> Any:
     """Turn NumPy values, paths, tuples and infinities into what JSON has (null for no number)."""
-    import numpy as np  # here, since every command's help imports this file
-
+    np = sys.modules.get("numpy")  # without it no value is NumPy's
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray):
+    if np is not None and isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, np.generic):
+    if np is not None and isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, float):
         return value if value - value == 0 else None
-    if isinstance(value, Path | np.dtype):
+    if isinstance(value, Path) or (np is not None and isinstance(value, np.dtype)):
         return str(value)
     return value
 

@@ -72,7 +72,7 @@ parameters = option_group(
     option(
         "--tol",
         type=float,
-        help="Stop at this L1 change (pagerank: 1e-6); heat, neural: largest; circuit: residual; louvain: gain of "
+        help="Stop at this L1 change (pagerank: 1e-6); heat, neural: largest; circuit: residual; louvain, leiden: gain of "
         "modularity. 0: never.",
     ),
     option("--max-iter", type=click.IntRange(0), help="Most iterations (pagerank: 100, cdlp: 10)."),
@@ -81,8 +81,8 @@ parameters = option_group(
         type=click.IntRange(0),
         help="kcore: of which core; betweenness, closeness, harmonic: sampled sources; diameter: most searches.",
     ),
-    option("--resolution", type=float, help="louvain: above 1 for smaller communities, below for larger ones (1)."),
-    option("--seed", type=click.IntRange(0), help="louvain: another order of moves (0); closeness: other samples."),
+    option("--resolution", type=float, help="louvain, leiden: above 1 for smaller communities (1)."),
+    option("--seed", type=click.IntRange(0), help="louvain, leiden: another order of moves (0)."),
     option(
         "--weight/--no-weight",
         default=None,

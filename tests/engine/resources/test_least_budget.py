@@ -27,6 +27,7 @@ from penstock.engine.programs.diameter import Diameter
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.kcore import Coreness
+from penstock.engine.programs.leiden import Leiden
 from penstock.engine.programs.louvain import Louvain
 from penstock.engine.programs.neural import Neural
 from penstock.engine.programs.pagerank import PageRank
@@ -51,6 +52,7 @@ MAKERS: dict[str, Callable[[], Program]] = {name: make for name, (make, _) in CA
     "wcc": WCC,
     "cf": lambda: CollaborativeFiltering(max_iter=2),
     "louvain": lambda: Louvain(tol=1.0),
+    "leiden": lambda: Leiden(tol=1.0),
 }
 FEW: dict[str, Callable[[], Program]] = MAKERS | {
     "hits": lambda: HITS(max_iter=2),
@@ -67,7 +69,7 @@ FEW: dict[str, Callable[[], Program]] = MAKERS | {
     "diameter": lambda: Diameter(k=1),
 }
 """Of few iterations on a large graph."""
-LEVELS = {"louvain"}
+LEVELS = {"louvain", "leiden"}
 """Programs that run on graphs that they make, in as much memory as the budget leaves; tests/test_peak_memory.py."""
 EDGES = tangle(directed=True)
 

@@ -1,0 +1,71 @@
+"""`penstock doctor`: one page on this machine and this installation, and what is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from penstock.tools.base.options import ANY, console_options
+from penstock.tools.base.output import Console, seconds
+
+
+@click.command(name="doctor", short_help="Say what this machine has, and what is missing.")
+@click.argument("place", type=ANY, required=False, metavar="[FOLDER | GRAPH.h5]")
+@console_options
+def command(place: Path | None, console: Console) -> None:
+    """Say what this machine and this installation have, what is missing, and how to get it.
+
+    Versions of Python and packages, cores, memory and their limits, GPUs with their driver and whether kernels
+    run on them, MPI, the disk of a folder or of a graph file (of this folder by default), what is kept of compiled
+    kernels and measured rates, and extras. Takes 1 to 3 seconds; the disk is read for half a second, a new
+    file written for at most as long.
+
+    Exit code 0: all that is needed works, whatever else is missing. 1: something needed is broken.
+
+    \b
+    Examples:
+      penstock doctor
+      penstock doctor /mnt/ssd
+      penstock doctor web.h5 --json
+    """
+    from penstock.storage.base.errors import InputError, RunError
+    from penstock.tools.doctor import children, devices, machine, packages, places
+    from penstock.tools.doctor.finding import verdict
+
+    began = time.perf_counter()
+    where = place or Path()
+    if not where.exists():
+        raise InputError(f"{where} does not exist; name a folder, or a graph file, on the disk to measure")
+    modules = [one.module for one in packages.requirements() if not one.extra]
+    imports = children.Child(children.IMPORTS, *modules)
+    cuda, mpi = _started("cupy", children.CUDA), _started("mpi4py", children.MPI)
+    seen = devices.driver_gpus()
+    sections = [
+        *machine.machine(),
+        packages.needed(*imports.answer()),
+        devices.gpus(seen, None if cuda is None else cuda.answer()),
+        devices.mpi(None if mpi is None else mpi.answer()),
+        places.disk(where),
+        places.caches(),
+        packages.optional(has_gpu=bool(seen)),
+    ]
+    took = time.perf_counter() - began
+    findings = [one for section in sections for one in section.findings]
+    broken = [one.name for one in findings if one.state == "broken"]
+    facts: dict[str, Any] = {"command": "doctor", "works": not broken, "seconds": took}
+    facts["problems"] = [one.facts() for one in findings if one.state != "ok"]
+    facts["sections"] = {section.title.lower(): section.values for section in sections}
+    lines = [line for section in sections for line in (*section.lines(), "")]
+    console.answer(facts, [*lines, *verdict(sections), f"looked for {seconds(took)}"])
+    if broken:
+        raise RunError(f"this installation does not work: {', '.join(broken)}")
+
+
+def _started(module: str, program: str) -> Any:
+    """A process that looks at something optional; None where that is not installed."""
+    from penstock.tools.doctor.children import Child
+
+    return Child(program) if importlib.util.find_spec(module) is not None else None

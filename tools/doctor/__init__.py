@@ -1,0 +1,1 @@
+"""What this machine and this installation have, and what is missing: `penstock doctor`."""

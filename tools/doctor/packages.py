@@ -1,0 +1,111 @@
+"""Which packages are installed, in which versions, and whether those that are needed can be imported."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib import metadata
+
+from penstock.tools.doctor.finding import Finding, Section
+
+MODULES = {"numba-cuda": "numba_cuda", "cupy-cuda13x": "cupy", "nvidia-nccl-cu13": "nvidia.nccl"}
+"""Modules that are not called as their packages."""
+PURPOSE = {
+    "cuda": "runs on an NVIDIA GPU",
+    "ranks": "several processes share a graph (--devices, mpiexec)",
+    "plot": "pictures of penstock report and bench routes",
+}
+"""Of the extras that people install, what they are for."""
+_REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*([^;]*)(?:;(.*))?$")
+_EXTRA = re.compile(r"""extra == ["']([\w-]+)["']""")
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A package that Penstock names: the versions it takes, and the extra that it belongs to, "" where it is needed."""
+
+    package: str
+    versions: str
+    extra: str = ""
+
+    @property
+    def module(self) -> str:
+        """What is imported of it."""
+        return MODULES.get(self.package, self.package.replace("-", "_"))
+
+    @property
+    def installed(self) -> str | None:
+        """Its version; None where it is not installed."""
+        try:
+            return metadata.version(self.package)
+        except metadata.PackageNotFoundError:
+            return None
+
+
+def requirements(lines: list[str] | None = None) -> list[Requirement]:
+    """Return what the installation names, from its metadata; lines: as `importlib.metadata.requires` gives them."""
+    found = []
+    for line in metadata.requires("penstock") or [] if lines is None else lines:
+        match = _REQUIREMENT.match(line)
+        if match is not None:
+            extra = _EXTRA.search(match[3] or "")
+            found.append(Requirement(match[1], match[2].strip(), extra[1] if extra else ""))
+    return found
+
+
+def allows(versions: str, version: str) -> bool:
+    """Whether a version is one of these, ``>=2.0,<2.5``; what is written otherwise allows everything."""
+    have = _numbers(version)
+    for rule in versions.split(","):
+        match = re.match(r"\s*(>=|<)\s*([0-9.]+)", rule)
+        if match is not None and (have >= _numbers(match[2])) != (match[1] == ">="):
+            return False
+    return True
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    found = tuple(int(part) for part in re.findall(r"\d+", version.partition("+")[0])[:3])
+    return found + (0,) * (3 - len(found))
+
+
+def needed(failed: dict[str, str], trouble: str) -> Section:
+    """Return what is found of the packages without which nothing works; failed: errors by module, of their import."""
+    findings, values = [], {}
+    for one in requirements():
+        if one.extra:
+            continue
+        version, error = one.installed, failed.get(one.module, trouble)
+        values[one.package] = version
+        if version is None:
+            findings.append(
+                Finding(one.package, "not installed", "broken", f"pip install '{one.package}{one.versions}'")
+            )
+        elif not allows(one.versions, version):
+            told = f"{version}, and {one.versions} is needed"
+            findings.append(Finding(one.package, told, "broken", f"pip install '{one.package}{one.versions}'"))
+        elif error:
+            told = f"{version} cannot be imported: {error}"
+            findings.append(Finding(one.package, told, "broken", f"pip install --force-reinstall {one.package}"))
+        else:
+            findings.append(Finding(one.package, version))
+    return Section("Packages", findings, values)
+
+
+def optional(*, has_gpu: bool) -> Section:
+    """Return what is found of the extras that a user may install; has_gpu: whether one of them would be of use."""
+    findings, values = [], {}
+    for extra, purpose in PURPOSE.items():
+        parts = [one for one in requirements() if one.extra == extra and one.package != "numpy"]
+        there = {one.package: one.installed for one in parts}
+        values[extra] = there
+        lacking = [name for name, version in there.items() if version is None]
+        if not lacking:
+            told = ", ".join(f"{name} {version}" for name, version in there.items())
+            findings.append(Finding(extra, told))
+        else:
+            told = f"{', '.join(lacking)} not installed: {purpose}"
+            if extra == "cuda" and not has_gpu:
+                findings.append(Finding(extra, f"{told}, and there is none here"))
+            else:
+                findings.append(Finding(extra, told, "missing", f'pip install "penstock[{extra}]"'))
+    return Section("Extras", findings, values)
