@@ -22,8 +22,8 @@ from penstock.tools.base.options import (
     THREADS,
     VERTEX,
     Titled,
-    console_options,
     keep_inputs,
+    lasting_console_options,
     option,
     option_group,
     option_groups,
@@ -120,7 +120,7 @@ using = option_group(
 @click.command(name="walk", cls=Titled, short_help="Write random walks over a graph.")
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
 @option_groups("given", walking, writing, using)
-@console_options
+@lasting_console_options
 def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     """Write random walks along the edges of a graph file: the corpus of DeepWalk or node2vec.
 
