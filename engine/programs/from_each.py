@@ -65,7 +65,7 @@ class FromEach(Program):
 
     def _from(self, source: int | str) -> Program:
         """The search from one source."""
-        made = self.search(source)
+        made: Program = self.search(source)
         made.end_at(None, self.cutoff)
         return made
 
