@@ -72,8 +72,8 @@ parameters = option_group(
     option(
         "--tol",
         type=float,
-        help="Stop at this L1 change (pagerank: 1e-6); heat, neural: largest; circuit: residual; louvain, leiden: gain of "
-        "modularity. 0: never.",
+        help="Stop at this L1 change (pagerank: 1e-6); heat, neural: largest; circuit: residual; louvain, leiden: gain "
+        "of modularity. 0: never.",
     ),
     option("--max-iter", type=click.IntRange(0), help="Most iterations (pagerank: 100, cdlp: 10)."),
     option(
