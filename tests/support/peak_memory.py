@@ -36,6 +36,7 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "sssp": SOURCE,
     "reachability": SOURCE,
     "widest": SOURCE,
+    "distances": (*SOURCE, "--source", 1),
     "betweenness": SOURCE,
     "closeness": ("--k", 2),
     "harmonic": SOURCE,

@@ -11,7 +11,7 @@ import click
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import KEPT, printable
-from penstock.tools.base.standard_error import write_line
+from penstock.tools.base.log import write_line
 
 
 @dataclass(frozen=True)
