@@ -59,6 +59,8 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "kcore": ("--k", 2),
     "triangles": (),
     "lcc": (),
+    "msf": (),
+    "bridges": (),
     "mis": (),
     "coloring": (),
     "cf": ("--max-iter", 2),
