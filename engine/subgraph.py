@@ -13,7 +13,7 @@ from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import for_python
 from penstock.storage.convert.subgraph.extract import extract_to_file, extract_to_memory
 from penstock.storage.convert.subgraph.part import ExtractOptions, Watch, check_weighted
-from penstock.storage.convert.subgraph.vertex_set import VertexBitmap
+from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
 

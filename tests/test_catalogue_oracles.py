@@ -60,6 +60,25 @@ def test_structure_equals_networkx(seed: int, directed: bool) -> None:
     assert v.coreness(edges).tolist() == by_vertex(nx.core_number(graph))
     flat = nx.Graph(graph)
     assert v.triangles(edges).tolist() == by_vertex(nx.triangles(flat))
+    parts = list(nx.connected_components(flat))
+    far = {u: far for part in parts for u, far in nx.eccentricity(flat.subgraph(part)).items()}
+    assert v.eccentricities(edges).tolist() == by_vertex(far)
+    sparse = EdgeList(edges.vertices, edges.sources[::4], edges.targets[::4], edges.weights[::4], directed)
+    several = nx.MultiGraph()
+    several.add_nodes_from(range(edges.vertices))
+    several.add_weighted_edges_from(zip(*(part.tolist() for part in sparse.arcs if part is not None), strict=True))
+    if not directed:  # arcs have each edge twice
+        several = nx.MultiGraph(nx.Graph(several))
+    toward, component = v.bridges(sparse)
+    found = {tuple(sorted((u, int(toward[u])))) for u in np.flatnonzero(toward >= 0).tolist()}
+    assert found == {tuple(sorted(edge[:2])) for edge in nx.bridges(several)}
+    several.remove_edges_from(list(nx.bridges(several)))
+    assert component.tolist() == by_vertex({u: min(part) for part in nx.connected_components(several) for u in part})
+    _, above = v.spanning_forest(edges)
+    all_edges = nx.MultiGraph()  # made of a DiGraph it would have one edge for a mutual pair
+    all_edges.add_weighted_edges_from(graph.edges(data="weight"))
+    least = nx.minimum_spanning_tree(all_edges).edges(data="weight")
+    assert sorted(above[above >= 0].tolist()) == sorted(weight for *_, weight in least)
     if directed:
         labels = connected_components(coo_matrix(v.matrix(edges, weighted=False)), connection="strong")[1]
         smallest = {label: int(np.flatnonzero(labels == label)[0]) for label in labels}

@@ -200,7 +200,7 @@ def _cut(state: dict[str, NDArray[Any]], mask: int) -> None:
         above = np.where(root, 0, parent[first:last])
         numbers = edge_numbers(word[first:last], word[above], mask)
         numbers[above < np.arange(first, last)] *= -1
-        passed: NDArray[np.bool_] = (total[first:last] == numbers) & ~root
+        passed = np.asarray((total[first:last] == numbers) & ~root, np.bool_)
         bridge[first:last] = np.where(passed, parent[first:last], none)
         joined: NDArray[np.bool_] = passed | root
         return joined

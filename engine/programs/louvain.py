@@ -19,7 +19,8 @@ from penstock.engine.program.parameters import Count, NonNegative, Positive, Pos
 from penstock.engine.program.program import VERTEX, Field, Program, weighted
 from penstock.engine.program.vertex_ids import smallest_members
 from penstock.engine.program.vertex_ranges import ROWS, each_range
-from penstock.engine.programs.local_moves import CommunityLevel, Search, fixed_point
+from penstock.engine.programs.local_moves import CommunityLevel
+from penstock.engine.programs.modular_gain import Search, fixed_point
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.convert.contract import LEAST_BYTES, Grouping, contract, contraction_bytes
 
@@ -58,7 +59,11 @@ class Louvain(Program):
 
     def may_run(self, graph: Graph) -> list[Program]:
         """The first level, which needs most."""
-        return [CommunityLevel(self._search(graph))]
+        return [self.level(self._search(graph), None)]
+
+    def level(self, search: Search, start: NDArray[Any] | None) -> CommunityLevel:
+        """The program that runs on the graph of a level; start: the communities that it begins with."""
+        return CommunityLevel(search, start)
 
     def _search(self, graph: Graph) -> Search:
         by_weight = weighted(self, graph)
@@ -75,23 +80,33 @@ class Louvain(Program):
         self.modularity, self.level_communities = [], []
         community, search = state["community"], self._search(graph)
         community[:] = np.arange(graph.vertices, dtype=community.dtype)
-        level = _Level(graph)
+        level, start = _Level(graph), None
         while graph.vertices:
-            moves = CommunityLevel(search)
+            moves = self.level(search, start)
             phase = OnGraph(moves, level.make)
+            start = None
             yield phase
+            self._note(moves)
             group = phase.fields["community"]
-            _fold(community, group, level.vertices, graph.vertices)
-            if moves.whole and (search.level == 0 or moves.groups < moves.vertices):
-                self.modularity.append(moves.modularity)
-                self.level_communities.append(moves.groups)
-            if moves.groups == moves.vertices:
-                break
-            level.grouping = Grouping(group, moves.groups, search.scale, weighted=search.by_weight)
-            del phase, group
+            part, parts = phase.fields.get("part", group), moves.parts
+            _fold(community, part, level.vertices, graph.vertices)
+            if parts == moves.vertices:
+                if moves.groups == moves.vertices:
+                    break
+                search = replace(search, sweeps=0)  # parts are the answer, whose modularity is looked up
+                continue
+            start = None if part is group else _first_of(group, part, parts)
+            level.grouping = Grouping(part, parts, search.scale, weighted=search.by_weight)
+            del phase, group, part
             search = replace(search, level=search.level + 1, scale=1.0, by_weight=True)
             search = replace(search, tol=min(search.tol, max(search.tol / 10, LEAST_TOL)))
         name_groups(community)
+
+    def _note(self, moves: CommunityLevel) -> None:
+        """Keep what a level has come to, unless it changed nothing."""
+        if moves.whole and [moves.groups] != self.level_communities[-1:]:
+            self.modularity.append(moves.modularity)
+            self.level_communities.append(moves.groups)
 
     def phase_name(self, graph: Graph, number: int) -> str:
         """``level 2``."""
@@ -121,6 +136,18 @@ class _Level:
             self.grouping = None
         self.vertices = self._graph.vertices
         return self._graph
+
+
+def _first_of(group: NDArray[Any], part: NDArray[Any], parts: int) -> NDArray[Any]:
+    """The group of every part, whose vertices are all in one."""
+    found = np.empty(parts, part.dtype)
+
+    def take(first: int, last: int) -> None:
+        known = part[first:last] < parts
+        found[part[first:last][known]] = group[first:last][known]
+
+    each_range(take, len(part))
+    return found
 
 
 def _fold(community: NDArray[Any], group: NDArray[Any], none: int, absent: int) -> None:

@@ -39,6 +39,7 @@ PROGRAMS: Mapping[str, type[Program]] = _Programs(
     {
         "bfs": "bfs:BFS",
         "sssp": "sssp:SSSP",
+        "distances": "from_each:FromEach",
         "reachability": "reachability:Reachability",
         "widest": "widest:WidestPath",
         "betweenness": "betweenness:Betweenness",
@@ -56,6 +57,7 @@ PROGRAMS: Mapping[str, type[Program]] = _Programs(
         "scc": "scc:SCC",
         "cdlp": "cdlp:CDLP",
         "louvain": "louvain:Louvain",
+        "leiden": "leiden:Leiden",
         "degrees": "degrees:Degrees",
         "coreness": "kcore:Coreness",
         "kcore": "kcore:KCore",

@@ -22,7 +22,7 @@ from penstock.engine.programs.wcc import WCC
 from penstock.engine.selection.conditions import Conditions
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.convert.subgraph.listed_vertices import listed_in_file, listed_vertices
-from penstock.storage.convert.subgraph.vertex_set import VertexBitmap
+from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
 

@@ -38,7 +38,7 @@ def sorted_vertices(space: Workspace, target: Path) -> Iterator[None]:
     table, known = _given(space), _known(space)
     if table is None and known is None:
         yield
-        _forget(place, force=force)
+        forget_properties(place, force=force)
         return
     with replacing(place, force=force) as partial:
         if table is not None:
@@ -63,7 +63,7 @@ def _known(space: Workspace) -> PropertyFile | None:
     return space.source.properties() if isinstance(space.source, GraphFileSource) else None
 
 
-def _forget(place: Path, *, force: bool) -> None:
+def forget_properties(place: Path, *, force: bool) -> None:
     """Remove the properties of a graph that was replaced."""
     if not (force and place.is_file()):
         return

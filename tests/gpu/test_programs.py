@@ -24,12 +24,14 @@ from penstock.engine.programs.coloring import Coloring
 from penstock.engine.programs.degrees import Degrees
 from penstock.engine.programs.diameter import Diameter
 from penstock.engine.programs.eigenvector import Eigenvector
+from penstock.engine.programs.from_each import FromEach
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.hyperball import HyperBall
 from penstock.engine.programs.independent_set import MaximalIndependentSet
 from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.kcore import Coreness, KCore
+from penstock.engine.programs.leiden import Leiden
 from penstock.engine.programs.louvain import Louvain
 from penstock.engine.programs.neural import Neural
 from penstock.engine.programs.pagerank import PageRank
@@ -55,6 +57,7 @@ pytestmark = pytest.mark.gpu
 MAKERS: dict[str, Callable[[], Program]] = {
     "reachability": lambda: Reachability([3, 50]),
     "widest": lambda: WidestPath(3),
+    "distances": lambda: FromEach([50, 3]),
     "betweenness": lambda: Betweenness([3, 50], raw=True),
     "closeness": lambda: Closeness(k=6),
     "harmonic": lambda: Harmonic([3, 50]),
@@ -77,6 +80,7 @@ MAKERS: dict[str, Callable[[], Program]] = {
     "coloring": Coloring,
     "cdlp": CDLP,
     "louvain": lambda: Louvain(tol=0.01),
+    "leiden": lambda: Leiden(tol=0.01),
     "triangles": Triangles,
     "lcc": LCC,
     "cf": lambda: CollaborativeFiltering(rank=9, max_iter=4),
@@ -84,7 +88,7 @@ MAKERS: dict[str, Callable[[], Program]] = {
     "circuit": lambda: Circuit({3: 2.0, 50: -1.0}, tol=1e-11, floating=True),
     "neural": lambda: Neural({3: 2.0, 50: -1.0}, gain=1e-3),
 }
-ON_ROWS = ("cdlp", "louvain", "triangles", "lcc", "cf", "hyperball")
+ON_ROWS = ("cdlp", "louvain", "leiden", "triangles", "lcc", "cf", "hyperball")
 """Programs on whole rows."""
 ELSEWHERE = {"bfs", "sssp", "pagerank", "wcc"}
 """In test_device.py, against their checkers; PageRank there counts each edge as 1."""

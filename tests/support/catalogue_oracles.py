@@ -401,6 +401,21 @@ def undirected_matrix(edges: EdgeList, *, weighted: bool) -> Floats:
     return dense + dense.T if edges.directed else dense + np.diag(np.diag(dense))
 
 
+def are_connected(edges: EdgeList, community: Integers, *, weighted: bool = True) -> bool:
+    """Whether every community hangs together by edges of its own (of a weight above 0), directions ignored."""
+    joined = undirected_matrix(edges, weighted=weighted) > 0
+    for name in set(community.tolist()):
+        members = np.flatnonzero(community == name)
+        reached, rest = {int(members[0])}, [int(members[0])]
+        while rest:
+            near = set(members[joined[rest.pop(), members]].tolist()) - reached
+            reached |= near
+            rest += near
+        if len(reached) < len(members):
+            return False
+    return True
+
+
 def check_communities(edges: EdgeList, community: Integers, *, weighted: bool, resolution: float = 1.0) -> None:
     """Communities are named by their smallest vertices, none is better joined with another, and each has an edge."""
     firsts = {int(name): int(np.flatnonzero(community == name)[0]) for name in community}

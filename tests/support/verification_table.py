@@ -32,7 +32,7 @@ WEIGHTED = {
     "php",
     "adsorption",
     "cf",
-} | {*("heat", "circuit", "neural", "closeness", "harmonic", "louvain", "msf")}
+} | {*("heat", "circuit", "neural", "closeness", "harmonic", "louvain", "leiden", "msf", "distances")}
 """Programs that use the weights there are."""
 
 CUDA_ROWS = "engine/kernels/cuda/whole_rows/test_rows.py"
@@ -95,8 +95,8 @@ EVIDENCE = (
     Evidence("test_parity.py", "test_every_way_gives_the_answer", COLUMNS[:2], lambda: OLDEST, directed=BOTH),
     Evidence(CATALOGUE, "test_every_way_gives_the_answer", COLUMNS[:2], CASES.keys),
     Evidence(CATALOGUE, "test_collaborative_filtering", COLUMNS[:2], lambda: {"cf"}),
-    Evidence(COMMUNITIES, "test_every_way_gives_the_answer", COLUMNS[:2], lambda: {"louvain"}),
-    Evidence(COMMUNITIES, "test_simulated_gpu", COLUMNS[2:3], lambda: {"louvain"}),
+    Evidence(COMMUNITIES, "test_every_way_gives_the_answer", COLUMNS[:2], lambda: keys_of(COMMUNITIES, "PROGRAMS")),
+    Evidence(COMMUNITIES, "test_simulated_gpu", COLUMNS[2:3], lambda: keys_of(COMMUNITIES, "PROGRAMS")),
     Evidence(CATALOGUE, "test_personalized_pagerank_by_name", COLUMNS[:3], lambda: {"personalized_pagerank"}),
     Evidence("engine/kernels/cuda/test_launch.py", "test_shapes", COLUMNS[2:3], lambda: OLDEST),
     Evidence(CUDA_ROWS, "test_rows_in_blocks_and_strips", COLUMNS[2:3], lambda: ROWS),

@@ -165,6 +165,7 @@ QUERIES: dict[str, Query] = {
     "scc": Query(_none, "component", groups),
     "cdlp": Query(lambda e: {"max_iter": ROUNDS}, "label", groups),
     "louvain": Query(lambda e: UNWEIGHTED, "community", as_modular),
+    "leiden": Query(lambda e: UNWEIGHTED, "community", as_modular),
     "degrees": Query(_none, "degree", exact),
     "coreness": Query(_none, "core", exact),
     "kcore": Query(lambda e: {"k": CORE}, "member", exact),

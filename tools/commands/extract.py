@@ -33,7 +33,7 @@ from penstock.tools.base.progress import ProgressBars, compiling_shown, progress
 if TYPE_CHECKING:
     from penstock.engine.selection.conditions import Conditions
     from penstock.storage.convert.subgraph.extract import ExtractReport
-    from penstock.storage.convert.subgraph.vertex_set import VertexBitmap
+    from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
     from penstock.storage.format.graph import Graph
 
 STAGES = {"select": "looking for vertices with edges", "out": "writing out-edges", "in": "writing in-edges"}

@@ -21,8 +21,9 @@ from penstock.storage.convert.row_writer import EdgelessCount, RowSink
 from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions
 from penstock.storage.convert.subgraph.kept_ids import all_kept_ids, kept_ids
 from penstock.storage.convert.subgraph.kept_list import KeptList
+from penstock.storage.convert.subgraph.kept_properties import kept_properties
 from penstock.storage.convert.subgraph.part import ExtractOptions, Subgraph
-from penstock.storage.convert.subgraph.vertex_set import VertexBitmap
+from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.encoding.string_array import StringArray, string_array
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.schema import vertex_dtype
@@ -52,21 +53,35 @@ def extract_to_file(graph: Graph, chosen: VertexBitmap, target: Path, options: E
     part = Subgraph.of(graph, chosen, options)
     if graph.layout == "list":
         return _list_to_file(part, target, began)
+    with kept_properties(graph, part.chosen, target, force=options.force) as properties:
+        edges, input_edges, size = _rows_to_file(part, target, properties)
+    return ExtractReport(
+        vertices=len(part.chosen),
+        edges=edges,
+        input_edges=input_edges,
+        output_bytes=size,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _rows_to_file(part: Subgraph, target: Path, properties: dict[str, Any]) -> tuple[int, int, int]:
+    """Write a part of rows; return the entries of its adjacency, its edges, and the bytes of the file."""
+    graph, vertices = part.graph, len(part.chosen)
     with GraphWriter(
         target,
-        vertices=len(part.chosen),
+        vertices=vertices,
         directed=graph.directed,
-        vertex_dtype=vertex_dtype(len(part.chosen)),
+        vertex_dtype=vertex_dtype(vertices),
         weight_dtype=graph.weight_dtype,
-        force=options.force,
-        provenance=part.provenance(),
+        force=part.options.force,
+        provenance=part.provenance() | properties,
         encoding=graph.out.encoding if graph.path else "packed",
         threads=part.threads,
     ) as writer:
-        edgeless = EdgelessCount(len(part.chosen), options.host_memory, ends=graph.into is None)
+        edgeless = EdgelessCount(vertices, part.options.host_memory, ends=graph.into is None)
         edges = loops = 0
         for adjacency in graph.adjacencies:
-            sink = RowSink(writer.adjacency(adjacency.direction), len(part.chosen), edgeless)
+            sink = RowSink(writer.adjacency(adjacency.direction), vertices, edgeless)
             loops = 0
             for rows, more in part.rows(adjacency):
                 loops += more
@@ -75,16 +90,10 @@ def extract_to_file(graph: Graph, chosen: VertexBitmap, target: Path, options: E
             sink.finish()
             edges = sink.edges
         writer.without_edges, writer.left = edgeless.count, part.left
-        writer.input_edges = edges if graph.directed else (edges + loops) // 2
+        writer.input_edges = input_edges = edges if graph.directed else (edges + loops) // 2
         for ids in kept_ids(graph, part.chosen):
             _write_ids(writer, ids)
-    return ExtractReport(
-        vertices=len(part.chosen),
-        edges=edges,
-        input_edges=edges if graph.directed else (edges + loops) // 2,
-        output_bytes=writer.file_bytes,
-        seconds=time.perf_counter() - began,
-    )
+    return edges, input_edges, writer.file_bytes
 
 
 def extract_to_memory(graph: Graph, chosen: VertexBitmap, options: ExtractOptions) -> Graph:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.convert.subgraph.vertex_set import STEP, VertexBitmap
+from penstock.storage.convert.subgraph.vertex_bitmap import STEP, VertexBitmap
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Graph

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from penstock.storage.access.edge_pieces import ListPieces
 from penstock.storage.convert.subgraph.kept_ids import all_kept_ids
 from penstock.storage.convert.subgraph.kept_rows import Bounds
-from penstock.storage.convert.subgraph.vertex_set import VertexBitmap
+from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.graph import Graph
@@ -56,3 +56,6 @@ class KeptList(GraphFileSource):
     def original_ids(self) -> NDArray[Any] | StringArray | None:
         """The ids that the vertices have which stay."""
         return all_kept_ids(self._kept, self._chosen)
+
+    def properties(self) -> None:
+        """None: properties of vertices stay with rows only."""

@@ -16,7 +16,7 @@ from penstock.storage.base.jit import jit
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.sort.sort_groups import SortedRows
-from penstock.storage.convert.subgraph.vertex_set import VertexBitmap, is_member, rank_of
+from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap, is_member, rank_of
 from penstock.storage.format.graph import Adjacency
 from penstock.storage.format.schema import vertex_dtype
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import printable
-from penstock.storage.convert.subgraph.vertex_set import STEP, VertexBitmap
+from penstock.storage.convert.subgraph.vertex_bitmap import STEP, VertexBitmap
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions

@@ -14,11 +14,12 @@ from penstock.storage.convert.row_writer import set_ends, set_rows
 from penstock.storage.convert.sort.sort_groups import SortedRows
 from penstock.storage.convert.subgraph.kept_list import kept_batches
 from penstock.storage.convert.subgraph.kept_rows import Bounds, KeptRows
-from penstock.storage.convert.subgraph.vertex_set import VertexBitmap
+from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.schema import CHUNK_EDGES, EXTRACTED, STRIPE_RUN, WITHOUT_EDGES
+from penstock.storage.tables.properties import PROPERTIES
 
 Watch = Callable[[str, int, int], None]
 """Called with a stage ("select", "out", "in"), and how many of its entries have been read of how many."""
@@ -65,7 +66,7 @@ class Subgraph:
 
     def provenance(self) -> dict[str, Any]:
         """Where the graph comes from: as the first one, and what was taken of it."""
-        kept = {name: value for name, value in self.graph.provenance.items() if name != WITHOUT_EDGES}
+        kept = {name: value for name, value in self.graph.provenance.items() if name not in (WITHOUT_EDGES, PROPERTIES)}
         taken = {"from": "memory" if self.graph.path is None else str(self.graph.path), **self.options.conditions}
         return kept | {EXTRACTED: taken}
 

@@ -1,4 +1,4 @@
-"""Louvain: the same communities however it is run, held against modularity by its definition and against networkx."""
+"""Louvain and Leiden: the same communities however run, of the modularity that definition and networkx say."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ import numpy as np
 import pytest
 from penstock.engine import Session, from_edges, run
 from penstock.engine.kernels.cuda import driver as seam
-from penstock.engine.programs.local_moves import fine_bits, fixed_point, modularity
+from penstock.engine.programs.leiden import Leiden
 from penstock.engine.programs.louvain import Louvain
+from penstock.engine.programs.modular_gain import fine_bits, fixed_point, modularity
 from penstock.engine.state import row_blocks
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert import contract
 from support import catalogue_oracles as right
-from support.graphs import in_memory, on_disk, shape
+from support.graphs import in_memory, on_disk, shape, skewed
 from support.oracles import EdgeList
 from support.program_cases import tangle
 
+PROGRAMS = ("louvain", "leiden")
 KARATE = nx.karate_club_graph()
 
 
@@ -28,14 +30,17 @@ def check(edges: EdgeList, program: Louvain, community: np.ndarray, *, weighted:
     resolution = program.resolution
     right.check_communities(edges, community.astype(np.int64), weighted=weighted, resolution=resolution)
     stated = program.modularity[-1] if program.modularity else 0.0
+    if isinstance(program, Leiden):
+        assert right.are_connected(edges, community.astype(np.int64), weighted=weighted)
     assert stated == pytest.approx(right.modularity(edges, community, weighted=weighted, resolution=resolution))
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("directed", [True, False])
-def test_every_way_gives_the_answer(directed: bool, tmp_path: Path) -> None:
+def test_every_way_gives_the_answer(directed: bool, name: str, tmp_path: Path) -> None:
     """Plain Python, compiled, from disk in blocks of a few messages, with levels in files: the same communities."""
     edges = tangle(directed=directed)
-    first = run("louvain", in_memory(edges))
+    first = run(name, in_memory(edges))
     check(edges, first.program, first.fields["community"])
     assert first.program.modularity == sorted(first.program.modularity)
     assert len(first.program.modularity) > 1
@@ -46,27 +51,28 @@ def test_every_way_gives_the_answer(directed: bool, tmp_path: Path) -> None:
     )
     for way in ({"kernels": "reference"}, {"threads": 1, "partition_bytes": 200}):
         with few, mock.patch.object(contract, "EDGE_BYTES", 1 << 40):
-            again = run("louvain", graph, **way)
+            again = run(name, graph, **way)
         np.testing.assert_array_equal(again.fields["community"], first.fields["community"])
         assert again.program.modularity == first.program.modularity
     assert [path.name for path in tmp_path.iterdir()] == ["g.h5"]
 
 
 @pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
+@pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("directed", [True, False])
-def test_simulated_gpu(directed: bool) -> None:
+def test_simulated_gpu(directed: bool, name: str) -> None:
     edges = tangle(directed=directed, core=14, tail=3, count=40)
-    program = Louvain(tol=0.01)
-    found = run(program, in_memory(edges), device="emulated", kernels="cuda").fields["community"]
-    check(edges, program, found)
-    np.testing.assert_array_equal(found, run(Louvain(tol=0.01), in_memory(edges)).fields["community"])
+    found = run(name, in_memory(edges), tol=0.01, device="emulated", kernels="cuda")
+    check(edges, found.program, found.fields["community"])
+    again = run(name, in_memory(edges), tol=0.01).fields["community"]
+    np.testing.assert_array_equal(found.fields["community"], again)
 
 
 @pytest.mark.parametrize("kind", ["empty", "one-loop", "isolated", "star-in", "loops", "parallel"])
 def test_small_shapes(kind: str) -> None:
     edges = shape(kind, weights="uint8")
-    program = Louvain()
-    check(edges, program, run(program, in_memory(edges)).fields["community"])
+    for program in (Louvain(), Leiden()):
+        check(edges, program, run(program, in_memory(edges)).fields["community"])
 
 
 def test_karate_club() -> None:
@@ -126,6 +132,15 @@ def test_a_session_goes_on_after_it() -> None:
         before = session.run(Louvain()).fields["community"]
         session.run(Louvain(seed=1))
         np.testing.assert_array_equal(session.run(Louvain()).fields["community"], before)
+
+
+def test_leidens_communities_are_connected() -> None:
+    ends = skewed(200, 300, 3)
+    edges = EdgeList(200, ends[0], ends[1], None, False)
+    graph = in_memory(edges)
+    for resolution in (0.1, 1.1):
+        found = run("leiden", graph, resolution=resolution)
+        check(edges, found.program, found.fields["community"])
 
 
 def test_modularity_is_exact() -> None:

@@ -23,10 +23,13 @@ from penstock.engine.programs.circuit import Circuit
 from penstock.engine.programs.closeness import Closeness, Harmonic
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.degrees import CountArriving, Degrees
+from penstock.engine.programs.eigenvector import Eigenvector
 from penstock.engine.programs.diameter import Diameter
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
+from penstock.engine.programs.hyperball import HyperBall
 from penstock.engine.programs.kcore import Coreness
+from penstock.engine.programs.leiden import Leiden
 from penstock.engine.programs.louvain import Louvain
 from penstock.engine.programs.neural import Neural
 from penstock.engine.programs.pagerank import PageRank
@@ -51,6 +54,7 @@ MAKERS: dict[str, Callable[[], Program]] = {name: make for name, (make, _) in CA
     "wcc": WCC,
     "cf": lambda: CollaborativeFiltering(max_iter=2),
     "louvain": lambda: Louvain(tol=1.0),
+    "leiden": lambda: Leiden(tol=1.0),
 }
 FEW: dict[str, Callable[[], Program]] = MAKERS | {
     "hits": lambda: HITS(max_iter=2),
@@ -63,11 +67,13 @@ FEW: dict[str, Callable[[], Program]] = MAKERS | {
     "heat": lambda: Heat({SOURCE: 1.0}, max_iter=2),
     "betweenness": lambda: Betweenness(SOURCE),
     "closeness": lambda: Closeness(k=1),
+    "eigenvector": lambda: Eigenvector(max_iter=2),
+    "hyperball": lambda: HyperBall(log2m=4, max_iter=2),
     "harmonic": lambda: Harmonic(SOURCE),
     "diameter": lambda: Diameter(k=1),
 }
 """Of few iterations on a large graph."""
-LEVELS = {"louvain"}
+LEVELS = {"louvain", "leiden"}
 """Programs that run on graphs that they make, in as much memory as the budget leaves; tests/test_peak_memory.py."""
 EDGES = tangle(directed=True)
 

@@ -60,6 +60,9 @@ class Igraph(Peer):
         }
         if not edges.directed:
             found["louvain"] = Implementation(graph.community_multilevel, _members)
+            found["leiden"] = Implementation(
+                lambda: graph.community_leiden(objective_function="modularity", n_iterations=-1), _members
+            )
             found["lcc"] = Implementation(lambda: graph.transitivity_local_undirected(mode="zero"), np.array)
         return found
 

@@ -69,6 +69,7 @@ class Networkit(Peer):
             "wcc": parts(lambda: nk.components.ParallelConnectedComponents(self._graph)),
             "coreness": scores(lambda: nk.centrality.CoreDecomposition(self._graph)),
             "louvain": parts(lambda: nk.community.PLM(self._graph)),
+            "leiden": parts(lambda: nk.community.ParallelLeiden(self._graph)),
             "lcc": scores(lambda: nk.centrality.LocalClusteringCoefficient(self._graph, True)),
         }
 

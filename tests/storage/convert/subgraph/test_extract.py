@@ -17,9 +17,10 @@ from penstock.storage.convert.subgraph.extract import count_extracted, extract_t
 from penstock.storage.convert.subgraph.kept_rows import Bounds
 from penstock.storage.convert.subgraph.listed_vertices import listed_in_file, listed_vertices
 from penstock.storage.convert.subgraph.part import ExtractOptions
-from penstock.storage.convert.subgraph.vertex_set import VertexBitmap
+from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.read.verify import verify
+from penstock.storage.tables.properties import open_properties
 from support.graphs import on_disk, shape
 
 ENDS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=40)
@@ -160,3 +161,20 @@ def test_too_little_memory_is_refused_and_a_failure_leaves_nothing(tmp_path: Pat
     with pytest.raises(RunError, match="stopped in out"):
         extract_to_file(graph, chosen, tmp_path / "part.h5", ExtractOptions(watch=stop))
     assert [path.name for path in tmp_path.iterdir()] == ["g.h5"]
+
+
+@pytest.mark.parametrize("order", ["none", "degree"])
+def test_properties_of_vertices_stay(order: str, tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("from,to\ncy,bob\nann,cy\ncy,dan\n")
+    (tmp_path / "people.csv").write_text("id,age\nann,31\nbob,42\ncy,\ndan,64\n")
+    graph = convert(
+        tmp_path / "edges.csv", tmp_path / "g.h5", vertices=tmp_path / "people.csv", order=order, renumber=True
+    )
+    extract_to_file(graph, some(graph, {"ann", "cy", "dan"}), tmp_path / "part.h5", ExtractOptions())
+    part = Graph.open(tmp_path / "part.h5")
+    assert part.properties == graph.properties
+    ages = open_properties(part.path, part.provenance, part.vertices).values("age", np.arange(3))
+    assert ages == [31, None, 64]
+    plain = from_edges([("ann", "cy")]).save(tmp_path / "plain.h5")
+    extract_to_file(plain, VertexBitmap.whole(2), tmp_path / "part.h5", ExtractOptions(force=True))
+    assert not (tmp_path / "part.vertices.parquet").exists()

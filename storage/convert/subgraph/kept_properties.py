@@ -1,0 +1,46 @@
+"""The properties of the vertices that stay: the rows of a table beside the graph become one beside the part."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.base.atomic import replacing, writing
+from penstock.storage.convert.subgraph.vertex_bitmap import STEP, VertexBitmap
+from penstock.storage.convert.vertex_properties import forget_properties
+from penstock.storage.format.graph import Graph
+from penstock.storage.tables.properties import PROPERTIES, open_properties, property_facts, property_path
+
+
+@contextmanager
+def kept_properties(graph: Graph, chosen: VertexBitmap, target: Path, *, force: bool) -> Iterator[dict[str, Any]]:
+    """Write the properties of the members, for a part that is written in the block; give what its file says of them.
+
+    Raises InputError where they cannot be read or written; RunError where the disk is full or failed.
+    """
+    place = property_path(target)
+    if not graph.properties:
+        yield {}
+        forget_properties(place, force=force)
+        return
+    identity = os.urandom(16).hex()
+    with replacing(place, force=force) as partial:
+        known = open_properties(graph.path, graph.provenance, graph.vertices)
+        with writing(place):
+            known.write_rows(partial, _by_original_id(graph, chosen), identity)
+        yield {PROPERTIES: property_facts(identity, known.types)}
+
+
+def _by_original_id(graph: Graph, chosen: VertexBitmap) -> NDArray[np.bool_]:
+    """Which rows of a table of all vertices, by ascending original id, are of members."""
+    parts = [chosen.mask(first, min(first + STEP, graph.vertices)) for first in range(0, graph.vertices, STEP)]
+    mask = np.concatenate([np.empty(0, np.bool_), *parts])
+    if not graph.reordered:
+        return mask
+    ids = graph.original_ids()
+    return mask if ids is None else mask[np.argsort(ids, kind="stable")]
