@@ -23,8 +23,8 @@ from penstock.engine.programs.circuit import Circuit
 from penstock.engine.programs.closeness import Closeness, Harmonic
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.degrees import CountArriving, Degrees
-from penstock.engine.programs.eigenvector import Eigenvector
 from penstock.engine.programs.diameter import Diameter
+from penstock.engine.programs.eigenvector import Eigenvector
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.hyperball import HyperBall
