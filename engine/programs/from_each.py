@@ -65,8 +65,9 @@ class FromEach(Program):
 
     def _from(self, source: int | str) -> Program:
         """The search from one source."""
-        made: Program = self.search(source)
-        made.end_at(None, self.cutoff)
+        search: Any = self.search(source)
+        search.end_at(None, self.cutoff)
+        made: Program = search
         return made
 
 
