@@ -91,9 +91,20 @@ class LocalMoves(Program):
         community, strength, incoming, every_total, rank, vertices, shift, mask, fine, rate, salt, turn, turns
     ):
         """The community of largest gain, if it is this vertex's turn; and the weight inside its own."""
-        incoming.sort()
         own, best = np.int64(community), np.int64(community)
         mine, loops, gain = np.int64(0), np.int64(0), np.int64(0)
+        x = (np.int64(rank) ^ salt) & 0xFFFFFFFF
+        x = (((x >> 16) ^ x) * MIXER) & 0xFFFFFFFF
+        x = (((x >> 16) ^ x) * MIXER) & 0xFFFFFFFF
+        if (x >> 16) % turns != turn:  # needs no order: sorting takes longest
+            for at in range(len(incoming)):
+                other = incoming[at] >> shift
+                if other == own:
+                    mine += incoming[at] & mask
+                elif other == vertices:
+                    loops += incoming[at] & mask
+            return best, mine + loops
+        incoming.sort()
         at = 0
         while at < len(incoming):
             other, amount = incoming[at] >> shift, np.int64(0)
@@ -108,11 +119,7 @@ class LocalMoves(Program):
                 found = (amount << fine) - np.int64(rate * strength * every_total[other])
                 if best == own or found > gain:
                     best, gain = other, found
-        x = (np.int64(rank) ^ salt) & 0xFFFFFFFF
-        x = (((x >> 16) ^ x) * MIXER) & 0xFFFFFFFF
-        x = (((x >> 16) ^ x) * MIXER) & 0xFFFFFFFF
-        stays = (mine << fine) - np.int64(rate * strength * (every_total[own] - strength))
-        if (x >> 16) % turns != turn or gain <= stays:
+        if gain <= (mine << fine) - np.int64(rate * strength * (every_total[own] - strength)):
             best = own
         return best, mine + loops
 

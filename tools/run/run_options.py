@@ -65,15 +65,19 @@ parameters = option_group(
         multiple=True,
         help="bfs, sssp, widest: end when the way to this vertex is known, and show the path; repeatable.",
     ),
-    option("--cutoff", type=float, help="bfs, sssp: the largest distance of the answer; widest: the smallest width."),
+    option(
+        "--cutoff",
+        type=float,
+        help="bfs, sssp, distances: the largest distance of the answer; widest: the smallest width.",
+    ),
     option("--delta", type=float, help="sssp: width of a bucket of distances."),
     option("--damping", type=float, help="pagerank and its like: share that follows edges (0.85)."),
     option("--alpha", type=float, help="katz: what a step counts (0.1); elsewhere another name of --damping."),
     option(
         "--tol",
         type=float,
-        help="Stop at this L1 change (pagerank: 1e-6); heat, neural: largest; circuit: residual; louvain, leiden: gain of "
-        "modularity. 0: never.",
+        help="Stop at this L1 change (pagerank: 1e-6); heat, neural: largest; circuit: residual; louvain, leiden: gain "
+        "of modularity. 0: never.",
     ),
     option("--max-iter", type=click.IntRange(0), help="Most iterations (pagerank: 100, cdlp: 10)."),
     option(
