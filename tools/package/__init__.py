@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Field,
         Global,
         Graph,
+        NeighborSampler,
         Program,
         Result,
         Session,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         from_scipy,
         from_table,
         from_torch,
+        sample_neighbors,
         similarity,
         walk,
     )
@@ -46,6 +48,7 @@ __all__ = [
     "Field",
     "Global",
     "Graph",
+    "NeighborSampler",
     "Program",
     "Result",
     "Session",
@@ -60,6 +63,7 @@ __all__ = [
     "from_table",
     "from_torch",
     "run",
+    "sample_neighbors",
     "similarity",
     "walk",
 ]

@@ -62,6 +62,11 @@ class SsspOptions(RunOptions, total=False):
     cutoff: float | None
     max_iter: int
 
+class DistancesOptions(RunOptions, total=False):
+    source: Required[Vertices]
+    weight: bool | str | None
+    cutoff: float | None
+
 class ReachabilityOptions(RunOptions, total=False):
     source: Required[Vertices]
     max_iter: int
@@ -231,6 +236,8 @@ class NeuralOptions(RunOptions, total=False):
 def run(program: Literal["bfs"], graph: Graph | Path | str, **options: Unpack[BfsOptions]) -> Result: ...
 @overload
 def run(program: Literal["sssp"], graph: Graph | Path | str, **options: Unpack[SsspOptions]) -> Result: ...
+@overload
+def run(program: Literal["distances"], graph: Graph | Path | str, **options: Unpack[DistancesOptions]) -> Result: ...
 @overload
 def run(
     program: Literal["reachability"], graph: Graph | Path | str, **options: Unpack[ReachabilityOptions]
