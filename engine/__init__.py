@@ -3,7 +3,7 @@
 Names are imported when first used, so that opening a graph does not load a compiler.
 
 Run a program: `run`, `Session` (several programs on one graph), `Result`, `Checkpoints`.
-Random walks: `walk` (corpora for DeepWalk and node2vec).
+Random walks: `walk` (corpora for DeepWalk and node2vec), `sample_neighbors`, `NeighborSampler` (batches for GNNs).
 Compare vertices by their neighbors: `similarity`.
 Write a program: `Program`, `Field`, `Global`, `Start`, `VERTEX`, `LARGEST` (engine/writing_programs.md).
 Take a part of a graph: `extract`.
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.engine.similarities.similarity import similarity
     from penstock.engine.state.result import Result
     from penstock.engine.subgraph import extract
+    from penstock.engine.walks.neighbors import NeighborSampler, sample_neighbors
     from penstock.engine.walks.walk import walk
     from penstock.storage.convert.convert_files import convert
     from penstock.storage.convert.from_arrays import from_edges, from_scipy, from_table
@@ -36,6 +37,7 @@ _HOMES = {
     "Global": "penstock.engine.program.program",
     "Graph": "penstock.storage.format.graph",
     "LARGEST": "penstock.engine.program.program",
+    "NeighborSampler": "penstock.engine.walks.neighbors",
     "Program": "penstock.engine.program.program",
     "Result": "penstock.engine.state.result",
     "Session": "penstock.engine.session",
@@ -50,6 +52,7 @@ _HOMES = {
     "from_table": "penstock.storage.convert.from_arrays",
     "from_torch": "penstock.storage.convert.from_libraries",
     "run": "penstock.engine.api",
+    "sample_neighbors": "penstock.engine.walks.neighbors",
     "similarity": "penstock.engine.similarities.similarity",
     "walk": "penstock.engine.walks.walk",
 }
@@ -61,6 +64,7 @@ __all__ = [
     "Field",
     "Global",
     "Graph",
+    "NeighborSampler",
     "Program",
     "Result",
     "Session",
@@ -74,6 +78,7 @@ __all__ = [
     "from_table",
     "from_torch",
     "run",
+    "sample_neighbors",
     "similarity",
     "walk",
 ]

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing, nullcontext
 from dataclasses import fields
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.engine.program.parameters import Count, check_value
 from penstock.engine.program.program import Program, has_phases
 from penstock.engine.program.program_lint import lint_program
 from penstock.engine.programs.table import named
 from penstock.engine.resources.config import Config
+from penstock.engine.run_progress import RunProgress
 from penstock.engine.session import Session
 from penstock.engine.state.result import Result
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
+
+if TYPE_CHECKING:
+    from penstock.engine.checkpoint.checkpoint import Checkpoints
 
 _OPTIONS = tuple(entry.name for entry in fields(Config))
 
@@ -33,6 +38,7 @@ def run(
     checkpoint: Path | str | None = None,
     checkpoint_every: str | int | None = None,
     resume: bool = False,
+    progress: Callable[[RunProgress], None] | None = None,
     **options: Any,
 ) -> Result:
     """Run a program on a graph.
@@ -51,6 +57,9 @@ def run(
         A number of iterations (10) or a time ("30s", "5min", "2h"); by default 5 minutes.
     resume : bool
         Continue from the newest checkpoint, if there is one.
+    progress : callable, optional
+        Called with a `RunProgress` after each iteration; what it raises ends the run. `penstock.run` shows a bar for
+        True.
     **options
         The fields of `penstock.engine.resources.config.Config`: `host_memory` (bytes, or a text such as "1GiB"),
         `device`, `threads`, `direction`, `mode`, `route` and others; and the parameters of the program.
@@ -82,6 +91,8 @@ def run(
         parameters = {name: options.pop(name) for name in list(options) if name not in _OPTIONS}
         program = make(program, parameters)
     lint_program(program)
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress is {progress!r}; give a function, or call penstock.run, which shows a bar")
     if checkpoint is None and (resume or checkpoint_every is not None):
         raise InputError("resume and checkpoint_every need checkpoint, the folder of the checkpoints")
     checkpoints = None
@@ -91,10 +102,32 @@ def run(
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume=resume)
     opened = _opened(graph)
     with checkpoints or nullcontext(), Session(opened, **options) as session:
-        result = session.run(program, checkpoints)
+        result = (
+            session.run(program, checkpoints) if progress is None else _told(session, program, checkpoints, progress)
+        )
         if checkpoints is not None:
             checkpoints.finish()
     return result
+
+
+def _told(
+    session: Session, program: Program, checkpoints: Checkpoints | None, progress: Callable[[RunProgress], None]
+) -> Result:
+    """Run a program, and call `progress` after each iteration."""
+    formed = program.form(session.graph, session.config.mode)
+    limited = not has_phases(formed) and formed.max_iter < Program.max_iter
+    began, most = time.monotonic(), formed.max_iter if limited else None
+    told = RunProgress(type(program).__name__, 0, most, 0, 0, 0.0, 0)
+    steps = session.steps(program, checkpoints)
+    with closing(steps):
+        while True:
+            try:
+                record = next(steps)
+            except StopIteration as end:
+                result: Result = end.value
+                return result
+            told = told.after(record, time.monotonic() - began)
+            progress(told)
 
 
 def _opened(graph: Any) -> Graph:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.peak_memory import ARGUMENTS, MIB, SMALL_CHANGE, graphs, peaks
 
-VERTICES = 3_500_000
+VERTICES = 2_400_000
 """So many that an array of four bytes for each is more than `SMALL_CHANGE`."""
 FEWER = 400_000
 WIDE = ("cf",)

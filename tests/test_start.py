@@ -62,7 +62,12 @@ def test_looking_at_a_graph_imports_no_compiler(graph: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["import penstock.engine", "from penstock.engine import Graph, Session, run, Program, Result"]
+    "code",
+    [
+        "import penstock; penstock.Graph, penstock.run",
+        "import penstock.engine",
+        "from penstock.engine import Graph, Session, run, Program, Result",
+    ],
 )
 def test_the_engine_is_imported_without_a_compiler(code: str) -> None:
     assert imported(IMPORT.format(code)).isdisjoint((*COMPILER, *HEAVY))
@@ -82,6 +87,10 @@ def test_a_run_that_was_recorded_is_reported_without_a_compiler(graph: Path, tmp
     metrics = tmp_path / "metrics.jsonl"
     imported(COMMAND, "run", "bfs", graph, "--source", 0, "--quiet", "--no-calibrate", "--metrics", metrics)
     assert imported(COMMAND, "report", metrics).isdisjoint((*COMPILER, *HEAVY, "h5py"))
+
+
+def test_the_top_package_imports_nothing() -> None:
+    assert {name for name in imported(IMPORT.format("import penstock; dir(penstock)")) if "penstock." in name} == set()
 
 
 def test_networkx_is_told_of_the_backend_without_numpy() -> None:

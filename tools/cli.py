@@ -21,7 +21,9 @@ from penstock.storage.base.atomic import sweep_debris
 from penstock.storage.base.errors import InputError, PenstockError, on_command_line
 from penstock.storage.base.printable import KEPT, printable
 from penstock.tools.base import cycles, joined_ranks, out_of_memory, user_traceback
+from penstock.tools.base.output import begin_answer, write_error
 from penstock.tools.base.signals import Stopped, listening
+from penstock.tools.base.standard_output import NAME
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -127,8 +129,9 @@ def _finish(arguments: list[str]) -> int:
         return code
     except Stopped as stop:
         hint = f": {stop.hint}" if stop.hint else ""
-        _print_error(f"stopped by {signal.Signals(stop.number).name}; {stop.left}{hint}")
-        return 128 + stop.number
+        message = f"stopped by {signal.Signals(stop.number).name}; {stop.left}{hint}"
+        _print_error(message)
+        return _told(arguments, message, "stopped", 128 + stop.number)
     except BrokenPipeError:
         _abandon_output()
         return 128 + signal.SIGPIPE
@@ -137,8 +140,10 @@ def _finish(arguments: list[str]) -> int:
 def run_command(arguments: list[str], *, own_process: bool = False) -> int:
     """Run one command; errors a user can meet become a message on stderr and an exit code.
 
-    own_process: whether this process was started for it, so that its wall time begins with the process.
+    own_process: whether this process was started for it, so that its wall time begins with the process. With ``--json``
+    the message is on stdout, too, as JSON.
     """
+    begin_answer()
     try:
         # on_command_line: messages name options as typed (--host-memory), not as Python's arguments
         with on_command_line(), cli.make_context("penstock", arguments, obj=own_process) as context:
@@ -150,10 +155,11 @@ def run_command(arguments: list[str], *, own_process: bool = False) -> int:
         error.show(shown)
         if not joined_ranks.is_silent():
             click.echo(printable(joined_ranks.speaker(shown.getvalue()), KEPT), err=True, nl=False)
-        return 2
+        return _told(arguments, error.format_message(), "usage", 2)
     except PenstockError as error:
-        _print_error(str(error), common=isinstance(error, InputError))
-        return 2 if isinstance(error, InputError) else 1
+        wrong = isinstance(error, InputError)
+        _print_error(str(error), common=wrong)
+        return _told(arguments, str(error), "input" if wrong else "run", 2 if wrong else 1)
     except BrokenPipeError:
         raise
     except Exception as error:
@@ -161,8 +167,15 @@ def run_command(arguments: list[str], *, own_process: bool = False) -> int:
         if message is None:
             raise
         _print_error(message, common=False)
-        return 1
+        return _told(arguments, message, "run", 1)
     return 0
+
+
+def _told(arguments: list[str], message: str, kind: str, code: int) -> int:
+    """Tell machines of an error, where --json was given and stdout is no table; return its exit code."""
+    if "--json" in arguments and NAME.name not in arguments and joined_ranks.speaks():
+        write_error(message, kind, code)
+    return code
 
 
 def _system_error(error: Exception) -> str | None:

@@ -66,17 +66,21 @@ class SSSP(Ending, Program):
         """
         if type(self) is not SSSP:
             return self
-        weight = graph.weight_dtype if self.needs_weights else None
-        if weight is not None and weight.kind == "f":
-            most = float(graph.weight_range[2]) if graph.weight_range else 0.0
-            search = self._as(FloatSSSP if most * max(1, graph.vertices) < FARTHEST else HugeSSSP)
-        else:
-            search = self._as(WideSSSP) if self.wants_parents and self._may_be_too_far(graph) else self
+        kind = self.kind_on(graph, once=self.wants_parents)
+        search = self if kind is SSSP else self._as(kind)
         if not self.wants_parents:
             return search
         from penstock.engine.programs.path_tree import RankedTightEdges, TightEdges, with_parents
 
         return with_parents(search, graph, (TightEdges, RankedTightEdges))
+
+    def kind_on(self, graph: Graph, *, once: bool) -> type[SSSP]:
+        """The class whose numbers hold the distances; once: where no second run of wider ones can replace it."""
+        weight = graph.weight_dtype if self.needs_weights else None
+        if weight is not None and weight.kind == "f":
+            most = float(graph.weight_range[2]) if graph.weight_range else 0.0
+            return FloatSSSP if most * max(1, graph.vertices) < FARTHEST else HugeSSSP
+        return WideSSSP if once and self._may_be_too_far(graph) else SSSP
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """The sources are at distance 0."""

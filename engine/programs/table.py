@@ -39,6 +39,7 @@ PROGRAMS: Mapping[str, type[Program]] = _Programs(
     {
         "bfs": "bfs:BFS",
         "sssp": "sssp:SSSP",
+        "distances": "from_each:FromEach",
         "reachability": "reachability:Reachability",
         "widest": "widest:WidestPath",
         "betweenness": "betweenness:Betweenness",

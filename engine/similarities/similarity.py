@@ -25,6 +25,9 @@ from penstock.storage.base.budget import cores, default_host_memory, parse_bytes
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
 
+PAIR_BYTES = 192
+"""Of a given pair: as Python has it, its ids, numbers and scores."""
+
 
 @for_python
 def similarity(
@@ -88,7 +91,9 @@ def similarity(
     use_workers(workers)
     if pairs is not None:
         ends = internal_pairs(opened, pairs)
-        return PairTable(opened, ends, *common_of(opened, ends, Room(budget, _held(opened) + 48 * len(ends)), workers))
+        return PairTable(
+            opened, ends, *common_of(opened, ends, Room(budget, _held(opened) + PAIR_BYTES * len(ends)), workers)
+        )
     assert k is not None, "checked"
     wanted = None if sources is None else np.unique(internal_pairs(opened, [(one, one) for one in sources])[:, 0])
     room = Room(budget, _held(opened))

@@ -13,6 +13,8 @@ from penstock.storage.base.errors import BudgetError
 from penstock.transfer.planning.host_budget import READS, HostBudgetRequest, reader_bytes
 
 MIB = 1 << 20
+INDEX_BYTES = 4.1
+"""Of a vertex in the row index, at most."""
 BLOCK_BYTES = 8 * MIB
 BLOCK_WALKS = 1 << 16
 SLAB_BYTES = 32 * MIB

@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.walks.memory_plan import WalkMemory, WalkMemoryRequest, divide_walk_memory, walker_bytes
+from penstock.engine.walks.memory_plan import (
+    INDEX_BYTES,
+    WalkMemory,
+    WalkMemoryRequest,
+    divide_walk_memory,
+    walker_bytes,
+)
 from penstock.engine.walks.options import WalkOptions
 from penstock.engine.walks.row_cuts import longest_span
+from penstock.engine.walks.sources import name_bytes
 from penstock.storage.access.graph_queries import names_of
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, for_python
@@ -23,8 +30,6 @@ from penstock.transfer.planning.host_budget import HostBudgetRequest, check_fixe
 
 if TYPE_CHECKING:
     from penstock.storage.tables.walk_files import WrittenWalks
-
-INDEX_BYTES = 4.1
 
 
 @dataclass(frozen=True)
@@ -126,7 +131,7 @@ class Walks:
         in_memory, width = rows.arrays is not None, graph.vertex_dtype.itemsize
         host = HostBudgetRequest(
             host_memory=given.host_memory,
-            fixed=int(INDEX_BYTES * graph.vertices) + _name_bytes(graph) + self._sources.nbytes,
+            fixed=int(INDEX_BYTES * graph.vertices) + name_bytes(graph) + self._sources.nbytes,
             workers=given.threads,
             stripes=max(1, len(graph.files) - 1),
             frame_bytes=longest_frame(graph),
@@ -239,12 +244,3 @@ class Walks:
 
         graph = self.graph
         return WrittenWalks(self.blocks(report), self.count, self.length + 1, graph.vertex_dtype, names_of(graph))
-
-
-def _name_bytes(graph: Graph) -> int:
-    """Bytes of the ids of the input, in memory while walks are written."""
-    stored = graph.original
-    if stored is None or isinstance(stored, np.ndarray):
-        return 0
-    size = sum(frames.spec.items * frames.kind.itemsize for frames in stored.arrays)
-    return size if len(stored.arrays) == 1 else size + 2 * 8 * graph.vertices

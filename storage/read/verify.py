@@ -2,8 +2,8 @@
 
 The file is opened, which checks header, tables, stripes and places; then every chunk of every array is read, verified
 and decoded (scan.py), degrees first, because rows come of them; edges are checked for order, range, sides and
-weights, and both adjacencies for holding the same edges (edge_checks.py); at last the original ids. What is wrong is
-listed, not raised, and a bad chunk does not hide the next one. Nothing is repaired.
+weights, and both adjacencies for holding the same edges (edge_checks.py); at last original ids and properties. What is
+wrong is listed, not raised, and a bad chunk does not hide the next one. Nothing is repaired.
 """
 
 import time
@@ -25,13 +25,13 @@ from penstock.storage.format.index import Index
 from penstock.storage.format.schema import NEW_IDS
 from penstock.storage.read.edge_checks import EdgeChecks, check_edges
 from penstock.storage.read.list_checks import ListChecks, ListInspection
+from penstock.storage.read.property_checks import property_problems
 from penstock.storage.read.scan import GraphProblem, Items, Scan, ScannedChunk, reason
 
 T = TypeVar("T")
 MOST_PROBLEMS = 100
 """Problems that are listed one by one; the others are counted."""
-Progress = Callable[[str, int, int], None]
-"""progress(array, bytes read so far of all, bytes in all)."""
+Progress = Callable[[str, int, int], None]  # of an array, bytes read so far of all, bytes in all
 
 
 @dataclass(slots=True)
@@ -69,8 +69,7 @@ def verify(
     """Read a whole graph and tell what is wrong with it.
 
     Memory: some 16 MiB a thread (by default twice the cores, at least 4), 4.1 bytes a vertex, of a list 8, and 16 for
-    each block; original ids that
-    do not rise (`--order`) 16 bytes a vertex, names all of theirs.
+    each block; original ids that do not rise (`--order`), or have properties, 16 bytes a vertex, names all of theirs.
 
     Raises:
         InputError: there is no such file, it is no graph, or of a newer version.
@@ -86,6 +85,7 @@ def verify(
         with ThreadPool(workers, "verify") as pool:
             scan = partial(Scan, pool=pool, threads=workers, direct_io=direct_io)
             _Inspection(graph, result, scan, progress).run()
+        result.note(*property_problems(graph))
     result.seconds = time.perf_counter() - began
     return result
 
@@ -103,7 +103,7 @@ class _Inspection:
         self._total = sum(int(frames.lengths.sum()) for frames in (*arrays, *self._id_arrays()) if frames is not None)
 
     def run(self) -> None:
-        """Check everything."""
+        """Check everything but properties."""
         if self.graph.listed is not None:
             self._list(self.graph.listed)
         else:

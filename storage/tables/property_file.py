@@ -64,6 +64,14 @@ class PropertyFile:
                 found[place] = column[int(rows[place] - firsts[place])].as_py()
         return found
 
+    def checked_ids(self) -> Iterator[NDArray[Any]]:
+        """Read everything; yield the ids of each row group. Raises RunError."""
+        for group in range(self._file.num_row_groups):
+            for name in self.types:
+                self._group(group, name)
+            ids = self._group(group, ID)
+            yield np.array(ids.to_pylist(), STRINGS) if pa.types.is_string(ids.type) else ids.to_numpy()
+
     def write_rows(self, path: Path, kept: NDArray[np.bool_], identity: str) -> None:
         """Write the rows that `kept`, bool (vertices,), names, as the file of another graph. Raises RunError."""
         metadata = {**(self._file.schema_arrow.metadata or {}), TABLE: identity.encode()}
@@ -91,7 +99,7 @@ class PropertyFile:
             try:
                 return self._file.read_row_group(group, columns=[name], use_threads=False).column(0).combine_chunks()
             except (pa.ArrowException, OSError) as error:
-                raise RunError(f"{self.path} could not be read: {error}; convert the input again") from error
+                raise RunError(f"{self.path} is damaged ({error}); convert the input again") from error
 
     def _read(self, name: str, first: int, last: int) -> Part:
         """Values of rows first..last-1, and which are present."""

@@ -24,6 +24,7 @@ from penstock.engine.programs.coloring import Coloring
 from penstock.engine.programs.degrees import Degrees
 from penstock.engine.programs.diameter import Diameter
 from penstock.engine.programs.eigenvector import Eigenvector
+from penstock.engine.programs.from_each import FromEach
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.hyperball import HyperBall
@@ -56,6 +57,7 @@ pytestmark = pytest.mark.gpu
 MAKERS: dict[str, Callable[[], Program]] = {
     "reachability": lambda: Reachability([3, 50]),
     "widest": lambda: WidestPath(3),
+    "distances": lambda: FromEach([50, 3]),
     "betweenness": lambda: Betweenness([3, 50], raw=True),
     "closeness": lambda: Closeness(k=6),
     "harmonic": lambda: Harmonic([3, 50]),

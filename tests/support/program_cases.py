@@ -25,6 +25,7 @@ from penstock.engine.programs.coloring import Coloring
 from penstock.engine.programs.degrees import Degrees
 from penstock.engine.programs.diameter import Diameter
 from penstock.engine.programs.eigenvector import Eigenvector
+from penstock.engine.programs.from_each import FromEach
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.hyperball import HyperBall
@@ -152,6 +153,12 @@ def check_widest(edges: EdgeList, fields: Fields) -> None:
     assert width.tolist() == wanted
 
 
+def check_distances(edges: EdgeList, fields: Fields) -> None:
+    assert list(fields) == [f"distance_{OTHER}", f"distance_{SOURCE}"]
+    for source in (OTHER, SOURCE):
+        check_sssp(edges, source, fields[f"distance_{source}"])
+
+
 def check_hits(edges: EdgeList, fields: Fields) -> None:
     hub, authority = right.hits(edges, weighted=True)
     near(fields["hub"], hub)
@@ -218,6 +225,7 @@ CASES: dict[str, Case] = {
         lambda e, f: same(f["reached"], right.levels(e, [SOURCE, OTHER]) >= 0),
     ),
     "widest": (lambda: WidestPath(SOURCE), check_widest),
+    "distances": (lambda: FromEach([OTHER, SOURCE]), check_distances),
     "pagerank": (
         lambda: PageRank(damping=0.6, tol=1e-12, max_iter=1000),
         lambda e, f: check_pagerank(e, f["rank"], damping=0.6, weighted=True),

@@ -32,7 +32,7 @@ WEIGHTED = {
     "php",
     "adsorption",
     "cf",
-} | {*("heat", "circuit", "neural", "closeness", "harmonic", "louvain", "leiden", "msf")}
+} | {*("heat", "circuit", "neural", "closeness", "harmonic", "louvain", "leiden", "msf", "distances")}
 """Programs that use the weights there are."""
 
 CUDA_ROWS = "engine/kernels/cuda/whole_rows/test_rows.py"

@@ -13,6 +13,7 @@ import click
 import pytest
 from penstock.storage.base.errors import InputError, RunError
 from penstock.tools import cli as front
+from penstock.tools.base.output import Console
 
 PENSTOCK = [sys.executable, "-m", "penstock.tools.cli"]
 
@@ -115,6 +116,43 @@ def test_errors_become_one_line_and_a_code(
     assert shown.startswith("penstock: ")
     assert shown.count("\n") == 1
     assert str(error.args[-1]) in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "code", "message"),
+    [
+        (["run", "bfs"], "usage", 2, "Missing argument 'GRAPH.h5': on which graph is bfs to run?"),
+        (["info", "none.h5"], "input", 2, "none.h5 does not exist"),
+        (["info", "--no-such"], "usage", 2, "No such option"),
+    ],
+)
+def test_errors_are_json_where_it_is_asked_for(
+    arguments: list[str], kind: str, code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert front.run_command([*arguments, "--json"]) == code
+    shown = capsys.readouterr()
+    error = json.loads(shown.out)["error"]
+    assert (error["kind"], error["exit_code"]) == (kind, code)
+    assert error["message"].startswith(message)
+    assert message in shown.err
+    assert front.run_command(arguments) == code
+    assert capsys.readouterr().out == ""
+
+
+def test_an_error_after_the_answer_leaves_one_object(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of `verify`, which lists what is damaged and then fails."""
+
+    @click.command()
+    @click.option("--json", is_flag=True)
+    def failing(json: bool) -> None:
+        Console(as_json=json).answer({"whole": False}, [])
+        raise RunError("it is damaged")
+
+    monkeypatch.setattr(front.LazyGroup, "get_command", lambda self, ctx, name: failing)
+    assert front.run_command(["info", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {"whole": False}
 
 
 def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

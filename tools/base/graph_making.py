@@ -76,7 +76,7 @@ VERTICES = option(
     "vertices_file",
     type=ANY,
     help="A file with a vertex id per line: exactly these exist, isolated ones too; an edge with another is refused. "
-    "In a table (.csv, .tsv, .parquet) the other columns are properties, which run --join adds to answers.",
+    "In a table (.csv, .tsv, .parquet, .graphml, .gml) other columns are properties, which run --join adds to answers.",
 )
 
 BIPARTITE = option(

@@ -108,6 +108,11 @@ def is_silent() -> bool:
     return _Known.joined is None and started_by() is not None and any(os.environ.get(n, "0") != "0" for n in NUMBERS)
 
 
+def speaks() -> bool:
+    """Whether stdout is this process' to write to: it is alone, or rank 0."""
+    return not is_silent() and (_Known.joined is None or _Known.joined.communicator.rank == 0)
+
+
 def speaker(message: str, *, common: bool = True) -> str:
     """A message on stderr, with the rank that it comes from; ranks but the first wait for the first.
 

@@ -1,4 +1,4 @@
-"""Where log lines go: warnings to stderr, with --verbose more than these; and a run's log.txt.
+"""Lines on stderr, above bars where some are drawn; where log lines go: there, with --verbose more; a run's log.txt.
 
 Everything logs under `penstock.*`, and has no handler unless a program that imports Penstock attaches one. A command
 attaches one handler, which replaces that of the command before in the same process.
@@ -7,13 +7,48 @@ attaches one handler, which replaces that of the command before in the same proc
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+import click
 from penstock.storage.base.errors import RunError
 from penstock.storage.base.printable import KEPT, printable
-from penstock.tools.base.standard_error import write_line
+
+Write = Callable[[str], None]
+
+
+class _Present:
+    """What writes lines where bars are drawn, if they are."""
+
+    above: Write | None = None
+
+
+@contextmanager
+def lines_above(write: Write) -> Iterator[None]:
+    """Let `write` write the lines of this process within the block; any thread may call it."""
+    before, _Present.above = _Present.above, write
+    try:
+        yield
+    finally:
+        _Present.above = before
+
+
+def leave_terminal() -> None:
+    """Give a terminal its cursor back where bars are drawn, for a process that ends without their end."""
+    if _Present.above is not None:
+        with suppress(OSError):
+            os.write(2, b"\r\x1b[2K\x1b[?25h")
+
+
+def write_line(text: str) -> None:
+    """Write a line on stderr, above the bars if there are some; any thread may call it."""
+    if _Present.above is None:
+        click.echo(text, err=True)
+    else:
+        _Present.above(text)
+
 
 _LOGGER = logging.getLogger("penstock")
 _PROGRESS = logging.getLogger("penstock.progress")

@@ -11,7 +11,7 @@ import click
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import KEPT, printable
-from penstock.tools.base.standard_error import write_line
+from penstock.tools.base.log import write_line
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Console:
 
     def answer(self, facts: Mapping[str, Any], lines: Sequence[str]) -> None:
         """Write the result once: ``facts`` as JSON, or ``lines`` unless quiet."""
+        _Said.answer = True
         if self.as_json:
             click.echo(json.dumps(plain(facts), allow_nan=False))
         elif not self.quiet:
@@ -55,6 +56,23 @@ def beside_a_table(console: Console) -> Console:
     if console.as_json:
         raise InputError("--json and --output - both want standard output; write the answer to a file")
     return replace(console, to_stderr=True)
+
+
+class _Said:
+    """Whether the command that runs has written its result."""
+
+    answer = False
+
+
+def write_error(message: str, kind: str, code: int) -> None:
+    """Write an error as the one JSON object on stdout, unless the command's result is there already."""
+    if not _Said.answer:
+        click.echo(json.dumps({"error": {"message": message, "kind": kind, "exit_code": code}}))
+
+
+def begin_answer() -> None:
+    """Note that a command begins, which has written nothing."""
+    _Said.answer = False
 
 
 def plain(value: Any) -> Any:

@@ -13,10 +13,10 @@ from typing import Any
 from penstock.storage.base.printable import printable
 from penstock.storage.clocks.compile_times import compile_times, compiled_now
 from penstock.tools.base import log
+from penstock.tools.base.log import lines_above
 from penstock.tools.base.log_lines import DEFAULT_SECONDS, LogLines
 from penstock.tools.base.output import Console, amounts
 from penstock.tools.base.sent_progress import WANTED, SentBars
-from penstock.tools.base.standard_error import lines_above
 
 
 class ProgressBars:

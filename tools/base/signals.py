@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from penstock.storage.base.atomic import sweep_debris
-from penstock.tools.base.standard_error import leave_terminal, write_line
+from penstock.tools.base.log import leave_terminal, write_line
 
 DEFERRED = (signal.SIGINT, signal.SIGTERM)
 NOTHING = "nothing was left behind"

@@ -20,9 +20,9 @@ from penstock.tools.base.options import (
     THREADS,
     VERTEX,
     Titled,
-    console_options,
     is_graph_name,
     keep_inputs,
+    lasting_console_options,
     option,
     option_group,
     stripe_option,
@@ -94,7 +94,7 @@ taking = option_group(
 @click.argument("output", type=OUTPUT, metavar="[OUTPUT.h5]", required=False)
 @choosing
 @taking
-@console_options
+@lasting_console_options
 def command(graph: Path, output: Path | None, chosen: dict[str, Any], taking: Taking, console: Console) -> None:
     """Write a part of a graph as a graph file of its own: chosen vertices, and the edges between them.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +10,9 @@ import click
 import numpy as np
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.format.schema import EXTRACTED, LIST_BLOCK, NEW_IDS, WITHOUT_EDGES
+from penstock.tools.base import plots
 from penstock.tools.base.graph_making import UNNAMED, edgeless, size_of
-from penstock.tools.base.options import ANY, console_options, option_group, stripe_option
+from penstock.tools.base.options import ANY, FORCE, OUTPUT, console_options, option, option_group, stripe_option
 from penstock.tools.base.output import Console, counted, pairs, short
 
 if TYPE_CHECKING:
@@ -21,26 +23,52 @@ if TYPE_CHECKING:
 PERCENTILES = (50, 90, 99, 99.9)
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for beside what the manifest says."""
+
+    degrees: bool
+    plot: Path | None
+    force: bool
+    stripes: tuple[Path, ...]
+
+
 @click.command(name="info", short_help="Say what a graph file holds.")
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
-@click.option("--degrees", is_flag=True, help="Degree statistics, too (reads all degrees).")
-@option_group("stripes", lambda stripes: stripes, stripe_option("Where a shard is now. Repeatable."))
+@option_group(
+    "wanted",
+    Wanted,
+    option("--degrees", is_flag=True, help="Degree statistics, too (reads all degrees)."),
+    option("--plot", type=OUTPUT, help="Draw the distribution of the degrees: .png, .svg or .pdf."),
+    FORCE,
+    stripe_option("Where a shard is now. Repeatable."),
+)
 @console_options
-def command(graph: Path, degrees: bool, stripes: tuple[Path, ...], console: Console) -> None:
+def command(graph: Path, wanted: Wanted, console: Console) -> None:
     """Say what a graph file holds: vertices, edges, adjacencies, size, where it came from.
 
     \b
     Examples:
       penstock info web.h5
       penstock info web.h5 --degrees
+      penstock info web.h5 --plot degrees.png
       penstock info web.h5 --json
     """
     from penstock.storage.format.graph import Graph
 
-    opened = Graph.open(graph, stripes=stripes)
+    if wanted.plot is not None:
+        plots.check(wanted.plot, force=wanted.force)
+    opened = Graph.open(graph, stripes=wanted.stripes)
     facts = describe(opened)
-    if degrees:
-        facts["degrees"] = degrees_of(opened)
+    if wanted.degrees or wanted.plot is not None:
+        found = distributions_of(opened)
+        facts["degrees"] = {direction: degree_statistics(counts) for direction, counts in found.items()}
+        if wanted.plot is not None:
+            from penstock.tools.report.degree_figure import degree_figure
+
+            title = f"{graph.name}: {opened.vertices:,} vertices, {opened.input_edges:,} edges"
+            plots.save(degree_figure(found, title, directed=opened.directed), wanted.plot, force=wanted.force)
+            facts["plot"] = wanted.plot
     console.answer(facts, _lines(facts))
 
 
@@ -109,23 +137,22 @@ def _only_named(graph: Graph) -> bool:
     return chosen or EXTRACTED in graph.provenance or isinstance(graph.original, StringIdFrames)
 
 
-def degrees_of(graph: Graph) -> dict[str, Any]:
-    """Statistics of the degrees that the graph knows, by direction."""
+def distributions_of(graph: Graph) -> dict[str, NDArray[np.int64]]:
+    """How many vertices have each degree, by direction, as far as the graph knows. Raises RunError, InputError."""
     known = ("out", "in") if graph.into is not graph.out else ("out",)
     found = ((direction, graph.degree_index(direction)) for direction in known)
-    return {direction: degree_statistics(index) for direction, index in found if index is not None}
+    return {direction: _histogram(index) for direction, index in found if index is not None}
 
 
-def degree_statistics(index: Index) -> dict[str, Any]:
-    """Mean, percentiles, maximum and how many rows are empty."""
-    counts = _histogram(index)
+def degree_statistics(counts: NDArray[np.int64]) -> dict[str, Any]:
+    """Mean, percentiles, maximum and how many rows are empty; counts: how many rows have each degree."""
     total = int(counts.sum())
     if total == 0:
         return {"mean": 0.0, "max": 0, "empty": 0, "percentiles": {}}
     below = np.cumsum(counts)
     at = {f"{p:g}": int(np.searchsorted(below, p / 100 * total)) for p in PERCENTILES}
     return {
-        "mean": index.edges / total,
+        "mean": int(counts @ np.arange(len(counts))) / total,
         "max": len(counts) - 1,
         "empty": int(counts[0]),
         "percentiles": at,
@@ -164,6 +191,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     rows += [(f"{a['direction']}-edges", _adjacency_line(a)) for a in facts["adjacencies"]]
     for direction, found in facts.get("degrees", {}).items():
         rows.append((f"{direction}-degrees", _degree_line(found)))
+    rows.append(("plot", facts.get("plot")))
     if len(facts["files"]) > 1:
         rows.append(("stripes", ", ".join(str(file.parent) for file in facts["files"][1:])))
     for name, value in facts["provenance"].items():

@@ -36,11 +36,11 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     of a program go by --set.
 
     Edges count by their weights where the graph has some and the program has a meaning for them (sssp widest
-    closeness harmonic pagerank personalized_pagerank katz eigenvector hits php adsorption louvain leiden msf cf heat
-    circuit neural); the first line of the answer says so, and --no-weight counts each edge as 1.
+    distances closeness harmonic pagerank personalized_pagerank katz eigenvector hits php adsorption louvain leiden
+    msf cf heat circuit neural); the first line of the answer says so, and --no-weight counts each edge as 1.
 
     \b
-    paths       bfs sssp reachability widest betweenness closeness harmonic hyperball
+    paths       bfs sssp reachability widest distances betweenness closeness harmonic hyperball
     rank        pagerank personalized_pagerank katz eigenvector hits php adsorption
     components  wcc scc
     communities louvain leiden cdlp
@@ -59,6 +59,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
       penstock run hits web.h5 --top 10 --by authority
       penstock run pagerank social.h5 --top 10 --join name,country --output ranks.parquet
       penstock run pagerank web.h5 --output - --quiet | sort -t, -k2gr | head
+      penstock run distances roads.h5 --source 7 --source 42 --output distances.parquet
       penstock run pagerank web.h5 --top 10 --output ranks.parquet --host-memory 1GiB
       penstock run pagerank web.h5 --tol 0 --max-iter 10 --direct-io --json
       penstock run pagerank roads.h5 --no-weight

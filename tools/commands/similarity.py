@@ -37,7 +37,7 @@ SHOWN = 10
 
 
 @dataclass(frozen=True)
-class Comparing:
+class PairRequest:
     """Which pairs."""
 
     pairs: Path | None
@@ -48,7 +48,7 @@ class Comparing:
 
 
 @dataclass(frozen=True)
-class Writing:
+class PairOutput:
     """Where they go."""
 
     output: Path | None
@@ -58,7 +58,7 @@ class Writing:
 
 
 @dataclass(frozen=True)
-class Using:
+class PairResources:
     """What it may take."""
 
     host_memory: int | None
@@ -69,7 +69,7 @@ class Using:
 
 comparing = option_group(
     "comparing",
-    Comparing,
+    PairRequest,
     option("--pairs", type=FILE, help="File of pairs of ids, one on each line, with a comma or blanks between."),
     option("--k", type=click.IntRange(1, 10_000), help="Instead: for each vertex the k most similar ones."),
     option("--by", type=click.Choice(MEASURES), default="jaccard", help="By which score; jaccard if not given."),
@@ -79,7 +79,7 @@ comparing = option_group(
 )
 writing = option_group(
     "writing",
-    Writing,
+    PairOutput,
     option(
         "--output", type=ANY, help="File for the table; by its name .csv, .tsv (with .gz), .parquet, .feather, .h5."
     ),
@@ -92,7 +92,7 @@ writing = option_group(
 )
 using = option_group(
     "using",
-    Using,
+    PairResources,
     HOST_MEMORY,
     THREADS,
     option("--device", default="cpu", help="Where neighbors are counted: cpu."),
@@ -126,7 +126,7 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     """
     from penstock.engine.similarities.similarity import similarity
     from penstock.storage.format.graph import Graph
-    from penstock.tools.base.pair_file import read_pairs
+    from penstock.tools.base.find_program import read_pairs
 
     began = time.perf_counter()
     asked, target, use = given["comparing"], given["writing"], given["using"]
@@ -162,7 +162,7 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     console.answer(facts, _lines(facts))
 
 
-def _check(graph: Path, asked: Comparing, target: Writing, use: Using) -> None:
+def _check(graph: Path, asked: PairRequest, target: PairOutput, use: PairResources) -> None:
     """Refuse what cannot be answered, before anything is read. Raises InputError."""
     if (asked.pairs is None) == (asked.k is None):
         raise InputError("give either --pairs FILE, or --k for the k most similar vertices of each")

@@ -31,7 +31,8 @@ def command(graph: Path, reading: dict[str, Any], console: Console) -> None:
 
     Every checksum; that every frame decodes; that rows are sorted, ids in range, weights finite and in the range that
     the header states, and degrees those of the edges; that out- and in-adjacency hold the same edges; that
-    original ids are distinct; that no shard is missing. All problems are listed, each with its place.
+    original ids are distinct; that no shard is missing; that properties are those of these vertices. All problems
+    are listed, each with its place.
 
     Exit code 0: whole. 1: damaged. 2: not a graph file.
 

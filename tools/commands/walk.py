@@ -22,8 +22,8 @@ from penstock.tools.base.options import (
     THREADS,
     VERTEX,
     Titled,
-    console_options,
     keep_inputs,
+    lasting_console_options,
     option,
     option_group,
     option_groups,
@@ -40,7 +40,7 @@ FORMATS = ("parquet", "feather", "txt", "txt.gz", "csv", "csv.gz", "npy")
 
 
 @dataclass(frozen=True)
-class Walking:
+class WalkChoice:
     """Which walks."""
 
     length: int
@@ -56,7 +56,7 @@ class Walking:
 
 
 @dataclass(frozen=True)
-class Writing:
+class WalkOutput:
     """Where they go."""
 
     output: Path
@@ -65,7 +65,7 @@ class Writing:
 
 
 @dataclass(frozen=True)
-class Using:
+class WalkLimits:
     """What they may take."""
 
     host_memory: int | None
@@ -78,7 +78,7 @@ class Using:
 
 walking = option_group(
     "walking",
-    Walking,
+    WalkChoice,
     option("--length", type=click.IntRange(1), default=80, help="Steps of a walk, which has one vertex more."),
     option("--walks-per-vertex", type=click.IntRange(1), default=10, help="Walks from each source."),
     option("--source", type=VERTEX, multiple=True, help="Id of a vertex at which walks begin; repeatable."),
@@ -98,7 +98,7 @@ walking = option_group(
 )
 writing = option_group(
     "writing",
-    Writing,
+    WalkOutput,
     option("--output", type=ANY, required=True, help="File for the walks; - is standard output."),
     option("--format", type=click.Choice(FORMATS), help="Of the output; by its name if not given (-: txt)."),
     FORCE,
@@ -106,7 +106,7 @@ writing = option_group(
 )
 using = option_group(
     "using",
-    Using,
+    WalkLimits,
     HOST_MEMORY,
     THREADS,
     option("--device", default="cpu", help="Where walkers advance: cpu."),
@@ -120,7 +120,7 @@ using = option_group(
 @click.command(name="walk", cls=Titled, short_help="Write random walks over a graph.")
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
 @option_groups("given", walking, writing, using)
-@console_options
+@lasting_console_options
 def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     """Write random walks along the edges of a graph file: the corpus of DeepWalk or node2vec.
 
@@ -187,7 +187,7 @@ def _check_device(device: str) -> None:
         raise InputError(f"--device {device}: walks are made on CPU cores; leave --device out, or give --device cpu")
 
 
-def _sources(asked: Walking) -> list[int | str] | None:
+def _sources(asked: WalkChoice) -> list[int | str] | None:
     """Ids of sources, as they were given. Raises InputError."""
     if asked.source and asked.sources is not None:
         raise InputError("--source and --sources are both given; give one of them")

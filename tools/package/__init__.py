@@ -1,6 +1,78 @@
 """Penstock: graph algorithms on graphs larger than GPU memory and larger than host memory, on one machine.
 
-This folder is the top package `penstock` (`pyproject.toml`, package-dir); its floors are packages of their own.
+    import penstock
+    penstock.run("pagerank", "web.h5").top(10)
+
+Names are imported when they are first used: those of `penstock.engine`, whose page is engine/python.md. This folder is
+the top package `penstock` (`pyproject.toml`, package-dir); its floors are packages of their own.
 """
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.engine import (
+        LARGEST,
+        VERTEX,
+        Checkpoints,
+        Field,
+        Global,
+        Graph,
+        Program,
+        Result,
+        Session,
+        Start,
+        extract,
+        from_edges,
+        from_igraph,
+        from_networkx,
+        from_scipy,
+        from_table,
+        from_torch,
+        similarity,
+        walk,
+    )
+    from penstock.tools.python.calls import convert
+    from penstock.tools.python.typed_run import run
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "LARGEST",
+    "VERTEX",
+    "Checkpoints",
+    "Field",
+    "Global",
+    "Graph",
+    "Program",
+    "Result",
+    "Session",
+    "Start",
+    "__version__",
+    "convert",
+    "extract",
+    "from_edges",
+    "from_igraph",
+    "from_networkx",
+    "from_scipy",
+    "from_table",
+    "from_torch",
+    "run",
+    "similarity",
+    "walk",
+]
+_SHOWING_PROGRESS = ("convert", "run")
+
+
+def __dir__() -> list[str]:
+    """Return the public names; modules inside are not listed."""
+    return sorted(__all__)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = "penstock.tools.python.calls" if name in _SHOWING_PROGRESS else "penstock.engine"
+    return getattr(importlib.import_module(home), name)

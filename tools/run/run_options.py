@@ -65,7 +65,11 @@ parameters = option_group(
         multiple=True,
         help="bfs, sssp, widest: end when the way to this vertex is known, and show the path; repeatable.",
     ),
-    option("--cutoff", type=float, help="bfs, sssp: the largest distance of the answer; widest: the smallest width."),
+    option(
+        "--cutoff",
+        type=float,
+        help="bfs, sssp, distances: the largest distance of the answer; widest: the smallest width.",
+    ),
     option("--delta", type=float, help="sssp: width of a bucket of distances."),
     option("--damping", type=float, help="pagerank and its like: share that follows edges (0.85)."),
     option("--alpha", type=float, help="katz: what a step counts (0.1); elsewhere another name of --damping."),

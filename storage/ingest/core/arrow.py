@@ -1,7 +1,7 @@
 """The only door to pyarrow for reading: Parquet files, blocks of CSV, tables that other libraries hold."""
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -91,12 +91,14 @@ def duckdb_batches(path: Path, query: str, rows: int) -> Iterator[Any]:
         raise InputError(f"{path}: --query {query!r}: {str(error).partition(chr(10))[0]}") from error
 
 
-def record_batch(columns: dict[str, list[Any]]) -> Any:
-    """Columns of Python's values as a record batch. Raises TypeError for a column of several types."""
+def record_batch(columns: dict[str, list[Any]], types: Sequence[str] = ()) -> Any:
+    """Columns of Python's values as a record batch, of these types or their own. Raises TypeError for several types."""
     import pyarrow
 
+    kinds = [getattr(pyarrow, name)() for name in types] or [None] * len(columns)
     try:
-        return pyarrow.record_batch({name: pyarrow.array(values) for name, values in columns.items()})
+        arrays = [pyarrow.array(values, kind) for values, kind in zip(columns.values(), kinds, strict=True)]
+        return pyarrow.record_batch(arrays, names=list(columns))
     except (pyarrow.ArrowException, OverflowError) as error:
         raise TypeError(str(error).partition("\n")[0]) from error
 

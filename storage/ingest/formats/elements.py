@@ -4,15 +4,16 @@ A parser is fed block by block and collects nodes and edges; a source makes a ba
 whole numbers, or text (a GraphML file whose first id is no number).
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
+from penstock.storage.ingest.core.arrow import record_batch
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import Columns, TakenColumns
 from penstock.storage.ingest.text.diagnose import bad_id, bad_weight, is_number
@@ -25,10 +26,11 @@ SHORT = 20
 
 
 class Node(NamedTuple):
-    """A node, and the line that it is on."""
+    """A node, and the line that it is on. attributes: as text by name, where they were asked for."""
 
     id: str
     line: int
+    attributes: dict[str, str] = {}  # noqa: RUF012 - nothing is added to it unless attributes are asked for
 
 
 class Edge(NamedTuple):
@@ -165,3 +167,39 @@ class NamedElementSource(ElementSource):
         names, numbers = local_names(np.frombuffer(b"".join(encoded), np.uint8), places, self._options.sides)
         of_edges = numbers[: len(edges)]
         return EdgeBatch(of_edges[:, 0].copy(), of_edges[:, 1].copy(), self._weights(edges), names=names)
+
+
+class NodeRows:
+    """The nodes of a file as rows of a table of vertices, as `vertex_rows.CsvRows`. made: a parser of attributes."""
+
+    def __init__(self, path: Path, memory: int, made: Callable[[], ElementParser]) -> None:
+        self.name, self._path, self._memory, self._made = str(path), path, memory, made
+
+    def names(self) -> tuple[str, ...]:
+        """All attributes that a node has. Raises InputError as the parser."""
+        return tuple(dict.fromkeys(name for nodes in self._nodes() for node in nodes for name in node.attributes))
+
+    def batches(self, columns: Any, types: Mapping[str, str], block_bytes: int) -> Iterator[Any]:
+        """Yield batches: the id, then the properties. Raises InputError for an id that must be a number and is none."""
+        numbers = types[columns.id] == "uint64"
+        for nodes in filter(None, self._nodes()):
+            for node in nodes:
+                if numbers and (reason := bad_id(node.id)):
+                    raise InputError(f"{self.name}, line {node.line}: node {node.id!r} {reason}")
+            found: dict[str, list[Any]] = {"id": [int(node.id) if numbers else node.id for node in nodes]}
+            for source, (name, _) in columns.properties.items():
+                read = {"int64": int, "float64": float}.get(types.get(source, "string"), str)
+                texts = [node.attributes.get(source) for node in nodes]
+                found[name] = [read(text) if text else None for text in texts]
+            kinds = [types[columns.id], *(types.get(source, "string") for source in columns.properties)]
+            yield record_batch(found, kinds)
+
+    def _nodes(self) -> Iterator[list[Node]]:
+        parser = self._made()
+        with Stream(self._path, self._memory) as stream:
+            while block := stream.read(BLOCK_BYTES):
+                parser.feed(block)
+                found, parser.nodes, parser.edges = parser.nodes, [], []
+                yield found
+        parser.close()
+        yield parser.nodes

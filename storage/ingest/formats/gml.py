@@ -6,6 +6,7 @@ attribute weight of edges, or else value; `--columns source,target,NAME` another
 
 import re
 from functools import partial
+from html import unescape
 from pathlib import Path
 
 from penstock.storage.base.errors import InputError
@@ -30,10 +31,13 @@ def gml_source(path: str | Path, options: IngestOptions) -> ElementSource:
 
 
 class GMLParser:
-    """See `elements.ElementParser`. names: of the attributes of which the first edge's first is the weight."""
+    """See `elements.ElementParser`. names: of the attributes of which the first edge's first is the weight.
 
-    def __init__(self, file: str, names: tuple[str, ...]) -> None:
-        self._file, self._names = file, names
+    attributes: whether nodes are to have theirs.
+    """
+
+    def __init__(self, file: str, names: tuple[str, ...], *, attributes: bool = False) -> None:
+        self._file, self._names, self._attributes = file, names, attributes
         self.nodes: list[Node] = []
         self.edges: list[Edge] = []
         self.directed: bool | None = None
@@ -110,10 +114,16 @@ class GMLParser:
         if self._found is not None and len(self._open) == 2:
             found, self._found = self._found, None
             if self._open[1] == "node":
-                self.nodes.append(Node(self._of(found, "id", "node"), self._line))
+                self.nodes.append(self._node(found))
             else:
                 self._end_edge(found)
         self._open.pop()
+
+    def _node(self, found: dict[str, str]) -> Node:
+        name = self._of(found, "id", "node")
+        if not self._attributes:
+            return Node(name, self._line)
+        return Node(name, self._line, {key: unescape(value) for key, value in found.items() if key != "id"})
 
     def _end_edge(self, found: dict[str, str]) -> None:
         if not self._known_edges:

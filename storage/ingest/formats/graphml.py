@@ -36,10 +36,13 @@ def weight_name(options: IngestOptions, file: str) -> str | None:
 
 
 class GraphMLParser:
-    """See `elements.ElementParser`. name: of the attribute that is the weight; required: the graph must have it."""
+    """See `elements.ElementParser`. name: of the attribute that is the weight; required: the graph must have it.
 
-    def __init__(self, file: str, name: str | None, *, required: bool) -> None:
-        self._file, self._name, self._required = file, name, required
+    attributes: whether nodes are to have theirs.
+    """
+
+    def __init__(self, file: str, name: str | None, *, required: bool = False, attributes: bool = False) -> None:
+        self._file, self._name, self._required, self._wanted = file, name, required, attributes
         self.nodes: list[Node] = []
         self.edges: list[Edge] = []
         self.directed: bool | None = None
@@ -49,6 +52,10 @@ class GraphMLParser:
         self._default: str | None = None
         self._attributes: list[str] = []
         self._edge: tuple[str, str, bool, int] | None = None
+        self._of_nodes: dict[str, str] = {}
+        self._defaults: dict[str, str] = {}
+        self._node: Node | None = None
+        self._place = ""
         self._data: str | None = None
         self._text: list[str] | None = None
         self._in_key = self._ended = False
@@ -90,10 +97,13 @@ class GraphMLParser:
         if kind == "edge":
             self._begin_edge(given)
         elif kind == "node":
-            self.nodes.append(Node(self._of(given, "id", kind), self._parser.CurrentLineNumber))
+            found = dict(self._defaults) if self._wanted else {}
+            self._node = Node(self._of(given, "id", kind), self._parser.CurrentLineNumber, found)
         elif kind == "data":
-            if self._edge is not None and self._key is not None and given.get("key") == self._key:
-                self._text = []
+            key = given.get("key", "")
+            of_node = self._node is not None and key in self._of_nodes
+            if of_node or (self._edge is not None and self._key is not None and key == self._key):
+                self._text, self._place = [], key
         elif kind == "key":
             self._begin_key(given)
         elif kind == "default":
@@ -115,8 +125,11 @@ class GraphMLParser:
             raise self._error(f"edges have no attribute {self._name!r} (there is: {known}); see --columns")
 
     def _begin_key(self, given: dict[str, str]) -> None:
-        if given.get("for", "all") in ("edge", "all"):
-            name = given.get("attr.name", "")
+        name, of = given.get("attr.name", ""), given.get("for", "all")
+        self._place = given.get("id", "")
+        if self._wanted and name and of in ("node", "all"):
+            self._of_nodes[self._place], self._in_key = name, True
+        if of in ("edge", "all"):
             self._attributes.append(name)
             if self._name is not None and name == self._name:
                 self._key, self.weight, self._in_key = given.get("id"), name, True
@@ -144,10 +157,17 @@ class GraphMLParser:
             self._edge = None
         elif self._text is not None and kind in ("data", "default"):
             text, self._text = "".join(self._text).strip(), None
-            if kind == "data":
+            if kind == "data" and self._node is not None:
+                self._node.attributes[self._of_nodes[self._place]] = text
+            elif kind == "data":
                 self._data = text
-            else:
+            elif self._place in self._of_nodes:
+                self._defaults[self._of_nodes[self._place]] = text
+            if kind == "default" and self._place == self._key:
                 self._default = text or None
+        elif kind == "node" and self._node is not None:
+            self.nodes.append(self._node)
+            self._node = None
         elif kind == "key":
             self._in_key = False
 

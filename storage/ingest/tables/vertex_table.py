@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +18,9 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.ingest.bytes.blocks import next_block, without_mark
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import Stream
+from penstock.storage.ingest.formats.elements import NodeRows
+from penstock.storage.ingest.formats.gml import GMLParser
+from penstock.storage.ingest.formats.graphml import GraphMLParser
 from penstock.storage.ingest.tables.layout import SAMPLE_BYTES, read_header
 from penstock.storage.ingest.text.diagnose import is_number
 
@@ -25,6 +29,9 @@ _FIELD = re.compile(r"(?P<name>[^:]*):(?P<kind>[A-Za-z_]+)(?P<more>(\[\]|\([^)]*
 _TYPES = {"float": "float64", "double": "float64"} | dict.fromkeys(("int", "long", "short", "byte"), "int64")
 _TEXT = ("string", "char", "boolean", "date", "time", "localtime", "localdatetime", "datetime", "duration", "point")
 ID_NAMES = ("id", "vertex", "node", "vertexid", "nodeid")
+NODE_ID = ":ID"
+"""What the id of a node is called among attributes, which may be called id."""
+_PARSERS: dict[str, Any] = {".graphml": partial(GraphMLParser, name=None), ".gml": partial(GMLParser, names=())}
 MEMORY_SHARE = 8
 """One part in so many of the budget may hold rows that are sorted."""
 READ_AHEAD = 64
@@ -101,8 +108,11 @@ def open_vertex_table(path: Path, memory: int) -> VertexTable | None:
     """The table in a file; None for a list of ids. Raises InputError for a file that cannot be read."""
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSED]
     kind = suffixes[-1] if suffixes else ""
-    if str(path) == STANDARD_INPUT or kind not in (".csv", ".tsv", ".parquet"):
+    if str(path) == STANDARD_INPUT or kind not in (".csv", ".tsv", ".parquet", ".graphml", ".gml"):
         return None
+    if kind in _PARSERS:
+        nodes = NodeRows(path, memory, partial(_PARSERS[kind], str(path), attributes=True))
+        return VertexTable(path, nodes, columns_of((NODE_ID, *nodes.names()), str(path)), memory)
     from penstock.storage.tables.vertex_rows import CsvRows, ParquetRows
 
     if kind == ".parquet":

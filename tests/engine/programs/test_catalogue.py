@@ -40,7 +40,20 @@ from support.oracles import EdgeList, check_pagerank
 from support.program_cases import CASES, HELD, OTHER, ROWS, SOURCE, Fields, check_widest, near, tangle
 from support.several_devices import run
 
-SWEEPS = ("pagerank", "katz", "eigenvector", "php", "adsorption", "hits", "widest", "bfs", "heat", "circuit", "neural")
+SWEEPS = (
+    "pagerank",
+    "katz",
+    "eigenvector",
+    "php",
+    "adsorption",
+    "hits",
+    "widest",
+    "bfs",
+    "heat",
+    "circuit",
+    "neural",
+    "distances",
+)
 """Programs whose compiled kernels also meet others of their kind, here or in test_parity.py: two ways are enough."""
 
 WAYS: list[Fields] = [
@@ -99,7 +112,7 @@ def test_tight_memory_gives_the_answer(directed: bool, tmp_path: Path) -> None:
 def test_small_shapes(kind: str) -> None:
     """Nothing, next to nothing, and one vertex that all others point to."""
     edges = shape(kind, weights="uint8")
-    from_sources = {"bfs", "reachability", "widest", "php", "adsorption", "betweenness", "harmonic"} | {
+    from_sources = {"bfs", "reachability", "widest", "php", "adsorption", "betweenness", "harmonic", "distances"} | {
         *("heat", "circuit", "neural")
     }
     with Session(in_memory(edges)) as session:
@@ -139,6 +152,7 @@ FROM = {"source": SOURCE}
 BY_WEIGHT: dict[str, Fields] = {
     "sssp": FROM,
     "widest": FROM,
+    "distances": FROM,
     "pagerank": {},
     "personalized_pagerank": FROM,
     "katz": {"alpha": 1e-4},

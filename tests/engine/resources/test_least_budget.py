@@ -24,8 +24,10 @@ from penstock.engine.programs.closeness import Closeness, Harmonic
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.degrees import CountArriving, Degrees
 from penstock.engine.programs.diameter import Diameter
+from penstock.engine.programs.eigenvector import Eigenvector
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
+from penstock.engine.programs.hyperball import HyperBall
 from penstock.engine.programs.kcore import Coreness
 from penstock.engine.programs.leiden import Leiden
 from penstock.engine.programs.louvain import Louvain
@@ -65,6 +67,8 @@ FEW: dict[str, Callable[[], Program]] = MAKERS | {
     "heat": lambda: Heat({SOURCE: 1.0}, max_iter=2),
     "betweenness": lambda: Betweenness(SOURCE),
     "closeness": lambda: Closeness(k=1),
+    "eigenvector": lambda: Eigenvector(max_iter=2),
+    "hyperball": lambda: HyperBall(log2m=4, max_iter=2),
     "harmonic": lambda: Harmonic(SOURCE),
     "diameter": lambda: Diameter(k=1),
 }

@@ -156,6 +156,13 @@ def test_sources_are_ids_of_the_input_in_their_order() -> None:
     assert table["walk"].to_pylist() == [[one, follow[one]] for one in sources * 2]
     numbered = from_edges([7, 1], [1, 7])
     assert walk(numbered, length=2, walks_per_vertex=1, sources=np.array([7])).to_numpy().tolist() == [[7, 1, 7]]
+    sparse = from_edges([700, 10], [10, 700], renumber=True)
+    assert (
+        walk(sparse, length=1, walks_per_vertex=1, sources=[700, 10] * 6).to_numpy().tolist()
+        == [[700, 10], [10, 700]] * 6
+    )
+    with pytest.raises(InputError, match="vertex 11 is not in the graph"):
+        walk(sparse, sources=[700, 11] * 6)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pyarrow
 import pyarrow.parquet
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from penstock.engine import Graph, convert, run
 from penstock.storage.base.errors import InputError
 from penstock.storage.ingest.tables import vertex_table
+from penstock.storage.read.verify import verify
 from penstock.storage.tables import sorted_rows
 
 NODES = """id:ID,name,age:int,zip,note:IGNORE,:LABEL
@@ -54,6 +56,7 @@ def test_headers_of_neo4j(folder: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.data())
 def test_every_vertex_keeps_its_own(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
@@ -98,6 +101,17 @@ def test_other_forms_of_a_table(folder: Path) -> None:
     assert convert("e.txt", "b.h5", vertices="n.tsv.gz").properties == {"color": "string"}
     (folder / "list.csv").write_text("7,x\n3,y\n")
     assert convert("e.txt", "c.h5", vertices="list.csv").properties == {}
+
+
+@pytest.mark.parametrize("kind", ["graphml", "gml"])
+def test_nodes_of_networkx_have_their_attributes(kind: str, folder: Path) -> None:
+    graph = nx.DiGraph([(0, 1), (1, 2)])
+    nx.set_node_attributes(graph, {0: {"who": 'a "b" & <c>', "age": 7}, 2: {"age": 9}})
+    getattr(nx, f"write_{kind}")(graph, f"net.{kind}")
+    made = convert(f"net.{kind}", "net.h5", vertices=f"net.{kind}")
+    table = run("degrees", made).with_properties("who", "age").to_arrow()
+    assert table["who"].to_pylist() == ['a "b" & <c>', None, None]
+    assert table["age"].to_pylist() == [7, None, 9]
 
 
 def test_a_list_keeps_them_and_gives_them_on(folder: Path) -> None:
@@ -152,3 +166,15 @@ def test_two_spaces_of_ids_are_two_sides(folder: Path) -> None:
     with pytest.raises(InputError, match=r"two spaces of ids, Film and User, .*"):
         convert("likes.csv", "likes.h5")
     assert convert("likes.csv", "likes.h5", bipartite=True).vertices == 3
+
+
+def test_verifying(folder: Path) -> None:
+    made(order="degree")
+    place = Path("g.vertices.parquet")
+    assert verify(Path("g.h5")).whole
+    data = bytearray(place.read_bytes())
+    data[20] ^= 0xFF  # in the first page
+    place.write_bytes(data)
+    assert "g.vertices.parquet is damaged" in verify(Path("g.h5")).problems[0].what
+    place.unlink()
+    assert [problem.place for problem in verify(Path("g.h5")).problems] == ["g.vertices.parquet"]

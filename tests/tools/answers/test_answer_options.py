@@ -42,6 +42,7 @@ def test_a_table_on_stdout(graph: Path, capfdbinary: pytest.CaptureFixture[bytes
     assert shown.err == b""
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error(graph: Path) -> None:
     line = f"{sys.executable} -m penstock.tools.main {' '.join(map(str, BFS))} {graph} -o - -q | true; echo $PIPESTATUS"
     told = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)

@@ -23,6 +23,8 @@ def test_the_demo_tells_the_truth_and_leaves_nothing(
     assert large["pagerank"]["iterations"] == 10
     assert large["pagerank"]["fields"]["rank"]["sum"] == pytest.approx(1)
     assert large["pagerank"]["bytes_read"] > demo.BUDGET
+    parts = [step["compile_seconds"] for step in (*roads.values(), *large.values())]
+    assert 0 <= facts["compile_seconds"] == sum(parts) < facts["seconds"]
     assert large["bfs"]["fields"]["level"]["reached"] > 1 << 16
 
 

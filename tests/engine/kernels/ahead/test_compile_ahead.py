@@ -58,7 +58,6 @@ RUNS: list[tuple[str, str | None, dict[str, Any]]] = [
     ("wcc", None, {}),
     ("pagerank", None, {"max_iter": 3, "tol": 0}),
     ("sssp", "int64", {"source": 0}),
-    ("bfs", None, {"source": 0}),
     ("bfs", None, {"source": 0, "direction": "pull"}),
 ]
 

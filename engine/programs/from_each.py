@@ -1,0 +1,106 @@
+"""Distances from each of several sources, a column for each: one search after another on one session.
+
+The searches share what was read and compiled, not their sweeps: engine/decisions/shared_searches.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+from penstock.engine.program.parameters import NonNegative
+from penstock.engine.program.program import LARGEST, Field, Program, Start, fields_of, value_of, weighted
+from penstock.engine.program.vertex_ids import originals_of
+from penstock.engine.program.vertex_ranges import each_range
+from penstock.engine.programs.bfs import BFSLevels
+from penstock.engine.programs.search_ends import Vertices
+from penstock.engine.programs.sssp import SSSP
+from penstock.engine.programs.weights import counts_by_weight
+from penstock.storage.base.errors import InputError
+from penstock.storage.format.graph import Graph
+
+
+class FromEach(Program):
+    """`distance_S` from each source S (original ids), in the order given: uint32, uint64 or float64 as `sssp` has them.
+
+    weight: whether edges count by their weights where the graph has some (False or None: each counts 1). cutoff: the
+    largest distance of the answer.
+    """
+
+    tolerance = 1e-9
+    search: ClassVar[Any] = BFSLevels
+
+    def __init__(self, source: Vertices, weight: bool | str | None = True, cutoff: NonNegative | None = None) -> None:
+        self.source, self.needs_weights, self.cutoff = source, counts_by_weight(weight), cutoff
+
+    def form(self, graph: Graph, mode: str) -> Program:
+        """The program that has a field for each source."""
+        if type(self) is not FromEach:
+            return self
+        search: Any = BFSLevels
+        if weighted(self, graph):
+            search = SSSP(0).kind_on(graph, once=True)
+        kind: Any = _kind(search, columns_for(originals_of(self.source)))
+        made: Program = kind.__new__(kind)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """One search."""
+        return (self._from(originals_of(self.source)[0]),)
+
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
+        """A search from one source after another."""
+        found, *columns = (state[name] for name in fields_of(self))
+        for number in range(first, len(columns)):
+            yield self._from(list(dict.fromkeys(originals_of(self.source)))[number])
+            column = columns[number]
+
+            def keep(a: int, b: int, column: NDArray[Any] = column) -> None:
+                column[a:b] = found[a:b]
+
+            each_range(keep, graph.vertices)
+
+    def _from(self, source: int | str) -> Program:
+        """The search from one source."""
+        search: Any = self.search(source)
+        search.end_at(None, self.cutoff)
+        made: Program = search
+        return made
+
+
+class Anew:
+    """What a search has otherwise whose field holds the answer of the one before."""
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Nothing is reached but the source."""
+        name, field = next(iter(fields_of(type(self)).items()))  # type: ignore[arg-type]
+        state[name][:] = value_of(field.unreached, state[name].dtype)
+        found: Start = super().start(graph, state)  # type: ignore[misc]
+        return found
+
+
+def columns_for(sources: list[int | str]) -> tuple[str, ...]:
+    """Return the names of the fields. Raises InputError where two sources would have the same."""
+    names = {one: f"distance_{str(one).replace('/', '_')}" for one in sources}
+    if len(set(names.values())) < len(names):
+        raise InputError(f"sources {', '.join(map(str, names))}: two columns would have the same name; run them apart")
+    return tuple(names.values())
+
+
+@cache
+def _searching(kind: Any) -> Any:
+    """A search of this kind that starts anew."""
+    return type(kind.__name__, (Anew, kind), {"__doc__": kind.__doc__, "__module__": __name__})
+
+
+@cache
+def _kind(search: Any, columns: tuple[str, ...]) -> type[FromEach]:
+    """The class with these columns."""
+    name, field = next(iter(fields_of(search).items()))
+    found: dict[str, Any] = {name: Field(field.dtype, output=False)}
+    found |= {column: Field(field.dtype, fill=LARGEST, unreached=LARGEST) for column in columns}
+    own = {"__doc__": FromEach.__doc__, "__module__": __name__, "search": _searching(search)}
+    return type(FromEach.__name__, (FromEach,), {**own, **found})

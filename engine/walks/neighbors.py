@@ -1,0 +1,331 @@
+"""Sampled neighborhoods for graph neural networks: fan-outs hop by hop, in the layout of PyTorch Geometric.
+
+Which edges are drawn follows from degrees, so that only the chunks that hold them are read where the graph is larger
+than memory. GraphSAGE (Hamilton, Ying and Leskovec, NeurIPS 2017) introduced the sampling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.walks.memory_plan import INDEX_BYTES
+from penstock.engine.walks.options import check_graph
+from penstock.engine.walks.sources import name_bytes, source_vertices
+from penstock.storage.base.budget import cores, default_host_memory, format_bytes, parse_bytes
+from penstock.storage.base.errors import BudgetError, InputError, for_python
+from penstock.storage.format.graph import Adjacency, Graph
+from penstock.storage.read.longest import decoder_bytes, longest_frame
+from penstock.storage.read.reader import Reader
+from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
+
+MIB = 1 << 20
+SLAB_BYTES = 32 * MIB
+MOST_FANOUT = 10_000
+
+
+@dataclass(frozen=True)
+class SampledNeighbors:
+    """A sampled neighborhood, in the layout of PyTorch Geometric's `SamplerOutput`.
+
+    Attributes
+    ----------
+    node : ndarray, (nodes,)
+        Ids of the input: the seeds first, then what each hop found first.
+    vertex : ndarray of int64, (nodes,)
+        The same as numbers 0 to vertices - 1, the places of `Graph.original_ids`.
+    row, col : ndarray of int64, (edges,)
+        Of each sampled edge the place in `node` of the sampled neighbor, and of the node that it was sampled for.
+    edge : ndarray of int64, (edges,)
+        Its number in the adjacency.
+    nodes_per_hop : list of int
+        How many nodes are new in each hop, the seeds first (`num_sampled_nodes`).
+    edges_per_hop : list of int
+        How many edges were sampled in each hop (`num_sampled_edges`).
+    """
+
+    node: NDArray[Any]
+    vertex: NDArray[np.int64]
+    row: NDArray[np.int64]
+    col: NDArray[np.int64]
+    edge: NDArray[np.int64]
+    nodes_per_hop: list[int]
+    edges_per_hop: list[int]
+
+    @property
+    def edge_index(self) -> NDArray[np.int64]:
+        """Rows and columns as (2, edges): `torch.from_numpy(sample.edge_index)`."""
+        return np.stack([self.row, self.col])
+
+
+class NeighborSampler:
+    """Samples neighborhoods of one graph; a context manager.
+
+    Parameters
+    ----------
+    graph : Graph, Path or str
+        An open graph, or the path of a graph file.
+    fanouts : sequence of int
+        Of each hop how many neighbors of a node are sampled; -1: all.
+    replace : bool
+        Whether a neighbor may be sampled several times.
+    direction : {"in", "out"}
+        "in": neighbors from which edges lead to a node, as messages go; for an undirected graph both are the same.
+    host_memory : int or str, optional
+        Ceiling in bytes on what the sampler keeps, besides samples; a text such as "1GiB".
+    threads : int, optional
+        CPU threads; default: every core.
+    direct_io : bool
+        Read past the page cache.
+
+    Raises
+    ------
+    InputError
+        A fan-out is out of range, or the graph cannot be sampled or does not store in-edges.
+    BudgetError
+        The memory budget is too small; the message has the smallest that works.
+    """
+
+    @for_python
+    def __init__(
+        self,
+        graph: Graph | Path | str,
+        fanouts: Sequence[int],
+        *,
+        replace: bool = False,
+        direction: str = "in",
+        host_memory: int | str | None = None,
+        threads: int | None = None,
+        direct_io: bool = False,
+    ) -> None:
+        self.graph = graph if isinstance(graph, Graph) else Graph.open(Path(graph))
+        check_graph(self.graph, weighted=False)
+        self.fanouts, self.replace = _checked(fanouts, replace=replace), replace
+        self._rows = _rows_of(self.graph, direction)
+        self._threads = threads or cores()
+        self._named: Graph | None = None
+        budget = default_host_memory() if host_memory is None else parse_bytes(host_memory)
+        self._edges = _ChunkedEdges(self.graph, self._rows, budget, self._threads, direct_io)
+
+    def __enter__(self) -> NeighborSampler:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._edges.close()
+
+    @for_python
+    def sample(self, seeds: int | str | Iterable[int | str], *, seed: int = 0) -> SampledNeighbors:
+        """Sample the neighborhood of some vertices.
+
+        Parameters
+        ----------
+        seeds : vertex id or iterable of them
+            Ids of the input, each once.
+        seed : int
+            Of the random numbers: the same seed gives the same sample, whatever memory and threads are.
+
+        Returns
+        -------
+        SampledNeighbors
+            Nodes and edges of all hops.
+
+        Raises
+        ------
+        InputError
+            The graph has no such vertex, or one is given twice.
+        RunError
+            The graph cannot be read, or is damaged.
+        """
+        from penstock.engine.kernels.host.jit import use_workers  # the compiler
+
+        use_workers(self._threads)
+        if self._named is None:
+            self._named = replace(self.graph, original=self.graph.original_ids())
+        found = source_vertices(self._named, seeds)
+        assert found is not None, "seeds are given"
+        nodes = found.astype(np.int64)
+        if len(np.unique(nodes)) != len(nodes):
+            raise InputError("a vertex is given twice among seeds; give each once")
+        known, frontier, per_hop = nodes, nodes, [len(nodes)]
+        parts: list[tuple[NDArray[np.int64], ...]] = []
+        for hop, fanout in enumerate(self.fanouts):
+            edges, counts = self._draw(frontier, fanout, (seed, hop))
+            neighbors = self._edges.targets(edges).astype(np.int64)
+            first = len(known) - len(frontier)
+            of = np.repeat(np.arange(first, len(known)), counts)
+            known, row = _joined(known, neighbors)
+            parts.append((row, of, edges))
+            frontier = known[first + len(frontier) :]
+            per_hop.append(len(frontier))
+        row, col, edge = (
+            (np.concatenate(arrays) for arrays in zip(*parts, strict=True)) if parts else (np.empty(0, np.int64),) * 3
+        )
+        names = self._named.original_ids_of(known)
+        return SampledNeighbors(names, known, row, col, edge, per_hop, [len(part[0]) for part in parts])
+
+    def _draw(
+        self, vertices: NDArray[np.int64], fanout: int, key: tuple[int, int]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Edges drawn of the rows of some vertices, and how many of each."""
+        from penstock.engine.kernels.host.walks.neighbors import draw_edges
+        from penstock.engine.kernels.walk_functions import mix64
+
+        index = self._rows.index(self._threads)
+        degrees = index.lengths_of(vertices)
+        counts = degrees if fanout < 0 else np.minimum(degrees, fanout)
+        if self.replace and fanout > 0:
+            counts = np.where(degrees > 0, fanout, 0)
+        edges = np.empty(int(counts.sum()), np.int64)
+        bases, offsets, shift = index.arrays()
+        with np.errstate(over="ignore"):
+            hashed = mix64(np.uint64(key[0])), np.uint64(key[1])  # type: ignore[no-untyped-call]
+        arrays, replace = (bases, offsets, np.uint64(shift)), self.replace and fanout > 0
+        draw_edges(self._threads, len(vertices), arrays, vertices, np.cumsum(counts), hashed, replace, edges)
+        return edges, counts
+
+
+@for_python
+def sample_neighbors(
+    graph: Graph | Path | str,
+    seeds: int | str | Iterable[int | str],
+    fanouts: Sequence[int],
+    *,
+    seed: int = 0,
+    **options: Any,
+) -> SampledNeighbors:
+    """Sample the neighborhood of some vertices once; `NeighborSampler` does so for many batches.
+
+    Parameters
+    ----------
+    graph : Graph, Path or str
+        An open graph, or the path of a graph file.
+    seeds : vertex id or iterable of them
+        Ids of the input, each once.
+    fanouts : sequence of int
+        Of each hop how many neighbors of a node are sampled; -1: all.
+    seed : int
+        Of the random numbers.
+    **options
+        ``replace``, ``direction``, ``host_memory``, ``threads`` and ``direct_io`` of `NeighborSampler`.
+
+    Returns
+    -------
+    SampledNeighbors
+        Nodes and edges of all hops.
+
+    Raises
+    ------
+    InputError, BudgetError, RunError
+        As `NeighborSampler` and its `sample`.
+
+    Examples
+    --------
+    >>> from penstock.engine import from_edges, sample_neighbors
+    >>> graph = from_edges([(0, 1), (1, 2), (2, 0)], undirected=True)
+    >>> sample_neighbors(graph, [0], [-1, -1]).nodes_per_hop
+    [1, 2, 0]
+    """
+    with NeighborSampler(graph, fanouts, **options) as sampler:
+        return sampler.sample(seeds, seed=seed)
+
+
+class _ChunkedEdges:
+    """Neighbors by the number of their edge: all in memory where they fit, else of chunks that are read."""
+
+    def __init__(self, graph: Graph, rows: Adjacency, budget: int, threads: int, direct_io: bool) -> None:
+        self._rows, self._reader = rows, None
+        self._kept: NDArray[Any] | None = None
+        if rows.arrays is not None:
+            self._kept = rows.arrays[0]
+            return
+        edge = rows.neighbor_dtype.itemsize
+        host = HostBudgetRequest(
+            host_memory=budget,
+            fixed=int(INDEX_BYTES * graph.vertices) + name_bytes(graph),
+            workers=threads,
+            stripes=max(1, len(graph.files) - 1),
+            frame_bytes=longest_frame(graph),
+            decoder_bytes=decoder_bytes(graph),
+        )
+        left = budget - host.fixed - reader_bytes(host, 1)
+        whole = rows.edges * edge <= left
+        slab = rows.edges if whole else min(left, SLAB_BYTES) // (edge * rows.chunk_edges) * rows.chunk_edges
+        if slab < min(rows.chunk_edges, rows.edges):
+            least = host.fixed + reader_bytes(host, 1) + rows.chunk_edges * edge
+            raise BudgetError(
+                "--host-memory",
+                f"--host-memory {format_bytes(budget)} is too small: index and names take {format_bytes(host.fixed)}, "
+                f"and reading chunks {format_bytes(least - host.fixed)}",
+                -(-least // MIB),
+            )
+        self._slab = np.empty(slab, rows.neighbor_dtype)
+        self._reader = Reader(graph, decode_threads=threads, reads_in_flight=1, direct_io=direct_io)
+        if whole:
+            with self._reader:
+                self._reader.fetch_all(rows, self._slab)
+            self._kept, self._reader = self._slab, None
+
+    def targets(self, edges: NDArray[np.int64]) -> NDArray[Any]:
+        """The neighbors of some edges, in their order. Raises RunError."""
+        if self._kept is not None:
+            return self._kept[edges]
+        found = np.empty(len(edges), self._rows.neighbor_dtype)
+        order = np.argsort(edges, kind="stable")
+        ascending, chunk = edges[order], self._rows.chunk_edges
+        first = 0
+        while first < len(edges):
+            e0 = int(ascending[first]) // chunk * chunk
+            last = int(np.searchsorted(ascending, e0 + len(self._slab)))
+            chunks = np.unique(ascending[first:last] // chunk)
+            assert self._reader is not None, "closed"
+            self._reader.fetch(self._rows, chunks, e0, self._slab).result()
+            found[order[first:last]] = self._slab[ascending[first:last] - e0]
+            first = last
+        return found
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+
+def _checked(fanouts: Sequence[int], *, replace: bool) -> tuple[int, ...]:
+    if isinstance(fanouts, str | int) or len(fanouts) == 0:
+        raise InputError(f"fanouts is {fanouts!r}; give a number of neighbors for each hop, as in [15, 10]")
+    for one in fanouts:
+        if isinstance(one, bool) or not isinstance(one, int | np.integer) or not (one == -1 or 1 <= one <= MOST_FANOUT):
+            raise InputError(f"fanouts has {one!r}; give numbers from 1 to {MOST_FANOUT}, or -1 for all neighbors")
+        if replace and one == -1:
+            raise InputError("fanouts has -1, all neighbors, which are not drawn with replacement; leave replace out")
+    return tuple(int(one) for one in fanouts)
+
+
+def _rows_of(graph: Graph, direction: str) -> Adjacency:
+    if direction not in ("in", "out"):
+        raise InputError(f"direction is {direction!r}; give one of in, out")
+    rows = graph.out if direction == "out" else graph.into
+    if rows is None:
+        raise InputError(
+            'the graph does not store in-edges; convert it with --direction both, or sample along direction="out"'
+        )
+    return rows
+
+
+def _joined(known: NDArray[np.int64], found: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Known vertices and, in the order in which they were found, new ones; and where each found one is among them."""
+    both = np.concatenate([known, found])
+    _, firsts, places = np.unique(both, return_index=True, return_inverse=True)
+    order = np.argsort(firsts, kind="stable")
+    rank = np.empty(len(firsts), np.int64)
+    rank[order] = np.arange(len(firsts))
+    return both[firsts[order]], rank[places[len(known) :]]

@@ -1,0 +1,107 @@
+"""Sampled neighborhoods: edges of the graph, so many as asked for, equally likely, whatever memory there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from penstock.engine import NeighborSampler, from_edges, sample_neighbors
+from penstock.storage.base.errors import BudgetError, InputError
+from scipy.stats import chisquare
+from support.graphs import in_memory, on_disk, shape
+
+
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_samples_are_edges_hop_by_hop(replace: bool, direction: str) -> None:
+    edges = shape("skewed")
+    graph = in_memory(edges)
+    given, fanouts = np.array([3, 0, 17]), (4, 2)
+    sample = sample_neighbors(graph, given, fanouts, replace=replace, direction=direction, seed=2)
+    near, node = sample.vertex[sample.row], sample.vertex[sample.col]
+    pairs = set(zip(edges.sources.tolist(), edges.targets.tolist(), strict=True))
+    ends = (near, node) if direction == "in" else (node, near)
+    assert set(zip(*(end.tolist() for end in ends), strict=True)) <= pairs
+    assert sample.vertex[:3].tolist() == given.tolist()
+    assert len(set(sample.vertex.tolist())) == len(sample.vertex) == sum(sample.nodes_per_hop)
+    assert len(sample.row) == len(sample.edge) == sum(sample.edges_per_hop)
+    np.testing.assert_array_equal(sample.edge_index, [sample.row, sample.col])
+    degrees = np.bincount(edges.targets if direction == "in" else edges.sources, minlength=graph.vertices)
+    first = 0
+    for hop, fanout in enumerate(fanouts):
+        asked = range(first, first + sample.nodes_per_hop[hop])
+        start = sum(sample.edges_per_hop[:hop])
+        of = sample.col[start : start + sample.edges_per_hop[hop]]
+        least = np.where(degrees > 0, fanout, 0) if replace else np.minimum(degrees, fanout)
+        np.testing.assert_array_equal(
+            np.bincount(of, minlength=asked.stop)[first:], least[sample.vertex[first : asked.stop]]
+        )
+        first = asked.stop
+    if not replace:
+        assert len(np.unique(sample.edge)) == len(sample.edge)
+
+
+@pytest.mark.parametrize(("replace", "fanout"), [(False, 3), (True, 2)])
+def test_neighbors_are_equally_likely(replace: bool, fanout: int) -> None:
+    star = np.arange(1, 9)
+    with NeighborSampler(from_edges(star, np.zeros(8, int)), [fanout], replace=replace) as sampler:
+        drawn = np.concatenate([sampler.sample([0], seed=seed).edge for seed in range(400)])
+    assert chisquare(np.bincount(drawn, minlength=8)).pvalue > 1e-4
+
+
+def test_samples_are_the_same_out_of_core(tmp_path: Path) -> None:
+    edges = shape("skewed")
+    graph = on_disk(edges, tmp_path / "g.h5")
+    seeds = np.arange(0, 200, 7)
+    expected = sample_neighbors(in_memory(edges), seeds, [5, -1, 3], seed=9)
+    with pytest.raises(BudgetError) as refused:
+        NeighborSampler(graph, [5], host_memory=2000)
+    least = 0
+    with NeighborSampler(graph, [5, -1, 3], host_memory=f"{refused.value.least_mib}MiB", threads=1) as whole:
+        assert_same(whole.sample(seeds, seed=9), expected)
+        least = whole._edges._rows.chunk_edges
+    with NeighborSampler(graph, [5, -1, 3]) as sampler:
+        sampler._edges._kept, sampler._edges._slab = None, np.empty(3 * least, np.uint32)
+        sampler._edges._reader = reader_of(graph)
+        assert_same(sampler.sample(seeds, seed=9), expected)
+
+
+def reader_of(graph: Any) -> Any:
+    from penstock.storage.read.reader import Reader
+
+    return Reader(graph, decode_threads=1)
+
+
+def assert_same(one: Any, other: Any) -> None:
+    for name in ("node", "vertex", "row", "col", "edge", "nodes_per_hop", "edges_per_hop"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_ids_are_those_of_the_input() -> None:
+    graph = from_edges(["a", "b", "c"], ["b", "c", "a"])
+    sample = sample_neighbors(graph, "b", [1, 1], direction="out")
+    assert sample.node.tolist() == ["b", "c", "a"]
+    assert (sample.row.tolist(), sample.col.tolist()) == ([1, 2], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("seeds", "fanouts", "options", "message"),
+    [
+        ([0, 0], [3], {}, "given twice"),
+        ([900], [3], {}, "vertex 900 is not in the graph"),
+        ([0], [], {}, "fanouts is"),
+        ([0], [0], {}, "fanouts has 0; give numbers from 1"),
+        ([0], [-1], {"replace": True}, "leave replace out"),
+        ([0], [3], {"direction": "up"}, "give one of in, out"),
+    ],
+)
+def test_refusals(seeds: Any, fanouts: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        sample_neighbors(in_memory(shape("skewed")), seeds, fanouts, **options)
+
+
+def test_in_edges_must_be_stored() -> None:
+    with pytest.raises(InputError, match="does not store in-edges"):
+        sample_neighbors(in_memory(shape("skewed"), both=False), [0], [3])

@@ -1,0 +1,25 @@
+"""Calls whose types .ci/types checks: what mypy must take, and what it must refuse (an ignore too many is an error)."""
+
+from __future__ import annotations
+
+import penstock
+from penstock.engine.programs.bfs import BFS
+
+
+def taken(graph: penstock.Graph) -> penstock.Result:
+    """Options of runs and of programs; an instance, a class."""
+    penstock.run("bfs", "web.h5", source="ann", cutoff=3, host_memory="1GiB", progress=True)
+    penstock.run("pagerank", graph, personalization={7: 1.0}, alpha=0.9, mode="sync", progress=lambda now: None)
+    penstock.run(BFS, graph, source=[1, 2])
+    return penstock.run(BFS(source=3), graph, threads=2)
+
+
+def refused(graph: penstock.Graph) -> None:
+    """What would be an InputError."""
+    penstock.run("bfs", graph, sorce=3)  # type: ignore[call-overload]
+    penstock.run("bfs", graph)  # type: ignore[call-overload]
+    penstock.run("wcc", graph, source=3)  # type: ignore[call-overload]
+    penstock.run("pagerank", graph, alpha="half")  # type: ignore[call-overload]
+    penstock.run("pagerank", graph, mode="quick")  # type: ignore[call-overload]
+    penstock.run("page_rank", graph)  # type: ignore[call-overload]
+    penstock.run(BFS(source=3), graph, source=4)  # type: ignore[call-overload]

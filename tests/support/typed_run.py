@@ -1,0 +1,111 @@
+"""Writes tools/python/typed_run.pyi, the types of `penstock.run` for each program, from the programs themselves.
+
+.venv/bin/python tests/support/typed_run.py > tools/python/typed_run.pyi; .venv/bin/ruff format tools/python
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+import types
+import typing
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+from penstock.engine.api import limited_from_outside
+from penstock.engine.programs.table import PROGRAMS
+from penstock.engine.resources.config import Config
+
+IDS = ("source", "target")
+"""Parameters that are a vertex or several."""
+SIZES = ("host_memory", "partition_bytes", "device_memory", "device_edge_memory")
+"""Options that may be texts such as "1GiB"."""
+HEAD = '''"""Types of `penstock.run`: options and parameters of each program; written by tests/support/typed_run.py."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Required, TypedDict, Unpack, overload
+
+from numpy.typing import NDArray
+from penstock.engine.program.program import Program
+from penstock.engine.run_progress import RunProgress
+from penstock.engine.state.result import Result
+from penstock.storage.format.graph import Graph
+from penstock.transfer.values.rates import Rates
+
+Vertices = int | str | Sequence[int] | Sequence[str] | NDArray[Any]
+"""Ids of the input."""
+Given = Mapping[Any, float] | NDArray[Any]
+"""Numbers of vertices."""
+'''
+TAIL = """@overload
+def run(program: Program, graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
+@overload
+def run(program: type[Program], graph: Graph | Path | str, **options: Any) -> Result: ...
+"""
+
+
+def written(kind: Any) -> str:
+    """A type as it is written there."""
+    if kind is None or kind is type(None):
+        return "None"
+    if kind is Any or kind in (int, float, bool, str):
+        return str(getattr(kind, "__name__", kind))
+    if get_origin(kind) is Literal:
+        return f"Literal[{', '.join(repr(one).replace(chr(39), chr(34)) for one in get_args(kind))}]"
+    if get_origin(kind) in (Union, types.UnionType):
+        parts = [part for part in get_args(kind) if get_origin(part) not in (collections.abc.Mapping,)]
+        given = len(parts) < len(get_args(kind))
+        named = [written(part) for part in parts if not (given and "ndarray" in str(part))]
+        return " | ".join((["Given"] if given else []) + named)
+    if get_origin(kind) is tuple:
+        return f"Sequence[{written(get_args(kind)[0])}]"
+    return str(kind.__name__)
+
+
+def fields_of(kinds: dict[str, Any], required: set[str]) -> list[str]:
+    """The lines of a TypedDict."""
+    lines = []
+    for name, kind in kinds.items():
+        text = "Vertices" if name in IDS else written(kind)
+        if name in IDS and name not in required:
+            text += " | None"
+        if name in SIZES:
+            text = text.replace("int", "int | str", 1)
+        lines.append(f"    {name}: {f'Required[{text}]' if name in required else text}")
+    return lines
+
+
+def options_of(name: str) -> tuple[dict[str, Any], set[str]]:
+    """Parameters of a program and their types; which of them must be given."""
+    program = PROGRAMS[name]
+    parameters = inspect.signature(program).parameters
+    hints = typing.get_type_hints(program.__init__) if parameters else {}
+    kinds = {one: hints.get(one, Any) for one in parameters}
+    if limited_from_outside(program):
+        kinds["max_iter"] = int
+    return kinds, {one for one, each in parameters.items() if each.default is each.empty}
+
+
+def text() -> str:
+    """The whole file."""
+    config = typing.get_type_hints(Config)
+    shared = {"checkpoint": Path | str | None, "checkpoint_every": str | int | None, "resume": bool}
+    blocks = [HEAD, "class RunOptions(TypedDict, total=False):\n    progress: bool | Callable[[RunProgress], None]"]
+    blocks[-1] += "\n" + "\n".join(fields_of({**shared, **config}, set())) + "\n"
+    overloads = []
+    for name in PROGRAMS:
+        kinds, required = options_of(name)
+        options = "RunOptions"
+        if kinds:
+            options = "".join(part.capitalize() for part in name.split("_")) + "Options"
+            blocks.append(f"class {options}(RunOptions, total=False):\n" + "\n".join(fields_of(kinds, required)) + "\n")
+        overloads.append(
+            f'@overload\ndef run(\n    program: Literal["{name}"], graph: Graph | Path | str, '
+            f"**options: Unpack[{options}]\n) -> Result: ..."
+        )
+    return "\n".join(blocks) + "\n" + "\n".join(overloads) + "\n" + TAIL
+
+
+if __name__ == "__main__":
+    print(text(), end="")

@@ -1,0 +1,37 @@
+"""The distribution of the degrees: its bins, and the picture that `penstock info --plot` draws of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from penstock.engine import from_edges
+from penstock.tools.report.degree_figure import log_bins
+from support.commands import answered, refused
+
+
+def test_bins_hold_all_vertices_with_edges_and_grow() -> None:
+    counts = np.random.default_rng(5).integers(1, 9, 3000)
+    degree, density = log_bins(counts)
+    assert np.all(np.diff(degree) > 0)
+    assert degree[:3].tolist() == [1, 2, 3]
+    assert density[:3].tolist() == counts[1:4].tolist()
+    assert len(degree) < 50
+    assert [len(part) for part in log_bins(np.array([7]))] == [0, 0]
+    one, vertices = log_bins(np.array([0, 0, 0, 0, 0, 4]))
+    assert (one.tolist(), (vertices > 0).tolist()) == ([5.0], [True])
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_a_picture(directed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from_edges([0, 0, 0, 5], [1, 2, 3, 0], undirected=not directed).save(tmp_path / "g.h5")
+    arguments = ("info", tmp_path / "g.h5", "--plot", tmp_path / "degrees.svg")
+    facts = answered(capsys, *arguments)
+    assert facts["plot"] == str(tmp_path / "degrees.svg")
+    assert set(facts["degrees"]) == ({"out", "in"} if directed else {"out"})
+    assert facts["degrees"]["out"]["mean"] == pytest.approx(4 / 6 if directed else 8 / 6)
+    text = (tmp_path / "degrees.svg").read_text()
+    assert text.count("<svg") == 1
+    assert "--force" in refused(capsys, *arguments)
+    assert ".png" in refused(capsys, "info", tmp_path / "g.h5", "--plot", tmp_path / "degrees.txt")
