@@ -59,6 +59,7 @@ from penstock.storage.base.exclusive_use import ExclusiveUse
 from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.companion.process import end, expect
+from penstock.storage.footprint.freed_memory import give_back_freed_memory
 from penstock.storage.format.graph import Graph
 from penstock.storage.read.degree_count import degree_index
 from penstock.transfer.devices.device import Device
@@ -408,7 +409,9 @@ class Session:
             self._drop(self._equipment)
         options = {entry.name: getattr(self.config, entry.name) for entry in fields(Config)}
         room = self.config.memory_bytes - held_bytes(self.graph, program)
+        give_back_freed_memory()  # of the edges that were cached
         graph = phase.make(room, self.config.thread_count)
+        give_back_freed_memory()
         if graph is not self.graph and graph.out.arrays is not None:
             room -= sum(array.nbytes for array in graph.out.arrays if array is not None)
         options["host_memory"] = room

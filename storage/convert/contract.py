@@ -32,7 +32,9 @@ EDGE_BYTES = 128
 VERTEX_BYTES = 24
 """Memory for a vertex, or a group: its row, its group, the sum inside a group, and row starts."""
 LEAST_BYTES = SMALLEST_MEMORY
-"""Least memory in which any graph is contracted, beside `VERTEX_BYTES` a vertex."""
+"""Least memory in which any graph is contracted, beside `VERTEX_BYTES` a vertex and `CODE_BYTES`."""
+CODE_BYTES = 24 << 20
+"""Memory for chunks that are read, and for modules of a conversion, loaded when a graph is first contracted so."""
 RUN_BYTES, GROUP_RUN_BYTES = 40 << 20, 96
 """Memory that is left for a run on a graph that is kept, in all and for a group."""
 
@@ -81,7 +83,7 @@ def contract(graph: Graph, grouping: Grouping, memory_bytes: int, threads: int) 
     InputError, RunError
         The graph cannot be read, or what does not fit into memory cannot be written.
     """
-    room = memory_bytes - VERTEX_BYTES * graph.vertices
+    room = memory_bytes - VERTEX_BYTES * graph.vertices - CODE_BYTES
     keeps = min(room, memory_bytes - RUN_BYTES - GROUP_RUN_BYTES * grouping.groups)
     source = _Contracted(graph, grouping, threads)
     few: list[EdgeBatch] = []
@@ -104,7 +106,12 @@ def contract(graph: Graph, grouping: Grouping, memory_bytes: int, threads: int) 
         source.first = chain(few, batches)
         with scratch_folder(_folder_of(graph)) as folder:
             options = ConvertOptions(
-                undirected=True, dedupe="sum", host_memory=room, scratch=folder, threads=threads, encoding="packed"
+                undirected=True,
+                dedupe="sum",
+                host_memory=max(LEAST_BYTES, room // 2),
+                scratch=folder,
+                threads=threads,
+                encoding="packed",
             )
             convert(source, folder / "groups.h5", options)
             return Graph.open(folder / "groups.h5")  # open files stay readable when the folder is gone
@@ -112,7 +119,7 @@ def contract(graph: Graph, grouping: Grouping, memory_bytes: int, threads: int) 
 
 def contraction_bytes(vertices: int) -> int:
     """Bytes in which any graph of so many vertices is contracted."""
-    return LEAST_BYTES + VERTEX_BYTES * vertices
+    return LEAST_BYTES + VERTEX_BYTES * vertices + CODE_BYTES
 
 
 def _folder_of(graph: Graph) -> Path | None:
