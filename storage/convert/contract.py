@@ -7,7 +7,7 @@ read. The edges of the new graph are undirected.
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from os import W_OK, X_OK, access
 from pathlib import Path
@@ -95,7 +95,8 @@ def contract(graph: Graph, grouping: Grouping, memory_bytes: int, threads: int) 
             if kept * EDGE_BYTES > keeps:
                 break
         else:
-            return graph_of(_joined(few, grouping.groups), ConvertOptions(undirected=True, dedupe="sum"))
+            found = graph_of(_joined(few, grouping.groups), ConvertOptions(undirected=True, dedupe="sum"))
+            return _in_chunks(found, graph.out.chunk_edges)
         if room < LEAST_BYTES:
             raise BudgetError(
                 "--host-memory",
@@ -115,6 +116,14 @@ def contract(graph: Graph, grouping: Grouping, memory_bytes: int, threads: int) 
             )
             convert(source, folder / "groups.h5", options)
             return Graph.open(folder / "groups.h5")  # open files stay readable when the folder is gone
+
+
+def _in_chunks(graph: Graph, chunk_edges: int) -> Graph:
+    """The same graph in chunks of so many edges: a device that has room for those of one level has it for the next."""
+    out = replace(graph.out, chunk_edges=chunk_edges, _packed={})
+    if graph.into is None or graph.into is graph.out:
+        return graph.with_adjacencies(out, None if graph.into is None else out)
+    return graph.with_adjacencies(out, replace(graph.into, chunk_edges=chunk_edges, _packed={}))
 
 
 def contraction_bytes(vertices: int) -> int:

@@ -17,7 +17,7 @@ from penstock.engine.state import row_blocks
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert import contract
 from support import catalogue_oracles as right
-from support.graphs import in_memory, on_disk, shape, skewed
+from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import tangle
 
@@ -151,3 +151,12 @@ def test_modularity_is_exact() -> None:
     square = sum(int(one) ** 2 for one in total)
     assert modularity(whole, total, whole, 1.0) == 1.0 - square / whole**2
     assert fine_bits(1.0, whole) == 61 - whole.bit_length()
+
+
+def test_levels_have_room_on_a_device_that_has_it_for_the_graph(tmp_path: Path) -> None:
+    """Chunks of levels are no larger than those of the graph: here 4 MiB of the usual ones would not fit."""
+    edges = weighed(EdgeList(300, *skewed(300, 3000, 5), None, False), "uint8")
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=1 << 8)
+    options = {"route": "filter", "device_edge_memory": 1 << 14, "partition_bytes": 1 << 10}
+    found = run("louvain", graph, device="emulated", **options).fields["community"]
+    np.testing.assert_array_equal(found, run("louvain", graph, device="cpu").fields["community"])
