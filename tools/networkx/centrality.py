@@ -117,6 +117,31 @@ def katz_centrality(
     return graph.values(result.fields["katz"])
 
 
+def eigenvector_centrality(
+    G: Any,
+    max_iter: int = 100,
+    tol: float = 1e-6,
+    nstart: Mapping[Node, float] | None = None,
+    weight: str | None = None,
+    **options: Any,
+) -> Mapping[Node, float]:
+    """As `networkx.eigenvector_centrality`. Raises PowerIterationFailedConvergence and NetworkXPointlessConcept so."""
+    graph = held(G)
+    if len(graph) == 0:
+        raise networkx().NetworkXPointlessConcept("cannot compute centrality for the null graph")
+    failed = networkx().PowerIterationFailedConvergence(max_iter)
+    if max_iter <= 0:
+        raise failed
+    extent = graph.graph.weight_range if weight is not None else None
+    if extent is not None and extent[0] < 0:
+        raise LeftToNetworkxError("eigenvector centrality with negative weights is left to networkx")
+    given = {"max_iter": max_iter, "tol": tol * len(graph) ** 0.5, "weight": weight is not None}
+    result = graph.run("eigenvector", {**given, **options})
+    if not result.converged:
+        raise failed
+    return graph.values(result.fields["eigenvector"])
+
+
 def betweenness_centrality(
     G: Any,
     k: int | None = None,

@@ -16,6 +16,7 @@ FUNCTIONS = (
     "descendants",
     "descendants_at_distance",
     "dijkstra_path_length",
+    "eigenvector_centrality",
     "harmonic_centrality",
     "has_path",
     "hits",

@@ -47,6 +47,12 @@ def _katz(call: Call) -> str | None:
     return "alpha must not be negative here" if call["alpha"] < 0 else None
 
 
+def _eigenvector(call: Call) -> str | None:
+    if call["nstart"] is not None:
+        return "all nodes begin alike here; nstart is not supported"
+    return _simple(call)
+
+
 def _harmonic(call: Call) -> str | None:
     return "all nodes are sources here" if call["sources"] is not None else None
 
@@ -62,6 +68,7 @@ LIMITS: Mapping[str, Rule] = {
     "average_clustering": _clustering,
     "betweenness_centrality": _betweenness,
     "clustering": _clustering,
+    "eigenvector_centrality": _eigenvector,
     "harmonic_centrality": _harmonic,
     "hits": _hits,
     "katz_centrality": _katz,

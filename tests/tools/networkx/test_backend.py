@@ -222,6 +222,14 @@ def test_centralities_by_walks(small: Any) -> None:
     same(nx.katz_centrality, small, alpha=0.05, beta=2, weight="weight", normalized=False)
     same(nx.katz_centrality, small, alpha=5.0, max_iter=300)
     same(nx.katz_centrality, small, max_iter=0)
+    same(nx.eigenvector_centrality, small, max_iter=0)
+    for weight in (None, "weight"):
+        right, found = (
+            outcome(nx.eigenvector_centrality, (small,), {"tol": 1e-11, "max_iter": 2000, "weight": weight} | more)
+            for more in ({}, ON)
+        )
+        assert found == pytest.approx(right, abs=1e-8) if isinstance(right, dict) else type(found) is type(right)
+    same(nx.eigenvector_centrality, type(small)())
     same(nx.hits, small, max_iter=0)
 
 
@@ -269,6 +277,7 @@ def test_calls_that_are_left_to_networkx() -> None:
         ("hits", undirected, {"normalized": False}),
         ("katz_centrality", undirected, {"beta": {}}),
         ("katz_centrality", undirected, {"alpha": -1}),
+        ("eigenvector_centrality", undirected, {"nstart": {}}),
         ("harmonic_centrality", undirected, {"sources": [1]}),
         ("shortest_path_length", undirected, {}),
         ("shortest_path_length", undirected, {"source": 0, "weight": "weight", "method": "bellman-ford"}),
