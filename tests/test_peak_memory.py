@@ -14,6 +14,8 @@ from support.peak_memory import ARGUMENTS, MIB, SMALL_CHANGE, graphs, peaks
 VERTICES = 2_400_000
 """So many that an array of four bytes for each is more than `SMALL_CHANGE`."""
 FEWER = 400_000
+BY_EDGES = ("bfs", "sssp", "reachability", "widest", "pagerank", "personalized_pagerank", "katz", "eigenvector", "php")
+"""Programs whose own functions touch no more of vertices without edges than of others: the star has these, too."""
 WIDE = ("cf",)
 """Programs of so many bytes a vertex that fewer vertices will do."""
 WASTEFUL = """
@@ -38,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("shape", ["isolated", "star"])
 def test_every_program_stays_within_its_least_budget(shape: str, folder: Path) -> None:
-    most = [name for name in ARGUMENTS if name not in WIDE]
+    most = [name for name in ARGUMENTS if name not in WIDE and not (shape == "isolated" and name in BY_EDGES)]
     found = peaks(*graphs(shape, VERTICES, folder), most, str(folder / "answer.parquet"))
     found += peaks(*graphs(shape, FEWER, folder), WIDE, str(folder / "answer.parquet"))
     assert [peak.program for peak in found] == [*most, *WIDE]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.io
@@ -141,7 +142,15 @@ def test_konect_is_text(shared: Path) -> None:
     assert (1, 2, 1.261404) in found
 
 
-OTHER_FORMATS = {"looptest1.gml", "looptest2.gml", "foodweb-baydry.nkbg002", "foodweb-baydry.nkbg003"}
+@pytest.mark.parametrize("name", ["looptest1.gml", "looptest2.gml"])
+def test_gml_equals_networkx(name: str, shared: Path) -> None:
+    path = shared / "malformed" / "networkit" / name
+    found, undirected = edges_of(path)
+    assert undirected
+    assert {frozenset(edge) for edge in found} == {frozenset(edge) for edge in nx.read_gml(path, label="id").edges()}
+
+
+OTHER_FORMATS = {"foodweb-baydry.nkbg002", "foodweb-baydry.nkbg003"}
 
 
 @pytest.mark.parametrize("name", sorted(OTHER_FORMATS))

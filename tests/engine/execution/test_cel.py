@@ -81,7 +81,7 @@ def cases(draw: st.DrawFn) -> tuple[EdgeList, dict[str, Any]]:
     return edges, options
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     case=cases(),
     name=st.sampled_from(["sssp", "narrow", "reachability", "widest", "labels"]),

@@ -53,7 +53,7 @@ def cases(draw: st.DrawFn) -> tuple[EdgeList, dict[str, Any]]:
     return edges, options
 
 
-@settings(max_examples=70)
+@settings(max_examples=50)
 @given(
     case=cases(),
     name=st.sampled_from(PROGRAMS),

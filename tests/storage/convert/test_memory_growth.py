@@ -63,7 +63,6 @@ def grown(raw: Path, folder: Path, options: str, budget: int = BUDGET) -> tuple[
 @pytest.mark.parametrize(
     ("options", "vertices"),
     [
-        ("{}", 1 << 20),
         ("{'direction': 'both', 'dedupe': 'first'}", 1 << 20),
         ("{'order': 'degree', 'direction': 'both'}", 1 << 20),
         ("{'order': 'hubs'}", 1 << 19),
