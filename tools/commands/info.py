@@ -28,6 +28,7 @@ class Wanted:
     """What is asked for beside what the manifest says."""
 
     degrees: bool
+    assortativity: str | None
     plot: Path | None
     force: bool
     stripes: tuple[Path, ...]
@@ -39,6 +40,12 @@ class Wanted:
     "wanted",
     Wanted,
     option("--degrees", is_flag=True, help="Degree statistics, too (reads all degrees)."),
+    option(
+        "--assortativity",
+        metavar="degree|PROPERTY",
+        help="Whether edges join vertices alike: correlation of their degrees, or of a property of vertices (reads all "
+        "edges; 16 bytes a vertex).",
+    ),
     option("--plot", type=OUTPUT, help="Draw the distribution of the degrees: .png, .svg or .pdf."),
     FORCE,
     stripe_option("Where a shard is now. Repeatable."),
@@ -52,6 +59,7 @@ def command(graph: Path, wanted: Wanted, console: Console) -> None:
       penstock info web.h5
       penstock info web.h5 --degrees
       penstock info web.h5 --plot degrees.png
+      penstock info web.h5 --assortativity degree
       penstock info web.h5 --json
     """
     from penstock.storage.format.graph import Graph
@@ -69,7 +77,21 @@ def command(graph: Path, wanted: Wanted, console: Console) -> None:
             title = f"{graph.name}: {opened.vertices:,} vertices, {opened.input_edges:,} edges"
             plots.save(degree_figure(found, title, directed=opened.directed), wanted.plot, force=wanted.force)
             facts["plot"] = wanted.plot
+    if wanted.assortativity is not None:
+        facts["assortativity"] = {"of": wanted.assortativity, "value": _assortativity(opened, wanted.assortativity)}
     console.answer(facts, _lines(facts))
+
+
+def _assortativity(graph: Graph, name: str) -> float | None:
+    """Of degrees, or of a property that is a number. Raises InputError, RunError."""
+    from penstock.storage.access.assortativity import assortativity, degree_assortativity
+
+    if name == "degree":
+        return degree_assortativity(graph)
+    from penstock.engine.state.joined_properties import property_numbers
+
+    values = property_numbers(graph, name)
+    return assortativity(graph, values, values)
 
 
 def describe(graph: Graph) -> dict[str, Any]:
@@ -191,6 +213,9 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     rows += [(f"{a['direction']}-edges", _adjacency_line(a)) for a in facts["adjacencies"]]
     for direction, found in facts.get("degrees", {}).items():
         rows.append((f"{direction}-degrees", _degree_line(found)))
+    if "assortativity" in facts:
+        of, value = facts["assortativity"]["of"], facts["assortativity"]["value"]
+        rows.append(("assortativity", f"of {of}: " + ("not defined" if value is None else f"{value:.6f}")))
     rows.append(("plot", facts.get("plot")))
     if len(facts["files"]) > 1:
         rows.append(("stripes", ", ".join(str(file.parent) for file in facts["files"][1:])))

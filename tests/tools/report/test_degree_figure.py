@@ -35,3 +35,15 @@ def test_a_picture(directed: bool, tmp_path: Path, capsys: pytest.CaptureFixture
     assert text.count("<svg") == 1
     assert "--force" in refused(capsys, *arguments)
     assert ".png" in refused(capsys, "info", tmp_path / "g.h5", "--plot", tmp_path / "degrees.txt")
+
+
+def test_assortativity_of_degrees_and_of_a_property(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "e.csv").write_text("a,b\nann,bob\nbob,cid\ncid,ann\ncid,dan\ndan,eve\n")
+    (tmp_path / "v.csv").write_text("id,age,town\nann,20,x\nbob,22,y\ncid,25,x\ndan,60,y\neve,64,x\n")
+    made = ("convert", tmp_path / "e.csv", tmp_path / "g.h5", "--header", "--undirected", "--renumber")
+    answered(capsys, *made, "--vertices", tmp_path / "v.csv")
+    asked = ("info", tmp_path / "g.h5", "--assortativity")
+    assert answered(capsys, *asked, "degree")["assortativity"]["value"] == pytest.approx(-1 / 9)
+    assert answered(capsys, *asked, "age")["assortativity"]["value"] == pytest.approx(0.5970511326)  # networkx
+    assert "no property 'size'; there is" in refused(capsys, *asked, "size")
+    assert "no number" in refused(capsys, *asked, "town")
