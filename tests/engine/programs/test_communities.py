@@ -59,9 +59,9 @@ def test_every_way_gives_the_answer(directed: bool, name: str, tmp_path: Path) -
 
 @pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_simulated_gpu(name: str) -> None:
-    """Communities of levels, too; the catalogue's test has directed graphs."""
-    edges = tangle(directed=False, core=14, tail=3, count=40)
+@pytest.mark.parametrize("directed", [True, False])
+def test_simulated_gpu(directed: bool, name: str) -> None:
+    edges = tangle(directed=directed, core=9, tail=2, count=20)
     found = run(name, in_memory(edges), tol=0.01, device="emulated", kernels="cuda")
     check(edges, found.program, found.fields["community"])
     again = run(name, in_memory(edges), tol=0.01).fields["community"]
