@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from contextlib import closing
 from math import sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from penstock.storage.access.graph_queries import pieces_of
+from penstock.storage.access.graph_queries import QueriedGraph, pieces_of
 from penstock.storage.base.budget import cores
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
@@ -21,12 +21,25 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
     from penstock.storage.access.edge_pieces import Edges
-    from penstock.storage.format.graph import Graph
 
     Values = NDArray[np.float64]
 
 
-def degree_assortativity(graph: Graph, threads: int | None = None) -> float | None:
+class KnownDegrees(Protocol):
+    """The degrees of vertices; see `Index`."""
+
+    def degrees(self, v0: int, v1: int) -> NDArray[Any]:
+        """Return those of vertices v0..v1-1."""
+
+
+class CountedGraph(QueriedGraph, Protocol):
+    """What is needed of a graph whose degrees are known; see `Graph`."""
+
+    def degree_index(self, direction: str = "out", threads: int | None = None) -> KnownDegrees | None:
+        """Return the degrees, None where they are not known."""
+
+
+def degree_assortativity(graph: CountedGraph, threads: int | None = None) -> float | None:
     """Correlate the degrees at both ends: of an edge's source the out-degree, of its target the in-degree.
 
     As `networkx.degree_assortativity_coefficient`, but that a self-loop of an undirected graph counts once in a degree.
@@ -42,7 +55,9 @@ def degree_assortativity(graph: Graph, threads: int | None = None) -> float | No
     return assortativity(graph, sent, received, threads)
 
 
-def assortativity(graph: Graph, of_sources: Values, of_targets: Values, threads: int | None = None) -> float | None:
+def assortativity(
+    graph: QueriedGraph, of_sources: Values, of_targets: Values, threads: int | None = None
+) -> float | None:
     """Correlate numbers at both ends of all edges, each of an undirected graph in both directions.
 
     Parameters
@@ -91,7 +106,7 @@ def _middle(values: Values) -> float:
     return float(known.mean()) if len(known) else 0.0
 
 
-def _counted(graph: Graph, end: int, threads: int) -> Values:
+def _counted(graph: QueriedGraph, end: int, threads: int) -> Values:
     """How many edges have each vertex at this end."""
     degrees = np.zeros(graph.vertices)
     for ends in _by_piece(graph, lambda edges: edges[end], threads):
@@ -99,7 +114,7 @@ def _counted(graph: Graph, end: int, threads: int) -> Values:
     return degrees
 
 
-def _by_piece(graph: Graph, work: Callable[[Edges], Any], threads: int) -> Iterator[Any]:
+def _by_piece(graph: QueriedGraph, work: Callable[[Edges], Any], threads: int) -> Iterator[Any]:
     """What work makes of each piece of the edges, in order."""
     pieces = pieces_of(graph, both_directions=not graph.directed)
     with (

@@ -30,7 +30,7 @@ DECODERS = 4
 """Threads that copy payloads for sweeps on the cores: each copies 6 GB/s. More of them wait for the interpreter's lock
 and for cores on which kernels are at work: 3.1 s of decoding a sweep with 16 threads, 0.9 s with 4."""
 SWEPT_BUFFERS, BYTES_A_THREAD = (6, 4, 3), 4 << 20
-"""Pieces of such sweeps on their way, and what they may take for each thread, if that is more than for a few threads:
+"""Pieces of such sweeps on their way, and what they may take for each thread, where threads are many:
 what many threads take in between two reads must have been read before (sweeps on 16 cores: 2.00 GB/s with three pieces
 and 16 decoders, 2.16 with six and 4; 2.55 with no kernels)."""
 LINK_RATE = 50e9
@@ -187,7 +187,8 @@ def divide_packed_sweeps(
         if pieces.total <= room:
             return pieces.edges, PackedHost(pieces.total // 4, True, 0, 0, reads, room - pieces.total, decoders)
         most = max(SWEPT_SLAB_BYTES, min(threads * BYTES_A_THREAD, room // 2)) if steps > 1 else room
-        for buffers in SWEPT_BUFFERS if steps > 1 else HOST_BUFFERS:
+        few = HOST_BUFFERS[:-1] if threads <= DECODERS else SWEPT_BUFFERS
+        for buffers in few if steps > 1 else HOST_BUFFERS:
             taken = buffers * pieces.longest
             if taken <= min(room, most):
                 host = PackedHost((room - taken) // 4, False, buffers, taken, reads, decoders=decoders)
