@@ -22,6 +22,7 @@ from penstock.engine.execution.whole_rows import (
     share_rows,
     visit_views,
 )
+from penstock.engine.program.vertex_ranges import limited_ranges
 from penstock.engine.state.oriented_rows import oriented_rows
 from penstock.engine.state.row_blocks import RowBlock, block_capacity
 
@@ -115,13 +116,7 @@ def strips(neighbors: NDArray[np.int64], most: int) -> list[tuple[int, int]]:
 
     A turned row has at most min(neighbors, sqrt(sum of all neighbors)) edges: sqrt(2 m).
     """
-    sums = _transposed(neighbors)
-    found, first = [], 0
-    while first < len(neighbors):
-        last = max(first + 1, int(np.searchsorted(sums, sums[first] + most, side="right")) - 1)
-        found.append((first, last))
-        first = last
-    return found
+    return limited_ranges(_transposed(neighbors), most)
 
 
 def longest_strip(neighbors: NDArray[np.int64], bounds: list[tuple[int, int]]) -> int:

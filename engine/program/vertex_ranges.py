@@ -48,6 +48,19 @@ def mask_of(function: Callable[[int, int], NDArray[np.bool_]], vertices: int) ->
     return found
 
 
+def limited_ranges(sums: NDArray[np.int64], most: int) -> list[tuple[int, int]]:
+    """Cut rows into consecutive ranges [first, last) of at most `most` in all, but at least one row.
+
+    sums: int64 (rows + 1,), what the rows before each have together.
+    """
+    found, first = [], 0
+    while first < len(sums) - 1:
+        last = max(first + 1, int(np.searchsorted(sums, sums[first] + most, side="right")) - 1)
+        found.append((first, last))
+        first = last
+    return found
+
+
 def absolute_sum(values: NDArray[Any]) -> float:
     """The sum of the absolute values, added up in NumPy's order (pairwise) without a copy of all."""
     if len(values) <= ROWS:

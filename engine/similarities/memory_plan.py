@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.program.vertex_ranges import limited_ranges
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError
 
@@ -44,13 +45,7 @@ class Room:
 
 def runs(sizes: Integers, most: int) -> Runs:
     """Cut rows into consecutive runs of at most `most` bytes, one row at least; sizes: bytes of each."""
-    sums = np.concatenate([[0], np.cumsum(sizes)])
-    found, first = [], 0
-    while first < len(sizes):
-        last = max(first + 1, int(np.searchsorted(sums, sums[first] + most, side="right")) - 1)
-        found.append((first, last))
-        first = last
-    return found
+    return limited_ranges(np.concatenate([[0], np.cumsum(sizes)]), most)
 
 
 def even_cuts(work: Integers, steps: int) -> Integers:

@@ -21,7 +21,7 @@ from penstock.engine.similarities.best_pairs import best_pairs
 from penstock.engine.similarities.given_pairs import common_of, internal_pairs
 from penstock.engine.similarities.memory_plan import Room
 from penstock.engine.similarities.pair_table import MEASURES, PairTable
-from penstock.storage.base.budget import cores, default_host_memory, parse_bytes
+from penstock.storage.base.budget import cores, host_memory_bytes
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
 
@@ -87,7 +87,7 @@ def similarity(
     workers = cores() if threads is None else threads
     if workers < 1:
         raise InputError(f"threads is {threads}; it must be at least 1")
-    budget = default_host_memory() if host_memory is None else parse_bytes(host_memory)
+    budget = host_memory_bytes(host_memory)
     use_workers(workers)
     if pairs is not None:
         ends = internal_pairs(opened, pairs)

@@ -40,21 +40,21 @@ def property_values(graph: Graph, names: Sequence[str], vertices: NDArray[Any]) 
     return {name: properties.values(name, rows.astype(np.int64)) for name in names}
 
 
-def property_numbers(graph: Graph, name: str, step: int = 1 << 16) -> NDArray[np.float64]:
+def property_numbers(graph: Graph, name: str) -> NDArray[np.float64]:
     """Return a property of all vertices by internal id, float64 (vertices,), NaN where there is no value.
 
-    Raises InputError where the graph has no such property, its file is missing, or a value is no number.
+    Raises InputError where the graph has no such property, its file is missing, or its values are no numbers.
     """
-    _properties(graph).column(name)  # refuses one that there is not
-    found = np.empty(graph.vertices)
-    for first in range(0, graph.vertices, step):
-        last = min(graph.vertices, first + step)
-        values = property_values(graph, [name], np.arange(first, last))[name]
-        for value in values:
-            if value is not None and not isinstance(value, int | float):
-                raise InputError(f"the property {name!r} has the value {value!r}, which is no number; name another one")
-        found[first:last] = [np.nan if value is None else value for value in values]
-    return found
+    values, present = _properties(graph).column(name).arrays()
+    if values.dtype.kind == "T":
+        first = next(iter(values if present is None else values[present]), None)
+        if first is not None:
+            raise InputError(f"the property {name!r} has the value {first!r}, which is no number; name another one")
+        return np.full(graph.vertices, np.nan)
+    found = values.astype(np.float64)
+    if present is not None:
+        found[~present] = np.nan
+    return found if in_original_order(graph) else found[original_ranks(graph)]
 
 
 def _properties(graph: Graph) -> PropertyFile:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from penstock.engine.walks.memory_plan import INDEX_BYTES
 from penstock.engine.walks.options import check_graph
 from penstock.engine.walks.sources import name_bytes, source_vertices
-from penstock.storage.base.budget import cores, default_host_memory, format_bytes, parse_bytes
+from penstock.storage.base.budget import cores, format_bytes, host_memory_bytes
 from penstock.storage.base.errors import BudgetError, InputError, for_python
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.read.longest import decoder_bytes, longest_frame
@@ -109,7 +109,7 @@ class NeighborSampler:
         self._rows = _rows_of(self.graph, direction)
         self._threads = threads or cores()
         self._named: Graph | None = None
-        budget = default_host_memory() if host_memory is None else parse_bytes(host_memory)
+        budget = host_memory_bytes(host_memory)
         self._edges = _ChunkedEdges(self.graph, self._rows, budget, self._threads, direct_io)
 
     def __enter__(self) -> NeighborSampler:

@@ -10,7 +10,7 @@ from typing import Any
 from penstock.engine.walks.options import WalkOptions, check_graph
 from penstock.engine.walks.sources import source_vertices
 from penstock.engine.walks.walks import WalkResources, Walks
-from penstock.storage.base.budget import cores, default_host_memory, parse_bytes
+from penstock.storage.base.budget import cores, host_memory_bytes
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
 
@@ -84,7 +84,7 @@ def walk(
     check_graph(opened, weighted=wanted.weight)
     if threads is not None and threads < 1:
         raise InputError(f"threads is {threads}; it must be at least 1")
-    memory = default_host_memory() if host_memory is None else parse_bytes(host_memory)
+    memory = host_memory_bytes(host_memory)
     folder = None if scratch is None else Path(scratch)
     resources = WalkResources(memory, threads or cores(), direct_io, folder)
     return Walks(opened, wanted, source_vertices(opened, sources), resources)

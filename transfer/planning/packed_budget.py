@@ -187,8 +187,8 @@ def divide_packed_sweeps(
         if pieces.total <= room:
             return pieces.edges, PackedHost(pieces.total // 4, True, 0, 0, reads, room - pieces.total, decoders)
         most = max(SWEPT_SLAB_BYTES, min(threads * BYTES_A_THREAD, room // 2)) if steps > 1 else room
-        few = HOST_BUFFERS[:-1] if threads <= DECODERS else SWEPT_BUFFERS
-        for buffers in few if steps > 1 else HOST_BUFFERS:
+        large = HOST_BUFFERS[:-1] if threads <= DECODERS else SWEPT_BUFFERS
+        for buffers in large if steps > 1 else HOST_BUFFERS:
             taken = buffers * pieces.longest
             if taken <= min(room, most):
                 host = PackedHost((room - taken) // 4, False, buffers, taken, reads, decoders=decoders)

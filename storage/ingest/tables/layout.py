@@ -36,12 +36,10 @@ def read_table_layout(block: Bytes, options: IngestOptions, file: str) -> TableL
     Raises:
         InputError: the content is no CSV; the delimiter, the header or the columns must be said.
     """
-    refuse_content(block[:SAMPLE_BYTES].tobytes(), file)
-    lines = _first_lines(block)
-    comments = next((number for number, line in enumerate(lines) if _is_data(line)), None)
-    if comments is None:
+    sample = _sample(block, file)
+    if sample is None:
         return None
-    body = [line.decode("utf-8", "replace") + "\n" for line in lines[comments:]]
+    lines, comments, body = sample
     delimiter = options.delimiter or _found_delimiter(body, file)
     records = read_records(body, delimiter)
     names = records[0][0] if _is_header([fields for fields, _ in records], options, file) else []
@@ -76,14 +74,25 @@ def read_header(block: Bytes, file: str) -> tuple[tuple[str, ...], str, int] | N
 
     None if there is no record. Raises InputError as `read_table_layout`.
     """
+    sample = _sample(block, file)
+    if sample is None:
+        return None
+    _, comments, body = sample
+    delimiter = _found_delimiter(body, file)
+    return tuple(name.strip() for name in read_records(body, delimiter)[0][0]), delimiter, comments
+
+
+def _sample(block: Bytes, file: str) -> tuple[list[bytes], int, list[str]] | None:
+    """The first lines, how many of them come before the first record, and those from it on as text; None without one.
+
+    Raises InputError where the content is no CSV.
+    """
     refuse_content(block[:SAMPLE_BYTES].tobytes(), file)
     lines = _first_lines(block)
     comments = next((number for number, line in enumerate(lines) if _is_data(line)), None)
     if comments is None:
         return None
-    body = [line.decode("utf-8", "replace") + "\n" for line in lines[comments:]]
-    delimiter = _found_delimiter(body, file)
-    return tuple(name.strip() for name in read_records(body, delimiter)[0][0]), delimiter, comments
+    return lines, comments, [line.decode("utf-8", "replace") + "\n" for line in lines[comments:]]
 
 
 def _first_lines(block: Bytes) -> list[bytes]:
