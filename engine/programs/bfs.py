@@ -30,7 +30,43 @@ from penstock.storage.format.graph import Graph
 UNREACHED = np.uint32(2**32 - 1)
 
 
-class BFS(Ending, Program):
+class ByParents(Program):
+    """What a vertex of a search does that learns who has reached it."""
+
+    def edge(source):  # type: ignore[no-untyped-def]
+        """Travels along an edge: who sends it."""
+        return source
+
+    def cond(level):  # type: ignore[no-untyped-def]
+        """Only vertices not reached yet take part."""
+        return level == UNREACHED
+
+    def vertex(incoming, iteration):  # type: ignore[no-untyped-def]
+        """A reached vertex: its level, its parent."""
+        return iteration + 1, incoming
+
+
+class ByLevels(Program):
+    """What a vertex of a search does that learns its level alone."""
+
+    def edge(iteration):  # type: ignore[no-untyped-def]
+        """Travels along an edge: the level of who gets it."""
+        return iteration + 1
+
+    def cond(level):  # type: ignore[no-untyped-def]
+        """Only vertices not reached yet take part."""
+        return level == UNREACHED
+
+    def vertex(incoming):  # type: ignore[no-untyped-def]
+        """A reached vertex: its level."""
+        return incoming
+
+    def active():  # type: ignore[no-untyped-def,misc]
+        """Who has been reached is active next."""
+        return True
+
+
+class BFS(Ending, ByParents):
     """Levels (uint32, a source has 0) and parents (a source is its own) from `source`.
 
     source: original id of the first vertex, or several: then the level is the distance to the nearest of them. Vertices
@@ -78,25 +114,13 @@ class BFS(Ending, Program):
         state["parent"][first] = first
         return Start(active=first)
 
-    def edge(source):  # type: ignore[no-untyped-def]
-        """Travels along an edge: who sends it."""
-        return source
-
-    def cond(level):  # type: ignore[no-untyped-def]
-        """Only vertices not reached yet take part."""
-        return level == UNREACHED
-
-    def vertex(incoming, iteration):  # type: ignore[no-untyped-def]
-        """A reached vertex: its level, its parent."""
-        return iteration + 1, incoming
-
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Levels as far as they are asked for; parents as original ids."""
         self.cut(state)
         return {"level": state["level"], "parent": original_values(graph, state["parent"])}
 
 
-class BFSLevels(Ending, Program):
+class BFSLevels(Ending, ByLevels):
     """Levels (uint32, a source has 0) from `source`, as `BFS` has them."""
 
     level = Field(np.uint32, fill=UNREACHED, unreached=UNREACHED)
@@ -115,22 +139,6 @@ class BFSLevels(Ending, Program):
         self.watch(graph)
         state["level"][first] = 0
         return Start(active=first)
-
-    def edge(iteration):  # type: ignore[no-untyped-def]
-        """Travels along an edge: the level of who gets it."""
-        return iteration + 1
-
-    def cond(level):  # type: ignore[no-untyped-def]
-        """Only vertices not reached yet take part."""
-        return level == UNREACHED
-
-    def vertex(incoming):  # type: ignore[no-untyped-def]
-        """A reached vertex: its level."""
-        return incoming
-
-    def active():  # type: ignore[no-untyped-def,misc]
-        """Who has been reached is active next."""
-        return True
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Levels, as far as they are asked for."""

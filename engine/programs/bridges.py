@@ -23,7 +23,7 @@ from penstock.engine.program.parameters import Count
 from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import in_original_order, original_order, original_values, smallest_members
 from penstock.engine.program.vertex_ranges import each_range, mask_of, over_ranges
-from penstock.engine.programs.bfs import UNREACHED
+from penstock.engine.programs.bfs import UNREACHED, ByParents
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.programs.weights import Sums
 from penstock.storage.format.graph import Graph
@@ -86,7 +86,7 @@ class Bridges(Program):
         }
 
 
-class Grow(Program):
+class Grow(ByParents):
     """Levels and parents from the vertices on level 0, edges either way."""
 
     level = Field(np.uint32)
@@ -99,18 +99,6 @@ class Grow(Program):
         """From the roots."""
         level = state["level"]
         return Start(active=mask_of(lambda first, last: np.asarray(level[first:last] == 0), graph.vertices))
-
-    def edge(source):  # type: ignore[no-untyped-def]
-        """Travels along an edge, either way: who sends it."""
-        return source
-
-    def cond(level):  # type: ignore[no-untyped-def]
-        """Only vertices not reached yet take part."""
-        return level == UNREACHED
-
-    def vertex(incoming, iteration):  # type: ignore[no-untyped-def]
-        """A reached vertex: its level, its parent."""
-        return iteration + 1, incoming
 
 
 class EdgeSums(Sums):

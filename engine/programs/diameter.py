@@ -17,7 +17,7 @@ from penstock.engine.program.parameters import PositiveCount
 from penstock.engine.program.program import VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import in_original_order, original_ranks
 from penstock.engine.program.vertex_ranges import ROWS, each_range, over_ranges
-from penstock.engine.programs.bfs import UNREACHED
+from penstock.engine.programs.bfs import UNREACHED, ByLevels
 from penstock.engine.programs.wcc import WCC
 from penstock.storage.base.budget import cores
 from penstock.storage.format.graph import Graph
@@ -71,7 +71,7 @@ class Diameter(Program):
             self.diameter_at_least, self.diameter_at_most = [float(_largest(low))], [float(_largest(high))]
 
 
-class SearchBothWays(Program):
+class SearchBothWays(ByLevels):
     """Levels from one vertex (internal id), edges leading either way."""
 
     level = Field(np.uint32)
@@ -88,22 +88,6 @@ class SearchBothWays(Program):
         state["level"][:] = UNREACHED
         state["level"][self.source] = 0
         return Start(active=np.array([self.source]))
-
-    def edge(iteration):  # type: ignore[no-untyped-def]
-        """Travels along an edge, either way: the level of who gets it."""
-        return iteration + 1
-
-    def cond(level):  # type: ignore[no-untyped-def]
-        """Only vertices not reached yet take part."""
-        return level == UNREACHED
-
-    def vertex(incoming):  # type: ignore[no-untyped-def]
-        """A reached vertex: its level."""
-        return incoming
-
-    def active():  # type: ignore[no-untyped-def,misc]
-        """Who has been reached is active next."""
-        return True
 
 
 def _largest(values: NDArray[Any]) -> int:

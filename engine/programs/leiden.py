@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import VERTEX, Field, Global, Program
-from penstock.engine.programs.local_moves import MIXER, CommunityLevel, each_total, move, renumber
+from penstock.engine.programs.local_moves import MIXER, CommunityLevel, GainSweep, each_total, move, renumber
 from penstock.engine.programs.louvain import Louvain
-from penstock.engine.programs.modular_gain import Search, fine_bits, id_bits
+from penstock.engine.programs.modular_gain import Search
 
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
@@ -28,7 +28,7 @@ FEW = 1024
 """A refinement ends when two sweeps move at most one vertex in so many, each."""
 
 
-class Refinement(Program):
+class Refinement(GainSweep):
     """One sweep in which vertices that are alone join parts of their communities. joined: 1 for parts of several.
 
     total: of part c in place c, its members' strengths together. rank: of a vertex by its original id; its first part.
@@ -40,20 +40,10 @@ class Refinement(Program):
     strength = Field(np.int64, constant=True)
     total = Field(np.int64, constant=True)
     rank = Field(VERTEX, constant=True)
-    combine = "all"
-    message = np.int64
-    along = "both"
-    everywhere = True
-    max_iter = 1
 
     def __init__(self, search: Search, graph: Graph, number: int, whole: int) -> None:
-        self.needs_weights, self.scale = search.by_weight, search.scale
-        self.shift = 63 - id_bits(graph.vertices)
-        self.mask = (1 << self.shift) - 1
-        self.fine = fine_bits(search.resolution, whole)
-        self.rate = search.resolution / max(1, whole) * 2.0**self.fine
+        super().__init__(search, graph, whole)
         self.salt = search.salt(-1 - number)
-        self.moved = 0
 
     def edge(part, community, target_community, source, target, weight, vertices, shift, scale):  # type: ignore[no-untyped-def]
         """Along an edge, either way: the part above the weight; from elsewhere a number that none has."""

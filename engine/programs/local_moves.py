@@ -52,7 +52,25 @@ class Strengths(Sums):
         return amount * loop if source == target else amount
 
 
-class LocalMoves(Program):
+class GainSweep(Program):
+    """One sweep in which all messages to a vertex, a group above a weight, tell what it gains by joining each group."""
+
+    combine = "all"
+    message = np.int64
+    along = "both"
+    everywhere = True
+    max_iter = 1
+
+    def __init__(self, search: Search, graph: Graph, whole: int) -> None:
+        self.needs_weights, self.scale = search.by_weight, search.scale
+        self.shift = 63 - id_bits(graph.vertices)
+        self.mask = (1 << self.shift) - 1
+        self.fine = fine_bits(search.resolution, whole)
+        self.rate = search.resolution / max(1, whole) * 2.0**self.fine
+        self.moved = 0
+
+
+class LocalMoves(GainSweep):
     """One sweep of moves; `inside`: the weights from a vertex to its community, as it was before the sweep.
 
     total: of community c in place c, the sum of its members' strengths. rank: of a vertex by its original id.
@@ -63,22 +81,13 @@ class LocalMoves(Program):
     strength = Field(np.int64, constant=True)
     total = Field(np.int64, constant=True)
     rank = Field(VERTEX, constant=True)
-    combine = "all"
-    message = np.int64
-    along = "both"
-    everywhere = True
-    max_iter = 1
 
     def __init__(self, search: Search, graph: Graph, number: int, whole: int) -> None:
-        self.needs_weights, self.scale = search.by_weight, search.scale
+        super().__init__(search, graph, whole)
         self.loop = 1 if graph.directed else 2
-        self.shift = 63 - id_bits(graph.vertices)
-        self.mask = (1 << self.shift) - 1
-        self.fine = fine_bits(search.resolution, whole)
-        self.rate = search.resolution / max(1, whole) * 2.0**self.fine
         self.turns = turns(graph.edges)
         self.salt, self.turn = search.salt(number // self.turns), number % self.turns
-        self.inner = self.moved = 0
+        self.inner = 0
 
     def edge(community, source, target, weight, vertices, shift, scale, loop):  # type: ignore[no-untyped-def]
         """Along an edge, either way: the community above the weight; along a self-loop a number that none has."""

@@ -87,11 +87,9 @@ class SpanningForest(Program):
         return {"parent": original_values(graph, parent), "weight": weight}
 
 
-class LightestEdge(Program):
-    """`best`: the least weight of a vertex's edges to other components."""
+class LeastOfEdges(Program):
+    """One sweep over all edges, either way, after which a vertex has the least of what came along its own."""
 
-    best = Field(np.float64)
-    component = Field(VERTEX, constant=True)
     combine = "min"
     along = "both"
     max_iter = 1
@@ -99,10 +97,26 @@ class LightestEdge(Program):
     def __init__(self, weight: bool) -> None:
         self.needs_weights = weight
 
+    def vertex(incoming):  # type: ignore[no-untyped-def]
+        """The least."""
+        return incoming
+
+
+def _leaving(best: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which vertices have an edge to another component."""
+    return mask_of(lambda first, last: np.asarray(best[first:last] != NOWHERE), len(best))
+
+
+class LightestEdge(LeastOfEdges):
+    """`best`: the least weight of a vertex's edges to other components."""
+
+    best = Field(np.float64)
+    component = Field(VERTEX, constant=True)
+
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Vertices take part that had such an edge in the round before."""
         best = state["best"]
-        active = mask_of(lambda first, last: np.asarray(best[first:last] != NOWHERE), graph.vertices)
+        active = _leaving(best)
         best[:] = NOWHERE
         return Start(active=active)
 
@@ -110,30 +124,19 @@ class LightestEdge(Program):
         """Travels along an edge, either way: its weight, where it leaves the component."""
         return weight if component != target_component else NOWHERE
 
-    def vertex(incoming):  # type: ignore[no-untyped-def]
-        """The least."""
-        return incoming
 
-
-class LeastEnds(Program):
+class LeastEnds(LeastOfEdges):
     """`chosen`: of a vertex's edges of the weight `best` to other components, the least pair of ends."""
 
     chosen = Field(np.uint64)
     best = Field(np.float64, constant=True)
     component = Field(VERTEX, constant=True)
     rank = Field(VERTEX, constant=True)
-    combine = "min"
-    along = "both"
-    max_iter = 1
-
-    def __init__(self, weight: bool) -> None:
-        self.needs_weights = weight
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Vertices take part whose component has an edge to another."""
-        best = state["best"]
         state["chosen"][:] = NO_EDGE
-        return Start(active=mask_of(lambda first, last: np.asarray(best[first:last] != NOWHERE), graph.vertices))
+        return Start(active=_leaving(state["best"]))
 
     def edge(component, target_component, weight, target_best, rank, target_rank):  # type: ignore[no-untyped-def]
         """Travels along an edge, either way: its ends, where it is one of the lightest that leave the component."""
@@ -141,10 +144,6 @@ class LeastEnds(Program):
             return np.uint64(NO_EDGE)
         low, high = np.uint64(min(rank, target_rank)), np.uint64(max(rank, target_rank))
         return (low << np.uint64(32)) | high
-
-    def vertex(incoming):  # type: ignore[no-untyped-def]
-        """The least."""
-        return incoming
 
 
 def _joined(graph: Graph, state: dict[str, NDArray[Any]]) -> int:

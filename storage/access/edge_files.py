@@ -24,7 +24,7 @@ from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.tables.columns import WriteOptions
+from penstock.storage.tables.columns import WriteOptions, format_by_ending
 from penstock.storage.tables.synced_file import SyncedFile
 
 if TYPE_CHECKING:
@@ -57,12 +57,7 @@ class ExportOptions:
 
 def export_format(path: Path, format: str | None = None) -> str:
     """Return the format, by default the one that a file's name asks for. Raises InputError."""
-    if format is not None:
-        return format
-    for ending, name in _ENDINGS.items():
-        if path.name.lower().endswith(ending):
-            return name
-    raise InputError(f"{path}: no format of edges ends in {path.suffix!r}; use one of {', '.join(_ENDINGS)}")
+    return format_by_ending(path, _ENDINGS, "edges") if format is None else format
 
 
 def export_edges(

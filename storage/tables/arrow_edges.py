@@ -42,6 +42,31 @@ class Pieces(Protocol):
         """Return how many entries of the adjacency a piece stands for."""
 
 
+class ArrowIds:
+    """Vertices in the ids of the input, as Arrow arrays. dtype: of internal ids, which are these without names."""
+
+    def __init__(self, dtype: np.dtype[Any], names: Names) -> None:
+        self._texts: Any = None
+        self._numbers: NDArray[Any] | None = None
+        if isinstance(names, StringArray) or (names is not None and names.dtype.kind == "T"):
+            self._texts = name_array(names)
+        else:
+            self._numbers = names
+        kind = dtype if self._numbers is None else self._numbers.dtype
+        self.type = pa.from_numpy_dtype(kind) if self._texts is None else pa.string()
+
+    def holds(self, marks: str) -> bool:
+        """Whether one of these characters is in an id."""
+        texts = self._texts
+        return texts is not None and any(pc.any(pc.match_substring(texts, mark), min_count=0).as_py() for mark in marks)
+
+    def of(self, vertices: NDArray[Any]) -> Any:
+        """The ids of some vertices, which are internal ids."""
+        if self._texts is not None:
+            return self._texts.take(pa.array(vertices)).cast(pa.string())
+        return pa.array(vertices if self._numbers is None else self._numbers[vertices])
+
+
 class EdgeTable:
     """Edges as a table, a batch for each piece: see `arrow_files.Batches`.
 
@@ -50,16 +75,9 @@ class EdgeTable:
 
     def __init__(self, pieces: Pieces, names: Names, read: Callable[[int], None] = lambda entries: None) -> None:
         self._pieces, self._read = pieces, read
-        self._texts: Any = None
-        self._numbers: NDArray[Any] | None = None
-        if isinstance(names, StringArray) or (names is not None and names.dtype.kind == "T"):
-            self._texts = name_array(names)
-        else:
-            self._numbers = names
-        kind = pieces.vertex_dtype if self._numbers is None else self._numbers.dtype
-        end = pa.from_numpy_dtype(kind) if self._texts is None else pa.string()
+        self._ends = ArrowIds(pieces.vertex_dtype, names)
         weights = [] if pieces.weight_dtype is None else [("weight", pa.from_numpy_dtype(pieces.weight_dtype))]
-        self.schema = pa.schema([("source", end), ("target", end), *weights])
+        self.schema = pa.schema([("source", self._ends.type), ("target", self._ends.type), *weights])
         self.rows = 0
 
     def mapped(self, function: Callable[[Any], Any], *, threads: int | None, rows: int) -> Generator[Any, None, None]:
@@ -80,19 +98,13 @@ class EdgeTable:
 
     def holds(self, marks: str) -> bool:
         """Whether one of these characters is in an id."""
-        texts = self._texts
-        return texts is not None and any(pc.any(pc.match_substring(texts, mark), min_count=0).as_py() for mark in marks)
+        return self._ends.holds(marks)
 
     def batch(self, piece: int) -> Any:
         """Return the record batch of a piece."""
         sources, targets, weights = self._pieces.read(piece)
-        columns = [self._named(sources), self._named(targets)]
+        columns = [self._ends.of(sources), self._ends.of(targets)]
         return pa.record_batch(columns if weights is None else [*columns, pa.array(weights)], schema=self.schema)
-
-    def _named(self, vertices: NDArray[Any]) -> Any:
-        if self._texts is not None:
-            return self._texts.take(pa.array(vertices)).cast(pa.string())
-        return pa.array(vertices if self._numbers is None else self._numbers[vertices])
 
 
 def name_array(names: NDArray[Any] | StringArray) -> Any:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.base.errors import InputError
 from penstock.storage.tables.row_ranges import ROWS, map_ranges
 
 Part = tuple[NDArray[Any], NDArray[np.bool_] | None]
@@ -55,6 +57,14 @@ class WriteOptions:
 
     threads: int | None = None
     written: Callable[[int], None] | None = None
+
+
+def format_by_ending(path: Path, endings: Mapping[str, str], what: str) -> str:
+    """The format that a file's name asks for; endings: formats by ending. Raises InputError that names `what`."""
+    for ending, name in endings.items():
+        if path.name.lower().endswith(ending):
+            return name
+    raise InputError(f"{path}: no format of {what} ends in {path.suffix!r}; use one of {', '.join(endings)}")
 
 
 def first_field(columns: Columns) -> str:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.atomic import whole_file
 from penstock.storage.base.errors import InputError
 from penstock.storage.tables.arrow_edges import Names
-from penstock.storage.tables.columns import WriteOptions
+from penstock.storage.tables.columns import WriteOptions, format_by_ending
 from penstock.storage.tables.synced_file import SyncedFile
 
 FORMATS = ("parquet", "feather", "txt", "txt.gz", "csv", "csv.gz", "npy")
@@ -37,12 +37,7 @@ class WrittenWalks:
 
 def walk_format(path: Path, format: str | None = None) -> str:
     """Return the format, by default the one that a file's name asks for. Raises InputError."""
-    if format is not None:
-        return format
-    for ending, name in _ENDINGS.items():
-        if path.name.lower().endswith(ending):
-            return name
-    raise InputError(f"{path}: no format of walks ends in {path.suffix!r}; use one of {', '.join(_ENDINGS)}")
+    return format_by_ending(path, _ENDINGS, "walks") if format is None else format
 
 
 def save_walks(walks: WrittenWalks, path: Path, format: str, options: WriteOptions, *, force: bool) -> None:

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.encoding.string_array import StringArray
-from penstock.storage.tables.arrow_edges import Names, name_array
+from penstock.storage.tables.arrow_edges import ArrowIds, Names
 from penstock.storage.tables.arrow_files import OrderedFile, compressed
 from penstock.storage.tables.columns import WriteOptions
 
@@ -30,14 +29,8 @@ class WalkTable:
 
     def __init__(self, blocks: Iterable[NDArray[Any]], dtype: np.dtype[Any], names: Names, *, wide: int = 0) -> None:
         self._blocks, self._none, self._wide = blocks, np.iinfo(dtype).max, wide
-        self._texts: Any = None
-        self._numbers: NDArray[Any] | None = None
-        if isinstance(names, StringArray) or (names is not None and names.dtype.kind == "T"):
-            self._texts = name_array(names)
-        else:
-            self._numbers = names
-        kind = pa.from_numpy_dtype(dtype if self._numbers is None else self._numbers.dtype)
-        kind = kind if self._texts is None else pa.string()
+        self._vertices = ArrowIds(dtype, names)
+        kind = self._vertices.type
         columns = [(f"step_{step}", kind) for step in range(wide)] if wide else [("walk", pa.list_(kind))]
         self.schema = pa.schema(columns)
 
@@ -59,8 +52,7 @@ class WalkTable:
 
     def holds(self, marks: str) -> bool:
         """Whether one of these characters is in an id."""
-        texts = self._texts
-        return texts is not None and any(pc.any(pc.match_substring(texts, mark), min_count=0).as_py() for mark in marks)
+        return self._vertices.holds(marks)
 
     def batch(self, walks: NDArray[Any]) -> Any:
         """Return the record batch of some walks."""
@@ -69,18 +61,13 @@ class WalkTable:
             return pa.record_batch(columns, schema=self.schema)
         present = walks != self._none
         ends = np.concatenate([np.zeros(1, np.int32), np.cumsum(present.sum(axis=1), dtype=np.int32)])
-        return pa.record_batch([pa.ListArray.from_arrays(ends, self._named(walks[present]))], schema=self.schema)
+        return pa.record_batch([pa.ListArray.from_arrays(ends, self._vertices.of(walks[present]))], schema=self.schema)
 
     def _column(self, vertices: NDArray[Any]) -> Any:
         absent = vertices == self._none
         if not absent.any():
-            return self._named(vertices)
-        return pc.if_else(pa.array(~absent), self._named(np.where(absent, 0, vertices)), None)
-
-    def _named(self, vertices: NDArray[Any]) -> Any:
-        if self._texts is not None:
-            return self._texts.take(pa.array(vertices)).cast(pa.string())
-        return pa.array(vertices if self._numbers is None else self._numbers[vertices])
+            return self._vertices.of(vertices)
+        return pc.if_else(pa.array(~absent), self._vertices.of(np.where(absent, 0, vertices)), None)
 
 
 def save_walk_lines(file: OrderedFile, table: WalkTable, options: WriteOptions, *, gzip: bool = False) -> None:
