@@ -42,10 +42,21 @@ class Requirement:
             return None
 
 
+def installed() -> bool:
+    """Whether Penstock itself is an installed package. Its sources alone on Python's path name no requirements."""
+    try:
+        metadata.version("penstock")
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
 def requirements(lines: list[str] | None = None) -> list[Requirement]:
     """Return what the installation names, from its metadata; lines: as `importlib.metadata.requires` gives them."""
+    if lines is None:
+        lines = (metadata.requires("penstock") or []) if installed() else []
     found = []
-    for line in metadata.requires("penstock") or [] if lines is None else lines:
+    for line in lines:
         match = _REQUIREMENT.match(line)
         if match is not None:
             extra = _EXTRA.search(match[3] or "")
@@ -70,7 +81,11 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def needed(failed: dict[str, str], trouble: str) -> Section:
     """Return what is found of the packages without which nothing works; failed: errors by module, of their import."""
-    findings, values = [], {}
+    findings: list[Finding] = []
+    values: dict[str, str | None] = {}
+    if not installed():
+        told = "not an installed package: its sources are on Python's path, so that its requirements are unknown"
+        findings.append(Finding("penstock", told, "missing", "pip install . in its sources"))
     for one in requirements():
         if one.extra:
             continue
@@ -94,7 +109,7 @@ def needed(failed: dict[str, str], trouble: str) -> Section:
 def optional(*, has_gpu: bool) -> Section:
     """Return what is found of the extras that a user may install; has_gpu: whether one of them would be of use."""
     findings, values = [], {}
-    for extra, purpose in PURPOSE.items():
+    for extra, purpose in PURPOSE.items() if installed() else ():
         parts = [one for one in requirements() if one.extra == extra and one.package != "numpy"]
         there = {one.package: one.installed for one in parts}
         values[extra] = there

@@ -52,6 +52,16 @@ def test_what_is_broken_comes_first() -> None:
     assert verdict([Section("A", [Finding("x", "there")])]) == ["all is well"]
 
 
+def test_sources_that_are_not_installed_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> str:
+        raise packages.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(packages.metadata, "version", absent)
+    (one,) = packages.needed({}, "").findings
+    assert (one.name, one.state, one.way_out) == ("penstock", "missing", "pip install . in its sources")
+    assert packages.optional(has_gpu=False).findings == []
+
+
 @pytest.mark.parametrize(
     ("versions", "version", "allowed"),
     [
