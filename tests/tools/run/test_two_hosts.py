@@ -1,57 +1,45 @@
-"""Two machines, each with its own copy of the graph, its own stripe folders and two ranks: the answer of one process.
-
-A name space makes a host's name, so that MPI counts two hosts on one machine.
-"""
+"""One job on two hosts with a network between them: each has its own copy of the graph, on its own stripes."""
 
 from __future__ import annotations
 
 import json
-import subprocess
+import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
-from penstock.tools.run import launch_ranks
-from support.graphs import on_disk, shape
-from support.launched_ranks import PATIENCE_SECONDS, needs_mpi
-
-HOSTS = ("first", "second")
-OWN_NAME = ("unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"')
-"""Runs its arguments but the first on a host of that name."""
-
-
-def _runs(*command: str) -> bool:
-    try:
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        return False
+from support.graphs import shape
+from support.launched_ranks import needs_mpi
+from support.simulated_hosts import HOSTS, possible, two_hosts
 
 
 @needs_mpi
 @pytest.mark.slow
-def test_hosts_may_have_copies_and_stripes_of_their_own(tmp_path: Path) -> None:
-    if not _runs(*OWN_NAME, "name", "true"):
-        pytest.skip("this machine lets us name no hosts")
-    parts: list[str] = []
-    command = [sys.executable, "-m", "penstock.tools.main", "run", "wcc"]
-    options = ["--json", "--threads", "2", "--host-memory", "1GiB"]
-    for host in HOSTS:
-        folder = tmp_path / host
-        (folder / "made").mkdir(parents=True)
-        graph = on_disk(shape("wide"), folder / "g.h5", chunk_edges=1024, stripes=(folder / "made",)).path
-        (folder / "made").rename(folder / "moved")
-        here = [*command, str(graph), "--stripe", str(folder / "moved"), "--device", "cpu", *options]
-        parts += [*([":"] if parts else []), "-n", "2", *OWN_NAME, host, *here, "--output", str(folder / "parts.csv")]
-    done = subprocess.run(
-        [launch_ranks.find_mpiexec(), *parts], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    told = json.loads(done.stdout)
-    assert [(one["rank"], one["host"]) for one in told["ranks"]] == [
-        (0, "first"), (1, "first"), (2, "second"), (3, "second")
-    ]  # fmt: skip
-    assert (tmp_path / "first/parts.csv").exists()
-    assert not (tmp_path / "second/parts.csv").exists()  # rank 0 writes
-    alone = [*command, str(tmp_path / "first/g.h5"), "--stripe", str(tmp_path / "first/moved"), "--device", "cpu"]
-    one = subprocess.run([*alone, *options], capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True)
-    assert json.loads(one.stdout)["fields"] == told["fields"]
+@pytest.mark.skipif(not possible(), reason="hosts are namespaces, which only root makes")
+def test_hosts_share_a_job_and_no_disk(tmp_path: Path) -> None:
+    edges = shape("wide")
+    np.savetxt(tmp_path / "edges.txt", np.stack([edges.sources, edges.targets], 1), "%d")
+    penstock = (sys.executable, "-m", "penstock.tools.main")
+    stripes = ("--stripe", "disk/one", "--stripe", "disk/two")
+    with two_hosts(tmp_path) as hosts:
+        for host in HOSTS:
+            (tmp_path / host / "one").mkdir()
+            (tmp_path / host / "two").mkdir()
+            made = hosts.run(host, *penstock, "convert", "edges.txt", "disk/g.h5", *stripes, "--direction=both", "-q")
+            assert made.returncode == 0, made.stderr
+        assert not any((tmp_path / "disk").iterdir())
+        job = ("run", "pagerank", "disk/g.h5", "--force", "--output")
+        alone = hosts.run("b", *penstock, *job, "alone.csv", "-q")
+        assert alone.returncode == 0, alone.stderr
+        both = hosts.ranks(*job, "both.csv", "--json", "--direct-io")
+        assert both.returncode == 0, both.stderr
+        ranks = json.loads(both.stdout)["ranks"]
+        assert [one["host"] for one in ranks] == ["penstock-a", "penstock-b"]
+        assert all(one["bytes_disk"] for one in ranks)
+        assert (tmp_path / "both.csv").read_text() == (tmp_path / "alone.csv").read_text()
+        shutil.rmtree(tmp_path / "b" / "two")
+        lost = hosts.ranks(*job, "lost.csv")
+        assert lost.returncode == 2, lost.stderr
+        assert "penstock-b" in lost.stderr
+        assert not (tmp_path / "lost.csv").exists()
