@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.folder_lock import FolderLock
+from penstock.storage.convert.append_rows import append_rows
 from penstock.storage.convert.convert_list import COUNTING_SHARE, encoders, write_edges
 from penstock.storage.convert.lists.end_counts import EndCounts
 from penstock.storage.convert.lists.list_writer import KEYS, WEIGHTS, ListBase
@@ -23,6 +24,7 @@ from penstock.storage.encoding.edge_keys import sources_of_keys, targets_of_keys
 from penstock.storage.format import stripe
 from penstock.storage.format.file_set import AppendedTo, FileSet
 from penstock.storage.format.frames import Frames, OpenedGraph, open_frames
+from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import (
     CHUNK_EDGES,
     DEGREES,
@@ -83,8 +85,13 @@ def append(
     target = graph.resolve() if graph.is_symlink() else graph
     with FolderLock(target.absolute().parent, f".{target.name}.append", "graph").holding():
         opened = open_frames(target, stripes)
-        _check(opened, target, source)
         header = opened.header
+        if header.layout == "rows":
+            kept = Graph.open(target, stripes=stripes)
+            places = dict.fromkeys(shard.path.absolute().parent for shard in opened.open_files[1:])
+            same = ConvertOptions(host_memory=host_memory, scratch=scratch, threads=threads, stripes=tuple(places))
+            return append_rows(source, kept, target, same, progress)
+        _check(opened, target, source)
         made = header.provenance.get("options")
         options = ConvertOptions(
             layout="list",
@@ -105,11 +112,6 @@ def append(
 
 def _check(opened: OpenedGraph, graph: Path, source: Source) -> None:
     header = opened.header
-    if header.layout != "list":
-        raise InputError(
-            f"{graph} has sorted rows, and edges are appended only to graphs made by 'penstock convert --layout list'; "
-            "convert all inputs together"
-        )
     if any(header.array(path) is not None for path in (ORIGINAL_ID, NAME_ENDS)) or header.left is not None:
         raise InputError(
             f"{graph} has numbered its vertices, and new ids would change that; convert all inputs together"

@@ -1,4 +1,4 @@
-"""`penstock append`: more edges for a graph file that keeps the order of its input."""
+"""`penstock append`: more edges for a graph file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from penstock.tools.base.progress import compiling_shown, progress
 from penstock.tools.commands.convert import reading
 
 
-@click.command(name="append", short_help="Add edges to a graph file made by convert --layout list.")
+@click.command(name="append", short_help="Add edges to a graph file.")
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
 @click.argument("inputs", nargs=-1, required=True, type=ANY, metavar="INPUT...")
 @option_group(
@@ -44,11 +44,14 @@ from penstock.tools.commands.convert import reading
 def command(
     graph: Path, inputs: tuple[Path, ...], adding: dict[str, Any], reading: IngestOptions, console: Console
 ) -> None:
-    """Add edges to a graph file made by convert --layout list.
+    """Add edges to a graph file.
 
-    They come behind those it has, whole or not at all: a kill at any moment leaves the old graph or the new
-    one. Nothing that was written is written again; the new edges are in a file beside the graph's, named in its
-    manifest. Ids beyond its vertices make it larger. It must not have been renumbered.
+    Whole or not at all: a kill at any moment leaves the old graph or the new one. New ids make the graph larger; it
+    keeps the options it was made with, and takes weights and names from the input if it has them.
+
+    A graph made by convert --layout list, with numbers as ids, is not written again: the new edges are in a file
+    beside it. Sorted rows are converted once more together with the new edges, which takes as long as converting
+    all inputs and as much space beside the old file.
 
     \b
     Examples:
@@ -62,7 +65,7 @@ def command(
     began = time.perf_counter()
     memory = adding.pop("host_memory") or default_host_memory()
     form = adding.pop("format")
-    options = replace(reading, host_memory=memory, threads=adding["threads"])
+    options = replace(_like(graph, adding["stripes"], reading), host_memory=memory, threads=adding["threads"])
     with progress(console) as update, compiling_shown(update):
         source = open_source(inputs, form, options)
         watch = watching(update, console.note)
@@ -87,3 +90,18 @@ def command(
         ("peak memory", format_bytes(peak)),
     ]
     console.answer(facts, [f"{graph}", *pairs(rows, indent="  ")])
+
+
+def _like(path: Path, stripes: tuple[Path, ...], reading: IngestOptions) -> IngestOptions:
+    """How to read what is added, as far as nothing is said: with weights and names if the graph has them."""
+    from penstock.storage.format.frames import StringIdFrames
+    from penstock.storage.format.graph import Graph
+
+    graph = Graph.open(path, stripes=stripes)
+    weighted = graph.weight_dtype is not None and len(reading.columns or (0, 1, 2)) == 3
+    return replace(
+        reading,
+        weights=True if weighted and reading.weights is None else reading.weights,
+        string_ids=isinstance(graph.original, StringIdFrames) or reading.string_ids,
+        sides=graph.left is not None,
+    )

@@ -96,7 +96,6 @@ def test_a_symbolic_link_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "edges", "message"),
     [
-        ({"layout": "rows"}, [(0, 1, None)], "has sorted rows"),
         ({"renumber": True}, [(0, 1, None)], "has numbered its vertices"),
         ({}, [(0, 1, 2.0)], "some of the input has weights and some has none"),
         ({}, [(1 << 32, 1, None)], "below 2\\^32"),

@@ -31,8 +31,19 @@ def test_what_append_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     (tmp_path / "a.txt").write_text("0 1\n")
     (tmp_path / "s.txt").write_text("x y\n")
     answered(capsys, "convert", tmp_path / "a.txt", tmp_path / "g.h5", "--layout", "list")
-    answered(capsys, "convert", tmp_path / "a.txt", tmp_path / "rows.h5")
     assert "is an input too" in refused(capsys, "append", tmp_path / "g.h5", tmp_path / "g.h5")
-    assert "sorted rows" in refused(capsys, "append", tmp_path / "rows.h5", tmp_path / "a.txt")
     assert "are strings" in refused(capsys, "append", tmp_path / "g.h5", tmp_path / "s.txt", "--string-ids")
     assert "does not exist" in refused(capsys, "append", tmp_path / "none.h5", tmp_path / "a.txt")
+
+
+def test_sorted_rows_grow_by_edges_with_names_and_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The names of the graph and those of the input are one set of vertices; weights are taken unasked."""
+    (tmp_path / "a.txt").write_text("rome oslo 3\noslo bern 300\n")
+    (tmp_path / "b.txt").write_text("bern aden 70000\n")
+    graph = tmp_path / "g.h5"
+    answered(capsys, "convert", tmp_path / "a.txt", graph, "--renumber", "--weights", "--undirected")
+    grown = answered(capsys, "append", graph, tmp_path / "b.txt")
+    assert (grown["vertices"], grown["edges"]) == (4, 6)
+    found = run("sssp", graph, source="rome").to_dict()
+    assert found == {"rome": 0, "oslo": 3, "bern": 303, "aden": 70303}
+    assert "has weights, and" in refused(capsys, "append", graph, tmp_path / "b.txt", "--no-weights")

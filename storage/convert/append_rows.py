@@ -1,0 +1,138 @@
+"""Edges are added to a graph of sorted rows: it is converted once more, from its own edges and the new ones.
+
+Every edge is read, sorted and written again, within the memory and with the scratch files of any conversion, and the
+new file takes the old one's name when it is whole. Options are those that the graph was made with. Vertices keep the
+ids of the input; where ids were numbered, they are numbered anew, so that new ids take their places among the old ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.storage.access.edge_pieces import EdgePieces
+from penstock.storage.base.errors import InputError
+from penstock.storage.convert.convert import convert
+from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
+from penstock.storage.convert.sort.workspace import Progress
+from penstock.storage.encoding.string_array import StringArray
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.format.frames import StringIdFrames
+from penstock.storage.format.graph import Graph
+from penstock.storage.ingest.core.source import Source
+from penstock.storage.ingest.text.strings import local_names
+
+KEPT = ("symmetrize", "dedupe", "drop_self_loops", "bipartite", "order")
+"""Options that are as they were; the others follow from the graph itself."""
+ID_BLOCK = 1 << 18
+"""Vertices whose ids are given at once."""
+
+
+class GrownRows:
+    """The edges of a graph of rows, then those of another source, in ids of the input. See `core.source.Source`."""
+
+    undirected = False
+    """What the options say of both."""
+
+    def __init__(self, graph: Graph, more: Source) -> None:
+        self.name = f"{graph.path} and {more.name}"
+        self._graph, self._more = graph, more
+        self._old_bytes = int(graph.out.chunk_bytes(graph.weight_dtype is not None).sum())
+        self._done = 0
+        original = graph.original
+        self._ids = original.names() if isinstance(original, StringIdFrames) else graph.original_ids()
+        moved = original is not None
+        self.known_vertices: int | None = None if moved else max(graph.vertices, more.known_vertices or 0)
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Bytes of the graph's edges and of the other source."""
+        return None if self._more.total_bytes is None else self._old_bytes + self._more.total_bytes
+
+    @property
+    def bytes_done(self) -> int:
+        """How many of these were read."""
+        return self._done + self._more.bytes_done
+
+    def batches(self) -> Generator[EdgeBatch]:
+        """Yield the graph's edges, each once, the vertices without any, and the other edges. Raises as its parts."""
+        pieces = EdgePieces(self._graph.out, once=not self._graph.directed)
+        for number in range(pieces.count):
+            yield self._batch(*pieces.read(number))
+            self._done = self._old_bytes * (number + 1) // pieces.count
+        if self._ids is not None and self._graph.left is None:  # vertices of two sides have edges, or were in no input
+            for first in range(0, self._graph.vertices, ID_BLOCK):
+                yield self._vertices(np.arange(first, min(first + ID_BLOCK, self._graph.vertices)))
+        for batch in self._more.batches():
+            if (batch.weights is None) != (self._graph.weight_dtype is None) and len(batch):
+                raise InputError(self._other_weights(batch))
+            yield batch
+
+    def _batch(self, sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[Any] | None) -> EdgeBatch:
+        """Edges between internal ids, in ids of the input."""
+        if self._ids is None:
+            return EdgeBatch(sources, targets, weights)
+        if not isinstance(self._ids, StringArray):
+            return EdgeBatch(self._ids[sources], self._ids[targets], weights)
+        both = self._ids.taken(np.stack([sources, targets], 1).reshape(-1))
+        lengths = both.lengths.astype(np.int32).reshape(-1, 2)
+        places = np.empty((len(sources), 4), np.int32)
+        places[:, 0::2], places[:, 1::2] = both.ends.reshape(-1, 2) - lengths, lengths
+        names, numbers = local_names(both.text, places, self._graph.left is not None)
+        return EdgeBatch(numbers[:, 0].copy(), numbers[:, 1].copy(), weights, names=names)
+
+    def _vertices(self, vertices: NDArray[np.int64]) -> EdgeBatch:
+        """Vertices, which may have no edge."""
+        none = np.empty(0, np.uint32)
+        if isinstance(self._ids, StringArray):
+            return EdgeBatch(none, none, None, names=self._batch(vertices, vertices, None).names)
+        assert self._ids is not None, "ids that are the internal ones need no telling"
+        return EdgeBatch(none, none, None, lone=self._ids[vertices].astype(np.uint64))
+
+    def _other_weights(self, batch: EdgeBatch) -> str:
+        if batch.weights is None:
+            return f"{self._graph.path} has weights, and {self._more.name} has none; --weights or --columns takes them"
+        return f"{self._more.name} has weights, and {self._graph.path} has none; --no-weights leaves them out"
+
+
+class GrownNames(GrownRows):
+    """The same of a graph whose ids are strings. See `core.source.NamedSource`."""
+
+    named = True
+
+
+def append_rows(source: Source, graph: Graph, target: Path, options: ConvertOptions, watch: Progress) -> ConvertReport:
+    """Write the graph with the edges of the source in its place. Raises as `convert`; before that it is as it was.
+
+    options: memory, threads, scratch and folders of stripes; all others are the graph's own.
+    """
+    made = graph.provenance.get("options")
+    told = made if isinstance(made, dict) else {}
+    if graph.properties or told.get("vertices_file"):
+        raise InputError(
+            f"{target} has exactly the vertices of {told.get('vertices_file', 'a table')}; convert all inputs together"
+        )
+    if source.undirected and graph.directed:
+        raise InputError(f"{source.name} says that its edges are undirected, and those of {target} are directed")
+    strings = isinstance(graph.original, StringIdFrames)
+    if strings != bool(getattr(source, "named", False)):
+        kinds = ("strings", "numbers") if strings else ("numbers", "strings")
+        raise InputError(f"the ids of {target} are {kinds[0]}, and those of {source.name} are {kinds[1]}")
+    kept = {name: told[name] for name in KEPT if name in told}
+    moved = graph.original is not None and not strings and not kept.get("bipartite")
+    grown = ConvertOptions(
+        direction="both" if graph.directed and graph.into is not None else "out",
+        undirected=not graph.directed and not kept.get("symmetrize"),
+        renumber=moved and ("order" not in kept or bool(told.get("renumber"))),
+        encoding=graph.out.encoding,
+        host_memory=options.host_memory,
+        scratch=options.scratch,
+        threads=options.threads,
+        stripes=options.stripes,
+        force=True,
+        **kept,
+    )
+    return convert((GrownNames if strings else GrownRows)(graph, source), target, grown, watch)

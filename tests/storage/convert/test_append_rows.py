@@ -1,0 +1,113 @@
+"""Edges appended to sorted rows make the graph that all inputs together make; what does not suit is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from penstock.storage.base.errors import InputError
+from penstock.storage.convert.append import append
+from penstock.storage.convert.convert import convert
+from penstock.storage.convert.sort.options import ConvertOptions
+from penstock.storage.format.fingerprint import fingerprint
+from penstock.storage.format.graph import Graph
+from penstock.storage.ingest.core.source import IngestOptions, Source
+from penstock.storage.ingest.open_source import open_source
+from penstock.storage.read.verify import verify
+from support.lists import small_chunks
+
+KINDS: list[dict[str, Any]] = [
+    {},
+    {"direction": "both", "drop_self_loops": True},
+    {"undirected": True},
+    {"undirected": True, "dedupe": "sum"},
+    {"symmetrize": True, "dedupe": "max"},
+    {"renumber": True, "direction": "both", "dedupe": "first"},
+    {"order": "degree"},
+    {"order": "hubs", "renumber": True, "undirected": True},
+    {"bipartite": True, "undirected": True},
+]
+
+
+def lines(random: np.random.Generator, count: int, *, strings: bool, weighted: bool, most: int) -> str:
+    ends = random.integers(0, most, (count, 2))
+    name = (lambda v: f"käse{v % 7}-{v}") if strings else str
+    return "".join(
+        f"{name(u)} {name(v)}" + (f" {w}" if weighted else "") + "\n"
+        for (u, v), w in zip(ends.tolist(), random.integers(0, 300, count).tolist(), strict=True)
+    )
+
+
+def source(*paths: Path, weighted: bool, sides: bool = False) -> Source:
+    return open_source(paths, None, IngestOptions(weights=weighted, string_ids=None, sides=sides, threads=1))
+
+
+@pytest.mark.parametrize("strings", [False, True])
+@pytest.mark.parametrize("options", KINDS, ids=lambda options: "-".join(options) or "plain")
+def test_appending_is_converting_all_together(options: dict[str, Any], strings: bool, tmp_path: Path) -> None:
+    random = np.random.default_rng(len(options) + strings)
+    weighted = "dedupe" in options or strings
+    first, second = tmp_path / "a.txt", tmp_path / "b.txt"
+    first.write_text(lines(random, 90, strings=strings, weighted=weighted, most=30))
+    second.write_text(lines(random, 60, strings=strings, weighted=weighted, most=45))
+    sides = bool(options.get("bipartite"))
+    stripes = ()
+    if options.get("direction"):
+        stripes = (tmp_path / "one", tmp_path / "two")
+        for folder in stripes:
+            folder.mkdir()
+    with small_chunks():
+        made = ConvertOptions(threads=1, stripes=stripes, **options)
+        convert(source(first, weighted=weighted, sides=sides), tmp_path / "g.h5", made)
+        report = append(source(second, weighted=weighted, sides=sides), tmp_path / "g.h5", threads=1)
+        both = source(first, second, weighted=weighted, sides=sides)
+        convert(both, tmp_path / "all.h5", ConvertOptions(threads=1, **options))
+    graph, together = Graph.open(tmp_path / "g.h5"), Graph.open(tmp_path / "all.h5")
+    assert verify(tmp_path / "g.h5", threads=1).problems == []
+    assert fingerprint(graph) == fingerprint(together)
+    assert (report.vertices, report.edges) == (together.vertices, together.edges)
+    assert (graph.left, graph.into is None, graph.weight_dtype) == (
+        together.left, together.into is None, together.weight_dtype,
+    )  # fmt: skip
+    ids, wanted = graph.original_ids(), together.original_ids()
+    assert ids is wanted is None or np.array_equal(np.asarray(ids), np.asarray(wanted))
+    assert len(list(tmp_path.rglob("*.h5"))) == 2 + len(stripes)
+
+
+def test_vertices_without_edges_stay(tmp_path: Path) -> None:
+    (tmp_path / "g.graphml").write_text(
+        '<graphml><graph edgedefault="directed"><node id="7"/><node id="9"/><node id="12"/>'
+        '<edge source="7" target="9"/></graph></graphml>'
+    )
+    (tmp_path / "more.txt").write_text("9 15\n")
+    convert(source(tmp_path / "g.graphml", weighted=False), tmp_path / "g.h5", ConvertOptions(renumber=True))
+    append(source(tmp_path / "more.txt", weighted=False), tmp_path / "g.h5")
+    ids = Graph.open(tmp_path / "g.h5").original_ids()
+    assert ids is not None
+    assert ids.tolist() == [7, 9, 12, 15]
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "weighted", "message"),
+    [
+        ("1 2\n", {}, True, "g.h5 has weights, and .*more.txt has none"),
+        ("1 2 3\n", {}, False, "more.txt has weights, and .*g.h5 has none"),
+        ("a b\n", {}, False, "the ids of .*g.h5 are numbers, and those of .*more.txt are strings"),
+        ("1 2\n", {"vertices_file": "only.txt"}, False, "has exactly the vertices of .*only.txt"),
+    ],
+)
+def test_what_does_not_suit_the_graph_is_refused(
+    tmp_path: Path, text: str, given: dict[str, Any], weighted: bool, message: str
+) -> None:
+    (tmp_path / "first.txt").write_text("0 1 4\n1 2 5\n")
+    (tmp_path / "only.txt").write_text("0\n1\n2\n")
+    (tmp_path / "more.txt").write_text(text)
+    options = {name: tmp_path / value for name, value in given.items()}
+    convert(source(tmp_path / "first.txt", weighted=weighted), tmp_path / "g.h5", ConvertOptions(**options))
+    before = (tmp_path / "g.h5").read_bytes()
+    with pytest.raises(InputError, match=message):
+        append(source(tmp_path / "more.txt", weighted=text.count(" ") == 2), tmp_path / "g.h5")
+    assert (tmp_path / "g.h5").read_bytes() == before
+    assert not [path for path in tmp_path.iterdir() if path.suffix not in (".txt", ".h5")]
