@@ -149,6 +149,12 @@ class Session:
     ) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        """One line: the graph, where it computes, and whether it is closed."""
+        count = self.config.thread_count
+        place = f"{count} thread{'s' * (count != 1)}" if self._device is None else self._device.name
+        return f"<Session on {place}{'' if self._dropped.alive else ', closed'}: {self.graph!r}>"
+
     def close(self) -> None:
         """Stop reading and free the caches, after a run in another thread has ended; again: no effect."""
         with self._turns.closing():

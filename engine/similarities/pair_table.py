@@ -14,6 +14,7 @@ from penstock.engine.program.vertex_ids import vertex_column
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
 from penstock.storage.tables.columns import Column, Columns, Read, WriteOptions
+from penstock.storage.tables.html_table import SHOWN, html_table
 
 FORMATS = ("csv", "csv.gz", "tsv", "tsv.gz", "parquet", "feather", "hdf5")
 Integers = NDArray[np.int64]
@@ -87,6 +88,11 @@ class PairTable:
     def __repr__(self) -> str:
         """One line: how many pairs, of how many vertices."""
         return f"<PairTable of {len(self):,} pairs of {self.graph.vertices:,} vertices: {', '.join(self._columns())}>"
+
+    def _repr_html_(self) -> str:
+        """Return the first pairs as notebooks show them."""
+        part = PairTable(self.graph, *(values[:SHOWN] for values in (self.ends, self.common, self.sizes)))
+        return html_table(repr(self)[1:-1], {name: one.tolist() for name, one in part.columns().items()}, len(self))
 
     @property
     def ids(self) -> NDArray[Any]:

@@ -16,11 +16,12 @@ from penstock.engine.program.vertex_ids import in_original_order, tie_breakers, 
 from penstock.engine.state.answer_table import AnswerTable
 from penstock.engine.state.found_paths import FoundPath, ParentLinks
 from penstock.engine.state.joined_properties import property_columns, property_values
-from penstock.engine.state.result_columns import columns_of
+from penstock.engine.state.result_columns import columns_of, first_by_id, values_of
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
 from penstock.storage.results.column_statistics import present_rows
 from penstock.storage.results.smallest_keys import Keys, first_rows
+from penstock.storage.tables.html_table import SHOWN, html_table
 from penstock.transfer.calibration.prediction_error import Accuracy, accuracy
 
 if TYPE_CHECKING:
@@ -79,6 +80,13 @@ class Result(AnswerTable):
             f"<Result of {type(self.program).__name__} on {self.graph.vertices:,} vertices: {', '.join(self.fields)}; "
             f"{self.iterations:,} iterations, {ended}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the first rows by original id, as notebooks show them."""
+        first = first_by_id(self.graph, SHOWN)
+        columns = {"vertex": self._names(first), **values_of(self._with_absent(), first)}
+        columns |= property_values(self.graph, self.joined, first)
+        return html_table(repr(self)[1:-1], columns, self.graph.vertices)
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -149,8 +157,12 @@ class Result(AnswerTable):
 
     def _table(self) -> Columns:
         """Return the same, to be read range by range."""
-        found = columns_of(self.graph, {name: (values, self.absent(name)) for name, values in self.fields.items()})
+        found = columns_of(self.graph, self._with_absent())
         return {**found, **property_columns(self.graph, self.joined, found)}
+
+    def _with_absent(self) -> dict[str, tuple[NDArray[Any], Any]]:
+        """Return the fields, each with what stands for no value in it."""
+        return {name: (values, self.absent(name)) for name, values in self.fields.items()}
 
     def with_properties(self, *names: str) -> Result:
         """Return the same result, whose tables have properties of the vertices as further columns.

@@ -1,4 +1,4 @@
-"""The columns of a result, rows by ascending original id, read range by range."""
+"""The columns of a result, rows by ascending original id: read range by range, or the first few as values."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.vertex_ids import in_original_order, original_order
+from penstock.engine.program.vertex_ids import in_original_order, original_order, tie_breakers
 from penstock.storage.results.column_statistics import present_rows
+from penstock.storage.results.smallest_keys import Keys, first_rows
 from penstock.storage.tables.columns import Column, Columns, Part, Read
 
 if TYPE_CHECKING:
@@ -41,6 +42,31 @@ def columns_of(graph: Graph, fields: Mapping[str, tuple[NDArray[Any], Any]]) -> 
         for part, numbers in _numbers(name, values).items():
             columns[part] = Column(numbers.dtype, graph.vertices, partial(_field, numbers, absent, order))
     return columns
+
+
+def first_by_id(graph: Graph, count: int) -> NDArray[np.intp]:
+    """Return the internal ids of the first vertices by ascending original id."""
+    if in_original_order(graph):
+        return np.arange(min(count, graph.vertices))
+    ids = tie_breakers(graph)
+
+    def keys_of(first: int, last: int) -> Keys:
+        rows = np.arange(first, last)
+        return ids[first:last], rows, rows
+
+    return first_rows(keys_of, graph.vertices, count)[2]
+
+
+def values_of(fields: Mapping[str, tuple[NDArray[Any], Any]], vertices: NDArray[np.intp]) -> dict[str, list[Any]]:
+    """Return the values of some vertices by column, None where there is none; fields as `columns_of` takes them."""
+    found = {}
+    for name, (values, absent) in fields.items():
+        for part, numbers in _numbers(name, values[vertices]).items():
+            present = present_rows(numbers, absent)
+            found[part] = numbers.tolist()
+            if present is not None:
+                found[part] = [one if there else None for one, there in zip(found[part], present, strict=True)]
+    return found
 
 
 def _numbers(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:

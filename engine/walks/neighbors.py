@@ -57,6 +57,11 @@ class SampledNeighbors:
     nodes_per_hop: list[int]
     edges_per_hop: list[int]
 
+    def __repr__(self) -> str:
+        """One line: how many nodes and edges, hop by hop."""
+        nodes, edges = (", ".join(f"{one:,}" for one in counts) for counts in (self.nodes_per_hop, self.edges_per_hop))
+        return f"<SampledNeighbors: {len(self.node):,} nodes ({nodes}), {len(self.edge):,} edges ({edges})>"
+
     @property
     def edge_index(self) -> NDArray[np.int64]:
         """Rows and columns as (2, edges): `torch.from_numpy(sample.edge_index)`."""
@@ -119,6 +124,10 @@ class NeighborSampler:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        """One line: fan-outs and graph."""
+        return f"<NeighborSampler of {', '.join(str(one) for one in self.fanouts)} neighbors: {self.graph!r}>"
 
     def close(self) -> None:
         """Stop reading."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from penstock.storage.access.edge_pieces import EdgePieces, ListPieces, RowStarts, StoredRows
 from penstock.storage.access.vertex_lookup import IdSpace, internal_id
 from penstock.storage.base.errors import InputError, for_python
+from penstock.storage.tables.html_table import SHOWN, html_table
 
 DIRECTIONS = ("out", "in")
 
@@ -90,6 +91,10 @@ class GraphQueries:
         stream: object = reader.__arrow_c_stream__(requested_schema)
         return stream
 
+    def _repr_html_(self: QueriedGraph) -> str:
+        """Return the first edges as notebooks show them."""
+        return html_table(repr(self)[1:-1], first_edges(self, SHOWN), None)
+
     @for_python
     def neighbors(self: QueriedGraph, vertex: int | str, direction: str = "out") -> NDArray[Any]:
         """Return the vertices to which edges of a vertex lead.
@@ -149,6 +154,23 @@ def pieces_of(graph: QueriedGraph, *, both_directions: bool) -> EdgePieces | Lis
     if graph.layout == "list":
         return ListPieces(graph.out, both=both_directions)
     return EdgePieces(graph.out, once=not graph.directed and not both_directions)
+
+
+def first_edges(graph: QueriedGraph, count: int) -> dict[str, list[Any]]:
+    """The first edges by column, in the ids of the input; only chunks that hold them are read. Raises RunError."""
+    pieces = pieces_of(graph, both_directions=False)
+    columns: dict[str, list[Any]] = {"source": [], "target": []} | (
+        {} if pieces.weight_dtype is None else {"weight": []}
+    )
+    for piece in range(pieces.count):
+        sources, targets, weights = pieces.read(piece)
+        columns["source"] += graph.original_ids_of(sources[:count]).tolist()
+        columns["target"] += graph.original_ids_of(targets[:count]).tolist()
+        if weights is not None:
+            columns["weight"] += weights[:count].tolist()
+        if len(columns["source"]) >= count:
+            break
+    return {name: values[:count] for name, values in columns.items()}
 
 
 def names_of(graph: QueriedGraph) -> Any:

@@ -1,8 +1,11 @@
 """Which process compiles a kernel: none is compiled twice."""
 
 import hashlib
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+
+_PLAN = "plan"
 
 
 class Claims:
@@ -28,5 +31,25 @@ class Claims:
         """Whether the process that took the kernel has ended it."""
         return self._file(name, "ended").exists()
 
+    def plan(self, names: Iterable[str]) -> None:
+        """Say which kernels a run will need, for `counts`."""
+        partial = self.folder / f"{_PLAN}.partial"
+        with suppress(OSError):
+            partial.write_text("\n".join(sorted({_digest(name) for name in names})), encoding="ascii")
+            partial.replace(self.folder / _PLAN)
+
+    def counts(self) -> tuple[int, int] | None:
+        """Return how many kernels of the plan have been taken, and how many it has; None where there is no plan yet."""
+        try:
+            planned = (self.folder / _PLAN).read_text(encoding="ascii").split()
+            taken = {file.stem for file in self.folder.glob("*.taken")}
+        except OSError:
+            return None
+        return len(taken.intersection(planned)), len(planned)
+
     def _file(self, name: str, kind: str) -> Path:
-        return self.folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.{kind}"
+        return self.folder / f"{_digest(name)}.{kind}"
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:32]

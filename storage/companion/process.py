@@ -203,6 +203,12 @@ def offer(describe: Callable[[], dict[str, Any]] | None, memory: int) -> None:
     when_missing(begin)
 
 
+def planned_kernels() -> tuple[int, int] | None:
+    """Return how many of the kernels that the run will need have been begun, of how many; None: not known."""
+    companion = _Present.companion
+    return None if companion is None or not companion.has_job else companion.claims.counts()
+
+
 def _compile(origin: Origin, signature: Any) -> bool:
     """Let a function be compiled for arguments of these types; return whether it is kept now."""
     from penstock.storage.footprint.argument_types import told_types

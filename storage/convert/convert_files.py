@@ -49,10 +49,10 @@ def convert(
         (bytes of the input, then edges).
     **options
         Those of `penstock convert`: ``columns`` ("payer,payee,amount", or a sequence of names or positions),
-        ``delimiter``, ``query``, ``weights``, ``header``, ``string_ids``, ``vertices``, ``bipartite``, ``direction``,
-        ``undirected``, ``symmetrize``, ``dedupe``, ``drop_self_loops``, ``renumber``, ``order``, ``host_memory``
-        (bytes, or a text such as "1GiB"), ``scratch``, ``stripe`` (a folder or several), ``encoding``, ``threads``,
-        ``force``.
+        ``delimiter``, ``query``, ``weights``, ``header``, ``string_ids``, ``vertices``, ``bipartite``, ``layout``,
+        ``direction``, ``undirected``, ``symmetrize``, ``dedupe``, ``drop_self_loops``, ``renumber``, ``order``,
+        ``host_memory`` (bytes, or a text such as "1GiB"), ``scratch``, ``stripe`` (a folder or several), ``encoding``,
+        ``threads``, ``force``.
 
     Returns
     -------
@@ -104,7 +104,7 @@ def _conversion(given: dict[str, Any]) -> ConvertOptions:
         if name not in known:
             near = get_close_matches(name, [*known, *_NAMES, *_READING], 1)
             meant = f"did you mean {near[0]}? " if near else ""
-            raise InputError(f"convert has no option {name}; {meant}`penstock convert --help` lists them all")
+            raise InputError(f"convert has no option {name}; {meant}help(penstock.convert) lists them all")
     memory = given.pop("host_memory", None)
     if memory is None:
         memory = default_host_memory()

@@ -173,10 +173,12 @@ def test_a_session_that_is_dropped_closes_itself(graph: Graph) -> None:
 
 
 def test_a_closed_session_is_refused(graph: Graph) -> None:
-    session = Session(graph)
+    session = Session(graph, threads=1)
     session.run(BFS(source=0))
+    assert repr(session) == f"<Session on 1 thread: {graph!r}>"
     session.close()
     session.close()
+    assert repr(session) == f"<Session on 1 thread, closed: {graph!r}>"
     for use in (session.run, session.steps, session.forecast, session.prepare):
         with pytest.raises(InputError, match="this Session is closed; open another one"):
             use(BFS(source=0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import penstock
 from penstock.engine.programs.bfs import BFS
 
@@ -14,6 +16,12 @@ def taken(graph: penstock.Graph) -> penstock.Result:
     return penstock.run(BFS(source=3), graph, threads=2)
 
 
+def converted() -> penstock.Graph:
+    """Options of conversions."""
+    penstock.convert(["a.csv", Path("b.csv")], "g.h5", columns=(0, "to"), format="csv", dedupe="sum", stripe="/ssd")
+    return penstock.convert("a.csv", "g.h5", vertices=Path("v.csv"), host_memory="1GiB", progress=lambda now: None)
+
+
 def refused(graph: penstock.Graph) -> None:
     """What would be an InputError."""
     penstock.run("bfs", graph, sorce=3)  # type: ignore[call-overload]
@@ -23,3 +31,6 @@ def refused(graph: penstock.Graph) -> None:
     penstock.run("pagerank", graph, mode="quick")  # type: ignore[call-overload]
     penstock.run("page_rank", graph)  # type: ignore[call-overload]
     penstock.run(BFS(source=3), graph, source=4)  # type: ignore[call-overload]
+    penstock.convert("a.csv", "g.h5", layot="list")  # type: ignore[call-arg]
+    penstock.convert("a.csv", "g.h5", direction="in")  # type: ignore[arg-type]
+    penstock.convert("a.csv", "g.h5", json=True)  # type: ignore[call-arg]

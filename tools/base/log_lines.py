@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from penstock.storage.base.printable import printable
-from penstock.tools.base.output import amounts, seconds
+from penstock.tools.base.output import WITHOUT_RATE, amounts, seconds
 
 DEFAULT_SECONDS = 60.0
 """Between two lines, where nobody has said how often."""
@@ -37,7 +37,7 @@ class _Task:
         rate = more / since if since > 0 and more > 0 else None
         self.told_at, self.told = now, self.done
         told = f"{self.text}: {amounts(self.done, self.total, rate, self.unit)}"
-        if rate is None or self.total is None or self.done >= self.total or self.unit == "seconds":
+        if rate is None or self.total is None or self.done >= self.total or self.unit in WITHOUT_RATE:
             return told
         return f"{told}, {seconds((self.total - self.done) / rate)} left at this rate"
 

@@ -124,12 +124,16 @@ def short(value: object, most: int) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
+WITHOUT_RATE = ("seconds", "kernels")
+"""Units of which a rate says nothing: kernels take very different times."""
+
+
 def amounts(done: float, total: float | None, rate: float | None, unit: str) -> str:
     """Write ``1.0 GiB of 2.0 GiB, 300 MiB/s`` or ``1.5 of 67.1 M edges, 20.0 M/s``; of seconds only how many."""
     if unit == "seconds":
         return seconds(done)
     whole = "" if total is None else f" of {_amount(total, unit)}"
-    speed = "" if rate is None else f", {_amount(rate, unit) if rate >= 1 else f'{rate:.2g}'}/s"
+    speed = "" if rate is None or unit in WITHOUT_RATE else f", {_amount(rate, unit) if rate >= 1 else f'{rate:.2g}'}/s"
     noun = "" if unit == "bytes" else f" {unit}"
     return f"{_amount(done, unit)}{whole}{noun}{speed}"
 

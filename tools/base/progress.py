@@ -12,10 +12,11 @@ from typing import Any
 
 from penstock.storage.base.printable import printable
 from penstock.storage.clocks.compile_times import compile_times, compiled_now
+from penstock.storage.companion.process import planned_kernels
 from penstock.tools.base import log
 from penstock.tools.base.log import lines_above
 from penstock.tools.base.log_lines import DEFAULT_SECONDS, LogLines
-from penstock.tools.base.output import Console, amounts
+from penstock.tools.base.output import Console, amounts, seconds
 from penstock.tools.base.sent_progress import WANTED, SentBars
 
 
@@ -104,9 +105,20 @@ class CompilingBar:
         kernel, now = compiled_now(), compile_times()
         if kernel is None:
             self._show.drop(COMPILING)
-        else:
-            number, taken = now.compiled - self._before.compiled, now.compiling - self._before.compiling
-            self._show(COMPILING, taken, None, "seconds", f"{kernel}, number {number}" if kernel else "")
+            return
+        show_compiling(self._show, kernel, now.compiled - self._before.compiled, now.compiling - self._before.compiling)
+
+
+def show_compiling(show: ProgressBars, kernel: str, number: int, taken: float) -> None:
+    """Show which kernel is compiled, how many have been begun, of how many where that is known, and for how long.
+
+    kernel: "" where its name is not known. number: how many this process has waited for. taken: seconds.
+    """
+    known = planned_kernels() if kernel else None
+    if known is None:
+        show(COMPILING, taken, None, "seconds", f"{kernel}, number {number}" if kernel else "")
+    else:
+        show(COMPILING, *known, "kernels", f"{kernel}, {seconds(taken)}")
 
 
 @contextmanager

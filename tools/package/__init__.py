@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         similarity,
         walk,
     )
-    from penstock.tools.python.calls import convert
+    from penstock.tools.python.typed_convert import convert
     from penstock.tools.python.typed_run import run
 
 __version__ = "0.1.0"

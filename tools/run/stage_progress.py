@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from penstock.storage.clocks.compile_times import compile_times, compiled_now
-from penstock.tools.base.progress import COMPILING, PAUSE, ProgressBars, looking_again
+from penstock.tools.base.progress import COMPILING, PAUSE, ProgressBars, looking_again, show_compiling
 from penstock.tools.run.account import STAGE_NAMES, JobClock
 
 LASTING = 1.0
@@ -45,8 +45,8 @@ class StageBars:
         if not name:
             return
         if present.stage == "compiling":
-            number, kernel = compile_times().compiled - self._compiled, compiled_now()
-            self._show(name, present.seconds, None, "seconds", f"{kernel}, number {number}" if kernel else "")
+            number = compile_times().compiled - self._compiled
+            show_compiling(self._show, compiled_now() or "", number, present.seconds)
         elif seen or total:
             self._show(name, seen, total, "bytes")
         else:

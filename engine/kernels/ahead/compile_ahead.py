@@ -25,10 +25,14 @@ class AheadKernels(HostKernels):
     def __init__(self, claims: Claims, program: Any, vertex_dtype: Any, weighted: bool, threads: int) -> None:
         super().__init__(program, vertex_dtype, weighted, threads)
         self._claims = claims
+        self.planned: set[str] | None = set()
+        """The kernels that were called, none of which was compiled; None: they are compiled from now on."""
 
     def _call_alone(self, name: str, *arguments: Any) -> Any:
         made = self.kernel(name)
-        if self._claims.take(made.name):
+        if self.planned is not None:
+            self.planned.add(made.name)
+        elif self._claims.take(made.name):
             try:
                 made.compile_for(arguments)
             finally:
@@ -38,9 +42,13 @@ class AheadKernels(HostKernels):
 
 
 def compile_all(job: dict[str, Any], claims: Claims) -> None:
-    """Compile the kernels of a job, which `announce.py` has described."""
+    """Compile the kernels of a job, which `announce.py` has described, once it is said which these are."""
     program, dtype = described_program(job["program"]), np.dtype(job["vertices"])
     kernels = AheadKernels(claims, program, dtype, job["weights"] is not None, job["threads"])
+    for call in _calls(kernels, program, view_of(job, "resident"), job):
+        call()
+    claims.plan(kernels.planned or ())
+    kernels.planned = None
     for call in _calls(kernels, program, view_of(job, "resident"), job):
         call()
 

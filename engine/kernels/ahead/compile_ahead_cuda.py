@@ -30,8 +30,15 @@ from penstock.transfer.devices.unpacking import UnpackRequest
 
 
 def compile_all(job: dict[str, Any], claims: Claims) -> None:
-    """Compile the kernels of a job, which `announce.py` has described; several processes begin at different ones."""
+    """Compile the kernels of a job, which `announce.py` has described; several processes begin at different ones.
+
+    The first of them says which these are.
+    """
     major, minor = job["capability"]
+    planned: list[str] = []
+
+    def plan_one(function: Callable[..., Any], types: tuple[Any, ...]) -> None:
+        planned.append(key_of(function, types, (major, minor)))
 
     def compile_one(function: Callable[..., Any], types: tuple[Any, ...]) -> None:
         key = key_of(function, types, (major, minor))
@@ -41,6 +48,11 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
             finally:
                 claims.end(key)
 
+    if job["number"] == 0:
+        driver.compile_only((major, minor), plan_one)
+        for call in _calls(described_program(job["program"]), job):
+            call()
+        claims.plan(planned)
     driver.compile_only((major, minor), compile_one)
     calls = list(_calls(described_program(job["program"]), job))
     begin = job["number"] * len(calls) // max(1, job["processes"])

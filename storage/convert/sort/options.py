@@ -1,6 +1,7 @@
 """Owns what a conversion is told, what it says underway, and what it reports at the end."""
 
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -10,6 +11,7 @@ from penstock.storage.base.errors import InputError
 Dedupe = Literal["first", "sum", "min", "max"]
 Order = Literal["none", "degree", "hubs", "paths"]
 Layout = Literal["rows", "list"]
+Direction = Literal["out", "both"]
 SMALLEST_MEMORY = 32 << 20
 THREAD_BYTES = 12 << 20
 
@@ -47,7 +49,7 @@ class ConvertOptions:
     """
 
     layout: Layout = "rows"
-    direction: Literal["out", "both"] = "out"
+    direction: Direction = "out"
     undirected: bool = False
     symmetrize: bool = False
     dedupe: Dedupe | None = None
@@ -64,6 +66,7 @@ class ConvertOptions:
     threads: int | None = None
 
     def __post_init__(self) -> None:
+        self._check_values()
         if self.host_memory < SMALLEST_MEMORY:
             raise InputError(
                 f"--host-memory {format_bytes(self.host_memory)} is too little to convert; give at least "
@@ -74,16 +77,23 @@ class ConvertOptions:
                 "--undirected (each line is an undirected edge) and --symmetrize (lines are "
                 "directed and get their reverse) exclude each other; choose one"
             )
-
-        if self.layout not in get_args(Layout):
-            raise InputError(f"--layout {self.layout} is none of {', '.join(get_args(Layout))}")
         self._check_list()
-        if self.order not in get_args(Order):
-            raise InputError(f"--order {self.order} is none of {', '.join(get_args(Order))}")
         moved = self.order != "none"
         if self.bipartite and (moved or self.vertices_file is not None):
             other = f"--order {self.order} mixes its sides" if moved else "--vertices does not say which side it lists"
             raise InputError(f"--bipartite: {other}; leave one of them out")
+
+    def _check_values(self) -> None:
+        """Refuse values that an option does not have."""
+        for name, known in {"layout": Layout, "direction": Direction, "order": Order, "dedupe": Dedupe}.items():
+            value = getattr(self, name)
+            if value not in get_args(known) and not (name == "dedupe" and value is None):
+                raise InputError(f"--{name} is {value!r}; choose one of {', '.join(get_args(known))}")
+        for name in ("undirected", "symmetrize", "drop_self_loops", "renumber", "bipartite", "force"):
+            if getattr(self, name) not in (True, False):
+                raise InputError(f"{name} is {getattr(self, name)!r}; give True or False")
+        if self.threads is not None and not (isinstance(self.threads, Integral) and self.threads >= 1):
+            raise InputError(f"--threads is {self.threads!r}; give a whole number from 1")
 
     def _check_list(self) -> None:
         """Refuse options that need sorted rows where edges stay in the order of the input."""

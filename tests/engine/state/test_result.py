@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+from html import unescape
 from pathlib import Path
+from re import findall
 from typing import Any
 
 import numpy as np
@@ -90,6 +92,30 @@ def test_sides_are_told_apart() -> None:
 def test_it_shows_itself_in_a_line(result: Result) -> None:
     assert repr(result) == "<Result of BFS on 4 vertices: level, parent; 3 iterations, converged>"
     assert result.measures == {}
+
+
+def cells(html: str) -> list[list[str]]:
+    """The rows of a table in HTML."""
+    rows = findall("<tr>(.*?)</tr>", html)
+    return [[unescape(cell) for cell in findall("<t[dh]>(.*?)</t[dh]>", row)] for row in rows]
+
+
+def test_notebooks_show_the_first_rows_by_id(result: Result) -> None:
+    assert cells(result._repr_html_()) == [
+        ["vertex", "level", "parent"],
+        ["5", "2", str(2**63)],
+        ["30", "null", "null"],
+        ["70", "0", "70"],
+        [str(2**63), "1", "70"],
+    ]
+    names = from_edges([("b<i>", "a"), ("a", "c")])
+    assert cells(run("bfs", names, source="a")._repr_html_())[2] == ["b<i>", "null", "null"]
+    ranks = cells(run("pagerank", from_edges(range(50), range(1, 51)), max_iter=3)._repr_html_())
+    assert [row[0] for row in ranks] == ["vertex", *map(str, range(10)), "…"]
+    assert all(len(row[1]) <= 10 for row in ranks[1:])
+    rated = cells(run("cf", from_edges([1, 1], [1, 2], [2.0, 3.0], bipartite=True), rank=20)._repr_html_())
+    assert [row[0] for row in rated] == ["vertex", "source:1", "target:1", "target:2"]
+    assert rated[0][-2:] == ["vector_10", "…"]
 
 
 def test_top_of_names_and_of_large_numbers() -> None:

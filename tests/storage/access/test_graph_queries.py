@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,16 @@ def test_names_and_weights(towns: Graph) -> None:
         ("rome", "oslo", 3.0),
     ]
     assert pa.RecordBatchReader.from_stream(towns).schema.names == ["source", "target", "weight"]
+
+
+def test_notebooks_show_the_first_edges(towns: Graph) -> None:
+    html = towns._repr_html_()
+    assert escape(repr(towns)[1:-1]) in html
+    assert html.count("<tr>") == 6
+    assert "<th>weight</th></tr><tr><td>bern</td><td>an,&quot;x</td><td>0</td>" in html
+    path = from_edges([(v, v + 1) for v in range(99)], undirected=True)
+    path.out.chunk_edges = 3
+    assert "<td>9</td><td>10</td></tr></table>" in path._repr_html_()
 
 
 def test_neighbors_and_degrees(towns: Graph) -> None:

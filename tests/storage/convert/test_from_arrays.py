@@ -280,5 +280,5 @@ def test_strings_take_an_order_too(order: str) -> None:
     assert ids.tolist() == {"degree": list("cdab"), "hubs": list("cabd"), "paths": list("abdc")}[order]
     assert listed(graph)["out"] == sorted((u, v, None) for u, v in zip(*ends, strict=True))
     assert run("bfs", graph, source="a").to_dict("level") == {"a": 0, "c": 1, "d": 2}
-    with pytest.raises(InputError, match=r"order wrong is none of none, degree, hubs, paths"):
+    with pytest.raises(InputError, match=r"order is 'wrong'; choose one of none, degree, hubs, paths"):
         from_edges(*ends, order="wrong")

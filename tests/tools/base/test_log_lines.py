@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from penstock.storage.clocks.compile_times import compiling
+from penstock.storage.companion import process
+from penstock.storage.companion.claims import Claims
 from penstock.tools import cli
 from penstock.tools.base import log
 from penstock.tools.base.log_lines import LogLines
@@ -53,6 +56,23 @@ def test_compiling_is_said_with_the_kernel() -> None:
         lines.tell()
     assert written[0].startswith(f"{COMPILING}: decode, number 1: ")
     assert written[1].startswith("reading: 1 of 2 parts")
+
+
+def test_compiling_counts_the_kernels_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    claims, written = Claims(tmp_path), []
+    monkeypatch.setattr(process._Present, "companion", SimpleNamespace(has_job=True, claims=claims))
+    clock = MovedClock()
+    lines = LogLines(60.0, written.append, clock)
+    claims.plan(["push", "pull", "send"])
+    claims.take("pull")
+    with compiling_shown(ProgressBars(None, lines)), compiling("pull"):
+        lines.tell()
+        claims.take("push")
+        clock.now = 60.0
+        lines.tell()
+    seconds = r"\d+(\.\d+)? m?s"
+    assert re.fullmatch(rf"{COMPILING}: pull, {seconds}: 1 of 3 kernels; 0 ms so far", written[0])
+    assert re.fullmatch(rf"{COMPILING}: pull, {seconds}: 2 of 3 kernels; 60 s so far", written[1])
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from penstock.tools.bench.systems.networkx import Networkx
 from penstock.tools.bench.systems.penstock import Penstock
 from penstock.tools.bench.systems.scipy import Scipy
 from support.graphs import in_memory, skewed
+from support.json_page import check_documented
 from support.oracles import EdgeList
 
 
@@ -138,6 +139,7 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     asked = ["bench", "compare", str(path), "--program", "bfs", "--system", "scipy", "--repeat", "1"]
     assert cli.run_command([*asked, "--threads", "1", "--clock", "cpu", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
+    check_documented(told)
     assert (told["wrong"], told["failed"], told["vertices"]) == ([], {}, 256)
     assert told["seconds"].keys() == {"bfs"}
     assert told["seconds"]["bfs"].keys() == {"penstock", "scipy"}

@@ -12,10 +12,13 @@ from penstock.tools.bench.disk import BEST, CASES, DECODED, PARTS, PAYLOADS, RAW
 from penstock.tools.bench.queries import FROM_TEXT
 from support.commands import answered
 from support.graphs import on_disk, shape
+from support.json_page import check_documented
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, object]:
-    return answered(capsys, "bench", *arguments)
+    facts = answered(capsys, "bench", *arguments)
+    check_documented(facts)
+    return facts
 
 
 def test_compare_finds_penstock_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,6 +49,7 @@ def test_the_disk_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         pytest.skip("no direct reads in this file system")
     assert code == 0
     facts = json.loads(shown.out)
+    check_documented(facts)
     assert len(facts["reads"]) == len(CASES)
     assert facts["read_bytes_per_second"] == max(r["bytes_per_second"] for r in facts["reads"])
     assert list(tmp_path.iterdir()) == []
@@ -65,6 +69,7 @@ def test_the_disk_is_measured_on_a_graph_file(
         pytest.skip("no direct reads in this file system")
     assert code == 0, shown.err
     facts = json.loads(shown.out)
+    check_documented(facts)
     assert len(facts["reads"]) == len(CASES)
     assert [part["name"] for part in facts["sweep"]] == list(PARTS)
     assert all(part["bytes"] > 0 and part["bytes_per_second"] > 0 for part in facts["sweep"])

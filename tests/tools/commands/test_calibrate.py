@@ -19,6 +19,7 @@ from penstock.transfer.calibration.calibration import NEW_FILE, Calibration, der
 from penstock.transfer.values.rates import Rates
 from support.commands import answered
 from support.graphs import on_disk, shape
+from support.json_page import check_documented
 
 DISK = (RateSample(1, 1e9, 1.0), RateSample(8, 3e9, 1.0))
 
@@ -51,7 +52,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    return answered(capsys, "calibrate", "--device", "cpu", *arguments)
+    facts = answered(capsys, "calibrate", "--device", "cpu", *arguments)
+    check_documented(facts)
+    return facts
 
 
 def test_it_measures_stores_and_shows_what_is_stored(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:

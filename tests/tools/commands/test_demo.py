@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from penstock.tools import cli
 from penstock.tools.commands import demo
+from support.json_page import check_documented
 
 
 def test_the_demo_tells_the_truth_and_leaves_nothing(
@@ -13,6 +14,7 @@ def test_the_demo_tells_the_truth_and_leaves_nothing(
 ) -> None:
     assert cli.run_command(["demo", "--folder", str(tmp_path), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
+    check_documented(facts)
     assert list(tmp_path.iterdir()) == []
     roads, large = facts["roads"], facts["large"]
     assert (roads["convert"]["vertices"], roads["convert"]["input_edges"]) == (96777, 107861)

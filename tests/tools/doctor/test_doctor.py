@@ -12,6 +12,7 @@ from penstock.tools import cli
 from penstock.tools.doctor import children, devices, machine, packages, places
 from penstock.tools.doctor.children import Child
 from penstock.tools.doctor.finding import Finding, Section, verdict
+from support.json_page import check_documented
 
 WORKS = {
     "cupy": "14.1.0", "runtime": 13000, "driver": 13010, "devices": 1, "free_bytes": 60 << 30, "total_bytes": 80 << 30,
@@ -23,6 +24,7 @@ H100 = {"name": "NVIDIA H100", "memory.total": "81559 MiB", "driver_version": "5
 def test_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run_command(["doctor", str(tmp_path), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
+    check_documented(facts)
     assert facts["works"]
     assert facts["sections"]["packages"].keys() >= {"numpy", "numba", "h5py"}
     assert facts["sections"]["disk"]["place"] == str(tmp_path)

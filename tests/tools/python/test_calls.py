@@ -12,7 +12,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.convert.sort.options import ConvertProgress
 from penstock.tools.base.progress import ProgressBars
 from penstock.tools.python import shown_progress
-from support import typed_run
+from support import typed_convert, typed_run
 from support.source_code import ROOT
 
 PAIRS = [(0, 1), (1, 2), (2, 3)]
@@ -22,6 +22,19 @@ def test_the_types_are_those_of_the_programs() -> None:
     """If not: .venv/bin/python tests/support/typed_run.py > tools/python/typed_run.pyi"""
     kept = (ROOT / "tools/python/typed_run.pyi").read_text(encoding="utf-8")
     assert ast.dump(ast.parse(kept)) == ast.dump(ast.parse(typed_run.text()))
+
+
+def test_the_types_of_convert_are_the_options_of_the_command(tmp_path: Path) -> None:
+    """If not: .venv/bin/python tests/support/typed_convert.py > tools/python/typed_convert.pyi"""
+    kept = (ROOT / "tools/python/typed_convert.pyi").read_text(encoding="utf-8")
+    assert ast.dump(ast.parse(kept)) == ast.dump(ast.parse(typed_convert.text()))
+    (tmp_path / "e.csv").write_text("source,target\n0,1\n")
+    given = {
+        name: ast.literal_eval(typed_convert.default_of(name, one)) for name, one in typed_convert.options().items()
+    }
+    assert {"layout", "vertices", "stripe", "columns", "format"} <= set(given)
+    assert not {"json", "quiet", "log_every", "any_suffix"} & set(given)
+    assert penstock.convert(tmp_path / "e.csv", tmp_path / "g.h5", **given).edges == 1
 
 
 def test_a_function_is_told_of_every_iteration() -> None:

@@ -8,9 +8,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from penstock.engine.kernels.ahead import compile_ahead
 from penstock.engine.kernels.ahead.announce import KernelJob, announce
+from penstock.engine.program.program_description import describe_program
 from penstock.engine.programs.bfs import BFS
 from penstock.storage.companion import process
+from penstock.storage.companion.claims import Claims
 from penstock.storage.footprint import missing_code
 from support.faults import python
 
@@ -91,3 +94,12 @@ def test_without_a_job_there_is_none(why: str, monkeypatch: pytest.MonkeyPatch, 
     announce(job, 0)
     missing_code.tell_missing()
     assert given == []
+
+
+def test_it_says_first_which_kernels_the_run_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(Claims, "take", lambda claims, name: asked.append(name))  # another process has them all
+    told = {**JOB._asdict(), "program": describe_program(JOB.program)}
+    compile_ahead.compile_all(told, Claims(tmp_path))
+    assert Claims(tmp_path).counts() == (0, len(set(asked)))
+    assert any("push" in name for name in asked)

@@ -86,6 +86,7 @@ def test_what_another_process_has_taken_is_not_compiled(compiled: list[Kernel], 
     job = job_of(program, None, tmp_path, apart=False)
     compile_ahead_cuda.compile_all(job, Claims(tmp_path))
     first = len(compiled)
+    assert Claims(tmp_path).counts() == (first, first)
     compile_ahead_cuda.compile_all(job, Claims(tmp_path))
     assert first == len(compiled) > 0
 

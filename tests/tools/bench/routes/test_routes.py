@@ -38,6 +38,7 @@ from penstock.transfer.routes.registry import ROUTES, serving
 from penstock.transfer.values.task import TaskRecord
 from support.commands import answered
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
+from support.json_page import check_documented
 from support.oracles import EdgeList
 
 PLAIN = ["--json", "--repeat", "1", "--device", "emulated"]
@@ -403,7 +404,9 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    return answered(capsys, "bench", "routes", *arguments)
+    facts = answered(capsys, "bench", "routes", *arguments)
+    check_documented(facts)
+    return facts
 
 
 def test_the_command_measures_every_program(

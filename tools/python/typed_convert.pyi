@@ -1,0 +1,91 @@
+"""Types of `penstock.convert`: options of `penstock convert`; written by tests/support/typed_convert.py."""
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Literal
+
+from penstock.storage.convert.sort.options import ConvertProgress
+from penstock.storage.format.graph import Graph
+
+_Path = str | PathLike[str]
+
+def convert(
+    inputs: _Path | Sequence[_Path],
+    output: _Path,
+    *,
+    progress: bool | Callable[[ConvertProgress], None] = False,
+    format: Literal[
+        "text",
+        "csv",
+        "matrix-market",
+        "dimacs",
+        "metis",
+        "adjacency",
+        "rows",
+        "webgraph",
+        "npy",
+        "npz",
+        "binary32",
+        "binary64",
+        "csr",
+        "parquet",
+        "graph",
+        "graphml",
+        "gml",
+        "sqlite",
+        "duckdb",
+        "feather",
+    ]
+    | None = None,
+    columns: str | Sequence[int | str] | None = None,
+    query: str | None = None,
+    delimiter: str | None = None,
+    weights: bool | None = None,
+    header: bool | None = None,
+    string_ids: bool = False,
+    vertices: _Path | None = None,
+    bipartite: bool = False,
+    layout: Literal["rows", "list"] = "rows",
+    direction: Literal["out", "both"] = "out",
+    undirected: bool = False,
+    symmetrize: bool = False,
+    dedupe: Literal["first", "sum", "min", "max"] | None = None,
+    drop_self_loops: bool = False,
+    renumber: bool = False,
+    order: Literal["none", "degree", "hubs", "paths"] = "none",
+    host_memory: int | str | None = None,
+    scratch: _Path | None = None,
+    stripe: _Path | Sequence[_Path] = (),
+    encoding: Literal["packed", "plain"] = "packed",
+    threads: int | None = None,
+    force: bool = False,
+) -> Graph:
+    """Turn raw edge lists into a graph file.
+
+    format: Of the input; found out from names and first bytes if not given.
+    columns: Source, target and, third, weight column: 0,1,2 or names.
+    query: Of a SQLite or DuckDB database: the rows to read.
+    delimiter: Read CSV divided by this character, or tab; found out if not given.
+    weights: Take a third column as weight, or not.
+    header: The first line names columns, or not.
+    string_ids: Ids are strings; found out with --renumber or --bipartite.
+    vertices: A file with a vertex id per line: exactly these exist, isolated ones too; an edge with another is
+        refused. In a table (.csv, .tsv, .parquet, .graphml, .gml) other columns are properties, which run
+        --join adds to answers.
+    bipartite: Ids of sources and of targets are two spaces: number both, targets behind sources.
+    layout: rows: sorted by vertex. list: in the order of the input, in one pass, and open to 'penstock append'.
+    direction: Adjacencies to store: out-edges, or in-edges too (so that programs can pull).
+    undirected: Each input edge goes both ways.
+    symmetrize: Add the reverse of each edge, then --dedupe.
+    dedupe: Of parallel edges keep one; its weight is the first, the sum, the least, the most.
+    drop_self_loops: Leave out edges from a vertex to itself.
+    renumber: For sparse or string ids: number them 0..n-1, keep the map.
+    order: Of the vertices in the file: as their ids, by falling degree, the best-connected 8 % first, or along
+        paths (depth first, components in topological order).
+    host_memory: Most memory to allocate, for instance 800MiB; by default a share of what is free.
+    scratch: Folder for temporary data; beside the output if none.
+    stripe: Spread the chunks over these folders, one disk each. Repeatable.
+    encoding: packed is small and fast; plain can be read by any HDF5 tool with the zstd plugin.
+    threads: Threads; every core by default.
+    force: Replace an existing output.
+    """
