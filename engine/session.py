@@ -10,8 +10,8 @@ import logging
 import math
 import time
 import weakref
-from collections.abc import Generator, Iterator
-from contextlib import nullcontext, suppress
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields, replace
 from functools import partial, reduce
 from types import TracebackType
@@ -66,11 +66,14 @@ from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import Rates
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.planning.forecast import Forecast
     from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
     from penstock.engine.resources.ownership import Ownership
+    from penstock.engine.walks.walks import Walks
     from penstock.storage.format.index import Index
     from penstock.transfer.values.task import Direction as AdjacencyDirection
 
@@ -306,6 +309,59 @@ class Session:
                 return result
             del result, values
             return (yield from self._formed(wider, checkpoints, each))
+
+    def walk(
+        self,
+        *,
+        length: int = 80,
+        walks_per_vertex: int = 10,
+        sources: int | str | Iterable[int | str] | None = None,
+        scratch: Path | str | None = None,
+        **options: Any,
+    ) -> Walks:
+        """Return random walks, which are made with this session's device, memory and threads when they are read.
+
+        Other threads wait for the session while they are read. What runs have cached gives way to walkers, and is read
+        again by the next run.
+
+        Parameters
+        ----------
+        length, walks_per_vertex, sources, scratch, **options
+            As of `penstock.engine.walk`.
+
+        Returns
+        -------
+        Walks
+            The same as of `penstock.engine.walk`.
+
+        Raises
+        ------
+        InputError
+            An option is unknown or out of range, the graph cannot be walked on, or the session is of several ranks.
+        BudgetError
+            The memory budget is too small.
+        """
+        from penstock.engine.walks.walk import resources_by, walk_options, walks_by
+
+        self._turns.check()
+        if self._ranks is not None:
+            raise InputError("walks are made by one process, and this session is of several: open one without ranks")
+        wanted = walk_options(length=length, walks_per_vertex=walks_per_vertex, **options)
+        memory = None if self._device is None else self._device.memory_bytes
+        resources = resources_by(self.config, scratch, self._lent, memory)
+        return walks_by(self.graph, wanted, sources, resources)
+
+    @contextmanager
+    def _lent(self) -> Iterator[Device | None]:
+        """Have the device, and all the memory, for a block in turn."""
+        with self._turns.acquired():
+            if self._equipment is not None:
+                self._drop(self._equipment)
+            for kernels in self._kernels.values():
+                kernels.close()
+            self._indexes.clear()
+            give_back_freed_memory()
+            yield self._device
 
     def prepare(self, *programs: Program) -> None:
         """Import what programs need, and reserve memory for all: later ones find the edges that earlier ones read.

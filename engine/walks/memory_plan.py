@@ -81,7 +81,8 @@ class WalkMemory:
     """The division. kept_edges: those that stay in memory; slab_edges: of each of two slabs, 0 where all are kept.
 
     piece_edges: read at once while kept rows are loaded. reads, one_by_one: as in `HostBudget`. batch, block: walks at
-    once, and written at once. log_bytes: memory for records before they go to disk.
+    once, and written at once. log_bytes: memory for records before they go to disk. device_edges: the first ones, which
+    a device keeps.
     """
 
     kept_edges: int
@@ -92,21 +93,22 @@ class WalkMemory:
     reads: int = 1
     one_by_one: bool = False
     log_bytes: int = 0
+    device_edges: int = 0
 
 
 def divide_walk_memory(request: WalkMemoryRequest) -> WalkMemory:
     """Divide a budget. Raises BudgetError where it is too small."""
     left = request.host.host_memory - request.host.fixed
-    block = _block(request, BLOCK_BYTES)
+    block = block_walks(request, BLOCK_BYTES)
     whole = request.edges * request.kept_bytes
     if request.in_memory:
-        block = _block(request, min(BLOCK_BYTES, max(0, left - whole) // TIMES // 2))
-        if whole + _block_bytes(request, block) > left:
-            raise _too_small(request, whole + _block_bytes(request, 1))
+        block = block_walks(request, min(BLOCK_BYTES, max(0, left - whole) // TIMES // 2))
+        if whole + block_bytes(request, block) > left:
+            raise too_small(request, whole + block_bytes(request, 1))
         return WalkMemory(request.edges, 0, 0, block, block)
     piece = request.piece_edges * request.weight_bytes
     for reads in READS:
-        if whole + piece + reader_bytes(request.host, reads) + _block_bytes(request, block) <= left:
+        if whole + piece + reader_bytes(request.host, reads) + block_bytes(request, block) <= left:
             return WalkMemory(request.edges, 0, request.piece_edges, block, block, reads)
     return _swept(request, left)
 
@@ -114,18 +116,18 @@ def divide_walk_memory(request: WalkMemoryRequest) -> WalkMemory:
 def _swept(request: WalkMemoryRequest, left: int) -> WalkMemory:
     """Of a graph whose rows do not all fit: slabs and reads as large as leave half for walkers and kept rows."""
     for share, reads in ((16, 8), (16, 4), (8, 1)):
-        block = _block(request, min(BLOCK_BYTES, left // share // TIMES))
+        block = block_walks(request, min(BLOCK_BYTES, left // share // TIMES))
         slab = max(request.longest, request.whole_chunks(min(SLAB_BYTES, left // share), request.slab_bytes))
         reading = reader_bytes(request.host, reads) + 2 * slab * request.slab_bytes
-        rest = left - reading - _block_bytes(request, block)
+        rest = left - reading - block_bytes(request, block)
         if rest >= left // 2:
             return _filled(request, rest, WalkMemory(0, slab, request.longest, 0, block, reads))
     least = reader_bytes(request.host, 1, one_by_one=True) + 2 * request.longest * request.slab_bytes
     rest = left - least
-    block = _block(request, max(0, rest) // 4 // TIMES)
-    if rest < 2 * (_block_bytes(request, block) + block * request.walker_bytes):
-        raise _too_small(request, least + 2 * (_block_bytes(request, 1) + request.walker_bytes))
-    after = rest - _block_bytes(request, block)
+    block = block_walks(request, max(0, rest) // 4 // TIMES)
+    if rest < 2 * (block_bytes(request, block) + block * request.walker_bytes):
+        raise too_small(request, least + 2 * (block_bytes(request, 1) + request.walker_bytes))
+    after = rest - block_bytes(request, block)
     return _filled(request, after, WalkMemory(0, request.longest, request.longest, 0, block, 1, True))
 
 
@@ -151,16 +153,18 @@ def walker_bytes(vertex_bytes: int, *, second_order: bool) -> int:
     return own + -(-UNIT_ROWS * (GAINED * vertex_bytes + 28) // UNIT) + 2 * PENDING_BYTES
 
 
-def _block(request: WalkMemoryRequest, size: int) -> int:
+def block_walks(request: WalkMemoryRequest, size: int) -> int:
     """Walks of a block of about so many bytes."""
     return max(1, min(BLOCK_WALKS, size // request.row_bytes, request.walks, (CELLS - 1) // request.row_bytes))
 
 
-def _block_bytes(request: WalkMemoryRequest, block: int) -> int:
+def block_bytes(request: WalkMemoryRequest, block: int) -> int:
+    """Return what a block takes."""
     return block * (TIMES * request.row_bytes + WALKER_BYTES)
 
 
-def _too_small(request: WalkMemoryRequest, least: int) -> BudgetError:
+def too_small(request: WalkMemoryRequest, least: int) -> BudgetError:
+    """Return why a budget cannot work, and the least that can; least: beside what is fixed."""
     host = request.host
     return BudgetError(
         "--host-memory",

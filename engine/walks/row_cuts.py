@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.storage.format.graph import Adjacency
 from penstock.storage.format.index import Index
+
+IN_MEMORY_CHUNK = 1 << 12
+"""Edges of what is a chunk of a graph in memory: partitions of its rows, which go to a device, are whole ones."""
 
 
 @dataclass(frozen=True)
@@ -15,6 +19,11 @@ class RowPartition:
     v1: int
     c0: int
     c1: int
+
+
+def chunk_of(rows: Adjacency) -> int:
+    """Edges of the chunks that partitions of an adjacency are made of."""
+    return IN_MEMORY_CHUNK if rows.arrays is not None else rows.chunk_edges
 
 
 def row_before(index: Index, edge: int) -> int:

@@ -1,7 +1,8 @@
 """The rows of a graph in memory while walkers advance: those that are kept, and one partition after another.
 
 Rows before `kept_rows` stay. The others are cut into partitions of whole rows, which go through two slabs: while
-walkers advance in one, the next is read. Of a partition only wanted chunks are read, unless most of them are.
+walkers advance in one, the next is read. Of a partition only wanted chunks are read, unless most of them are. Where
+walkers advance on a GPU, it keeps rows before those that are kept here (`device_windows.py`).
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.kernels.host.walks.steps import Window, sum_weights
+from penstock.engine.kernels.host.walks.steps import sum_weights
+from penstock.engine.kernels.walk_arrays import Window
 from penstock.engine.walks.memory_plan import WalkMemory
-from penstock.engine.walks.row_cuts import RowPartition, cut, row_before
+from penstock.engine.walks.row_cuts import RowPartition, chunk_of, cut, row_before
 from penstock.storage.base.slot_pool import HUGE_PAGE, aligned_empty
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.read_plan import MOST_BYTES
@@ -27,31 +29,45 @@ MOST = 0.5
 
 
 class RowWindows:
-    """Kept rows, and partitions of the others; a context manager. Raises RunError where reading fails."""
+    """Kept rows, and partitions of the others; a context manager. Raises RunError where reading fails.
+
+    Attributes
+    ----------
+    first_row, kept_rows : int
+        Rows from the one to the other are kept here, those before `first_row` on a device.
+    kept, kept_edge : ndarrays and int
+        Neighbors and sums of weights of the edges from `kept_edge` on that are kept here.
+    partitions : list of RowPartition
+        Of the rows from `kept_rows` on, which are read into `slabs`.
+    """
 
     def __init__(self, graph: Graph, memory: WalkMemory, *, weighted: bool, threads: int, direct_io: bool) -> None:
         rows = graph.out
-        self._rows, self._threads, self._weighted = rows, threads, weighted
+        self._rows, self._threads, self.weighted = rows, threads, weighted
         self._index = rows.index(threads)
         self._reader: Reader | None = None
         self._none = np.empty(0, rows.neighbor_dtype), np.empty(0, np.float64)
         self.bytes_read = 0
-        self.vertices, self.chunks = graph.vertices, rows.chunks
+        self.vertices, self.chunk_edges = graph.vertices, chunk_of(rows)
+        self.chunks = -(-rows.edges // self.chunk_edges)
+        self.first_row = self._whole_rows(memory.device_edges)
+        self.slabs: list[Any] = []
         if rows.arrays is not None:
-            self.kept_rows = graph.vertices
+            self.kept_rows, self.kept_edge = graph.vertices, 0
             self.partitions: list[RowPartition] = []
-            self._kept = rows.arrays[0], self._none[1]
+            self.kept = rows.arrays[0], self._none[1]
             if weighted:
                 self._sum_in_memory(rows)
             return
         slots = memory.slab_edges
-        count = min(memory.kept_edges // rows.chunk_edges * rows.chunk_edges, rows.edges)
-        if memory.kept_edges >= rows.edges:
-            count = rows.edges
-        self.kept_rows = graph.vertices if count == rows.edges else row_before(self._index, count)
-        self.partitions = cut(self._index, rows.chunk_edges, (self.kept_rows, graph.vertices), slots)
-        self._kept = aligned_empty(count, rows.neighbor_dtype, HUGE_PAGE), self._sums(count)
-        self._slabs = [(aligned_empty(slots, rows.neighbor_dtype, HUGE_PAGE), self._sums(slots)) for _ in range(2)]
+        self.kept_edge = self.start_of(self.first_row) // self.chunk_edges * self.chunk_edges
+        count = min(memory.kept_edges, rows.edges - self.kept_edge)
+        if self.kept_edge + count < rows.edges:
+            count = count // self.chunk_edges * self.chunk_edges
+        self.kept_rows = max(self.first_row, self._whole_rows(self.kept_edge + count))
+        self.partitions = self.cut((self.kept_rows, graph.vertices), slots)
+        self.kept = aligned_empty(count, rows.neighbor_dtype, HUGE_PAGE), self._sums(count)
+        self.slabs = [(aligned_empty(slots, rows.neighbor_dtype, HUGE_PAGE), self._sums(slots)) for _ in range(2)]
         self._weights: list[Any] = [None, None]
         if weighted and rows.weight_dtype is not None:
             size = max(slots, memory.piece_edges)
@@ -78,19 +94,34 @@ class RowWindows:
         if self._reader is not None:
             self._reader.close()
 
+    def _whole_rows(self, edges: int) -> int:
+        """How many of the first rows are within so many edges."""
+        return self.vertices if edges >= self._rows.edges else row_before(self._index, edges)
+
+    def start_of(self, row: int) -> int:
+        """The first edge of a row; of the row past the last, how many edges there are."""
+        return int(self._index.starts(row, row + 1)[0])
+
+    def cut(self, rows: tuple[int, int], most: int) -> list[RowPartition]:
+        """Cut rows [first, last) into partitions of at most so many edges."""
+        return cut(self._index, self.chunk_edges, rows, most)
+
     def _sums(self, count: int) -> NDArray[np.float64]:
-        return aligned_empty(count, np.float64, HUGE_PAGE) if self._weighted else self._none[1]
+        return aligned_empty(count, np.float64, HUGE_PAGE) if self.weighted else self._none[1]
 
     def kept_window(self) -> Window:
         """The kept rows alone."""
         return self._window(RowPartition(0, 0, 0, 0), self._none, np.zeros(0, np.uint8))
 
-    def sweep(self, wanted: NDArray[np.uint8]) -> Iterator[tuple[RowPartition, Window]]:
+    def sweep(
+        self, wanted: NDArray[np.uint8], partitions: list[RowPartition] | None = None
+    ) -> Iterator[tuple[RowPartition, Window]]:
         """Yield partitions of which chunks are wanted, ascending, each with the rows that are in memory then.
 
-        wanted: of each chunk of the graph, not 0.
+        wanted: of each chunk of the graph, not 0. partitions: others than those of the rows that are not kept.
         """
-        parts = [part for part in self.partitions if wanted[part.c0 : part.c1].any()]
+        among = self.partitions if partitions is None else partitions
+        parts = [part for part in among if wanted[part.c0 : part.c1].any()]
         under_way: list[tuple[RowPartition, NDArray[np.uint8], PendingRead]] = []
         try:
             for number in range(len(parts) + 1):
@@ -100,12 +131,12 @@ class RowWindows:
                     part, here, pending = under_way[0]
                     self.bytes_read += pending.result().bytes
                     under_way.pop(0)
-                    neighbors, sums = self._slabs[(number - 1) % 2]
+                    neighbors, sums = self.slabs[(number - 1) % 2]
                     window = self._window(part, (neighbors, sums), here)
-                    if self._weighted:
+                    if self.weighted:
                         weights = self._weights[(number - 1) % 2]
                         count = part.v1 - part.v0
-                        e0 = part.c0 * self._rows.chunk_edges
+                        e0 = part.c0 * self.chunk_edges
                         sum_weights(self._threads, count, np.uint64(part.v0), e0, window, weights, sums)
                     yield part, window
         finally:
@@ -122,36 +153,37 @@ class RowWindows:
         if here.sum() >= MOST * len(here):
             here[:] = 1
         chunks = part.c0 + np.flatnonzero(here)
-        e0 = part.c0 * self._rows.chunk_edges
-        pending = self._reader.fetch(self._rows, chunks, e0, self._slabs[slab][0], self._weights[slab])
+        e0 = part.c0 * self.chunk_edges
+        pending = self._reader.fetch(self._rows, chunks, e0, self.slabs[slab][0], self._weights[slab])
         return part, here, pending
 
     def _window(self, part: RowPartition, loaded: Any, here: NDArray[np.uint8]) -> Window:
         bases, offsets, shift = self._index.arrays()
-        chunk = self._rows.chunk_edges
+        chunk = self.chunk_edges
         v0, v1, e0 = np.uint64(part.v0), np.uint64(part.v1), part.c0 * chunk
-        kept_rows, (kept, kept_sums), (neighbors, sums) = np.uint64(self.kept_rows), self._kept, loaded
+        kept_rows, (kept, kept_sums), (neighbors, sums) = np.uint64(self.kept_rows), self.kept, loaded
         return Window(
             bases, offsets, np.uint64(shift), kept_rows, kept, kept_sums, v0, v1, e0, neighbors, sums, chunk, here
         )
 
     def _sum_in_memory(self, rows: Adjacency) -> None:
         assert rows.arrays is not None, "in memory"
-        self._kept = rows.arrays[0], self._sums(rows.edges)
+        self.kept = rows.arrays[0], self._sums(rows.edges)
         weights = rows.arrays[1]
-        sum_weights(self._threads, rows.vertices, np.uint64(0), 0, self.kept_window(), weights, self._kept[1])
+        sum_weights(self._threads, rows.vertices, np.uint64(0), 0, self.kept_window(), weights, self.kept[1])
 
     def _load_kept(self, piece: int) -> None:
         """Read the kept rows, and sum up their weights."""
         assert self._reader is not None, "rows in memory are not loaded"
-        neighbors, sums = self._kept
+        neighbors, sums = self.kept
         weights = self._weights[0]
-        chunk = self._rows.chunk_edges
-        for part in cut(self._index, chunk, (0, self.kept_rows), piece):
+        chunk, base = self.chunk_edges, self.kept_edge
+        last = -(-(base + len(neighbors)) // chunk)
+        for part in self.cut((self.first_row, self.kept_rows), piece):
             e0, end = part.c0 * chunk, min(part.c1 * chunk, self._rows.edges)
-            chunks = np.arange(part.c0, min(part.c1, -(-len(neighbors) // chunk)))
-            pending = self._reader.fetch(self._rows, chunks, e0, neighbors[e0:end], weights)
+            chunks = np.arange(part.c0, min(part.c1, last))
+            pending = self._reader.fetch(self._rows, chunks, e0, neighbors[e0 - base : end - base], weights)
             self.bytes_read += pending.result().bytes
-            if self._weighted:
+            if self.weighted:
                 window, rows = self.kept_window(), part.v1 - part.v0
-                sum_weights(self._threads, rows, np.uint64(part.v0), e0, window, weights, sums[e0:])
+                sum_weights(self._threads, rows, np.uint64(part.v0), e0, window, weights, sums[e0 - base :])

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from penstock.engine.resources.config import Config
+from penstock.engine.resources.device_resources import device_of
 from penstock.engine.walks.options import WalkOptions, check_graph
 from penstock.engine.walks.sources import source_vertices
-from penstock.engine.walks.walks import WalkResources, Walks
-from penstock.storage.base.budget import cores, host_memory_bytes
+from penstock.engine.walks.walks import Lend, WalkResources, Walks
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
+from penstock.transfer.devices.device import Device
 
 
 @for_python
@@ -26,12 +30,15 @@ def walk(
     threads: int | None = None,
     direct_io: bool = False,
     scratch: Path | str | None = None,
+    device: str = "cpu",
+    device_memory: int | str | None = None,
+    device_edge_memory: int | str | None = None,
     **options: Any,
 ) -> Walks:
     """Return random walks along the out-edges of a graph; they are made when they are read.
 
     Walk w begins at source w modulo the number of sources. Random numbers are functions of the seed, the walk and the
-    step, so that walks are the same for every budget and number of threads.
+    step, so that walks are the same for every device, budget and number of threads.
 
     Parameters
     ----------
@@ -51,6 +58,10 @@ def walk(
         Read past the page cache.
     scratch : Path or str, optional
         The folder of temporary data, which a graph larger than memory needs; by default the system's.
+    device : str
+        Where walkers advance: "cpu", "cuda:N", or "auto", the first GPU if there is one.
+    device_memory, device_edge_memory : int or str, optional
+        Ceilings on all that is allocated on the GPU (default: nine tenths of what is free), and on edges there.
     **options
         ``seed`` (0); ``weight`` (True): choose edges in proportion to their weights, where there are any; ``p`` and
         ``q`` (1.0) of node2vec; ``restart`` (0.0): the probability that a step goes back to the source;
@@ -64,7 +75,8 @@ def walk(
     Raises
     ------
     InputError
-        An option is unknown or out of range, a source is not in the graph, or the graph cannot be walked on.
+        An option is unknown or out of range, a source is not in the graph, the graph cannot be walked on, or the device
+        is not here.
     BudgetError
         The memory budget is too small; the message has the smallest that works.
 
@@ -75,16 +87,54 @@ def walk(
     >>> walk(graph, length=3, walks_per_vertex=1).to_numpy().tolist()
     [[0, 1, 2, 0], [1, 2, 0, 1], [2, 0, 1, 2]]
     """
+    wanted = walk_options(length=length, walks_per_vertex=walks_per_vertex, **options)
+    opened = graph if isinstance(graph, Graph) else Graph.open(Path(graph))
+    given: dict[str, Any] = {"device": device, "device_memory": device_memory, "device_edge_memory": device_edge_memory}
+    config = Config.of(**given, host_memory=host_memory, threads=threads, direct_io=direct_io)
+    with opened_device(config, opened) as here:
+        memory = None if here is None else here.memory_bytes
+        config.check_used("host" if here is None else here.kind)
+    lend = partial(opened_device, config, opened)
+    return walks_by(opened, wanted, sources, resources_by(config, scratch, lend, memory))
+
+
+def walk_options(**options: Any) -> WalkOptions:
+    """Return how walks go. Raises InputError for what is unknown or out of range."""
     known = {entry.name for entry in fields(WalkOptions)}
     for name in options:
         if name not in known:
             raise InputError(f"unknown option {name!r}; the options of walks are {', '.join(sorted(known))}")
-    wanted = WalkOptions(length=length, walks_per_vertex=walks_per_vertex, **options)
-    opened = graph if isinstance(graph, Graph) else Graph.open(Path(graph))
-    check_graph(opened, weighted=wanted.weight)
-    if threads is not None and threads < 1:
-        raise InputError(f"threads is {threads}; it must be at least 1")
-    memory = host_memory_bytes(host_memory)
-    folder = None if scratch is None else Path(scratch)
-    resources = WalkResources(memory, threads or cores(), direct_io, folder)
-    return Walks(opened, wanted, source_vertices(opened, sources), resources)
+    return WalkOptions(**options)
+
+
+def resources_by(config: Config, scratch: Path | str | None, lend: Lend, device_memory: int | None) -> WalkResources:
+    """Return what walks may take by a session's settings; device_memory: of what is lent, None for CPU cores.
+
+    Raises InputError for a device on which walkers do not advance.
+    """
+    if device_memory is not None and config.device == "emulated" and config.kernels != "cuda":
+        raise InputError("walks are made on CPU cores or on a GPU, and device is 'emulated'; give cpu or cuda:0")
+    folder, edges = None if scratch is None else Path(scratch), config.device_edge_memory
+    return WalkResources(config.memory_bytes, config.thread_count, config.direct_io, folder, lend, device_memory, edges)
+
+
+def walks_by(
+    graph: Graph,
+    options: WalkOptions,
+    sources: int | str | Iterable[int | str] | None,
+    resources: WalkResources,
+) -> Walks:
+    """Return walks within these resources. Raises as `walk`."""
+    check_graph(graph, weighted=options.weight)
+    return Walks(graph, options, source_vertices(graph, sources), resources)
+
+
+@contextmanager
+def opened_device(config: Config, graph: Graph) -> Iterator[Device | None]:
+    """Have the device that the settings name for a block; None for CPU cores."""
+    device = device_of(config, graph)
+    try:
+        yield device
+    finally:
+        if device is not None:
+            device.close()

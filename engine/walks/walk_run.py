@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.host.jit import use_workers
-from penstock.engine.kernels.host.walks.steps import Found, Rule, Walkers, Window, advance_walkers, mark_chunks
+from penstock.engine.kernels.host.walks.steps import Found, advance_walkers, mark_chunks
+from penstock.engine.kernels.walk_arrays import Rule, Walkers, Window
 from penstock.engine.kernels.walk_functions import mix64
 from penstock.engine.walks.memory_plan import BLOCK_WALKS, GAINED, UNIT, UNIT_ROWS, WalkMemory
 from penstock.engine.walks.options import WalkOptions
@@ -31,7 +32,8 @@ class WalkProgress:
     """What a run has done so far.
 
     steps: of all walks. sweeps: over the partitions. bytes_read: of edges; log_bytes: of steps in scratch files.
-    seconds: in which walkers advanced, rows were awaited and logs were read.
+    seconds: in which walkers advanced, rows were awaited and logs were read. bytes_copied: of edges, to a device after
+    those that it keeps; in_place: how often one has read rows in host memory instead.
     """
 
     steps: int = 0
@@ -39,11 +41,42 @@ class WalkProgress:
     bytes_read: int = 0
     log_bytes: int = 0
     seconds: float = 0.0
+    bytes_copied: int = 0
+    in_place: int = 0
 
 
 APART = 4
 """Times as large as all others that the bias of the way back is drawn apart: the search for it costs several trials."""
 Report = Callable[[WalkProgress], None]
+
+
+def rule_of(options: WalkOptions, *, weighted: bool, symmetric: bool) -> Rule:
+    """How steps are chosen; symmetric: whether each edge is in the rows of both its ends."""
+    with np.errstate(over="ignore"):
+        seed = mix64(np.uint64(options.seed))  # type: ignore[no-untyped-call]
+    back, far = 1.0 / options.p, 1.0 / options.q
+    bound = max(1.0, far)
+    return Rule(
+        seed,
+        options.length,
+        float(options.restart),
+        options.dead_ends == "restart",
+        weighted,
+        options.second_order,
+        back,
+        far,
+        max(bound, back) if back <= APART * bound else bound,
+        symmetric,
+    )
+
+
+def timed(blocks: Iterator[NDArray[Any]], progress: WalkProgress) -> Iterator[NDArray[Any]]:
+    """Yield blocks, and count the seconds until each is made."""
+    began = time.perf_counter()
+    for block in blocks:
+        progress.seconds += time.perf_counter() - began
+        yield block
+        began = time.perf_counter()
 
 
 class WalkRun:
@@ -68,22 +101,7 @@ class WalkRun:
         self._none = np.iinfo(self._dtype).max
         self.walks = self._count * options.walks_per_vertex
         self.progress = WalkProgress()
-        with np.errstate(over="ignore"):
-            seed = mix64(np.uint64(options.seed))  # type: ignore[no-untyped-call]
-        back, far = 1.0 / options.p, 1.0 / options.q
-        bound = max(1.0, far)
-        self._rule = Rule(
-            seed,
-            options.length,
-            float(options.restart),
-            options.dead_ends == "restart",
-            weighted,
-            options.second_order,
-            back,
-            far,
-            max(bound, back) if back <= APART * bound else bound,
-            symmetric,
-        )
+        self._rule = rule_of(options, weighted=weighted, symmetric=symmetric)
 
     def blocks(self, report: Report = lambda progress: None) -> Iterator[NDArray[Any]]:
         """Yield the walks, (walks, length + 1) internal ids; behind the end of a walk the largest value.
@@ -95,15 +113,7 @@ class WalkRun:
         for first in range(0, self.walks, self._memory.batch):
             count = min(self._memory.batch, self.walks - first)
             made = self._in_memory if one_by_one else self._swept
-            yield from self._timed(made(first, count, report))
-
-    def _timed(self, blocks: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-        """Count the seconds until each block is made."""
-        began = time.perf_counter()
-        for block in blocks:
-            self.progress.seconds += time.perf_counter() - began
-            yield block
-            began = time.perf_counter()
+            yield from timed(made(first, count, report), self.progress)
 
     def _in_memory(self, first: int, count: int, report: Report) -> Iterator[NDArray[Any]]:
         """Walks of which all rows are in memory."""

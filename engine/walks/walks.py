@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.walks.device_plan import ROUNDING, DeviceWalkMemory, DeviceWalkRequest, divide_device_walks
 from penstock.engine.walks.memory_plan import (
     INDEX_BYTES,
     WalkMemory,
@@ -18,7 +19,7 @@ from penstock.engine.walks.memory_plan import (
     walker_bytes,
 )
 from penstock.engine.walks.options import WalkOptions
-from penstock.engine.walks.row_cuts import longest_span
+from penstock.engine.walks.row_cuts import chunk_of, longest_span
 from penstock.engine.walks.sources import name_bytes
 from penstock.storage.access.graph_queries import names_of
 from penstock.storage.base.budget import format_bytes
@@ -26,20 +27,33 @@ from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
 from penstock.storage.read.longest import decoder_bytes, longest_frame
 from penstock.storage.tables.columns import WriteOptions
+from penstock.transfer.devices.device import Device
 from penstock.transfer.planning.host_budget import HostBudgetRequest, check_fixed
 
 if TYPE_CHECKING:
+    from penstock.engine.walks.row_windows import RowWindows
     from penstock.storage.tables.walk_files import WrittenWalks
+
+
+Lend = Callable[[], AbstractContextManager[Device | None]]
 
 
 @dataclass(frozen=True)
 class WalkResources:
-    """What walks may take. host_memory: bytes; scratch: the folder of temporary data, by default the system's."""
+    """What walks may take.
+
+    host_memory: bytes; scratch: the folder of temporary data, by default the system's. lend: a context in which walks
+    are made, with the device where walkers advance, None for the cores; device_memory, device_edge_memory: what may be
+    allocated there, the first None without a device.
+    """
 
     host_memory: int
     threads: int
     direct_io: bool = False
     scratch: Path | None = None
+    lend: Lend = nullcontext
+    device_memory: int | None = None
+    device_edge_memory: int | None = None
 
 
 class Walks:
@@ -66,7 +80,12 @@ class Walks:
         self.count, self.length = self._source_count * options.walks_per_vertex, options.length
         self.weighted = options.weight and graph.weight_dtype is not None
         self.progress: Any = None
-        self._memory = divide_walk_memory(self._request())
+        request = self._request()
+        self._on_device: DeviceWalkMemory | None = None
+        if resources.device_memory is None:
+            self._memory = divide_walk_memory(request)
+        else:
+            self._memory, self._on_device = divide_device_walks(request, self._device_request(resources.device_memory))
 
     def __len__(self) -> int:
         return self.count
@@ -100,18 +119,28 @@ class Walks:
             The graph cannot be read, or is damaged, or the disk of temporary data is full or failed.
         """
         from penstock.engine.walks.row_windows import RowWindows  # the compiler
-        from penstock.engine.walks.walk_run import WalkRun
-        from penstock.storage.convert.sort.memory_quota import ScratchFiles
 
         given, memory = self._resources, self._memory
         if self.count == 0:
             return
+        tell = report or (lambda progress: None)
+        with (
+            given.lend() as device,
+            RowWindows(
+                self.graph, memory, weighted=self.weighted, threads=given.threads, direct_io=given.direct_io
+            ) as windows,
+        ):
+            yield from self._on_cores(windows, tell) if device is None else self._beside(device, windows, tell)
+
+    def _on_cores(self, windows: RowWindows, report: Callable[[Any], None]) -> Iterator[NDArray[Any]]:
+        """Walks that are made on CPU cores."""
+        from penstock.engine.walks.walk_run import WalkRun
+        from penstock.storage.convert.sort.memory_quota import ScratchFiles
+
+        given, memory = self._resources, self._memory
         logged = min(memory.batch, self.count) * self.length * (4 + self.graph.vertex_dtype.itemsize)
         scratch = ScratchFiles(given.scratch, lambda: max(0, logged - memory.log_bytes))
-        windows = RowWindows(
-            self.graph, memory, weighted=self.weighted, threads=given.threads, direct_io=given.direct_io
-        )
-        with closing(scratch), windows:
+        with closing(scratch):
             run = WalkRun(
                 windows,
                 self.options,
@@ -123,7 +152,28 @@ class Walks:
                 threads=given.threads,
             )
             self.progress = run.progress
-            yield from run.blocks(report or (lambda progress: None))
+            yield from run.blocks(report)
+
+    def _beside(self, device: Device, rows: RowWindows, report: Callable[[Any], None]) -> Iterator[NDArray[Any]]:
+        """Walks that are made on a device, to which rows come from the host."""
+        from penstock.engine.walks.device_run import DeviceWalkRun
+        from penstock.engine.walks.walk_run import rule_of
+
+        assert self._on_device is not None, "memory was divided for a device"
+        rule = rule_of(self.options, weighted=self.weighted, symmetric=not self.graph.directed)
+        sources = self._sources, self._source_count
+        with DeviceWalkRun(device, rows, self.graph.out, (self._memory, self._on_device), rule, sources) as run:
+            self.progress = run.progress
+            yield from run.blocks(self.count, report)
+
+    def _device_request(self, device_memory: int) -> DeviceWalkRequest:
+        """What a device has for walks."""
+        graph, width = self.graph, self.graph.vertex_dtype.itemsize
+        own = width + 4 + (2 * width + 4 if self.options.second_order else 0)
+        flags = graph.out.edges // chunk_of(graph.out)
+        fixed = int(INDEX_BYTES * graph.vertices) + self._sources.nbytes + flags + ROUNDING
+        walker = own + (self.length + 1) * width
+        return DeviceWalkRequest(device_memory, self._resources.device_edge_memory, fixed, walker)
 
     def _request(self) -> WalkMemoryRequest:
         """What there is to divide."""
@@ -137,10 +187,11 @@ class Walks:
             frame_bytes=longest_frame(graph),
             decoder_bytes=decoder_bytes(graph),
         )
-        longest = rows.chunk_edges
+        chunk = longest = chunk_of(rows)
         if not in_memory:
             check_fixed(host)
-            longest = longest_span(rows.index(given.threads), rows.chunk_edges)
+        if not in_memory or given.device_memory is not None:
+            longest = longest_span(rows.index(given.threads), chunk)
         return WalkMemoryRequest(
             host=host,
             edges=graph.edges,
@@ -149,7 +200,7 @@ class Walks:
             weight_bytes=rows.weight_dtype.itemsize if self.weighted and rows.weight_dtype is not None else 0,
             sum_bytes=8 if self.weighted else 0,
             longest=longest,
-            chunk_edges=rows.chunk_edges,
+            chunk_edges=chunk,
             walks=max(1, self.count),
             row_bytes=(self.length + 1) * width,
             walker_bytes=walker_bytes(width, second_order=self.options.second_order),

@@ -27,6 +27,7 @@ SLOW_FILES = (
     "engine/resources/test_least_budget.py",
     "engine/resources/test_packed_edges.py",
     "engine/resources/test_packed_sweeps.py",
+    "engine/walks/test_device_walks.py",
     "engine/walks/test_walk.py",
     "gpu/*",
     "storage/base/test_kernel_cache.py",

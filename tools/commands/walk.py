@@ -15,10 +15,12 @@ from penstock.storage.base.errors import InputError
 from penstock.tools.base.find_program import is_negative, read_vertex
 from penstock.tools.base.options import (
     ANY,
+    DEVICE_MEMORY,
     FILE,
     FOLDER,
     FORCE,
     HOST_MEMORY,
+    SIZE,
     THREADS,
     VERTEX,
     Titled,
@@ -71,6 +73,8 @@ class WalkLimits:
     host_memory: int | None
     threads: int | None
     device: str
+    device_memory: int | None
+    device_edge_memory: int | None
     direct_io: bool
     scratch: Path | None
     stripes: tuple[Path, ...]
@@ -109,7 +113,9 @@ using = option_group(
     WalkLimits,
     HOST_MEMORY,
     THREADS,
-    option("--device", default="cpu", help="Where walkers advance: cpu."),
+    option("--device", default="cpu", help="Where walkers advance: cpu, cuda:N, or auto: a GPU if there is one."),
+    DEVICE_MEMORY,
+    option("--device-edge-memory", type=SIZE, help="Most memory for edges on the GPU; by default what walkers leave."),
     option("--direct-io", is_flag=True, help="Read past the page cache."),
     option("--scratch", type=FOLDER, help="Folder for steps on their way, where the graph does not fit in memory."),
     stripe_option("Where a shard is now. Repeatable."),
@@ -125,13 +131,14 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     """Write random walks along the edges of a graph file: the corpus of DeepWalk or node2vec.
 
     Edges are chosen in proportion to their weights, where there are any. --p and --q choose as node2vec does. A walk
-    in a vertex without out-edges ends, or restarts. Walks are the same for every --host-memory and --threads.
+    in a vertex without out-edges ends, or restarts. Walks are the same for every --device, budget and --threads.
 
     The output ends in .txt (a line for each walk, ids between spaces, as word2vec reads), .parquet or .feather (a
     list for each walk), .csv (a column for each step) or .npy (a matrix, -1 behind ends); .txt and .csv also with .gz.
 
     A graph that does not fit --host-memory is read in sweeps: all walkers of a partition advance together. Their steps
-    wait in --scratch, 8 bytes each.
+    wait in --scratch, 8 bytes each. A GPU keeps the walks that are under way, and as many rows as fit --device-memory;
+    partitions of the others are copied to it sweep by sweep, or read in place where few walkers are left.
 
     \b
     Examples:
@@ -139,6 +146,7 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
       penstock walk web.h5 --length 40 --walks-per-vertex 1 --p 0.5 --q 2 --output walks.parquet
       penstock walk roads.h5 --source 0 --restart 0.15 --output near.csv
       penstock walk web.h5 --host-memory 200MiB --scratch /tmp --output walks.npy
+      penstock walk web.h5 --device cuda:0 --device-memory 4GiB --output walks.npy
     """
     from penstock.engine.walks.walk import walk
     from penstock.storage.format.graph import Graph
@@ -147,7 +155,6 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
 
     began = time.perf_counter()
     asked, target, use = given["walking"], given["writing"], given["using"]
-    _check_device(use.device)
     to_stdout = target.output == NAME
     format = target.format or "txt" if to_stdout else walk_format(target.output, target.format)
     if not to_stdout:
@@ -160,6 +167,9 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
         sources=_sources(asked),
         host_memory=use.host_memory,
         threads=use.threads,
+        device=use.device,
+        device_memory=use.device_memory,
+        device_edge_memory=use.device_edge_memory,
         direct_io=use.direct_io,
         scratch=use.scratch or (None if to_stdout else target.output.absolute().parent),
         seed=asked.seed,
@@ -180,11 +190,6 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
         "peak_memory_bytes": peak_resident_bytes(),
     }
     console.answer(facts, _lines(facts))
-
-
-def _check_device(device: str) -> None:
-    if device not in ("cpu", "auto"):
-        raise InputError(f"--device {device}: walks are made on CPU cores; leave --device out, or give --device cpu")
 
 
 def _sources(asked: WalkChoice) -> list[int | str] | None:
@@ -229,6 +234,8 @@ def _facts(walks: Walks, graph: Path, output: Path, format: str) -> dict[str, An
         "steps": done.steps if done else 0,
         "sweeps": done.sweeps if done else 0,
         "bytes_read": done.bytes_read if done else 0,
+        "bytes_copied": done.bytes_copied if done else 0,
+        "reads_in_place": done.in_place if done else 0,
         "scratch_bytes": done.log_bytes if done else 0,
         "walk_seconds": done.seconds if done else 0.0,
         "bytes": output.stat().st_size,
@@ -240,7 +247,8 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     rate = facts["steps"] / facts["walk_seconds"] if facts["walk_seconds"] else 0
     swept = None
     if facts["sweeps"]:
-        swept = f"{facts['sweeps']:,}, {format_bytes(facts['bytes_read'])} read"
+        copied = f", {format_bytes(facts['bytes_copied'])} copied to the device" if facts["bytes_copied"] else ""
+        swept = f"{facts['sweeps']:,}, {format_bytes(facts['bytes_read'])} read{copied}"
     rows = [
         ("walks", f"{facts['walks']:,} of {facts['length']} steps, {'weighted' if facts['weighted'] else 'uniform'}"),
         ("steps", f"{facts['steps']:,}, {rate / 1e6:.1f} M/s"),

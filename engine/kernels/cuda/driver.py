@@ -67,6 +67,20 @@ if not SIMULATED:
         """What `incoming.sort()` means in an author's function; without arguments, in one dimension."""
         return sort_in_place if values.ndim == 1 else None
 
+    from numba.cuda import libdevice
+
+    @device
+    def rounded_product(a, b):  # type: ignore[no-untyped-def]
+        """Return a product of float64, rounded; `a * b + c` would become one operation that rounds once."""
+        return libdevice.dmul_rn(a, b)
+
+else:
+
+    @device
+    def rounded_product(a, b):  # type: ignore[no-untyped-def]
+        """Return a product; Python rounds it."""
+        return a * b
+
 
 class DeviceKernel:
     """One kernel: compiled at its first launch with arguments of certain types on a certain device.

@@ -60,7 +60,9 @@ def test_refusals(roads: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
         ((*output, "--source", 7, "--sources", tmp_path / "ids"), "give one of them"),
         ((*output, "--sources", tmp_path / "ids"), "has no line"),
         ((*output, "--sources", tmp_path / "minus"), "minus:2: -4 is negative"),
-        ((*output, "--device", "cuda:0"), "walks are made on CPU cores"),
+        ((*output, "--device", "cuda:99"), "device cuda:99"),
+        ((*output, "--device", "emulated"), "give cpu or cuda:0"),
+        ((*output, "--device-memory", "1MiB"), "leave it out, or run with --device"),
         ((*output, "--restart", 2), "restart is 2.0"),
         ((*output, "--host-memory", "1MiB"), "give --host-memory"),
     ):

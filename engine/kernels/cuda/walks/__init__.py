@@ -1,0 +1,1 @@
+"""Kernels of random walks on a GPU."""

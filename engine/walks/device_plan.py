@@ -1,0 +1,141 @@
+"""How the memory of a device, and of the host beside it, is divided for walks: kept rows, slabs, walkers at once.
+
+Pure functions: numbers in, values out. A batch of walkers has its walks on the device until all have ended. Where all
+rows fit beside a good many walkers, nothing is swept. Else every batch sweeps the rows that are not kept about once a
+step, so that bytes over the link go with the square of what is not kept, over the number of walkers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from penstock.engine.walks.memory_plan import (
+    BLOCK_BYTES,
+    MIB,
+    SLAB_BYTES,
+    TIMES,
+    WalkMemory,
+    WalkMemoryRequest,
+    block_bytes,
+    block_walks,
+    too_small,
+)
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import BudgetError
+from penstock.transfer.planning.host_budget import reader_bytes
+
+WHOLE_BATCH_BYTES = 512 * MIB
+"""Walks of a batch where all rows are kept: so many walkers keep any device busy."""
+MANY = 1 << 14
+"""Walkers for whom there must be room beside all rows; fewer leave a device idle."""
+ROUNDING = 32 << 10
+"""What arrays take more than their items, each being a few hundred bytes longer, and small ones."""
+CHOICES = ((8, False), (4, False), (1, False), (1, True))
+"""Reads in flight, and whether they are one frame each, best first."""
+
+
+@dataclass(frozen=True)
+class DeviceWalkRequest:
+    """What a device has for walks, in bytes.
+
+    memory: all that may be allocated on it; edge_memory: what edges may take of that, None for no limit of its own.
+    fixed: index and sources. walker_bytes: of a walker, its walk included.
+    """
+
+    memory: int
+    edge_memory: int | None
+    fixed: int
+    walker_bytes: int
+
+
+@dataclass(frozen=True)
+class DeviceWalkMemory:
+    """The division of a device: edges kept, and in each of two slabs, 0 where the others are none or read in place.
+
+    batch: walkers at once; sets: how many batches there are at once, of which one goes to the host.
+    """
+
+    kept_edges: int
+    slab_edges: int
+    batch: int
+    sets: int
+
+
+def divide_device_walks(host: WalkMemoryRequest, device: DeviceWalkRequest) -> tuple[WalkMemory, DeviceWalkMemory]:
+    """Divide both. Raises BudgetError where either is too small."""
+    each = host.neighbor_bytes + host.sum_bytes
+    left = device.memory - device.fixed
+    room = left if device.edge_memory is None else min(left, device.edge_memory)
+    whole = host.edges * each
+    if whole <= room and left - whole >= min(host.walks, MANY) * device.walker_bytes:
+        most = min(left - whole, 2 * WHOLE_BATCH_BYTES) // device.walker_bytes
+        sets = 2 if most >= 2 * min(host.walks, MANY) else 1
+        batch = _even(host.walks, most // sets)
+        placed = DeviceWalkMemory(host.edges, 0, batch, min(sets, -(-host.walks // batch)))
+    else:
+        placed = _swept(host, device, left, room)
+    return _beside(host, placed), placed
+
+
+def _swept(host: WalkMemoryRequest, device: DeviceWalkRequest, left: int, room: int) -> DeviceWalkMemory:
+    """Of a graph whose rows do not all fit: slabs first, then walkers and kept rows so that least is carried."""
+    each = host.neighbor_bytes + host.sum_bytes
+    least = 2 * host.longest * each
+    in_place = room < least and _kept_beside(host)
+    if room < least and left >= least and not in_place:
+        raise BudgetError(
+            "--device-edge-memory",
+            f"--device-edge-memory {format_bytes(room)} is too small: two slabs of the longest row take "
+            f"{format_bytes(least)}",
+            -(-least // MIB),
+            ", or a --host-memory that holds all edges, which are then read in place",
+        )
+    needed = device.walker_bytes + (0 if in_place else least)
+    if left < needed:
+        raise BudgetError(
+            "--device-memory",
+            f"--device-memory {format_bytes(device.memory)} is too small: index and sources take "
+            f"{format_bytes(device.fixed)}, a walk and two slabs of the longest row {format_bytes(needed)}",
+            -(-(device.fixed + needed) // MIB),
+        )
+    if in_place:
+        return DeviceWalkMemory(0, 0, _even(host.walks, left // device.walker_bytes), 1)
+    size = min(SLAB_BYTES, room // 8, max(0, host.host.host_memory - host.host.fixed) // 16)
+    slab = max(host.longest, host.whole_chunks(size, each))
+    after, edges = left - 2 * slab * each, room - 2 * slab * each
+    kept = max(2 * after - host.edges * each, after - host.walks * device.walker_bytes)
+    kept = max(0, min(kept, edges, after - device.walker_bytes))
+    batch = _even(host.walks, (after - kept) // device.walker_bytes)
+    return DeviceWalkMemory(min(kept // each, host.edges), slab, batch, 1)
+
+
+def _kept_beside(host: WalkMemoryRequest) -> bool:
+    """Whether the host has room for all rows beside reading."""
+    slabs = 2 * max(host.longest, host.whole_chunks(SLAB_BYTES, host.slab_bytes)) * host.slab_bytes
+    taken = reader_bytes(host.host, 1) + slabs + block_bytes(host, 1) + host.edges * host.kept_bytes
+    return host.in_memory or host.host.fixed + 2 * taken <= host.host.host_memory
+
+
+def _even(walks: int, most: int) -> int:
+    """Walkers of equal batches of at most so many; the last one sweeps as often as a full one."""
+    return -(-walks // -(-walks // max(1, most)))
+
+
+def _beside(host: WalkMemoryRequest, placed: DeviceWalkMemory) -> WalkMemory:
+    """What the host does for the device: blocks of walks, reading, slabs; the rest keeps rows that it has not."""
+    left = host.host.host_memory - host.host.fixed
+    block = min(placed.batch, block_walks(host, min(BLOCK_BYTES, max(0, left) // 16 // TIMES)))
+    given = WalkMemory(0, 0, host.longest, placed.batch, block, device_edges=placed.kept_edges)
+    if host.in_memory:
+        taken = host.edges * host.kept_bytes + block_bytes(host, block)
+        if taken > left:
+            raise too_small(host, host.edges * host.kept_bytes + block_bytes(host, 1))
+        return replace(given, kept_edges=host.edges)
+    slab = placed.slab_edges or max(host.longest, host.whole_chunks(min(SLAB_BYTES, left // 16), host.slab_bytes))
+    for reads, one_by_one in CHOICES:
+        taken = reader_bytes(host.host, reads, one_by_one=one_by_one) + 2 * slab * host.slab_bytes
+        rest = left - taken - block_bytes(host, block)
+        if rest >= (left // 2 if reads > 1 else 0):
+            kept = 0 if placed.kept_edges == host.edges else rest // host.kept_bytes
+            return replace(given, slab_edges=slab, kept_edges=kept, reads=reads, one_by_one=one_by_one)
+    raise too_small(host, taken + block_bytes(host, 1))
