@@ -62,6 +62,7 @@ class GainSweep(Program):
     message = np.int64
     along = "both"
     everywhere = True
+    chosen_by = "chosen"
     max_iter = 1
 
     def __init__(self, search: Search, graph: Graph, whole: int) -> None:
@@ -96,12 +97,10 @@ class LocalMoves(GainSweep):
         return (np.int64(community) << shift) | amount
 
     def vertex(  # type: ignore[no-untyped-def]
-        community, change, chosen, strength, incoming, every_total, vertices, shift, mask, fine, rate
+        community, strength, incoming, every_total, vertices, shift, mask, fine, rate
     ):
         """The community of largest gain; and the weight of self-loops."""
         own, best = np.int64(community), np.int64(community)
-        if chosen == 0:
-            return best, change
         mine, loops, gain = np.int64(0), np.int64(0), np.int64(0)
         incoming.sort()
         at = 0

@@ -46,12 +46,10 @@ class Refinement(GainSweep):
         return (np.int64(part) << shift) | np.int64(weight * scale + 0.5)
 
     def vertex(  # type: ignore[no-untyped-def]
-        part, chosen, strength, incoming, every_total, every_open, vertices, shift, mask, fine, rate
+        part, strength, incoming, every_total, every_open, vertices, shift, mask, fine, rate
     ):
         """The part of largest gain that is open, if this vertex is chosen."""
         best, gain = np.int64(part), np.int64(0)
-        if chosen == 0:
-            return best
         incoming.sort()
         at = 0
         while at < len(incoming):
