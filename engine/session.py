@@ -472,6 +472,11 @@ class Session:
         options = {entry.name: getattr(self.config, entry.name) for entry in fields(Config)}
         room = self.config.memory_bytes - held_bytes(self.graph, program)
         give_back_freed_memory()  # of the edges that were cached
+        if phase.on_cores is not None and self.config.kernels != "reference":
+            found = phase.on_cores(room, self.config.thread_count, self._device is not None)
+            if found is not None:
+                phase.fields = found
+                return RunRecords()
         graph = phase.make(room, self.config.thread_count)
         give_back_freed_memory()
         if graph is not self.graph and graph.out.arrays is not None:

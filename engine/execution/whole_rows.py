@@ -24,6 +24,7 @@ from penstock.engine.state.row_blocks import ROWS, RowBlock, block_capacity, blo
 from penstock.engine.state.state import State
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from penstock.engine.execution.loop import Loop
     from penstock.engine.program.program import Program
     from penstock.engine.ranks.communicator import Communicator
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 
+CHOSEN_BYTES = 9
+"""Bytes for each vertex where a program chooses rows: its flag, copied from a device, and its number."""
 Visit = Callable[["View", int], None]
 
 
@@ -102,9 +105,13 @@ def row_limit(loop: Loop) -> int:
 
 
 def visit_views(
-    loop: Loop, streams: tuple[EdgeStream, ...], block: RowBlock | None, record: IterationRecord, see: Visit
-) -> None:
-    """Call see(view, number of the walk) with views that together hold the edges of a block (None: of all rows)."""
+    loop: Loop, streams: tuple[EdgeStream, ...], block: RowBlock | None, record: IterationRecord, see: Visit,
+    chosen: NDArray[np.int64] | None = None,
+) -> None:  # fmt: skip
+    """Call see(view, number of the walk) with views that together hold the edges of a block (None: of all rows).
+
+    chosen: the rows of the block that are needed, ascending; None: every one.
+    """
     worker = loop.workers[0]
     whole = frontier_of_all(loop)
     worker.kernels.use()
@@ -113,6 +120,8 @@ def visit_views(
         if block is not None and not stream.resident:
             table, (first, last) = stream.directory.table, block.edges(walk)
             only = (table.e0 < last) & (table.e1 > first)
+            if chosen is not None:  # a partition has the rows [v0, v1)
+                only &= np.searchsorted(chosen, table.v0) < np.searchsorted(chosen, table.v1)
         with stream.views(worker.kernels, worker.state, whole, (), only) as views:
             for view in views:
                 began = time.perf_counter()
@@ -150,12 +159,18 @@ def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> N
     targets = tuple(scratch.following.get(name, values) for name, values in state.fields.items())
     kernels.use()
     kernels.clear_partial(state)
+    rows = _chosen_rows(loop, scratch)
     for block in owned_blocks(loop, [stream.index for stream in streams], len(buffer), owned_vertices(loop)):
 
         def collect(view: View, walk: int, block: RowBlock = block) -> None:
             kernels.collect(view, state, block, walk, loop.out, scalars, buffer)
 
-        visit_views(loop, streams, block, record, collect)
+        chosen = None
+        if rows is not None:
+            chosen = rows[slice(*np.searchsorted(rows, (block.first, block.last)))]
+            if not len(chosen):
+                continue
+        visit_views(loop, streams, block, record, collect, chosen)
         kernels.apply_rows(state, targets, block, loop.out, scalars, buffer)
     scratch.following = state.swap(scratch.following)
     share_rows(loop, [state.fields[name] for name in scratch.following], record)
@@ -164,6 +179,19 @@ def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> N
             _share_partial(loop, loop.ranks)
         return
     loop.total()
+
+
+def _chosen_rows(loop: Loop, scratch: RowScratch) -> NDArray[np.int64] | None:
+    """The rows that the program chooses (`chosen_by`), None: all. The others' values are put into `following`."""
+    name, state = loop.program.chosen_by, loop.workers[0].state
+    if not name:
+        return None
+    for field, values in scratch.following.items():
+        values[...] = state.fields[field]
+    chosen = state.fields[name] if isinstance(state, State) else state.to_host(state.fields[name])
+    rows: NDArray[np.int64] = np.flatnonzero(chosen)
+    rows += state.first
+    return rows
 
 
 def share_rows(loop: Loop, arrays: Sequence[Any], record: IterationRecord) -> None:
@@ -217,6 +245,8 @@ def row_bytes(program: Program, graph: Graph, messages: int) -> int:
         stored.append(graph.out)
     buffer = block_capacity([adjacency.index() for adjacency in stored], messages)
     total = buffer * message_dtype(program, graph.vertex_dtype).itemsize + buffer // 32 + offset_bytes(graph.vertices)
+    if program.chosen_by:
+        total += CHOSEN_BYTES * graph.vertices
     for spec in fields_of(program).values():
         if not spec.constant:
             total += resolve_dtype(spec.dtype, graph.vertex_dtype).itemsize * graph.vertices

@@ -159,6 +159,9 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
     if program.self_combining and author_function(program, "active") is not None:
         texts["active"] = texts["active"].replace("return ", f"return ({differs}) and ")  # asked of what changed only
     texts["accumulate"] = _accumulate_text(program, names, signature)
+    if program.combine == "all":
+        looked = names.call("", (program.chosen_by,), "v", None) + " != 0" if program.chosen_by else "True"
+        texts["chosen"] = f"def chosen(fields, v, base):\n    return {looked}\n"
     return texts
 
 

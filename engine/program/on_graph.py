@@ -23,6 +23,10 @@ class OnGraph:
     make : callable
         make(memory_bytes, threads) returns the graph. No edge of other runs is in memory then.
 
+    on_cores : callable, optional
+        on_cores(memory_bytes, threads, on_device) returns the answer of the program, computed on the cores of the host
+        without a session, or None: then the program runs on the graph. on_device: whether it would run on a device.
+
     Attributes
     ----------
     fields : dict of str to ndarray
@@ -31,4 +35,5 @@ class OnGraph:
 
     program: Program
     make: Callable[[int, int], Graph]
+    on_cores: Callable[[int, int, bool], dict[str, NDArray[Any]] | None] | None = None
     fields: dict[str, NDArray[Any]] = field(default_factory=dict)

@@ -214,6 +214,9 @@ class Program:
         although messages are accumulated.
     everywhere : bool
         Whether every vertex is active in every iteration.
+    chosen_by : str
+        With `combine = "all"`: a constant uint8 field, "": none. Where it is 0 a vertex keeps its values; partitions
+        are not read if all their rows are such.
     starts_anywhere : bool
         Whether `start` uses only what NumPy and CuPy arrays both offer, so that it may fill a GPU's fields.
     along : {"out", "in", "both"}
@@ -265,6 +268,7 @@ class Program:
     self_combining: ClassVar[bool] = False
     order_free: ClassVar[bool] = False
     everywhere: ClassVar[bool] = False
+    chosen_by: ClassVar[str] = ""
     needs_weights: bool = False
     starts_anywhere: bool = False
     non_negative_weights: bool = False

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from penstock.engine.program.combiners import identity_of
 from penstock.engine.program.parameters import Count, check_value
 from penstock.engine.program.program import (
@@ -46,6 +47,7 @@ _OF_EDGES = (
     "accumulator",
     "self_combining",
     "everywhere",
+    "chosen_by",
     "along",
     "bucket",
 )
@@ -73,6 +75,8 @@ def check_program(program: Program) -> None:
         _check_accumulator(program)
     if program.self_combining:
         _check_self_combining(program)
+    if program.chosen_by:
+        _check_chosen_by(program)
 
 
 def check_start(program: Program, start: Any) -> None:
@@ -283,6 +287,16 @@ def _check_accumulator(program: Program) -> None:
         raise InputError(
             f"{name} has accumulator = {field!r}, so that vertex() runs on vertices that got a message only, and for "
             "the first time; leave accumulator out, or everywhere, self_combining and `is_active`"
+        )
+
+
+def _check_chosen_by(program: Program) -> None:
+    """Refuse a field that cannot say which rows an iteration needs."""
+    field = fields_of(program).get(program.chosen_by)
+    if program.combine != "all" or field is None or field.shape or field.dtype is not np.uint8 or not field.constant:
+        raise InputError(
+            f"{_name(program)}.chosen_by is {program.chosen_by!r}, and must name a constant field of np.uint8, and combine must "
+            "be 'all'; name one, or leave chosen_by out"
         )
 
 

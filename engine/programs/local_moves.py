@@ -5,35 +5,35 @@ A vertex v with the strength k_v (the sum of its edges' weights, a self-loop twi
     k_{v,c} - resolution * k_v * K_c / 2m,
 
 where k_{v,c} sums the weights from v to c, K_c the strengths of c's members without v, and 2m all strengths (Blondel
-et al., J. Stat. Mech. 2008; resolution: Reichardt, Bornholdt, Phys. Rev. E 2006). A sweep looks at every vertex and
-moves it to the community of largest gain, of several to the least id. So that neighbors do not swap places for ever, a
-hash of the vertex decides in which of a few sweeps it may move (vertices in sets that move one after another: Lu,
-Halappanavar, Kalyanaraman, Parallel Computing 2015). All moves of a sweep
-follow the communities as they were before it: the answer does not depend on the order in which rows are read. Weights
-are whole numbers (`fixed_point`) and gains are compared as whole numbers, so that every device finds the same.
+et al., J. Stat. Mech. 2008; resolution: Reichardt, Bornholdt, Phys. Rev. E 2006). A sweep looks at some vertices and
+moves each to the community of largest gain, of several to the least id. So that neighbors do not swap places for ever,
+a hash of the vertex decides in which of a few sweeps, a round, it has its turn (vertices in sets that move one after
+another: Lu, Halappanavar, Kalyanaraman, Parallel Computing 2015). After the first round only neighbors of vertices that
+have moved since are due (Ozaki, Tezuka, Inaba, IJCEE 2016; Traag et al., Sci. Rep. 2019): moves tell them, and what
+weights within communities grow by, which is why no sweep reads all edges to know the modularity.
+All moves of a sweep follow the communities as they were before it: the answer does not depend on the order in which
+rows are read. Weights are whole numbers (`fixed_point`) and gains are compared as whole numbers, so that every device
+finds the same.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.program import VERTEX, Field, Global, Program, weighted
+from penstock.engine.program.program import VERTEX, Field, Program, Start, weighted
 from penstock.engine.program.vertex_ids import fill_ranks
 from penstock.engine.program.vertex_ranges import ROWS, each_range, over_ranges
-from penstock.engine.programs.modular_gain import Search, fine_bits, id_bits, modularity, turns
+from penstock.engine.programs.modular_gain import Search, fine_bits, id_bits, modularity, squares, turn_of, turns
 from penstock.engine.programs.weights import Sums
 from penstock.storage.base.errors import InputError
 
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
-
-MIXER = 0x45D9F3B
-"""Factor of a hash of 32 bits (as used by Thomas Mueller), whose products an int64 holds."""
 
 
 class Strengths(Sums):
@@ -53,12 +53,16 @@ class Strengths(Sums):
 
 
 class GainSweep(Program):
-    """One sweep in which all messages to a vertex, a group above a weight, tell what it gains by joining each group."""
+    """One sweep in which all messages to a vertex, a group above a weight, tell what it gains by joining each group.
+
+    chosen: 1 for the vertices that the sweep looks at.
+    """
 
     combine = "all"
     message = np.int64
     along = "both"
     everywhere = True
+    chosen_by = "chosen"
     max_iter = 1
 
     def __init__(self, search: Search, graph: Graph, whole: int) -> None:
@@ -67,27 +71,23 @@ class GainSweep(Program):
         self.mask = (1 << self.shift) - 1
         self.fine = fine_bits(search.resolution, whole)
         self.rate = search.resolution / max(1, whole) * 2.0**self.fine
-        self.moved = 0
 
 
 class LocalMoves(GainSweep):
-    """One sweep of moves; `inside`: the weights from a vertex to its community, as it was before the sweep.
+    """One sweep of moves; `change`: the weight of the self-loops of vertices that it looks at.
 
-    total: of community c in place c, the sum of its members' strengths. rank: of a vertex by its original id.
+    total: of community c in place c, the sum of its members' strengths.
     """
 
     community = Field(VERTEX)
-    inside = Field(np.int64)
+    change = Field(np.int64)
     strength = Field(np.int64, constant=True)
     total = Field(np.int64, constant=True)
-    rank = Field(VERTEX, constant=True)
+    chosen = Field(np.uint8, constant=True)
 
-    def __init__(self, search: Search, graph: Graph, number: int, whole: int) -> None:
+    def __init__(self, search: Search, graph: Graph, whole: int) -> None:
         super().__init__(search, graph, whole)
         self.loop = 1 if graph.directed else 2
-        self.turns = turns(graph.edges)
-        self.salt, self.turn = search.salt(number // self.turns), number % self.turns
-        self.inner = 0
 
     def edge(community, source, target, weight, vertices, shift, scale, loop):  # type: ignore[no-untyped-def]
         """Along an edge, either way: the community above the weight; along a self-loop a number that none has."""
@@ -97,22 +97,11 @@ class LocalMoves(GainSweep):
         return (np.int64(community) << shift) | amount
 
     def vertex(  # type: ignore[no-untyped-def]
-        community, strength, incoming, every_total, rank, vertices, shift, mask, fine, rate, salt, turn, turns
+        community, strength, incoming, every_total, vertices, shift, mask, fine, rate
     ):
-        """The community of largest gain, if it is this vertex's turn; and the weight inside its own."""
+        """The community of largest gain; and the weight of self-loops."""
         own, best = np.int64(community), np.int64(community)
         mine, loops, gain = np.int64(0), np.int64(0), np.int64(0)
-        x = (np.int64(rank) ^ salt) & 0xFFFFFFFF
-        x = (((x >> 16) ^ x) * MIXER) & 0xFFFFFFFF
-        x = (((x >> 16) ^ x) * MIXER) & 0xFFFFFFFF
-        if (x >> 16) % turns != turn:  # needs no order: sorting takes longest
-            for at in range(len(incoming)):
-                other = incoming[at] >> shift
-                if other == own:
-                    mine += incoming[at] & mask
-                elif other == vertices:
-                    loops += incoming[at] & mask
-            return best, mine + loops
         incoming.sort()
         at = 0
         while at < len(incoming):
@@ -130,60 +119,96 @@ class LocalMoves(GainSweep):
                     best, gain = other, found
         if gain <= (mine << fine) - np.int64(rate * strength * (every_total[own] - strength)):
             best = own
-        return best, mine + loops
+        return best, loops
 
-    @Global(np.float64)
-    def inner_weight(inside):  # type: ignore[no-untyped-def]
-        """The weights inside communities, from both ends: whole numbers below 2^53, whose sum is exact."""
-        return inside
 
-    @Global(np.float64)
-    def moves(community, old_community):  # type: ignore[no-untyped-def]
-        """How many vertices moved."""
-        return 1.0 if community != old_community else 0.0
+class Moved(Program):
+    """Vertices that moved tell their neighbors: these are due, and weights within communities have grown by `change`.
 
-    def done(self, iteration: int, totals: dict[str, float]) -> bool:
-        """After one sweep; keep what it found."""
-        self.inner, self.moved = int(totals["inner_weight"]), int(totals["moves"])
-        return True
+    Where both ends of an edge moved, each tells the other, else one tells the change twice.
+    """
+
+    due = Field(np.uint8)
+    change = Field(np.int64)
+    community = Field(VERTEX, constant=True)
+    before = Field(VERTEX, constant=True)
+    combine = "sum"
+    message = np.int64
+    along = "both"
+    max_iter = 1
+
+    def __init__(self, search: Search, vertices: NDArray[np.int64]) -> None:
+        self.needs_weights, self.scale = search.by_weight, search.scale
+        self.moved = vertices
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Those that moved."""
+        return Start(active=self.moved)
+
+    def edge(  # type: ignore[no-untyped-def]
+        community, before, target_community, target_before, source, target, weight, scale
+    ):
+        """Along an edge, either way: its weight, if both ends are now in one community; less it, if they were."""
+        amount = np.int64(weight * scale + 0.5)
+        if target_community == target_before:
+            amount *= 2
+        if source == target or (community == target_community) == (before == target_before):
+            return np.int64(0)
+        return amount if community == target_community else -amount
+
+    def vertex(incoming):  # type: ignore[no-untyped-def]
+        """Due; and the change."""
+        return 1, incoming
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """With which communities a level begins, and the weights within them, from both ends."""
+
+    community: NDArray[Any]
+    inner: int
 
 
 class CommunityLevel(Program):
-    """Moves until they gain little: the communities of largest modularity that were seen.
+    """Moves until they gain little: the communities of largest modularity that were seen after a round.
 
-    community: numbers of them, from 0, and for vertices without edges `vertices`. start: communities at first; None:
-    each vertex is alone. groups: how many. parts: into how many vertices the graph is contracted.
-    modularity: of the communities. vertices: that have edges. whole: 2m.
+    community: numbers of them, from 0, and for vertices without edges `vertices`. start: what it begins with; None:
+    each vertex is alone. groups: how many. parts: into how many vertices the graph is contracted. modularity, inner: of
+    the communities. vertices: that have edges. whole: 2m.
     """
 
     community = Field(VERTEX)
+    before = Field(VERTEX, output=False)
+    change = Field(np.int64, output=False)
     strength = Field(np.int64, output=False)
     total = Field(np.int64, output=False)
     rank = Field(VERTEX, output=False)
+    due = Field(np.uint8, output=False)
+    chosen = Field(np.uint8, output=False)
 
-    def __init__(self, search: Search, start: NDArray[Any] | None = None) -> None:
+    def __init__(self, search: Search, start: Beginning | None = None) -> None:
         self.search, self.start_from = search, start
-        self.working_bytes = 12
-        self.groups = self.parts = self.vertices = self.whole = 0
+        self.working_bytes = 24
+        self.groups = self.parts = self.vertices = self.whole = self.inner = 0
         self.modularity = math.nan
 
     def may_run(self, graph: Graph) -> list[Program]:
         """The phases, one of each kind."""
         search = replace(self.search, resolution=1.0)  # whether it is too large is known with the strengths
-        return [Strengths(search, graph), LocalMoves(search, graph, 0, 1)]
+        return [Strengths(search, graph), LocalMoves(search, graph, 1), Moved(search, np.empty(0, np.int64))]
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Strengths, then sweeps."""
         community, strength, rank = (state[name] for name in ("community", "strength", "rank"))
         fill_ranks(graph, rank)
-        community[:] = rank if self.start_from is None else self.start_from
-        self.start_from = None
+        start, self.start_from = self.start_from, None
+        community[:] = rank if start is None else start.community
         yield Strengths(self.search, graph)
         each_total(state["total"], community, strength)
         self.whole = int(strength.sum())
         self._check(graph)
         if self.whole:
-            yield from self._sweeps(graph, state)
+            yield from self._rounds(graph, state, None if start is None else start.inner)
 
     def phase_name(self, graph: Graph, number: int) -> str:
         """``sweep 3``."""
@@ -199,27 +224,64 @@ class CommunityLevel(Program):
                 "bits; scale the weights down"
             )
 
-    def _sweeps(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Iterator[Program]:
-        """Rounds of sweeps, in which every vertex may move once, until a round gains no more than `tol`."""
-        community, total = state["community"], state["total"]
-        best, before, reached = community.copy(), community.copy(), -math.inf
-        for number in range(self.search.sweeps + 1):
-            sweep = LocalMoves(self.search, graph, number, self.whole)
-            before[:] = community
-            yield sweep
-            found = modularity(sweep.inner, total, self.whole, self.search.resolution)
+    def _rounds(self, graph: Graph, state: dict[str, NDArray[Any]], inner: int | None) -> Iterator[Program]:
+        """Rounds of sweeps until one gains no more than `tol`. inner: weights within communities, None: self-loops."""
+        community, total, due, strength = (state[name] for name in ("community", "total", "due", "strength"))
+        search, count = self.search, turns(graph.edges)
+        best, square, loops = community.copy(), squares(total), 0
+        due[:] = strength > 0
+        changed = 0
+        for number in range(max(1, -(-search.sweeps // count))):
+            for sweep in self._round(graph, state, (number, count)):
+                yield sweep
+                if isinstance(sweep, Moved):
+                    changed += int(state["change"].sum())
+                elif number == 0 and inner is None:
+                    loops += int(state["change"].sum())
             if number == 0:
-                self.modularity = reached = found
-            elif found > self.modularity:
-                self.modularity = found
-                best[:] = before
-            if number and number % sweep.turns == 0:
-                if self.modularity - reached <= self.search.tol:
-                    break
-                reached = self.modularity
-            for _ in move(community, before, state["strength"], total):
-                pass
+                self.inner = loops if inner is None else inner
+                self.modularity = reached = modularity(self.inner, square, self.whole, search.resolution)
+                changed += self.inner
+            found = modularity(changed, squares(total), self.whole, search.resolution)
+            if found > self.modularity:
+                self.modularity, self.inner = found, changed
+                best[:] = community
+            if self.modularity - reached <= search.tol or not due.any():
+                break
+            reached = self.modularity
         community[:] = best
+
+    def _round(
+        self, graph: Graph, state: dict[str, NDArray[Any]], number: tuple[int, int]
+    ) -> Iterator[LocalMoves | Moved]:
+        """Sweeps in which every vertex that is due has its turn once. number: of the round, and how many sweeps."""
+        community, before, due, chosen, change = (
+            state[name] for name in ("community", "before", "due", "chosen", "change")
+        )
+        rounds, count = number
+        turn = np.empty(graph.vertices, np.uint8)
+        turn_of(state["rank"], self.search.salt(rounds), count, turn)
+        before[:] = community
+        for at in range(count):
+
+            def choose(first: int, last: int, at: int = at) -> bool:
+                part = slice(first, last)
+                np.multiply(due[part], turn[part] == at, out=chosen[part])
+                due[part] -= chosen[part]
+                return bool(chosen[part].any())
+
+            if not any(list(over_ranges(choose, graph.vertices))):
+                continue
+            change[:] = 0
+            yield LocalMoves(self.search, graph, self.whole)
+            if self.search.sweeps == 0:
+                community[:] = before
+                continue
+            moved = np.concatenate(list(move(community, before, state["strength"], state["total"])))
+            if len(moved):
+                change[:] = 0
+                yield Moved(self.search, moved)
+                before[moved] = community[moved]
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Number the communities in the order of their ids."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,14 +20,17 @@ from penstock.engine.program.parameters import Count, NonNegative, Positive, Pos
 from penstock.engine.program.program import VERTEX, Field, Program, weighted
 from penstock.engine.program.vertex_ids import smallest_members
 from penstock.engine.program.vertex_ranges import ROWS, each_range
-from penstock.engine.programs.local_moves import CommunityLevel
+from penstock.engine.programs.local_moves import Beginning, CommunityLevel
 from penstock.engine.programs.modular_gain import Search, fixed_point
+from penstock.engine.programs.rows_in_memory import RowsInMemory
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.convert.contract import LEAST_BYTES, Grouping, contract, contraction_bytes
 
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
 
+MANY = 1 << 20
+"""Edges of a level that runs on a device though its rows fit in the memory of the host."""
 LEAST_TOL = 1e-6
 """Every level has a tenth of the `tol` of the one before, down to this."""
 
@@ -61,7 +65,7 @@ class Louvain(Program):
         """The first level, which needs most."""
         return [self.level(self._search(graph), None)]
 
-    def level(self, search: Search, start: NDArray[Any] | None) -> CommunityLevel:
+    def level(self, search: Search, start: Beginning | None) -> CommunityLevel:
         """The program that runs on the graph of a level; start: the communities that it begins with."""
         return CommunityLevel(search, start)
 
@@ -83,7 +87,7 @@ class Louvain(Program):
         level, start = _Level(graph), None
         while graph.vertices:
             moves = self.level(search, start)
-            phase = OnGraph(moves, level.make)
+            phase = OnGraph(moves, level.make, partial(level.on_cores, moves))
             start = None
             yield phase
             self._note(moves)
@@ -95,7 +99,7 @@ class Louvain(Program):
                     break
                 search = replace(search, sweeps=0)  # parts are the answer, whose modularity is looked up
                 continue
-            start = None if part is group else _first_of(group, part, parts)
+            start = None if part is group else Beginning(_first_of(group, part, parts), moves.inner)
             level.grouping = Grouping(part, parts, search.scale, weighted=search.by_weight)
             del phase, group, part
             search = replace(search, level=search.level + 1, scale=1.0, by_weight=True)
@@ -127,6 +131,7 @@ class _Level:
         self._graph: Graph | None = graph
         self.grouping: Grouping | None = None
         self.vertices = graph.vertices
+        self._rows: RowsInMemory | None = None
 
     def make(self, memory_bytes: int, threads: int) -> Graph:
         """Return the graph (`OnGraph.make`)."""
@@ -136,6 +141,25 @@ class _Level:
             self.grouping = None
         self.vertices = self._graph.vertices
         return self._graph
+
+    def on_cores(
+        self, moves: CommunityLevel, memory_bytes: int, threads: int, on_device: bool
+    ) -> dict[str, NDArray[Any]] | None:
+        """Return the answer of `moves` if the rows fit in memory (`OnGraph.on_cores`); a device has large levels."""
+        if self._rows is not None and self.grouping is not None:
+            self._rows = self._rows.contracted(self.grouping)
+            self._graph, self.grouping = self._rows.graph, None
+        elif self._rows is None:
+            if on_device and self.grouping is None:
+                return None
+            graph = self.make(memory_bytes, threads)
+            if graph.layout != "rows" or graph.into is None or (on_device and graph.edges > MANY):
+                return None
+            if RowsInMemory.bytes_for(graph, threads) > memory_bytes:
+                return None
+            self._rows = RowsInMemory.of(graph, moves.search, threads)
+        self.vertices = self._rows.graph.vertices
+        return self._rows.run(moves)
 
 
 def _first_of(group: NDArray[Any], part: NDArray[Any], parts: int) -> NDArray[Any]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.vertex_ranges import over_ranges
+from penstock.engine.program.vertex_ranges import each_range, over_ranges
 from penstock.storage.base.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ LARGEST_GAIN = 61
 """Bits of a gain: as whole numbers, gains differ by less than an int64 holds."""
 FINEST = 20
 """Bits of a gain behind the binary point, at most."""
+MIXER = 0x45D9F3B
+"""Factor of a hash of 32 bits (as used by Thomas Mueller), whose products an int64 holds."""
 EXACT = 50
 """Bits of 2m, at most, so that float64 counts it exactly."""
 TURNS = ((1 << 14, 8), (1 << 20, 4), (math.inf, 2))
@@ -33,8 +35,8 @@ class Search:
     """How communities are looked for.
 
     resolution: above 1 for more and smaller communities. seed: of the hash. tol: a round of sweeps that
-    raises modularity by no more ends a level. sweeps: most of a level. by_weight: whether edges count by their weights.
-    scale: what weights are multiplied by. level: number of the level, from 0.
+    raises modularity by no more ends a level. sweeps: most of a level; 0: none moves. by_weight: whether edges count by
+    their weights. scale: what weights are multiplied by. level: number of the level, from 0.
     """
 
     resolution: float
@@ -93,14 +95,23 @@ def fine_bits(resolution: float, whole: int) -> int:
     return bits
 
 
-def modularity(inner: int, total: NDArray[np.int64], whole: int, resolution: float) -> float:
-    """inner / 2m - resolution * sum of (K_c / 2m)^2, in which sums are exact (whole, 2m, is below 2^53).
+def turn_of(rank: NDArray[Any], salt: int, count: int, out: NDArray[np.uint8]) -> None:
+    """Set `out` to the turn, from 0 to `count` - 1, that a hash gives every rank."""
 
-    Newman, Girvan, Phys. Rev. E 2004.
-    """
+    def fill(first: int, last: int) -> None:
+        x = (rank[first:last].astype(np.int64) ^ salt) & 0xFFFFFFFF
+        for _ in range(2):
+            x = (((x >> 16) ^ x) * MIXER) & 0xFFFFFFFF
+        out[first:last] = (x >> 16) % count
+
+    each_range(fill, len(rank))
+
+
+def squares(total: NDArray[np.int64]) -> int:
+    """The sum of the squares of strengths together, exactly; each is below 2^53."""
     half = (1 << 27) - 1
 
-    def squares(first: int, last: int) -> int:
+    def of_range(first: int, last: int) -> int:
         high, low = total[first:last] >> 27, total[first:last] & half
         small = low * low
         return (
@@ -110,5 +121,12 @@ def modularity(inner: int, total: NDArray[np.int64], whole: int, resolution: flo
             + int((small & half).sum())
         )
 
-    square = sum(over_ranges(squares, len(total)))
+    return sum(over_ranges(of_range, len(total)))
+
+
+def modularity(inner: int, square: int, whole: int, resolution: float) -> float:
+    """inner / 2m - resolution * sum of (K_c / 2m)^2, of exact sums: amounts within communities, `squares`, whole = 2m.
+
+    Newman, Girvan, Phys. Rev. E 2004.
+    """
     return inner / whole - resolution * (square / whole**2)

@@ -31,6 +31,8 @@ class ReferenceRowKernels(ReferenceKernels):
     ) -> None:  # fmt: skip
         """Put the messages of the view's edges that belong to the block's rows where they belong in the buffer."""
         for place, e, v in self._places(view, block, walk):
+            if not self.author.calls["chosen"](state.arrays, v, state.first):
+                continue
             u = int(view.neighbors[e - view.e0])
             buffer[place] = self._value(view, e, (u, v), out, state, scalars, 0)
 
@@ -41,6 +43,8 @@ class ReferenceRowKernels(ReferenceKernels):
         """Run `vertex` on the rows of the block; new values go to `following`, shares of the Globals to `partial`."""
         calls, base, places = self.author.calls, state.first, offsets(block)
         for v in range(block.first, block.last):
+            if not calls["chosen"](state.arrays, v, base):
+                continue
             start, end = row(out, v)
             incoming = buffer[places[v - block.first] : places[v - block.first + 1]]
             old = calls["load"](state.arrays, v, base)

@@ -85,7 +85,7 @@ def make_collect(author: Author, weighted: bool) -> DeviceKernel:
 
     index, starts: of the walk that brings the edges; second: whether that is the second.
     """
-    edge = author.calls["edge"]
+    edge, chosen = author.calls["edge"], author.calls["chosen"]
 
     @kernel
     def collect(  # type: ignore[no-untyped-def]
@@ -99,6 +99,8 @@ def make_collect(author: Author, weighted: bool) -> DeviceKernel:
                 e = tile * np.int64(TILE) + np.int64(k * BLOCK) + np.int64(cuda.threadIdx.x)
                 if e >= view.e0 and e < view.e1:
                     v = find_row(index, rows[0], rows[1], e)
+                    if not chosen(fields, v, base):
+                        continue
                     u = np.uint64(view.neighbors[np.uint64(e - view.e0)])
                     d = degree_of(out_index, u)
                     w = view.weights[np.uint64(e - view.e0)] if weighted else np.uint8(1)
@@ -131,18 +133,20 @@ def make_apply_rows(author: Author) -> DeviceKernel:
     """
     vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
     accumulate, totals = author.calls["accumulate"], len(author.totals)
+    chosen = author.calls["chosen"]
 
     @kernel
     def apply_rows(layout, index, fields, following, scalars, base, buffer, partial):  # type: ignore[no-untyped-def]
         share = global_thread()
         v = layout[3] + np.uint64(share)
         while v < layout[4]:
-            d = degree_of(index, v)
-            incoming = buffer[position(layout, v) : position(layout, v + ONE)]
-            old = load(fields, v, base)
-            store(following, v, base, vertex(fields, scalars, incoming, True, v, d, base))
-            if totals > 0:
-                accumulate(partial, share, following, old, scalars, v, d, base)
+            if chosen(fields, v, base):
+                d = degree_of(index, v)
+                incoming = buffer[position(layout, v) : position(layout, v + ONE)]
+                old = load(fields, v, base)
+                store(following, v, base, vertex(fields, scalars, incoming, True, v, d, base))
+                if totals > 0:
+                    accumulate(partial, share, following, old, scalars, v, d, base)
             v += np.uint64(all_threads())
 
     return apply_rows

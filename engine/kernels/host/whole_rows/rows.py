@@ -28,7 +28,7 @@ def place_of(positions, index, first, v, second):  # type: ignore[no-untyped-def
 
 def make_collect(author: Author, weighted: bool, key: str) -> Any:
     """Kernel: put the message of every edge of the view, whose rows are the block's, into the buffer."""
-    edge = author.calls["edge"]
+    edge, chosen = author.calls["edge"], author.calls["chosen"]
 
     @loop_kernel(key, grain=1, counted=True)
     def collect(  # type: ignore[no-untyped-def]
@@ -43,7 +43,7 @@ def make_collect(author: Author, weighted: bool, key: str) -> Any:
             while start < high and v < view.v1:
                 end = row_start(index, v + ONE)
                 move = place_of(positions, index, view.v0, v, second)
-                for e in range(max(start, low), min(end, high)):
+                for e in range(max(start, low), min(end, high) if chosen(fields, v, base) else low):
                     u = np.uint64(view.neighbors[np.uint64(e - view.e0)])
                     d = degree_of(out_index, u)
                     w = view.weights[np.uint64(e - view.e0)] if weighted else np.uint8(1)
@@ -58,6 +58,7 @@ def make_collect(author: Author, weighted: bool, key: str) -> Any:
 def make_apply_rows(author: Author, key: str) -> Any:
     """Kernel: run `vertex` on each row's messages; new values go to `following`, old ones stay for others to read."""
     vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
+    chosen = author.calls["chosen"]
     accumulate, totals = author.calls["accumulate"], len(author.totals)
 
     @loop_kernel(key, counted=True)
@@ -70,6 +71,8 @@ def make_apply_rows(author: Author, key: str) -> Any:
             over = lowest + np.uint64(span)
             for row in range(max(first, base + over * SPAN), min(last, base + (over + ONE) * SPAN)):
                 v = np.uint64(row)
+                if not chosen(fields, v, base):
+                    continue
                 at = np.int64(v - first)
                 d = degree_of(index, v)
                 incoming = buffer[positions[at] : positions[at + 1]]

@@ -1,0 +1,125 @@
+"""Parts of communities, which are connected: the refinement of the Leiden algorithm (Traag et al., Sci. Rep. 2019).
+
+Vertices, alone at first, join parts of the same community that they have an edge to. As in GVE-Leiden (Sahu, 2023) a
+vertex joins the part of largest gain, not a random one. A part is connected: only vertices that are still alone join
+another, by an edge, and no part that is joined in the same sweep may move, which a hash of the vertices decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program.program import VERTEX, Field, Program
+from penstock.engine.program.vertex_ranges import each_range, over_ranges
+from penstock.engine.programs.local_moves import CommunityLevel, GainSweep, each_total, move, renumber
+from penstock.engine.programs.modular_gain import turn_of
+
+if TYPE_CHECKING:
+    from penstock.storage.format.graph import Graph
+
+MOST_SWEEPS = 16
+FEW = 1024
+"""A refinement ends when two sweeps move at most one vertex in so many, each."""
+
+
+class Refinement(GainSweep):
+    """One sweep in which chosen vertices, which are alone, join parts of their communities that stay, or are their own.
+
+    open: for part c in place c, 1 if vertices may join it in this sweep. total: likewise, its members' strengths.
+    """
+
+    part = Field(VERTEX)
+    open = Field(np.uint8, constant=True)
+    community = Field(VERTEX, constant=True)
+    strength = Field(np.int64, constant=True)
+    total = Field(np.int64, constant=True)
+    chosen = Field(np.uint8, constant=True)
+
+    def edge(part, community, target_community, source, target, weight, vertices, shift, scale):  # type: ignore[no-untyped-def]
+        """Along an edge, either way: the part above the weight; from elsewhere a number that none has."""
+        if source == target or community != target_community:
+            return np.int64(vertices) << shift
+        return (np.int64(part) << shift) | np.int64(weight * scale + 0.5)
+
+    def vertex(  # type: ignore[no-untyped-def]
+        part, strength, incoming, every_total, every_open, vertices, shift, mask, fine, rate
+    ):
+        """The part of largest gain that is open, if this vertex is chosen."""
+        best, gain = np.int64(part), np.int64(0)
+        incoming.sort()
+        at = 0
+        while at < len(incoming):
+            other, amount = incoming[at] >> shift, np.int64(0)
+            while at < len(incoming) and incoming[at] >> shift == other:
+                amount += incoming[at] & mask
+                at += 1
+            if amount > 0 and other != vertices and every_open[other] != 0:
+                found = (amount << fine) - np.int64(rate * strength * every_total[other])
+                if found > gain:
+                    best, gain = other, found
+        return best
+
+
+class RefinedLevel(CommunityLevel):
+    """Moves, then parts: `part` has their numbers, as `community` has those of communities. parts: how many."""
+
+    part = Field(VERTEX)
+    joined = Field(np.uint8, output=False)
+    open = Field(np.uint8, output=False)
+
+    def may_run(self, graph: Graph) -> list[Program]:
+        """The phases, one of each kind."""
+        return [*super().may_run(graph), Refinement(replace(self.search, resolution=1.0), graph, 1)]
+
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
+        """Strengths, sweeps of moves, sweeps of a refinement."""
+        yield from super().phases(graph, state)
+        part, before, joined, total = (state[name] for name in ("part", "before", "joined", "total"))
+        part[:] = before[:] = state["rank"]
+        joined[:] = 0
+        each_total(total, part, state["strength"])
+        few = 0
+        for number in range(MOST_SWEEPS if self.whole else 0):
+            if not self._choose(state, number):
+                break
+            yield Refinement(self.search, graph, self.whole)
+            moved = 0
+            for vertices in move(part, before, state["strength"], total):
+                joined[part[vertices]] = 1
+                before[vertices] = part[vertices]
+                moved += len(vertices)
+            few = few + 1 if moved * FEW <= graph.vertices else 0
+            if few == 2:
+                break
+
+    def _choose(self, state: dict[str, NDArray[Any]], number: int) -> bool:
+        """Which vertices may move, and which parts may be joined: those of several, and alone ones that may not move.
+
+        A part is open if it is joined, or by a hash of its number, which is the rank of its first vertex.
+        """
+        part, joined, rank, chosen, opened = (state[name] for name in ("part", "joined", "rank", "chosen", "open"))
+        turn_of(np.arange(len(part), dtype=part.dtype), self.search.salt(-1 - number), 2, opened)
+
+        def choose(first: int, last: int) -> bool:
+            here = slice(first, last)
+            alone = (part[here] == rank[here]) & (joined[rank[here]] == 0) & (state["strength"][here] > 0)
+            chosen[here] = alone & (opened[rank[here]] == 1)
+            return bool(chosen[here].any())
+
+        found = any(list(over_ranges(choose, len(part))))
+
+        def open_parts(first: int, last: int) -> None:
+            opened[first:last] = (opened[first:last] == 0) | (joined[first:last] != 0)
+
+        each_range(open_parts, len(part))
+        return found
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Number communities and parts in the order of their ids."""
+        found = super().finish(graph, state)
+        self.parts = renumber(state["part"], state["strength"])
+        return found | {"part": state["part"]}
