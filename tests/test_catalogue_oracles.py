@@ -72,6 +72,13 @@ def test_structure_equals_networkx(seed: int, directed: bool) -> None:
     toward, component = v.bridges(sparse)
     found = {tuple(sorted((u, int(toward[u])))) for u in np.flatnonzero(toward >= 0).tolist()}
     assert found == {tuple(sorted(edge[:2])) for edge in nx.bridges(several)}
+    blocks, top, named = v.articulation(sparse)
+    assert set(np.flatnonzero(blocks > 1).tolist()) == set(nx.articulation_points(several))
+    joined = {(int(top[u]), int(named[u])): set[int]() for u in np.flatnonzero(top >= 0).tolist()}
+    for u in np.flatnonzero(top >= 0).tolist():
+        joined[int(top[u]), int(named[u])] |= {int(top[u]), u}
+    assert sorted(map(sorted, joined.values())) == sorted(map(sorted, nx.biconnected_components(several)))
+    assert blocks.tolist() == [sum(u in part for part in joined.values()) for u in range(edges.vertices)]
     several.remove_edges_from(list(nx.bridges(several)))
     assert component.tolist() == by_vertex({u: min(part) for part in nx.connected_components(several) for u in part})
     _, above = v.spanning_forest(edges)

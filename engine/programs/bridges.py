@@ -62,7 +62,7 @@ class Bridges(Program):
         if first == 0:
             yield WCC()
         if first <= 1:
-            _mark_roots(graph, state)
+            mark_roots(graph, state["component"], state["total"], state["level"])
             yield Grow()
         for number in count(max(2, first)):
             if number % 2 == 0:
@@ -76,13 +76,9 @@ class Bridges(Program):
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Name parts by their smallest vertices, and other ends of bridges, by original ids."""
-        label, first = state["component"], state["total"]
-        first[:] = -1
-        forests.first_members(np.empty(0, label.dtype), label, first)
-        each_range(lambda a, b: np.copyto(label[a:b], first[label[a:b]], casting="unsafe"), graph.vertices)
         return {
             "bridge_to": original_values(graph, state["bridge_to"]),
-            "component": smallest_members(graph, label),
+            "component": part_names(graph, state["component"], state["total"]),
         }
 
 
@@ -164,13 +160,20 @@ def _draw(word: NDArray[np.int64], seed: int) -> None:
     each_range(draw, len(word))
 
 
-def _mark_roots(graph: Graph, state: dict[str, NDArray[Any]]) -> None:
-    """Put the smallest vertex of each weak component on level 0."""
-    component, roots = state["component"], state["total"]
+def mark_roots(graph: Graph, component: NDArray[Any], roots: NDArray[np.int64], level: NDArray[Any]) -> None:
+    """Put the smallest vertex of each weak component on level 0; roots: to compute in."""
     roots[:] = -1
     visits = np.empty(0, np.intp) if in_original_order(graph) else original_order(graph)
     forests.first_members(visits, component, roots)
-    state["level"][roots[roots >= 0]] = 0
+    level[roots[roots >= 0]] = 0
+
+
+def part_names(graph: Graph, label: NDArray[Any], first: NDArray[np.int64]) -> NDArray[Any]:
+    """Of every vertex the name of its part, the smallest original id in it; label: changed. first: to compute in."""
+    first[:] = -1
+    forests.first_members(np.empty(0, label.dtype), label, first)
+    each_range(lambda a, b: np.copyto(label[a:b], first[label[a:b]], casting="unsafe"), graph.vertices)
+    return smallest_members(graph, label)
 
 
 def _cut(state: dict[str, NDArray[Any]], mask: int) -> None:

@@ -65,6 +65,7 @@ PROGRAMS: Mapping[str, type[Program]] = _Programs(
         "lcc": "triangles:LCC",
         "msf": "spanning_forest:SpanningForest",
         "bridges": "bridges:Bridges",
+        "articulation": "articulation:Articulation",
         "diameter": "diameter:Diameter",
         "mis": "independent_set:MaximalIndependentSet",
         "coloring": "coloring:Coloring",

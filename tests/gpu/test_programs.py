@@ -13,6 +13,7 @@ import pytest
 from penstock.engine import Field, Program, run
 from penstock.engine.kernels.cuda.whole_rows.launch_rows import CudaRowKernels
 from penstock.engine.programs.adsorption import Adsorption
+from penstock.engine.programs.articulation import Articulation
 from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.bridges import Bridges
 from penstock.engine.programs.cdlp import CDLP
@@ -72,6 +73,7 @@ MAKERS: dict[str, Callable[[], Program]] = {
     "scc": SCC,
     "msf": SpanningForest,
     "bridges": Bridges,
+    "articulation": Articulation,
     "diameter": Diameter,
     "degrees": Degrees,
     "coreness": Coreness,

@@ -333,6 +333,35 @@ def bridges(edges: EdgeList) -> tuple[Integers, Integers]:
     return toward, np.array(labels([at for at in range(len(ends)) if at not in cut]), np.int64)
 
 
+@lru_cache(maxsize=8)
+def articulation(edges: EdgeList) -> tuple[Integers, Integers, Integers]:
+    """For every vertex how many biconnected components it is in; of the one towards the smallest vertex of its weak
+    component the vertex nearest to that (-1: none), and the smallest other one: each vertex is left out to see what
+    happens.
+    """
+    ends = list(zip(edges.sources.tolist(), edges.targets.tolist(), strict=True))
+
+    def parts(without: int) -> list[int]:
+        found = list(range(edges.vertices))
+        for u, v in ends:
+            one, two = sorted((found[u], found[v]))
+            if one != two and without not in (u, v):
+                found = [one if label == two else label for label in found]
+        return found
+
+    whole, left = parts(-1), [parts(vertex) for vertex in range(edges.vertices)]
+    beside = [[u for u in range(edges.vertices) if u != v and whole[u] == whole[v]] for v in range(edges.vertices)]
+    blocks = np.array([len({left[v][u] for u in beside[v]}) for v in range(edges.vertices)], np.int64)
+    between = [[w for w in beside[v] if w != whole[v] and left[w][v] != left[w][whole[v]]] for v in range(len(left))]
+    top, component = np.full(edges.vertices, -1), np.arange(edges.vertices)
+    for v in np.flatnonzero(component != whole).tolist():
+        top[v] = max(between[v], key=lambda w: len(between[w]), default=whole[v])
+    for v in np.flatnonzero(top >= 0).tolist():
+        with_it = [u for u in beside[v] if top[u] == top[v] and left[top[v]][u] == left[top[v]][v]]
+        component[v] = min([v, *with_it])
+    return blocks, top, component
+
+
 def eccentricities(edges: EdgeList) -> Integers:
     """The distance to the farthest vertex that some path leads to, edges leading either way."""
     both = edges if not edges.directed else replace(edges, directed=False)

@@ -61,6 +61,7 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "lcc": (),
     "msf": (),
     "bridges": (),
+    "articulation": (),
     "mis": (),
     "coloring": (),
     "cf": ("--max-iter", 2),

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from penstock.engine import Field, Program
 from penstock.engine.programs.adsorption import Adsorption
+from penstock.engine.programs.articulation import Articulation
 from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.bridges import Bridges
@@ -209,6 +210,14 @@ def check_bridges(edges: EdgeList, fields: Fields) -> None:
     same(fields["component"], component)
 
 
+def check_articulation(edges: EdgeList, fields: Fields) -> None:
+    blocks, top, component = right.articulation(edges)
+    same(fields["blocks"], blocks)
+    same(fields["articulation"], blocks > 1)
+    same(fields["top"], top)
+    same(fields["component"], component)
+
+
 def check_diameter(edges: EdgeList, fields: Fields) -> None:
     """Bounds of every vertex, and the diameter itself."""
     wanted, low, high = right.eccentricities(edges), fields["at_least"], fields["at_most"]
@@ -254,6 +263,7 @@ CASES: dict[str, Case] = {
     "coloring": (Coloring, lambda e, f: right.check_coloring(e, f["color"])),
     "msf": (SpanningForest, check_forest),
     "bridges": (Bridges, check_bridges),
+    "articulation": (Articulation, check_articulation),
     "diameter": (Diameter, check_diameter),
     "scc": (SCC, lambda e, f: same(f["component"], right.strong_components(e))),
     "betweenness": (

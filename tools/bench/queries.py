@@ -173,6 +173,7 @@ QUERIES: dict[str, Query] = {
     "lcc": Query(_none, "lcc", near),
     "msf": Query(_none, "weight", forest),
     "bridges": Query(_none, "component", groups),
+    "articulation": Query(_none, "blocks", exact),
     "diameter": Query(_none, "at_most", widest),
     "mis": Query(_none, "member", independent),
     "coloring": Query(_none, "color", colored),

@@ -44,7 +44,7 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     rank        pagerank personalized_pagerank katz eigenvector hits php adsorption
     components  wcc scc
     communities louvain leiden cdlp
-    structure   degrees coreness kcore triangles lcc mis coloring msf bridges diameter
+    structure   degrees coreness kcore triangles lcc mis coloring msf bridges articulation diameter
     ratings     cf
     simulation  heat circuit neural
 

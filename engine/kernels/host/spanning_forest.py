@@ -35,6 +35,34 @@ def add_to_parents(order: Any, parent: Any, level: Any, total: Any) -> None:
 
 
 @jit
+def number_by_tree(order: Any, parent: Any, level: Any, size: Any, number: Any, following: Any) -> None:
+    """Number the vertices in preorder, so that a subtree has consecutive numbers.
+
+    size: of every subtree. following: to compute in, the number of the next child.
+    """
+    root = 0
+    for place in range(len(order)):
+        v = order[place]
+        if level[v] == 0:
+            number[v] = root
+            root += size[v]
+        else:
+            number[v] = following[parent[v]]
+            following[parent[v]] += size[v]
+        following[v] = number[v] + 1
+
+
+@jit
+def extremes_to_parents(order: Any, parent: Any, level: Any, least: Any, most: Any) -> None:
+    """Turn numbers of vertices into the least and the largest of each subtree."""
+    for place in range(len(order) - 1, -1, -1):
+        v = order[place]
+        if level[v] > 0:
+            least[parent[v]] = min(least[parent[v]], least[v])
+            most[parent[v]] = max(most[parent[v]], most[v])
+
+
+@jit
 def take_from_parents(order: Any, parent: Any, cut: Any, label: Any) -> None:
     """Label the parts into which cuts divide a forest: a cut vertex, or a root, by itself, others as their parent.
 
@@ -126,6 +154,43 @@ def join_trees(
         if component[v] == v and best[v] != np.inf:
             left += 1
     return left
+
+
+@jit
+def join_labels(label: Any, other: Any) -> int:
+    """Join the part of every vertex with the part that `other` names, if that is a vertex; return how many joined.
+
+    label: of every vertex the name of its part, which is a vertex of it; it is so afterwards, too.
+    """
+    joined = 0
+    for v in range(len(label)):
+        if other[v] < len(label):
+            one, two = component_root(label, np.int64(v)), component_root(label, np.int64(other[v]))
+            label[max(one, two)] = min(one, two)
+            joined += one != two
+    for v in range(len(label)):
+        label[v] = component_root(label, np.int64(v))
+    return joined
+
+
+@jit
+def count_parts(order: Any, parent: Any, level: Any, label: Any, none: Any, top: Any, parts: Any) -> None:
+    """Count at each vertex the parts of tree edges; set `top` to the highest vertex of the part of the edge upwards.
+
+    label: of the part of the edge to the parent. none: the top of a root. parts: 0 at the start.
+    """
+    for v in range(len(top)):
+        top[v] = none
+    for place in range(len(order)):
+        v = order[place]
+        if level[v] == 0:
+            continue
+        parts[v] += 1
+        if top[label[v]] == none:
+            top[label[v]] = parent[v]
+            parts[parent[v]] += 1
+    for v in range(len(top)):
+        top[v] = top[label[v]]
 
 
 @jit

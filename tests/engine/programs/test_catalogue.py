@@ -126,7 +126,18 @@ def test_without_in_edges() -> None:
     """A graph that stores out-edges only: against them means to pull along them, and whole rows are refused."""
     edges = tangle(directed=True)
     graph = in_memory(edges, both=False)
-    for name in ("coreness", "mis", "scc", "hits", "degrees", "betweenness", "msf", "bridges", "diameter"):
+    for name in (
+        "coreness",
+        "mis",
+        "scc",
+        "hits",
+        "degrees",
+        "betweenness",
+        "msf",
+        "bridges",
+        "articulation",
+        "diameter",
+    ):
         make, check = CASES[name]
         check(edges, run(make(), graph).fields)
     for name in ROWS:
