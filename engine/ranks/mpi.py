@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from mpi4py import MPI
 from penstock.engine.ranks.communicator import bytes_of, item_bytes
+from penstock.engine.ranks.host_window import LEAST_BYTES, HostWindow, rank_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,12 +18,34 @@ PAUSE_SECONDS = 0.005
 
 
 class MpiCommunicator:
-    """All processes that mpiexec, or srun, started together."""
+    """All processes that mpiexec, or srun, started together. Those of one host exchange arrays through its memory."""
 
     def __init__(self) -> None:
         self._world = MPI.COMM_WORLD
         self.rank: int = self._world.rank
         self.size: int = self._world.size
+        self._window = self._host_window()
+
+    def _host_window(self) -> HostWindow | None:
+        """What all ranks write to, if they are on one host."""
+        here = cast(MPI.Intracomm, self._world.Split_type(MPI.COMM_TYPE_SHARED))
+        if self.size == 1 or here.size < self.size:
+            here.Free()
+            return None
+        memory = MPI.Win.Allocate_shared(rank_bytes(self.size), comm=here)
+        memory.Lock_all()
+
+        def meet() -> None:
+            memory.Sync()
+            here.Barrier()
+            memory.Sync()
+
+        parts = [np.frombuffer(memory.Shared_query(rank)[0], np.uint8) for rank in range(self.size)]
+        return HostWindow(self.rank, parts, meet)
+
+    def _through(self, longest: int) -> HostWindow | None:
+        """What parts go through of which the longest has so many bytes, which all ranks know; None: MPI."""
+        return self._window if longest >= LEAST_BYTES else None
 
     def local_ranks(self) -> tuple[int, ...]:
         """The ranks that are on this host, ascending."""
@@ -32,6 +55,9 @@ class MpiCommunicator:
     def gather_numbers(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return every rank's few numbers, of one shape: shape (size, *shape)."""
         found = np.empty((self.size, *numbers.shape), dtype=numbers.dtype)
+        if window := self._through(numbers.nbytes):
+            window.gather(np.ascontiguousarray(numbers), list(found))
+            return found
         self._world.Allgather(bytes_of(np.ascontiguousarray(numbers)), bytes_of(found))
         return found
 
@@ -39,6 +65,9 @@ class MpiCommunicator:
         """Return all ranks' parts one after another; lengths: of each rank's part, int64 (size,)."""
         found = np.empty((int(lengths.sum()), *part.shape[1:]), dtype=part.dtype)
         counts = lengths * item_bytes(part)
+        if window := self._through(int(counts.max())):
+            window.gather(np.ascontiguousarray(part), np.split(found, np.cumsum(lengths)[:-1]))
+            return found
         self._world.Allgatherv(
             bytes_of(np.ascontiguousarray(part)), [bytes_of(found), (counts, _starts(counts)), MPI.BYTE]
         )
@@ -47,6 +76,9 @@ class MpiCommunicator:
     def gather_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> None:
         """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1."""
         at = bounds * item_bytes(whole)
+        if window := self._through(int(np.diff(at).max())):
+            window.gather(None, np.split(whole, bounds[1:-1]))
+            return
         self._world.Allgatherv(MPI.IN_PLACE, [bytes_of(whole), (np.diff(at), at[:-1]), MPI.BYTE])
 
     def exchange_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> NDArray[Any]:
@@ -54,6 +86,9 @@ class MpiCommunicator:
         ours = int(bounds[self.rank + 1] - bounds[self.rank])
         found = np.empty((self.size, ours, *whole.shape[1:]), dtype=whole.dtype)
         at, each = bounds * item_bytes(whole), ours * item_bytes(whole)
+        if window := self._through(int(np.diff(at).max())):
+            window.exchange(np.split(whole, bounds[1:-1]), found)
+            return found
         counts = np.full(self.size, each, dtype=np.int64)
         self._world.Alltoallv(
             [bytes_of(whole), (np.diff(at), at[:-1]), MPI.BYTE], [bytes_of(found), (counts, _starts(counts)), MPI.BYTE]
@@ -62,6 +97,9 @@ class MpiCommunicator:
 
     def broadcast(self, array: NDArray[Any], root: int) -> None:
         """Fill `array` with that of rank `root`."""
+        if window := self._through(array.nbytes):
+            window.broadcast(array, root)
+            return
         self._world.Bcast(bytes_of(array), root=root)
 
     def wait(self) -> None:

@@ -6,14 +6,13 @@ same to the bit, so that all of them take the same next step. Nothing here depen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.ranks.few_messages import Listed, gather_few
-from penstock.engine.ranks.marked import marked
+from penstock.engine.ranks.marked import marked, marked_values, put_listed, put_marked, unite_words
 from penstock.engine.state.device_state import bitmap_words
 from penstock.engine.state.state import SPAN, Bitmap, State
 
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from penstock.engine.ranks.communicator import Communicator
 
 Ints = NDArray[np.int64]
+_Marks = tuple[NDArray[np.uint64], NDArray[np.intp]]
+"""Words of a bitmap, (spans, 64), and which spans these are."""
 
 LISTED_SHARE, MARKED_SHARE = 0.03, 0.5
 """Of the vertices: up to so many messages are handed out with ids, up to so many with a bitmap; more as they are."""
@@ -49,27 +50,12 @@ def takes_ids(total: int, vertices: int) -> bool:
     return total <= LISTED_SHARE * vertices
 
 
-@dataclass(frozen=True)
-class _Found:
-    """The messages of all ranks: those of rank r are items starts[r] to starts[r + 1] - 1; words: their bitmaps."""
-
-    ids: NDArray[Any]
-    values: NDArray[Any]
-    starts: Ints
-    words: NDArray[np.uint32] | None = None
-
-    def of(self, rank: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The vertices that a rank has found messages for, and these."""
-        part = slice(int(self.starts[rank]), int(self.starts[rank + 1]))
-        return self.ids[part], self.values[part]
-
-
 class RankExchange:
     """Between the states of ranks, which hold the same vertices."""
 
     def __init__(self, state: State, combiner: str, ranks: Communicator) -> None:
         self.state, self.ranks = state, ranks
-        self.combiner = combiner
+        self._combiner = combiner
         self._few: Listed | None = None
 
     def share_messages(self, everything: bool, bounds: Ints | None = None) -> None:
@@ -82,7 +68,7 @@ class RankExchange:
             if bounds is not None:
                 self.ranks.gather_slices(self.state.target, bounds)
             else:
-                self._combine_slices(self.state.target, COMBINERS[self.combiner].ufunc)
+                self._combine_slices(self.state.target, self._merge)
             return
         own = (
             (0, self.state.last) if bounds is None else (int(bounds[self.ranks.rank]), int(bounds[self.ranks.rank + 1]))
@@ -95,22 +81,21 @@ class RankExchange:
         counts = gather_few(self.ranks, count, (ids.astype(found[0].dtype), self.state.target[ids]), found)
         form = form_of(int(counts.sum()), self.state.last, pulled=bounds is not None)
         if form == "few":
-            self._merge(ids, _Found(*found, _starts(counts)), bounds)
+            self._merge_listed(found, _starts(counts), bounds)
         elif form == "dense":
             self._share_dense(bounds)
         elif form == "listed":
-            ids = marked(marks, spans)
-            self._merge(ids, self._gather(ids, spans, marks, counts), bounds)
+            self._share_listed((marks, spans), counts, bounds)
         self._pass_on_marks()
 
     def _share_dense(self, bounds: Ints | None) -> None:
         state = self.state
         if bounds is None:
-            self._combine_slices(state.target, COMBINERS[self.combiner].ufunc)
+            self._combine_slices(state.target, self._merge)
         else:
             self.ranks.gather_slices(state.target, bounds)
         self._combine_slices(_shared_words(state), np.bitwise_or)
-        state.touched.summarize()
+        unite_words(state.touched.words, np.empty((0, len(state.touched.words)), np.uint64), state.touched.summary)
 
     def _room(self, few: int) -> Listed:
         """Lists of vertices and messages, not filled, kept from call to call."""
@@ -119,52 +104,55 @@ class RankExchange:
             self._few = np.empty(few, self.state.vertices.dtype), np.empty((few, *target.shape[1:]), target.dtype)
         return self._few
 
-    def _merge(self, ids: NDArray[np.int64], found: _Found, bounds: Ints | None) -> None:
-        """Merge the messages of all ranks; ids: this one's."""
-        state = self.state
-        others = [rank for rank in range(self.ranks.size) if rank != self.ranks.rank]
-        if bounds is not None:
-            for rank in others:
-                at, values = found.of(rank)
-                state.target[at] = values
-        else:
-            merge = COMBINERS[self.combiner].ufunc
-            if state.incoming is not None:  # from nothing on, in the order of ranks: the same bits everywhere
-                state.target[ids] = state.identity
-                others = list(range(self.ranks.size))
-            for rank in others:
-                at, values = found.of(rank)
-                state.target[at] = merge(state.target[at], values)
-        if found.words is not None:
-            words = _shared_words(state)
-            np.bitwise_or(words, np.bitwise_or.reduce(found.words), out=words)
-            state.touched.summarize()
-            return
-        for rank in others:
-            at, _ = found.of(rank)
-            if len(at):
-                state.touched.add(at)
-
-    def _gather(
-        self, ids: NDArray[np.int64], spans: NDArray[np.intp], marks: NDArray[np.uint64], counts: Ints
-    ) -> _Found:
-        """Exchange messages with their ids, or with a bitmap in their place; marks: the words of these spans."""
+    def _share_listed(self, ours: _Marks, counts: Ints, bounds: Ints | None) -> None:
+        """Exchange messages with their ids, or with a bitmap in their place."""
         state, ranks, starts = self.state, self.ranks, _starts(counts)
-        values = ranks.gather_parts(state.target[ids], counts)
+        values = ranks.gather_parts(marked_values(*ours, state.target), counts)
         if takes_ids(int(starts[-1]), state.last):
-            return _Found(ranks.gather_parts(ids.astype(state.vertices.dtype), counts), values, starts)
+            ids = ranks.gather_parts(marked(*ours).astype(state.vertices.dtype), counts)
+            self._merge_listed((ids, values), starts, bounds)
+            return
         bits = np.zeros_like(state.touched.words)
+        marks, spans = ours
         bits.reshape(-1, 64)[spans] = marks
-        words = ranks.gather_numbers(bits.view(np.uint32)[: bitmap_words(state.last)])
-        every = [ids if rank == ranks.rank else self._marked_in(one) for rank, one in enumerate(words)]
-        return _Found(np.concatenate(every), values, starts, words)
+        gathered = ranks.gather_numbers(bits.view(np.uint32)[: bitmap_words(state.last)])
+        words = np.zeros((ranks.size, len(bits)), bits.dtype)
+        words.view(np.uint32)[:, : gathered.shape[1]] = gathered
+        every = np.arange(len(bits) // 64)
+        for rank in self._merged(bounds):
+            there, found = words[rank].reshape(-1, 64), values[starts[rank] : starts[rank + 1]]
+            if bounds is None:
+                found = self._merge(marked_values(there, every, state.target), found)
+            put_marked(there, every, found, state.target)
+        unite_words(state.touched.words, words, state.touched.summary)
 
-    def _marked_in(self, words: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """The vertices that another rank's bitmap marks, ascending."""
-        whole = np.zeros_like(self.state.touched.words)
-        whole.view(np.uint32)[: len(words)] = words
-        rows = whole.reshape(-1, 64)
-        return marked(rows, np.arange(len(rows)))
+    def _merge_listed(self, found: Listed, starts: Ints, bounds: Ints | None) -> None:
+        """Merge the messages of all ranks; rank r has items starts[r] to starts[r + 1] - 1 of the lists."""
+        touched, target = self.state.touched, self.state.target
+        for rank in self._merged(bounds):
+            ids, values = (array[starts[rank] : starts[rank + 1]] for array in found)
+            if bounds is None:
+                values = self._merge(target[ids], values)
+            put_listed(ids, values, target, touched.words, touched.summary)
+
+    @property
+    def _merge(self) -> np.ufunc:
+        """How two messages become one."""
+        return COMBINERS[self._combiner].ufunc
+
+    def _merged(self, bounds: Ints | None) -> list[int]:
+        """Whose messages are still to be merged into this rank's, in this order.
+
+        Floats from nothing on, in the order of ranks, so that all get the same bits; of what was pulled, and of
+        integers, its own are there already.
+        """
+        state, every = self.state, range(self.ranks.size)
+        if bounds is None and state.incoming is not None and state.target.dtype.kind == "f":
+            words, spans = state.touched.words.reshape(-1, 64), np.flatnonzero(state.touched.summary)
+            nothing = np.full_like(marked_values(words[spans], spans, state.target), state.identity)
+            put_marked(words[spans], spans, nothing, state.target)
+            return list(every)
+        return [rank for rank in every if rank != self.ranks.rank]
 
     def _combine_slices(self, whole: NDArray[Any], merge: np.ufunc) -> None:
         """Combine one array per rank: each rank a slice of it, in the order of ranks; all get the result."""

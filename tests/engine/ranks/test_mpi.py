@@ -69,6 +69,21 @@ assert mine.tolist() == [(np.arange(5) + 10 * r)[bounds[rank]:bounds[rank + 1]].
 array = np.full(3, rank, np.uint8)
 world.broadcast(array, 2)
 assert array.tolist() == [2, 2, 2]
+parts = [np.random.default_rng(r).random((300_000 + 7 * r, 2)) for r in range(3)]  # some 5 MB each: in pieces
+lengths = np.array([len(part) for part in parts])
+assert (world.gather_parts(parts[rank], lengths) == np.concatenate(parts)).all()
+bounds = np.concatenate([[0], np.cumsum(lengths)])
+for turn in range(3):  # a half of the window is written to again
+    whole = np.concatenate([part + turn * (at == rank) for at, part in enumerate(parts)])
+    mine = world.exchange_slices(whole, bounds)
+    assert all((mine[r] == parts[rank] + turn * (r == rank)).all() for r in range(3))
+    world.gather_slices(whole, bounds)
+    assert (whole == np.concatenate(parts) + turn).all()
+numbers = world.gather_numbers(parts[rank][:9000])
+assert (numbers == np.stack([part[:9000] for part in parts])).all()
+array = parts[rank][:300_000].copy()
+world.broadcast(array, 1)
+assert (array == parts[1][:300_000]).all()
 world.wait()
 """
 
