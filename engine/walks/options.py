@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -69,6 +70,16 @@ class WalkOptions:
     def second_order(self) -> bool:
         """Whether a step depends on the vertex before."""
         return (self.p, self.q) != (1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class WalkResources:
+    """What walks may take. host_memory: bytes; scratch: the folder of temporary data, by default the system's."""
+
+    host_memory: int
+    threads: int
+    direct_io: bool = False
+    scratch: Path | None = None
 
 
 def _check_whole(name: str, value: Any, low: int, high: int) -> None:

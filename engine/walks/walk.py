@@ -7,9 +7,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from penstock.engine.walks.options import WalkOptions, check_graph
+from penstock.engine.walks.options import WalkOptions, WalkResources, check_graph
 from penstock.engine.walks.sources import source_vertices
-from penstock.engine.walks.walks import WalkResources, Walks
+from penstock.engine.walks.walks import Walks
 from penstock.storage.base.budget import cores, host_memory_bytes
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from penstock.engine.walks.memory_plan import (
     divide_walk_memory,
     walker_bytes,
 )
-from penstock.engine.walks.options import WalkOptions
+from penstock.engine.walks.options import WalkOptions, WalkResources
 from penstock.engine.walks.row_cuts import longest_span
 from penstock.engine.walks.sources import name_bytes
 from penstock.storage.access.graph_queries import names_of
@@ -30,16 +29,6 @@ from penstock.transfer.planning.host_budget import HostBudgetRequest, check_fixe
 
 if TYPE_CHECKING:
     from penstock.storage.tables.walk_files import WrittenWalks
-
-
-@dataclass(frozen=True)
-class WalkResources:
-    """What walks may take. host_memory: bytes; scratch: the folder of temporary data, by default the system's."""
-
-    host_memory: int
-    threads: int
-    direct_io: bool = False
-    scratch: Path | None = None
 
 
 class Walks:
