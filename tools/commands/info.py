@@ -46,7 +46,7 @@ class Wanted:
         help="Whether edges join vertices alike: correlation of their degrees, or of a property of vertices (reads all "
         "edges; 16 bytes a vertex).",
     ),
-    option("--plot", type=OUTPUT, help="Draw the distribution of the degrees: .png, .svg or .pdf."),
+    option("--plot", type=OUTPUT, help="Draw how many vertices have each degree, and at least it: .png, .svg or .pdf."),
     FORCE,
     stripe_option("Where a shard is now. Repeatable."),
 )
