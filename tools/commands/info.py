@@ -48,7 +48,7 @@ class Wanted:
     ),
     option("--plot", type=OUTPUT, help="Draw how many vertices have each degree, and at least it: .png, .svg or .pdf."),
     FORCE,
-    stripe_option("Where a shard is now. Repeatable."),
+    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
 )
 @console_options
 def command(graph: Path, wanted: Wanted, console: Console) -> None:
