@@ -43,6 +43,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "numba.cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py"),
     "matplotlib": ("tools/base/plots.py",),
     "mpi4py": ("engine/ranks/mpi.py",),
+    "torch": ("engine/walks/sampled_neighbors.py",),
     "os.environ": ("tools/*", "storage/base/user_cache.py", "engine/kernels/host/threads/openmp.py"),
     "numba.get_num_threads": ("engine/kernels/host/threads/openmp.py",),
     "numba.set_num_threads": ("engine/kernels/host/jit.py",),
@@ -79,7 +80,8 @@ WITH_NUMBA = {"llvmlite"}
 """Numba's own half, of the version that Numba chooses."""
 
 OPTIONAL = {"cupy", "matplotlib", "scipy", "networkit", "igraph", "hdf5plugin", "graphblas", "networkx", "mpi4py"}
-"""Imported only where installed: devices, plots, the peers of `penstock bench compare`, and whom a backend serves."""
+OPTIONAL |= {"torch", "torch_geometric"}
+"""Imported only where installed: devices, plots, peers of `penstock bench compare`, what takes graphs or samples."""
 
 UNSAID = re.compile(r"manager|handler|helper|utils?(?![a-z])", re.IGNORECASE)
 """Words that name nothing (HOUSE_STYLE.md 4)."""

@@ -40,7 +40,7 @@ COMMANDS = {
     "run": "Run a graph algorithm, or a job file.",
     "walk": "Write random walks over a graph.",
     "similarity": "Compare vertices by the neighbors that they share.",
-    "plan": "Say what a graph that need not exist would take of many ranks.",
+    "plan": "Predict memory, time and price of a run on many ranks.",
     "report": "Say what a run did, and what limited it.",
     "generate": "Make a graph from a seed.",
     "calibrate": "Measure this machine's rates, for the cost model.",

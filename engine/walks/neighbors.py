@@ -1,71 +1,29 @@
 """Sampled neighborhoods for graph neural networks: fan-outs hop by hop, in the layout of PyTorch Geometric.
 
-Which edges are drawn follows from degrees, so that only the chunks that hold them are read where the graph is larger
-than memory. GraphSAGE (Hamilton, Ying and Leskovec, NeurIPS 2017) introduced the sampling.
+Which edges are drawn follows from degrees, and from weights where they are asked for, so that only the chunks that hold
+them are read where the graph is larger than memory. GraphSAGE (Hamilton, Ying and Leskovec, NeurIPS 2017) introduced
+the sampling.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.walks.memory_plan import INDEX_BYTES
-from penstock.engine.walks.options import check_graph
-from penstock.engine.walks.sources import name_bytes, source_vertices
-from penstock.storage.base.budget import cores, format_bytes, host_memory_bytes
-from penstock.storage.base.errors import BudgetError, InputError, for_python
+from penstock.engine.walks.chunked_edges import ChunkedEdges
+from penstock.engine.walks.options import WalkResources, check_graph
+from penstock.engine.walks.sampled_neighbors import SampledNeighbors
+from penstock.engine.walks.sources import source_vertices
+from penstock.storage.base.budget import cores, host_memory_bytes
+from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Adjacency, Graph
-from penstock.storage.read.longest import decoder_bytes, longest_frame
-from penstock.storage.read.reader import Reader
-from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
 
-MIB = 1 << 20
-SLAB_BYTES = 32 * MIB
 MOST_FANOUT = 10_000
-
-
-@dataclass(frozen=True)
-class SampledNeighbors:
-    """A sampled neighborhood, in the layout of PyTorch Geometric's `SamplerOutput`.
-
-    Attributes
-    ----------
-    node : ndarray, (nodes,)
-        Ids of the input: the seeds first, then what each hop found first.
-    vertex : ndarray of int64, (nodes,)
-        The same as numbers 0 to vertices - 1, the places of `Graph.original_ids`.
-    row, col : ndarray of int64, (edges,)
-        Of each sampled edge the place in `node` of the sampled neighbor, and of the node that it was sampled for.
-    edge : ndarray of int64, (edges,)
-        Its number in the adjacency.
-    nodes_per_hop : list of int
-        How many nodes are new in each hop, the seeds first (`num_sampled_nodes`).
-    edges_per_hop : list of int
-        How many edges were sampled in each hop (`num_sampled_edges`).
-    """
-
-    node: NDArray[Any]
-    vertex: NDArray[np.int64]
-    row: NDArray[np.int64]
-    col: NDArray[np.int64]
-    edge: NDArray[np.int64]
-    nodes_per_hop: list[int]
-    edges_per_hop: list[int]
-
-    def __repr__(self) -> str:
-        """One line: how many nodes and edges, hop by hop."""
-        nodes, edges = (", ".join(f"{one:,}" for one in counts) for counts in (self.nodes_per_hop, self.edges_per_hop))
-        return f"<SampledNeighbors: {len(self.node):,} nodes ({nodes}), {len(self.edge):,} edges ({edges})>"
-
-    @property
-    def edge_index(self) -> NDArray[np.int64]:
-        """Rows and columns as (2, edges): `torch.from_numpy(sample.edge_index)`."""
-        return np.stack([self.row, self.col])
 
 
 class NeighborSampler:
@@ -79,6 +37,9 @@ class NeighborSampler:
         Of each hop how many neighbors of a node are sampled; -1: all.
     replace : bool
         Whether a neighbor may be sampled several times.
+    weight : bool
+        Whether neighbors are drawn in proportion to the weights of their edges, one after the other; an edge of
+        weight 0 is never drawn, but by -1.
     direction : {"in", "out"}
         "in": neighbors from which edges lead to a node, as messages go; for an undirected graph both are the same.
     host_memory : int or str, optional
@@ -91,7 +52,7 @@ class NeighborSampler:
     Raises
     ------
     InputError
-        A fan-out is out of range, or the graph cannot be sampled or does not store in-edges.
+        A fan-out is out of range, or the graph cannot be sampled, does not store in-edges, or has no weights.
     BudgetError
         The memory budget is too small; the message has the smallest that works.
     """
@@ -103,19 +64,22 @@ class NeighborSampler:
         fanouts: Sequence[int],
         *,
         replace: bool = False,
+        weight: bool = False,
         direction: str = "in",
         host_memory: int | str | None = None,
         threads: int | None = None,
         direct_io: bool = False,
     ) -> None:
         self.graph = graph if isinstance(graph, Graph) else Graph.open(Path(graph))
-        check_graph(self.graph, weighted=False)
-        self.fanouts, self.replace = _checked(fanouts, replace=replace), replace
+        check_graph(self.graph, weighted=weight)
+        if weight and self.graph.weight_dtype is None:
+            raise InputError("weight is True, and the graph has no weights; leave it out")
+        self.fanouts, self.replace, self.weight = _checked(fanouts, replace=replace), replace, weight
         self._rows = _rows_of(self.graph, direction)
         self._threads = threads or cores()
         self._named: Graph | None = None
-        budget = host_memory_bytes(host_memory)
-        self._edges = _ChunkedEdges(self.graph, self._rows, budget, self._threads, direct_io)
+        resources = WalkResources(host_memory_bytes(host_memory), self._threads, direct_io)
+        self._edges = ChunkedEdges(self.graph, self._rows, resources, weighted=weight)
 
     def __enter__(self) -> NeighborSampler:
         return self
@@ -187,7 +151,7 @@ class NeighborSampler:
         self, vertices: NDArray[np.int64], fanout: int, key: tuple[int, int]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Edges drawn of the rows of some vertices, and how many of each."""
-        from penstock.engine.kernels.host.walks.neighbors import draw_edges
+        from penstock.engine.kernels.host.walks.neighbors import draw_by_weight, draw_edges
         from penstock.engine.kernels.walk_functions import mix64
 
         index = self._rows.index(self._threads)
@@ -199,9 +163,18 @@ class NeighborSampler:
         bases, offsets, shift = index.arrays()
         with np.errstate(over="ignore"):
             hashed = mix64(np.uint64(key[0])), np.uint64(key[1])  # type: ignore[no-untyped-call]
-        arrays, replace = (bases, offsets, np.uint64(shift)), self.replace and fanout > 0
-        draw_edges(self._threads, len(vertices), arrays, vertices, np.cumsum(counts), hashed, replace, edges)
-        return edges, counts
+        arrays, replace, ends = (bases, offsets, np.uint64(shift)), self.replace and fanout > 0, np.cumsum(counts)
+        if not self.weight or fanout < 0:
+            draw_edges(self._threads, len(vertices), arrays, vertices, ends, hashed, replace, edges)
+            return edges, counts
+        edges[:] = -1
+        keys, starts = np.full(len(edges), np.inf), bases[vertices >> shift] + offsets[vertices].astype(np.int64)
+        for e0, weights in self._edges.weights_of(starts, starts + degrees):
+            draw_by_weight(
+                self._threads, len(vertices), arrays, vertices, ends, hashed, replace, e0, weights, keys, edges
+            )
+        drawn = edges >= 0
+        return edges[drawn], np.bincount(np.repeat(np.arange(len(vertices)), counts)[drawn], minlength=len(vertices))
 
 
 @for_python
@@ -226,7 +199,7 @@ def sample_neighbors(
     seed : int
         Of the random numbers.
     **options
-        ``replace``, ``direction``, ``host_memory``, ``threads`` and ``direct_io`` of `NeighborSampler`.
+        ``replace``, ``weight``, ``direction``, ``host_memory``, ``threads`` and ``direct_io`` of `NeighborSampler`.
 
     Returns
     -------
@@ -247,65 +220,6 @@ def sample_neighbors(
     """
     with NeighborSampler(graph, fanouts, **options) as sampler:
         return sampler.sample(seeds, seed=seed)
-
-
-class _ChunkedEdges:
-    """Neighbors by the number of their edge: all in memory where they fit, else of chunks that are read."""
-
-    def __init__(self, graph: Graph, rows: Adjacency, budget: int, threads: int, direct_io: bool) -> None:
-        self._rows, self._reader = rows, None
-        self._kept: NDArray[Any] | None = None
-        if rows.arrays is not None:
-            self._kept = rows.arrays[0]
-            return
-        edge = rows.neighbor_dtype.itemsize
-        host = HostBudgetRequest(
-            host_memory=budget,
-            fixed=int(INDEX_BYTES * graph.vertices) + name_bytes(graph),
-            workers=threads,
-            stripes=max(1, len(graph.files) - 1),
-            frame_bytes=longest_frame(graph),
-            decoder_bytes=decoder_bytes(graph),
-        )
-        left = budget - host.fixed - reader_bytes(host, 1)
-        whole = rows.edges * edge <= left
-        slab = rows.edges if whole else min(left, SLAB_BYTES) // (edge * rows.chunk_edges) * rows.chunk_edges
-        if slab < min(rows.chunk_edges, rows.edges):
-            least = host.fixed + reader_bytes(host, 1) + rows.chunk_edges * edge
-            raise BudgetError(
-                "--host-memory",
-                f"--host-memory {format_bytes(budget)} is too small: index and names take {format_bytes(host.fixed)}, "
-                f"and reading chunks {format_bytes(least - host.fixed)}",
-                -(-least // MIB),
-            )
-        self._slab = np.empty(slab, rows.neighbor_dtype)
-        self._reader = Reader(graph, decode_threads=threads, reads_in_flight=1, direct_io=direct_io)
-        if whole:
-            with self._reader:
-                self._reader.fetch_all(rows, self._slab)
-            self._kept, self._reader = self._slab, None
-
-    def targets(self, edges: NDArray[np.int64]) -> NDArray[Any]:
-        """The neighbors of some edges, in their order. Raises RunError."""
-        if self._kept is not None:
-            return self._kept[edges]
-        found = np.empty(len(edges), self._rows.neighbor_dtype)
-        order = np.argsort(edges, kind="stable")
-        ascending, chunk = edges[order], self._rows.chunk_edges
-        first = 0
-        while first < len(edges):
-            e0 = int(ascending[first]) // chunk * chunk
-            last = int(np.searchsorted(ascending, e0 + len(self._slab)))
-            chunks = np.unique(ascending[first:last] // chunk)
-            assert self._reader is not None, "closed"
-            self._reader.fetch(self._rows, chunks, e0, self._slab).result()
-            found[order[first:last]] = self._slab[ascending[first:last] - e0]
-            first = last
-        return found
-
-    def close(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
 
 
 def _checked(fanouts: Sequence[int], *, replace: bool) -> tuple[int, ...]:

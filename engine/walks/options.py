@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
+from penstock.transfer.devices.device import Device
 
 DeadEnds = Literal["end", "restart"]
 LONGEST = 1 << 20
@@ -69,6 +73,27 @@ class WalkOptions:
     def second_order(self) -> bool:
         """Whether a step depends on the vertex before."""
         return (self.p, self.q) != (1.0, 1.0)
+
+
+Lend = Callable[[], AbstractContextManager[Device | None]]
+
+
+@dataclass(frozen=True)
+class WalkResources:
+    """What walks may take.
+
+    host_memory: bytes; scratch: the folder of temporary data, by default the system's. lend: a context in which walks
+    are made, with the device where walkers advance, None for the cores; device_memory, device_edge_memory: what may be
+    allocated there, the first None without a device.
+    """
+
+    host_memory: int
+    threads: int
+    direct_io: bool = False
+    scratch: Path | None = None
+    lend: Lend = nullcontext
+    device_memory: int | None = None
+    device_edge_memory: int | None = None
 
 
 def _check_whole(name: str, value: Any, low: int, high: int) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_resources import device_of
-from penstock.engine.walks.options import WalkOptions, check_graph
+from penstock.engine.walks.options import Lend, WalkOptions, WalkResources, check_graph
 from penstock.engine.walks.sources import source_vertices
-from penstock.engine.walks.walks import Lend, WalkResources, Walks
+from penstock.engine.walks.walks import Walks
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.device import Device

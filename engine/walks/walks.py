@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from penstock.engine.walks.memory_plan import (
     divide_walk_memory,
     walker_bytes,
 )
-from penstock.engine.walks.options import WalkOptions
+from penstock.engine.walks.options import WalkOptions, WalkResources
 from penstock.engine.walks.row_cuts import chunk_of, longest_span
 from penstock.engine.walks.sources import name_bytes
 from penstock.storage.access.graph_queries import names_of
@@ -33,27 +32,6 @@ from penstock.transfer.planning.host_budget import HostBudgetRequest, check_fixe
 if TYPE_CHECKING:
     from penstock.engine.walks.row_windows import RowWindows
     from penstock.storage.tables.walk_files import WrittenWalks
-
-
-Lend = Callable[[], AbstractContextManager[Device | None]]
-
-
-@dataclass(frozen=True)
-class WalkResources:
-    """What walks may take.
-
-    host_memory: bytes; scratch: the folder of temporary data, by default the system's. lend: a context in which walks
-    are made, with the device where walkers advance, None for the cores; device_memory, device_edge_memory: what may be
-    allocated there, the first None without a device.
-    """
-
-    host_memory: int
-    threads: int
-    direct_io: bool = False
-    scratch: Path | None = None
-    lend: Lend = nullcontext
-    device_memory: int | None = None
-    device_edge_memory: int | None = None
 
 
 class Walks:

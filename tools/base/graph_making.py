@@ -40,27 +40,35 @@ OPTIONS = (
         "--direction",
         type=click.Choice(["out", "both"]),
         default="out",
-        help="Adjacencies to store: out-edges, or in-edges too (so that programs can pull).",
+        help="Store out-edges alone, or in-edges too (both), so that programs can pull.",
     ),
     option("--undirected", is_flag=True, help="Each input edge goes both ways."),
-    option("--symmetrize", is_flag=True, help="Add the reverse of each edge, then --dedupe."),
+    option(
+        "--symmetrize",
+        is_flag=True,
+        help="Add the reverse of each edge, and keep one of parallel edges as --dedupe says.",
+    ),
     option(
         "--dedupe",
         type=click.Choice(["first", "sum", "min", "max"]),
         help="Of parallel edges keep one; its weight is the first, the sum, the least, the most.",
     ),
     option("--drop-self-loops", is_flag=True, help="Leave out edges from a vertex to itself."),
-    option("--renumber", is_flag=True, help="For sparse or string ids: number them 0..n-1, keep the map."),
+    option(
+        "--renumber",
+        is_flag=True,
+        help="For sparse ids and strings: only ids that occur are vertices. Answers have the ids of the input.",
+    ),
     option(
         "--order",
         type=click.Choice(["none", "degree", "hubs", "paths"]),
         default="none",
-        help="Of the vertices in the file: as their ids, by falling degree, the best-connected 8 % first, or along "
+        help="Order of vertices in the file: by id, by falling degree, the best-connected 8 % first, or along "
         "paths (depth first, components in topological order).",
     ),
     HOST_MEMORY,
     option("--scratch", type=FOLDER, help="Folder for temporary data; beside the output if none."),
-    stripe_option("Spread the chunks over these folders, one disk each. Repeatable."),
+    stripe_option("Spread the file over these folders, each on a disk of its own. Repeatable."),
     option(
         "--encoding",
         type=click.Choice(["packed", "plain"]),
@@ -82,7 +90,7 @@ VERTICES = option(
 BIPARTITE = option(
     "--bipartite",
     is_flag=True,
-    help="Ids of sources and of targets are two spaces: number both, targets behind sources.",
+    help="Sources and targets are apart, as users and items: an id on both sides is two vertices.",
 )
 
 making = option_group("conversion", _conversion, *OPTIONS)

@@ -182,7 +182,7 @@ def _console(as_json: bool, quiet: bool, verbose: int, log_every: float | None =
 _CONSOLE = (
     option("--json", "as_json", is_flag=True, help="Answer with one JSON object on stdout."),
     option("-q", "--quiet", is_flag=True, help="Say nothing but errors."),
-    option("-v", "--verbose", count=True, help="Say on stderr what happens below; -vv: every plan."),
+    option("-v", "--verbose", count=True, help="Log the steps on stderr; -vv: every plan, too."),
 )
 console_options = option_group("console", _console, *_CONSOLE)
 """Every command takes --json, --quiet and --verbose, and receives a `Console`."""
@@ -201,7 +201,9 @@ lasting_console_options = option_group(
 """Those of a command that may last: also how often it says in a log how far it is."""
 
 THREADS = option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
-PARTITION_BYTES = option("--partition-bytes", type=SIZE, help="Edges decided on at once (32MiB).")
+PARTITION_BYTES = option(
+    "--partition-bytes", type=SIZE, help="Bytes of edges for which a route is chosen at once (32MiB)."
+)
 DEVICE_MEMORY = option(
     "--device-memory", type=SIZE, help="Most memory to take on the GPU (nine tenths of what is free)."
 )

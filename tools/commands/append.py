@@ -33,11 +33,11 @@ from penstock.tools.commands.convert import reading
 @option_group(
     "adding",
     dict,
-    option("--format", type=click.Choice(FORMATS), help="Of the input; found out if not given."),
+    option("--format", type=click.Choice(FORMATS), help="Format of the input; detected by default."),
     HOST_MEMORY,
     option("--scratch", type=FOLDER, help="Folder for temporary data; beside the graph if none."),
     THREADS,
-    stripe_option("Where a shard is now. Repeatable."),
+    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
 )
 @reading
 @lasting_console_options

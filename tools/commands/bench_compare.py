@@ -68,7 +68,7 @@ work = option_group(
     CompareOptions,
     option("--program", "programs", multiple=True, help="Only this program (repeatable); with GRAPH.h5."),
     option("--system", "systems", multiple=True, help="Only this peer (repeatable); by default all installed."),
-    option("--repeat", type=click.IntRange(1), default=3, help="Runs; medians."),
+    option("--repeat", type=click.IntRange(1), default=3, help="Timed runs of each task; the median is shown."),
     option("--patience", type=float, default=10.0, help="Seconds beyond which a first run is not repeated."),
     THREADS,
     option(

@@ -35,9 +35,9 @@ PART_NAMES = {
 @click.option("--folder", type=FOLDER, help="On the disk to measure, if no graph is named (this folder).")
 @click.option("--size", type=SIZE, help="Size of the test file there (1GiB).")
 @click.option(
-    "--seconds", "limit", type=click.FloatRange(0.1), default=10.0, show_default=True, help="To read, in all."
+    "--seconds", "limit", type=click.FloatRange(0.1), default=10.0, show_default=True, help="Seconds to read, in all."
 )
-@click.option("--threads", type=click.IntRange(1), help="That decode (one per core).")
+@click.option("--threads", type=click.IntRange(1), help="Threads that decode (one per core).")
 @console_options
 def command(
     graph: Path | None, folder: Path | None, size: int | None, limit: float, threads: int | None, console: Console

@@ -31,12 +31,12 @@ def _reading(columns: str | None, delimiter: str | None, **given: Any) -> Ingest
 reading = option_group(
     "reading",
     _reading,
-    option("--columns", help="Source, target and, third, weight column: 0,1,2 or names."),
-    option("--query", metavar="SQL", help="Of a SQLite or DuckDB database: the rows to read."),
-    option("--delimiter", help="Read CSV divided by this character, or tab; found out if not given."),
+    option("--columns", help="Columns of source, target and perhaps weight, by name or from 0: from,to,km or 0,1,2."),
+    option("--query", metavar="SQL", help="Read the rows of this query of a SQLite or DuckDB database."),
+    option("--delimiter", help="Character between the columns of CSV, or tab; detected by default."),
     option("--weights/--no-weights", default=None, help="Take a third column as weight, or not."),
     option("--header/--no-header", default=None, help="The first line names columns, or not."),
-    option("--string-ids", is_flag=True, help="Ids are strings; found out with --renumber or --bipartite."),
+    option("--string-ids", is_flag=True, help="Ids are strings; detected with --renumber or --bipartite."),
 )
 
 
@@ -61,7 +61,9 @@ naming = option_group(
     "naming",
     Naming,
     option(
-        "--format", type=click.Choice(FORMATS), help="Of the input; found out from names and first bytes if not given."
+        "--format",
+        type=click.Choice(FORMATS),
+        help="Format of the input; detected from names and first bytes by default.",
     ),
     option("--any-suffix", is_flag=True, help="The output's name need not end in .h5."),
 )

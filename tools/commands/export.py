@@ -45,7 +45,7 @@ class Exporting:
 exporting = option_group(
     "exporting",
     Exporting,
-    option("--format", type=click.Choice(FORMATS), help="Of the output; by its name if not given (-: csv)."),
+    option("--format", type=click.Choice(FORMATS), help="Format of the output; by its name by default (-: csv)."),
     option(
         "--both-directions",
         is_flag=True,
@@ -53,7 +53,7 @@ exporting = option_group(
     ),
     THREADS,
     FORCE,
-    stripe_option("Where a shard is now. Repeatable."),
+    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
 )
 
 

@@ -55,7 +55,7 @@ class Taking:
 choosing = option_group(
     "chosen",
     dict,
-    option("--around", type=VERTEX, multiple=True, help="What --hops edges lead to from this vertex. Repeatable."),
+    option("--around", type=VERTEX, multiple=True, help="Vertices within --hops edges of this one. Repeatable."),
     option("--hops", type=click.IntRange(0), default=1, help="How far --around goes."),
     option(
         "--along",
@@ -67,12 +67,12 @@ choosing = option_group(
         "--component-of", type=VERTEX, help="The connected component of this vertex; directions of edges do not count."
     ),
     option("--largest-component", is_flag=True, help="The connected component of most vertices."),
-    option("--strong", is_flag=True, help="Of components, strongly connected ones."),
+    option("--strong", is_flag=True, help="With --component-of, --largest-component: strongly connected components."),
     option("--core", type=click.IntRange(0), help="The k-core: every vertex has so many neighbors in it."),
     option("--vertices", type=ANY, help="Vertices listed in this file, an id a line."),
     option("--skip-missing", is_flag=True, help="Pass over ids in --vertices that the graph does not have."),
-    option("--degrees", help="Vertices of such degrees, in and out together: 10.. or 2..5."),
-    option("--weights", help="Edges of such weights: 0.5..2 or ..5."),
+    option("--degrees", help="Vertices whose degree, in and out together, is in a range: 10.. or 2..5."),
+    option("--weights", help="Edges whose weight is in a range: 0.5..2 or ..5."),
     title="Conditions",
 )
 
@@ -85,7 +85,7 @@ taking = option_group(
     THREADS,
     option("--device", default="auto", help="What decides which vertices stay: cpu or cuda:0."),
     FORCE,
-    stripe_option("Where a shard is now. Repeatable."),
+    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
 )
 
 

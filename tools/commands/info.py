@@ -46,9 +46,9 @@ class Wanted:
         help="Whether edges join vertices alike: correlation of their degrees, or of a property of vertices (reads all "
         "edges; 16 bytes a vertex).",
     ),
-    option("--plot", type=OUTPUT, help="Draw the distribution of the degrees: .png, .svg or .pdf."),
+    option("--plot", type=OUTPUT, help="Draw how many vertices have each degree, and at least it: .png, .svg or .pdf."),
     FORCE,
-    stripe_option("Where a shard is now. Repeatable."),
+    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
 )
 @console_options
 def command(graph: Path, wanted: Wanted, console: Console) -> None:

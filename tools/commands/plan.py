@@ -23,15 +23,19 @@ if TYPE_CHECKING:
 HEADS = ("ranks", "hosts", "memory a rank", "edges from", "a sweep", "limit", "exchange", "price")
 
 
-@click.command(name="plan", short_help="Say what a graph that need not exist would take of many ranks.")
-@click.option("--vertices", type=click.FloatRange(1), help="How many it has, as in 3.5e9.")
-@click.option("--edges", type=click.FloatRange(1), help="How many a sweep walks, as in 128e9.")
-@click.option("--program", default="pagerank", show_default=True, shell_complete=completed, help="What is to run.")
-@click.option("--machine", "place", type=FILE, help="TOML: what hosts and ranks have (--write-example).")
-@click.option("--ranks", default="1,2,4,8", show_default=True, metavar="N,N...", help="For so many ranks.")
-@click.option("--sweeps", type=click.IntRange(1), default=20, show_default=True, help="Of a run, for its price.")
+@click.command(name="plan", short_help="Predict memory, time and price of a run on many ranks.")
+@click.option("--vertices", type=click.FloatRange(1), help="Vertices of the graph, as in 3.5e9.")
+@click.option("--edges", type=click.FloatRange(1), help="Edges that a sweep walks, as in 128e9.")
+@click.option("--program", default="pagerank", show_default=True, shell_complete=completed, help="Program to predict.")
+@click.option(
+    "--machine", "place", type=FILE, help="TOML file of what hosts and ranks have; --write-example prints one."
+)
+@click.option(
+    "--ranks", default="1,2,4,8", show_default=True, metavar="N,N...", help="Numbers of ranks to predict for."
+)
+@click.option("--sweeps", type=click.IntRange(1), default=20, show_default=True, help="Sweeps of a run, for its price.")
 @click.option("--bytes-per-edge", type=click.FloatRange(0, min_open=True), default=2.3, show_default=True,
-              help="Of edges as they are stored and travel, packed.")  # fmt: skip
+              help="Bytes of an edge as it is stored and sent, packed.")  # fmt: skip
 @click.option("--write-example", is_flag=True, help="Print a machine file, and do nothing else.")
 @console_options
 def command(

@@ -74,7 +74,9 @@ comparing = option_group(
     option("--k", type=click.IntRange(1, 10_000), help="Instead: for each vertex the k most similar ones."),
     option("--by", type=click.Choice(MEASURES), default="jaccard", help="By which score; jaccard if not given."),
     option("--missing-only", is_flag=True, help="With --k: leave out pairs that an edge joins (link prediction)."),
-    option("--source", type=VERTEX, multiple=True, help="With --k: of this vertex; repeatable. By default of all."),
+    option(
+        "--source", type=VERTEX, multiple=True, help="With --k: for this vertex alone; repeatable. By default for all."
+    ),
     title="Pairs",
 )
 writing = option_group(
@@ -83,7 +85,7 @@ writing = option_group(
     option(
         "--output", type=ANY, help="File for the table; by its name .csv, .tsv (with .gz), .parquet, .feather, .h5."
     ),
-    option("--format", type=click.Choice(FORMATS), help="Of the output; by its name if not given."),
+    option("--format", type=click.Choice(FORMATS), help="Format of the output; by its name by default."),
     FORCE,
     option(
         "--top", type=click.IntRange(0), help=f"Show so many pairs of the largest scores ({SHOWN} without --output)."
@@ -96,7 +98,7 @@ using = option_group(
     HOST_MEMORY,
     THREADS,
     option("--device", default="cpu", help="Where neighbors are counted: cpu."),
-    stripe_option("Where a shard is now. Repeatable."),
+    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
     title="Memory and threads",
 )
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     dict,
     THREADS,
     option("--direct-io", is_flag=True, help="Read past the page cache: what the disk holds, not what memory does."),
-    stripe_option("Where a shard is now. Repeatable."),
+    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
 )
 @lasting_console_options
 def command(graph: Path, reading: dict[str, Any], console: Console) -> None:

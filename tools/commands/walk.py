@@ -87,7 +87,7 @@ walking = option_group(
     option("--walks-per-vertex", type=click.IntRange(1), default=10, help="Walks from each source."),
     option("--source", type=VERTEX, multiple=True, help="Id of a vertex at which walks begin; repeatable."),
     option("--sources", type=FILE, help="File of such ids, one on each line. By default walks begin at every vertex."),
-    option("--seed", type=click.IntRange(0), default=0, help="Of the random numbers."),
+    option("--seed", type=click.IntRange(0), default=0, help="Seed of the random numbers."),
     option("--p", type=float, default=1.0, help="Return parameter of node2vec: small values go back often."),
     option("--q", type=float, default=1.0, help="In-out parameter of node2vec: small values go away."),
     option("--restart", type=float, default=0.0, help="Probability that a step goes back to the source."),
@@ -104,7 +104,7 @@ writing = option_group(
     "writing",
     WalkOutput,
     option("--output", type=ANY, required=True, help="File for the walks; - is standard output."),
-    option("--format", type=click.Choice(FORMATS), help="Of the output; by its name if not given (-: txt)."),
+    option("--format", type=click.Choice(FORMATS), help="Format of the output; by its name by default (-: txt)."),
     FORCE,
     title="Output",
 )
@@ -118,7 +118,7 @@ using = option_group(
     option("--device-edge-memory", type=SIZE, help="Most memory for edges on the GPU; by default what walkers leave."),
     option("--direct-io", is_flag=True, help="Read past the page cache."),
     option("--scratch", type=FOLDER, help="Folder for steps on their way, where the graph does not fit in memory."),
-    stripe_option("Where a shard is now. Repeatable."),
+    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
     title="Memory and threads",
 )
 

@@ -62,29 +62,29 @@ def convert(
 ) -> Graph:
     """Turn raw edge lists into a graph file.
 
-    format: Of the input; found out from names and first bytes if not given.
-    columns: Source, target and, third, weight column: 0,1,2 or names.
-    query: Of a SQLite or DuckDB database: the rows to read.
-    delimiter: Read CSV divided by this character, or tab; found out if not given.
+    format: Format of the input; detected from names and first bytes by default.
+    columns: Columns of source, target and perhaps weight, by name or from 0: from,to,km or 0,1,2.
+    query: Read the rows of this query of a SQLite or DuckDB database.
+    delimiter: Character between the columns of CSV, or tab; detected by default.
     weights: Take a third column as weight, or not.
     header: The first line names columns, or not.
-    string_ids: Ids are strings; found out with --renumber or --bipartite.
+    string_ids: Ids are strings; detected with --renumber or --bipartite.
     vertices: A file with a vertex id per line: exactly these exist, isolated ones too; an edge with another is
         refused. In a table (.csv, .tsv, .parquet, .graphml, .gml) other columns are properties, which run
         --join adds to answers.
-    bipartite: Ids of sources and of targets are two spaces: number both, targets behind sources.
+    bipartite: Sources and targets are apart, as users and items: an id on both sides is two vertices.
     layout: rows: sorted by vertex. list: in the order of the input, in one pass, and open to 'penstock append'.
-    direction: Adjacencies to store: out-edges, or in-edges too (so that programs can pull).
+    direction: Store out-edges alone, or in-edges too (both), so that programs can pull.
     undirected: Each input edge goes both ways.
-    symmetrize: Add the reverse of each edge, then --dedupe.
+    symmetrize: Add the reverse of each edge, and keep one of parallel edges as --dedupe says.
     dedupe: Of parallel edges keep one; its weight is the first, the sum, the least, the most.
     drop_self_loops: Leave out edges from a vertex to itself.
-    renumber: For sparse or string ids: number them 0..n-1, keep the map.
-    order: Of the vertices in the file: as their ids, by falling degree, the best-connected 8 % first, or along
-        paths (depth first, components in topological order).
+    renumber: For sparse ids and strings: only ids that occur are vertices. Answers have the ids of the input.
+    order: Order of vertices in the file: by id, by falling degree, the best-connected 8 % first, or along paths
+        (depth first, components in topological order).
     host_memory: Most memory to allocate, for instance 800MiB; by default a share of what is free.
     scratch: Folder for temporary data; beside the output if none.
-    stripe: Spread the chunks over these folders, one disk each. Repeatable.
+    stripe: Spread the file over these folders, each on a disk of its own. Repeatable.
     encoding: packed is small and fast; plain can be read by any HDF5 tool with the zstd plugin.
     threads: Threads; every core by default.
     force: Replace an existing output.

@@ -1,4 +1,4 @@
-"""The picture of a degree distribution: how many vertices have each degree, counted and in bins that grow with it."""
+"""The picture of degrees: how many vertices have each degree, counted and in growing bins, and how many at least it."""
 
 from __future__ import annotations
 
@@ -32,10 +32,16 @@ def log_bins(counts: Counts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return ends[some] / vertices[some], vertices[some] / np.diff(bounds)[some]
 
 
+def at_least(counts: Counts) -> tuple[Counts, NDArray[np.float64]]:
+    """Every degree above 0 that a vertex has, and the share of all vertices whose degree is that or larger."""
+    degrees = np.flatnonzero(counts[1:]) + 1
+    return degrees, np.cumsum(counts[::-1])[::-1][degrees] / max(1, int(counts.sum()))
+
+
 def degree_figure(distributions: Mapping[str, Counts], title: str, *, directed: bool) -> Any:
-    """Points and binned lines of each direction, both axes logarithmic."""
-    figure = canvas(6.4, 4.4)
-    panel = figure.subplots()
+    """Points and binned lines of each direction, and their complementary cumulative distributions; logarithmic axes."""
+    figure = canvas(10.4, 4.4)
+    panel, shares = figure.subplots(1, 2)
     for direction, counts in distributions.items():
         colour = DIRECTION_COLOURS.get(direction, OTHER)
         degrees = np.flatnonzero(counts[1:]) + 1
@@ -48,11 +54,16 @@ def degree_figure(distributions: Mapping[str, Counts], title: str, *, directed: 
             linewidth=1.6,
             label=f"{direction}-degrees{zero}" if directed else f"degrees{zero}",
         )
-    panel.set_xscale("log")
-    panel.set_yscale("log")
-    panel.set_xlabel("degree")
-    panel.set_ylabel("vertices of that degree (line: mean of a bin)")
-    plain_axes(panel)
+        shares.plot(*at_least(counts), "-", color=colour, linewidth=1.6, drawstyle="steps-pre")
+    for axes, what in (
+        (panel, "vertices of that degree (line: mean of a bin)"),
+        (shares, "share of vertices of at least that degree"),
+    ):
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("degree")
+        axes.set_ylabel(what)
+        plain_axes(axes)
     panel.set_title(title, loc="left", fontsize=10, fontweight="bold").set_parse_math(False)
     panel.legend(fontsize=8.5, frameon=False)
     return figure

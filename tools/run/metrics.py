@@ -65,7 +65,7 @@ watching = option_group(
         "--metrics", type=OUTPUT, help="Write a JSON line for every iteration, as it goes; penstock report reads it."
     ),
     option("--trace", type=OUTPUT, help="Write what ran when, for ui.perfetto.dev or chrome://tracing."),
-    title="Looking at it",
+    title="Metrics and trace",
 )
 
 

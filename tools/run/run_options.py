@@ -186,7 +186,11 @@ execution = option_group(
     ),
     option("--no-repartition", is_flag=True, help="Never move edges between ranks while a program runs."),
     DEVICE_MEMORY,
-    option("--device-edge-memory", type=SIZE, help="Most of it for edges, staged ones included (the rest of it)."),
+    option(
+        "--device-edge-memory",
+        type=SIZE,
+        help="Most GPU memory for edges, those on their way included (what vertices leave).",
+    ),
     option(
         "--route",
         type=click.Choice(["auto", "resident", "filter", "compaction", "zero-copy", "blocks", "cel"]),
@@ -201,7 +205,7 @@ execution = option_group(
     ),
     option("--rates", type=FILE, help="This machine's rates; by default those that penstock calibrate stored."),
     option("--no-calibrate", is_flag=True, help="Never measure the machine first, also where no rates are stored."),
-    stripe_option("Where a shard is now. Repeatable."),
+    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
     title="Execution",
 )
 
@@ -250,5 +254,5 @@ keeping = option_group(
     option("--force", is_flag=True, help="Replace existing outputs."),
     option("--dry-run", is_flag=True, help="Say what the run would take of memory and time, and read no edges."),
     option("--ranks", metavar="N,N...", help="With --dry-run: say it for so many CPU ranks on this host, too."),
-    title="Keeping and rehearsing",
+    title="Run directory and forecast",
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 from penstock.engine import NeighborSampler, from_edges, sample_neighbors
 from penstock.storage.base.errors import BudgetError, InputError
 from scipy.stats import chisquare
-from support.graphs import in_memory, on_disk, shape
+from support.graphs import in_memory, on_disk, shape, weighed
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -51,6 +53,49 @@ def test_neighbors_are_equally_likely(replace: bool, fanout: int) -> None:
     assert chisquare(np.bincount(drawn, minlength=8)).pvalue > 1e-4
 
 
+def test_neighbors_are_drawn_by_weight() -> None:
+    weights = np.array([1.0, 0.0, 2.0, 3.0, 4.0])
+    graph = from_edges(np.arange(1, 6), np.zeros(5, int), weights)
+    likely = weights / weights.sum()
+    first, second = np.meshgrid(likely, likely, indexing="ij")
+    pairs = np.where(np.eye(5, dtype=bool), 0.0, first * second / (1 - first))  # one after the other
+    for replace, expected in ((True, 2 * likely), (False, pairs.sum(0) + pairs.sum(1))):
+        with NeighborSampler(graph, [2], replace=replace, weight=True) as sampler:
+            drawn = np.concatenate([sampler.sample([0], seed=seed).edge for seed in range(500)])
+        counts = np.bincount(drawn, minlength=5)
+        assert counts[1] == 0
+        assert chisquare(counts[weights > 0], 500 * expected[weights > 0]).pvalue > 1e-4
+    few = sample_neighbors(graph, [0, 3], [5, 9, -1], weight=True)
+    assert (few.nodes_per_hop, few.edges_per_hop) == ([2, 3, 0, 0], [4, 0, 0])
+    assert sample_neighbors(graph, [0], [-1], weight=True).edges_per_hop == [5]
+    with pytest.raises(InputError, match="weight is True, and the graph has no weights"):
+        sample_neighbors(in_memory(shape("skewed")), [0], [3], weight=True)
+
+
+def test_layers_are_blocks_and_data_of_geometric_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = sample_neighbors(in_memory(shape("skewed")), [3, 17], [3, 2], seed=4)
+    outer, inner = sample.blocks()
+    assert (inner.targets, outer.targets) == (2, inner.sources)
+    assert outer.sources == len(sample.node)
+    assert len(outer.row) == len(sample.row)
+    for block in (outer, inner):
+        assert block.col.max() < block.targets <= block.row.max() < block.sources
+
+    class Data:
+        def __init__(self, **values: Any) -> None:
+            vars(self).update(values)
+
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(from_numpy=lambda array: array))
+    monkeypatch.setitem(sys.modules, "torch_geometric.data", SimpleNamespace(Data=Data))
+    monkeypatch.setitem(sys.modules, "torch_geometric", SimpleNamespace())
+    data = sample.to_pyg()
+    assert data.n_id is sample.vertex
+    assert (data.batch_size, data.num_sampled_edges) == (2, sample.edges_per_hop)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(InputError, match="pip install torch torch_geometric"):
+        sample.to_pyg()
+
+
 def test_samples_are_the_same_out_of_core(tmp_path: Path) -> None:
     edges = shape("skewed")
     graph = on_disk(edges, tmp_path / "g.h5")
@@ -65,6 +110,20 @@ def test_samples_are_the_same_out_of_core(tmp_path: Path) -> None:
     with NeighborSampler(graph, [5, -1, 3]) as sampler:
         sampler._edges._kept, sampler._edges._slab = None, np.empty(3 * least, np.uint32)
         sampler._edges._reader = reader_of(graph)
+        assert_same(sampler.sample(seeds, seed=9), expected)
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_weighted_samples_are_the_same_out_of_core(tmp_path: Path, *, replace: bool) -> None:
+    edges = weighed(shape("skewed"), "uint8")
+    graph, seeds = on_disk(edges, tmp_path / "g.h5", chunk_edges=256), np.arange(0, 200, 7)
+    expected = sample_neighbors(in_memory(edges), seeds, [5, 3], seed=9, weight=True, replace=replace)
+    with NeighborSampler(graph, [5, 3], weight=True, replace=replace) as sampler:
+        assert_same(sampler.sample(seeds, seed=9), expected)
+        held = sampler._edges
+        held._kept = held._weights = None
+        held._slab, held._weight_slab = np.empty(3 * 256, np.uint32), np.empty(3 * 256, np.uint8)
+        held._reader = reader_of(graph)
         assert_same(sampler.sample(seeds, seed=9), expected)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.engine import from_edges
-from penstock.tools.report.degree_figure import log_bins
+from penstock.tools.report.degree_figure import at_least, log_bins
 from support.commands import answered, refused
 
 
@@ -21,6 +21,12 @@ def test_bins_hold_all_vertices_with_edges_and_grow() -> None:
     assert [len(part) for part in log_bins(np.array([7]))] == [0, 0]
     one, vertices = log_bins(np.array([0, 0, 0, 0, 0, 4]))
     assert (one.tolist(), (vertices > 0).tolist()) == ([5.0], [True])
+
+
+def test_shares_are_of_all_vertices() -> None:
+    degrees, shares = at_least(np.array([2, 4, 0, 1, 1]))
+    assert (degrees.tolist(), shares.tolist()) == ([1, 3, 4], [6 / 8, 2 / 8, 1 / 8])
+    assert [len(part) for part in at_least(np.array([7]))] == [0, 0]
 
 
 @pytest.mark.parametrize("directed", [True, False])
