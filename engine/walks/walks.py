@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from penstock.storage.read.longest import decoder_bytes, longest_frame
 from penstock.storage.tables.columns import WriteOptions
 from penstock.transfer.devices.device import Device
 from penstock.transfer.planning.host_budget import HostBudgetRequest, check_fixed
+from penstock.transfer.values.rates import Rates
 
 if TYPE_CHECKING:
     from penstock.engine.walks.row_windows import RowWindows
@@ -44,7 +45,7 @@ class WalkResources:
 
     host_memory: bytes; scratch: the folder of temporary data, by default the system's. lend: a context in which walks
     are made, with the device where walkers advance, None for the cores; device_memory, device_edge_memory: what may be
-    allocated there, the first None without a device.
+    allocated there, the first None without a device; rates: of its link.
     """
 
     host_memory: int
@@ -54,6 +55,7 @@ class WalkResources:
     lend: Lend = nullcontext
     device_memory: int | None = None
     device_edge_memory: int | None = None
+    rates: Rates = field(default_factory=Rates)
 
 
 class Walks:
@@ -162,7 +164,8 @@ class Walks:
         assert self._on_device is not None, "memory was divided for a device"
         rule = rule_of(self.options, weighted=self.weighted, symmetric=not self.graph.directed)
         sources = self._sources, self._source_count
-        with DeviceWalkRun(device, rows, self.graph.out, (self._memory, self._on_device), rule, sources) as run:
+        memory, rates = (self._memory, self._on_device), self._resources.rates
+        with DeviceWalkRun(device, rows, memory, rule, sources, rates) as run:
             self.progress = run.progress
             yield from run.blocks(self.count, report)
 
