@@ -131,7 +131,8 @@ def _beside(host: WalkMemoryRequest, placed: DeviceWalkMemory) -> WalkMemory:
         if taken > left:
             raise too_small(host, host.edges * host.kept_bytes + block_bytes(host, 1))
         return replace(given, kept_edges=host.edges)
-    slab = placed.slab_edges or max(host.longest, host.whole_chunks(min(SLAB_BYTES, left // 16), host.slab_bytes))
+    size = min(SLAB_BYTES, left // 16, host.edges * host.slab_bytes)
+    slab = placed.slab_edges or max(host.longest, host.whole_chunks(size, host.slab_bytes))
     for reads, one_by_one in CHOICES:
         taken = reader_bytes(host.host, reads, one_by_one=one_by_one) + 2 * slab * host.slab_bytes
         rest = left - taken - block_bytes(host, block)

@@ -17,12 +17,12 @@ from penstock.engine.kernels.cuda.driver import blocks_for, forget, use
 from penstock.engine.kernels.cuda.walks.steps import advance_walkers, begin_walks, end_walks, mark_chunks
 from penstock.engine.kernels.walk_arrays import Rule, Walkers, Window
 from penstock.engine.walks.device_plan import DeviceWalkMemory
-from penstock.engine.walks.device_windows import DeviceWindows
+from penstock.engine.walks.device_windows import DeviceWindows, LinkReads
 from penstock.engine.walks.memory_plan import WalkMemory
 from penstock.engine.walks.row_windows import RowWindows
 from penstock.engine.walks.walk_run import WalkProgress, timed
-from penstock.storage.format.graph import Adjacency
 from penstock.transfer.devices.device import Device
+from penstock.transfer.values.rates import Rates
 
 Report = Callable[[WalkProgress], None]
 
@@ -42,18 +42,18 @@ class _Batch:
 class DeviceWalkRun:
     """Walks from the sources, as `WalkRun` makes them; a context manager.
 
-    rows: on the host, those of `adjacency`. memory: of the host and of the device. sources: vertices, or none for all,
-    and how many there are.
+    rows: on the host. memory: of the host and of the device. sources: vertices, or none for all, and how many there
+    are. rates: of the link.
     """
 
     def __init__(
         self,
         device: Device,
         rows: RowWindows,
-        adjacency: Adjacency,
         memory: tuple[WalkMemory, DeviceWalkMemory],
         rule: Rule,
         sources: tuple[NDArray[Any], int],
+        rates: Rates,
     ) -> None:
         use(device)
         self._device, self._block, self._placed = device, memory[0].block, memory[1]
@@ -61,11 +61,11 @@ class DeviceWalkRun:
         self._sources, self._count = sources
         self._width, dtype = rule.length + 1, self._sources.dtype
         self._on_device = device.to_device(self._sources)
-        bases, offsets, shift = adjacency.index().arrays()
+        bases, offsets, shift = rows.rows.index().arrays()
         index = device.to_device(bases), device.to_device(offsets), np.uint64(shift)
         self._vertices = len(offsets) - 1
-        searched = bool(rule.weighted or rule.second)
-        self._windows = DeviceWindows(device, rows, adjacency, self._placed, index, searched=searched)
+        reads = LinkReads(rates, bool(rule.weighted or rule.second))
+        self._windows = DeviceWindows(device, rows, self._placed, index, reads)
         self._batches = [
             _Batch(device, self._placed.batch, self._width, dtype, second=rule.second) for _ in range(self._placed.sets)
         ]
@@ -83,6 +83,7 @@ class DeviceWalkRun:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._device.wait(self._device.event(self._stream))
         self._windows.close()
         for array in (*self._blocks, self._told):
             self._device.unregister(array)

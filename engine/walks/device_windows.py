@@ -2,12 +2,13 @@
 
 A device keeps the first rows; where these are not all, the host keeps the next ones, page-locked, and reads the others
 from disk. Partitions travel through two slabs on the device: while walkers advance in one, the next is copied. Where
-walkers are so few that the lines they touch are less than the partitions, rows of the host are read in place.
+walkers are so few that their reads of single edges take less than the copies, rows of the host are read in place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,8 @@ from penstock.engine.kernels.walk_arrays import Window
 from penstock.engine.walks.device_plan import DeviceWalkMemory
 from penstock.engine.walks.row_cuts import RowPartition
 from penstock.engine.walks.row_windows import RowWindows
-from penstock.storage.format.graph import Adjacency
 from penstock.transfer.devices.device import Device
-from penstock.transfer.values.rates import LINE_BYTES
+from penstock.transfer.values.rates import SECTOR_BYTES, Rates
 
 SEARCHED_LINES = 12
 """Lines that a step touches of a row that is searched, for a weight or for the vertex before."""
@@ -28,28 +28,35 @@ Arrays = tuple[NDArray[Any], NDArray[Any]]
 """Neighbors, and sums of weights, or none."""
 
 
-def reads_in_place(walkers: int, edge_bytes: int, *, searched: bool) -> bool:
-    """Return whether walkers touch fewer bytes of lines than rows of so many bytes have."""
-    return walkers * (SEARCHED_LINES if searched else 1) * LINE_BYTES < edge_bytes
+@dataclass(frozen=True)
+class LinkReads:
+    """What steps read over a link in place. rates: of the link; searched: whether steps search rows."""
+
+    rates: Rates
+    searched: bool
+
+    def are_cheaper(self, walkers: int, edge_bytes: int) -> bool:
+        """Return whether one step of so many walkers takes less time than copying rows of so many bytes."""
+        lines = walkers * (SEARCHED_LINES if self.searched else 1)
+        seconds = self.rates.line_seconds(np.float64(lines), np.float64(SECTOR_BYTES))
+        return bool(seconds < edge_bytes / self.rates.copy_bytes)
 
 
 class DeviceWindows:
     """Rows on a device and on their way to it.
 
-    host: rows that the host keeps and reads. index: row index on the device. searched: whether steps search rows.
+    host: rows that the host keeps and reads. index: row index on the device. reads: what reading in place takes.
     """
 
     def __init__(
         self,
         device: Device,
         host: RowWindows,
-        rows: Adjacency,
         memory: DeviceWalkMemory,
         index: tuple[Any, Any, Any],
-        *,
-        searched: bool,
+        reads: LinkReads,
     ) -> None:
-        self._device, self._host, self._rows, self._searched = device, host, rows, searched
+        self._device, self._host, self._rows, self._reads = device, host, host.rows, reads
         self._index, self._chunk = index, host.chunk_edges
         self.copied = self.read_in_place = 0
         self._stream = device.stream()
@@ -68,6 +75,7 @@ class DeviceWindows:
 
     def close(self) -> None:
         """Release what was page-locked, and let go of the edges on the device."""
+        self._device.wait(self._device.event(self._stream))
         self._device.finish()
         for array in self._pinned:
             self._device.unregister(array)
@@ -97,7 +105,7 @@ class DeviceWindows:
         host = self._host
         parts = [part for part in self._parts if wanted[part.c0 : part.c1].any()]
         size = sum(part.c1 - part.c0 for part in parts) * self._chunk * self._edge_bytes
-        if not self._staged or reads_in_place(walkers, size, searched=self._searched):
+        if not self._staged or self._reads.are_cheaper(walkers, size):
             parts = []
             mapped = [
                 self._device.mapped(array) if len(array) else none

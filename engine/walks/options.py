@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -13,6 +13,7 @@ import numpy as np
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.device import Device
+from penstock.transfer.values.rates import Rates
 
 DeadEnds = Literal["end", "restart"]
 LONGEST = 1 << 20
@@ -84,7 +85,7 @@ class WalkResources:
 
     host_memory: bytes; scratch: the folder of temporary data, by default the system's. lend: a context in which walks
     are made, with the device where walkers advance, None for the cores; device_memory, device_edge_memory: what may be
-    allocated there, the first None without a device.
+    allocated there, the first None without a device; rates: of its link.
     """
 
     host_memory: int
@@ -94,6 +95,7 @@ class WalkResources:
     lend: Lend = nullcontext
     device_memory: int | None = None
     device_edge_memory: int | None = None
+    rates: Rates = field(default_factory=Rates)
 
 
 def _check_whole(name: str, value: Any, low: int, high: int) -> None:

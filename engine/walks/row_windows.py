@@ -33,6 +33,8 @@ class RowWindows:
 
     Attributes
     ----------
+    rows : Adjacency
+        All of them.
     first_row, kept_rows : int
         Rows from the one to the other are kept here, those before `first_row` on a device.
     kept, kept_edge : ndarrays and int
@@ -43,7 +45,7 @@ class RowWindows:
 
     def __init__(self, graph: Graph, memory: WalkMemory, *, weighted: bool, threads: int, direct_io: bool) -> None:
         rows = graph.out
-        self._rows, self._threads, self.weighted = rows, threads, weighted
+        self.rows, self._threads, self.weighted = rows, threads, weighted
         self._index = rows.index(threads)
         self._reader: Reader | None = None
         self._none = np.empty(0, rows.neighbor_dtype), np.empty(0, np.float64)
@@ -96,7 +98,7 @@ class RowWindows:
 
     def _whole_rows(self, edges: int) -> int:
         """How many of the first rows are within so many edges."""
-        return self.vertices if edges >= self._rows.edges else row_before(self._index, edges)
+        return self.vertices if edges >= self.rows.edges else row_before(self._index, edges)
 
     def start_of(self, row: int) -> int:
         """The first edge of a row; of the row past the last, how many edges there are."""
@@ -154,7 +156,7 @@ class RowWindows:
             here[:] = 1
         chunks = part.c0 + np.flatnonzero(here)
         e0 = part.c0 * self.chunk_edges
-        pending = self._reader.fetch(self._rows, chunks, e0, self.slabs[slab][0], self._weights[slab])
+        pending = self._reader.fetch(self.rows, chunks, e0, self.slabs[slab][0], self._weights[slab])
         return part, here, pending
 
     def _window(self, part: RowPartition, loaded: Any, here: NDArray[np.uint8]) -> Window:
@@ -180,9 +182,9 @@ class RowWindows:
         chunk, base = self.chunk_edges, self.kept_edge
         last = -(-(base + len(neighbors)) // chunk)
         for part in self.cut((self.first_row, self.kept_rows), piece):
-            e0, end = part.c0 * chunk, min(part.c1 * chunk, self._rows.edges)
+            e0, end = part.c0 * chunk, min(part.c1 * chunk, self.rows.edges)
             chunks = np.arange(part.c0, min(part.c1, last))
-            pending = self._reader.fetch(self._rows, chunks, e0, neighbors[e0 - base : end - base], weights)
+            pending = self._reader.fetch(self.rows, chunks, e0, neighbors[e0 - base : end - base], weights)
             self.bytes_read += pending.result().bytes
             if self.weighted:
                 window, rows = self.kept_window(), part.v1 - part.v0

@@ -140,7 +140,8 @@ class Walks:
         assert self._on_device is not None, "memory was divided for a device"
         rule = rule_of(self.options, weighted=self.weighted, symmetric=not self.graph.directed)
         sources = self._sources, self._source_count
-        with DeviceWalkRun(device, rows, self.graph.out, (self._memory, self._on_device), rule, sources) as run:
+        memory, rates = (self._memory, self._on_device), self._resources.rates
+        with DeviceWalkRun(device, rows, memory, rule, sources, rates) as run:
             self.progress = run.progress
             yield from run.blocks(self.count, report)
 

@@ -3,7 +3,8 @@
     bash tests/gpu/on_device.sh python3 tests/gpu/walk_rates.py > $OUT/walk_rates.txt
 
 Every edge is in the rows of both its ends. Walks are read block by block and dropped; the best of some turns counts.
-`made` are the seconds in which walks were made and brought to the host, `all` those of a call, which also loads rows.
+`a quarter` chooses between copies and reads in place, `copied` copies always. `made` are the seconds in which walks
+were made and brought to the host, `all` those of a call, which also loads rows.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ prepare_cuda()
 
 from benchmarks.graphs import rmat_by_gpu  # noqa: E402 - after it is prepared
 from penstock.engine import Graph, Session  # noqa: E402
+from penstock.transfer.values.rates import Rates  # noqa: E402
 
 KINDS: dict[str, dict[str, Any]] = {
     "uniform": {"weight": False},
@@ -67,6 +69,7 @@ def main() -> None:
             "cores": {"device": "cpu"},
             "all edges": {"device": given.device},
             "a quarter": {"device": given.device, "device_edge_memory": quarter},
+            "copied": {"device": given.device, "device_edge_memory": quarter, "rates": Rates()},
         }
         for name, setting in settings.items():
             print(f"rmat{given.scale} {kind:9} {name:10} {measure(graph, asked, given.turns, **setting)}", flush=True)

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 from penstock.engine.walks.device_plan import DeviceWalkRequest, divide_device_walks
-from penstock.engine.walks.device_windows import reads_in_place
+from penstock.engine.walks.device_windows import LinkReads
 from penstock.engine.walks.memory_plan import MIB, WalkMemoryRequest
 from penstock.storage.base.errors import BudgetError
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
+from penstock.transfer.values.rates import Rates
 
 HOST = WalkMemoryRequest(
     host=HostBudgetRequest(host_memory=1 << 30, fixed=17 * MIB, workers=2),
@@ -81,6 +82,8 @@ def test_no_room_for_slabs_reads_in_place_where_the_host_has_all() -> None:
 
 
 def test_few_walkers_read_in_place() -> None:
-    assert reads_in_place(100, 1 << 20, searched=False)
-    assert not reads_in_place(100_000, 1 << 20, searched=False)
-    assert not reads_in_place(5000, 1 << 20, searched=True)
+    """A step of 700 walkers takes a microsecond over this link, and so does copying 53,000 bytes."""
+    reads = LinkReads(Rates.pcie5(1), searched=False)
+    assert reads.are_cheaper(700, 54_000)
+    assert not reads.are_cheaper(700, 52_000)
+    assert not LinkReads(Rates.pcie5(1), searched=True).are_cheaper(700, 540_000)

@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 from penstock.engine import Graph, Session, from_edges, walk
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.programs.bfs import BFS
+from penstock.engine.walks.device_plan import DeviceWalkMemory
+from penstock.engine.walks.memory_plan import WalkMemory
 from penstock.engine.walks.walks import Walks
 from penstock.storage.base.errors import BudgetError, InputError
+from penstock.transfer.values.rates import Rates
 from support.graphs import in_memory, on_disk, shape
 from support.oracles import EdgeList
 
@@ -29,6 +32,8 @@ KINDS: list[dict[str, Any]] = [
     {"p": 0.3, "q": 3.0},
     {"weight": False, "p": 0.01, "q": 0.2},
 ]
+COPIES = Rates()
+"""Of a link whose copies take no time, so that nothing is read in place."""
 GIVEN: dict[str, Any] = {"length": 5, "walks_per_vertex": 1, "seed": 5}
 
 
@@ -59,12 +64,9 @@ def test_walks_are_those_of_the_cores(kind: dict[str, Any], directed: bool, tmp_
     assert (walks.progress.sweeps, walks.progress.steps) == (0, (expected[:, 1:] >= 0).sum())
     longest = int(graph.out.index().degrees(0, graph.vertices).max()) + 32
     slabs = 2 * longest * (4 if not kind.get("weight", True) else 12)
-    with (
-        mock.patch("penstock.engine.walks.row_cuts.IN_MEMORY_CHUNK", 16),
-        mock.patch("penstock.engine.walks.device_windows.LINE_BYTES", 1 << 20),
-    ):
+    with mock.patch("penstock.engine.walks.row_cuts.IN_MEMORY_CHUNK", 16):
         for one in (graph, stored):
-            found, walks = made(one, kind, device_edge_memory=slabs * 5 // 4)
+            found, walks = made(one, kind, device_edge_memory=slabs * 5 // 4, rates=COPIES)
             np.testing.assert_array_equal(found, expected)
             assert walks.progress.sweeps > 1
             assert walks.progress.bytes_copied > 0
@@ -79,13 +81,10 @@ def test_rows_from_disk_in_small_batches(tmp_path: Path) -> None:
     stored = on_disk(edges, tmp_path / "g.h5", both=False, chunk_edges=16)
     options = {"p": 0.5, "q": 2.0, "sources": list(range(0, 60, 2)), "dead_ends": "restart"}
     expected = walk(stored, **GIVEN, **options).to_numpy()
-    from penstock.engine.walks.device_plan import DeviceWalkMemory
-    from penstock.engine.walks.memory_plan import WalkMemory
-
     device = DeviceWalkMemory(kept_edges=60, slab_edges=160, batch=11, sets=1)
     host = WalkMemory(96, 160, 160, 11, 4, reads=1, device_edges=60)
     with mock.patch("penstock.engine.walks.walks.divide_device_walks", return_value=(host, device)):
-        found, walks = made(stored, options)
+        found, walks = made(stored, options, rates=COPIES)
     np.testing.assert_array_equal(found, expected)
     assert walks.progress.bytes_read > 60 * 12
     with (
