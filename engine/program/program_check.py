@@ -295,8 +295,8 @@ def _check_chosen_by(program: Program) -> None:
     field = fields_of(program).get(program.chosen_by)
     if program.combine != "all" or field is None or field.shape or field.dtype is not np.uint8 or not field.constant:
         raise InputError(
-            f"{_name(program)}.chosen_by is {program.chosen_by!r}, and must name a constant field of np.uint8, and combine must "
-            "be 'all'; name one, or leave chosen_by out"
+            f"{_name(program)}.chosen_by is {program.chosen_by!r}, and must name a constant field of np.uint8, and "
+            "combine must be 'all'; name one, or leave chosen_by out"
         )
 
 
