@@ -28,13 +28,13 @@ FEW, SMALL = 1024, 1 << 14
 
 
 class Refinement(GainSweep):
-    """One sweep in which chosen vertices, which are alone, join parts of their communities that stay, or are their own.
+    """One sweep in which chosen vertices, which are alone, join parts of their communities that stay.
 
-    open: for part c in place c, 1 if vertices may join it in this sweep. total: likewise, its members' strengths.
+    joinable: for part c in place c, 1 if vertices may join it in this sweep. total: likewise, its members' strengths.
     """
 
     part = Field(VERTEX)
-    open = Field(np.uint8, constant=True)
+    joinable = Field(np.uint8, constant=True)
     community = Field(VERTEX, constant=True)
     strength = Field(np.int64, constant=True)
     total = Field(np.int64, constant=True)
@@ -47,9 +47,9 @@ class Refinement(GainSweep):
         return (np.int64(part) << shift) | np.int64(weight * scale + 0.5)
 
     def vertex(  # type: ignore[no-untyped-def]
-        part, strength, incoming, every_total, every_open, vertices, shift, mask, fine, rate
+        part, strength, incoming, every_total, every_joinable, vertices, shift, mask, fine, rate
     ):
-        """The part of largest gain that is open, if this vertex is chosen."""
+        """The part of largest gain that is joinable, if this vertex is chosen."""
         best, gain = np.int64(part), np.int64(0)
         incoming.sort()
         at = 0
@@ -58,7 +58,7 @@ class Refinement(GainSweep):
             while at < len(incoming) and incoming[at] >> shift == other:
                 amount += incoming[at] & mask
                 at += 1
-            if amount > 0 and other != vertices and every_open[other] != 0:
+            if amount > 0 and other != vertices and every_joinable[other] != 0:
                 found = (amount << fine) - np.int64(rate * strength * every_total[other])
                 if found > gain:
                     best, gain = other, found
@@ -70,7 +70,7 @@ class RefinedLevel(CommunityLevel):
 
     part = Field(VERTEX)
     joined = Field(np.uint8, output=False)
-    open = Field(np.uint8, output=False)
+    joinable = Field(np.uint8, output=False)
 
     def may_run(self, graph: Graph) -> list[Program]:
         """The phases, one of each kind."""
@@ -101,10 +101,12 @@ class RefinedLevel(CommunityLevel):
     def _choose(self, state: dict[str, NDArray[Any]], side: NDArray[np.uint16], number: int) -> bool:
         """Which vertices may move, and which parts may be joined: those of several, and alone ones that may not move.
 
-        A part is open if it is joined, or by a bit of a hash of its number, which is the rank of its first vertex: two
+        A part is joinable if it is joined, or by a bit of a hash of its number, which is the rank of its first vertex: two
         hashes differ in some bit, so that of any two vertices one may join the other in some sweep.
         """
-        part, joined, rank, chosen, opened = (state[name] for name in ("part", "joined", "rank", "chosen", "open"))
+        part, joined, rank, chosen, joinable = (
+            state[name] for name in ("part", "joined", "rank", "chosen", "joinable")
+        )
 
         def choose(first: int, last: int) -> bool:
             here = slice(first, last)
@@ -114,10 +116,10 @@ class RefinedLevel(CommunityLevel):
 
         found = any(list(over_ranges(choose, len(part))))
 
-        def open_parts(first: int, last: int) -> None:
-            opened[first:last] = ((side[first:last] >> number) & 1 == 0) | (joined[first:last] != 0)
+        def admit(first: int, last: int) -> None:
+            joinable[first:last] = ((side[first:last] >> number) & 1 == 0) | (joined[first:last] != 0)
 
-        each_range(open_parts, len(part))
+        each_range(admit, len(part))
         return found
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -113,7 +113,7 @@ class RowsInMemory:
             state["change"][0] = self._loops[listed].sum()
         else:
             assert isinstance(phase, Refinement), "a level has four kinds of phases"
-            values = tuple(state[name] for name in ("part", "community", "open", "strength", "total"))
+            values = tuple(state[name] for name in ("part", "community", "joinable", "strength", "total"))
             listed, found = self._look(phase, state["chosen"], kernels.best_parts, values)
             state["part"][listed] = found
 
