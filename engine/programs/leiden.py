@@ -2,10 +2,12 @@
 
 As Louvain, but communities are refined before the graph is contracted (`refinement.py`), and their connected parts
 become the vertices of the smaller graph, which begins with the communities. In the end every community is one part.
+Then vertices of the graph itself move again, from these communities on: an iteration of that paper.
 """
 
 from __future__ import annotations
 
+from penstock.engine.program.parameters import Count, NonNegative, Positive, PositiveCount
 from penstock.engine.programs.local_moves import Beginning, CommunityLevel
 from penstock.engine.programs.louvain import Louvain
 from penstock.engine.programs.modular_gain import Search
@@ -13,7 +15,22 @@ from penstock.engine.programs.refinement import RefinedLevel
 
 
 class Leiden(Louvain):
-    """`community`, connected, named by its smallest vertex. Parameters and measures: those of Louvain."""
+    """`community`, connected, named by its smallest vertex. Parameters and measures: those of Louvain.
+
+    iterations: at most; one that gains nothing is the last.
+    """
+
+    def __init__(
+        self,
+        resolution: Positive = 1.0,
+        seed: Count = 0,
+        tol: NonNegative = 1e-4,
+        sweeps: PositiveCount = 100,
+        weight: bool | str | None = True,
+        iterations: PositiveCount = 2,
+    ) -> None:
+        super().__init__(resolution, seed, tol, sweeps, weight)
+        self.iterations = iterations
 
     def level(self, search: Search, start: Beginning | None) -> CommunityLevel:
         """Moves and a refinement."""

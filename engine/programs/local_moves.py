@@ -28,7 +28,16 @@ from numpy.typing import NDArray
 from penstock.engine.program.program import VERTEX, Field, Program, Start, weighted
 from penstock.engine.program.vertex_ids import fill_ranks
 from penstock.engine.program.vertex_ranges import ROWS, each_range, over_ranges
-from penstock.engine.programs.modular_gain import Search, fine_bits, id_bits, modularity, squares, turn_of, turns
+from penstock.engine.programs.modular_gain import (
+    MOST_TURNS,
+    Search,
+    fine_bits,
+    id_bits,
+    modularity,
+    squares,
+    turn_of,
+    turns,
+)
 from penstock.engine.programs.weights import Sums
 from penstock.storage.base.errors import InputError
 
@@ -225,30 +234,42 @@ class CommunityLevel(Program):
             )
 
     def _rounds(self, graph: Graph, state: dict[str, NDArray[Any]], inner: int | None) -> Iterator[Program]:
-        """Rounds of sweeps until one gains no more than `tol`. inner: weights within communities, None: self-loops."""
+        """Rounds of sweeps until one gains no more than `tol`. inner: weights within communities, None: self-loops.
+
+        As long as no round has gained, because vertices that moved in one sweep were too many, the last one is undone
+        and the next has twice as many sweeps. So a level that ends as it began is one in which no move gains.
+        """
         community, total, due, strength = (state[name] for name in ("community", "total", "due", "strength"))
         search, count = self.search, turns(graph.edges)
         best, square, loops = community.copy(), squares(total), 0
         due[:] = strength > 0
-        changed = 0
+        changed, moved, begun = 0, False, math.nan
         for number in range(max(1, -(-search.sweeps // count))):
             for sweep in self._round(graph, state, (number, count)):
                 yield sweep
                 if isinstance(sweep, Moved):
-                    changed += int(state["change"].sum())
+                    changed, moved = changed + int(state["change"].sum()), True
                 elif number == 0 and inner is None:
                     loops += int(state["change"].sum())
             if number == 0:
                 self.inner = loops if inner is None else inner
-                self.modularity = reached = modularity(self.inner, square, self.whole, search.resolution)
+                self.modularity = reached = begun = modularity(self.inner, square, self.whole, search.resolution)
                 changed += self.inner
             found = modularity(changed, squares(total), self.whole, search.resolution)
             if found > self.modularity:
                 self.modularity, self.inner = found, changed
                 best[:] = community
-            if self.modularity - reached <= search.tol or not due.any():
+            if self.modularity > begun or not moved:
+                if self.modularity - reached <= search.tol or not due.any():
+                    break
+                reached = self.modularity
+            elif count == MOST_TURNS:
                 break
-            reached = self.modularity
+            else:
+                count, changed, moved = 2 * count, self.inner, False
+                community[:] = best
+                each_total(total, community, strength)
+                due[:] = strength > 0
         community[:] = best
 
     def _round(

@@ -8,7 +8,8 @@ directed graph directions are ignored: a mutual pair counts twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,7 @@ class Louvain(Program):
 
     community = Field(VERTEX)
     measures = ("modularity", "level_communities")
+    iterations = 1
 
     def __init__(
         self,
@@ -83,9 +85,23 @@ class Louvain(Program):
         """Level by level; `community` holds the number of a vertex's group, or `vertices` if it has no edges."""
         self.modularity, self.level_communities = [], []
         community, search = state["community"], self._search(graph)
-        community[:] = np.arange(graph.vertices, dtype=community.dtype)
-        level, start = _Level(graph), None
-        while graph.vertices:
+        level, start, reached = _Level(graph), None, -math.inf
+        for _ in range(self.iterations if graph.vertices else 0):
+            community[:] = np.arange(graph.vertices, dtype=community.dtype)
+            last = yield from self._levels(level, search, start, community)
+            if not last.whole or self.modularity[-1] - reached <= LEAST_TOL:
+                break
+            search, reached = replace(search, level=last.search.level + 1), self.modularity[-1]
+            start = Beginning(np.where(community < last.groups, community, 0), last.inner)
+            level.restart()
+        name_groups(community)
+
+    def _levels(
+        self, level: _Level, search: Search, start: Beginning | None, community: NDArray[Any]
+    ) -> Generator[Any, None, CommunityLevel]:
+        """Level by level until one changes nothing; return that."""
+        vertices = len(community)
+        while True:
             moves = self.level(search, start)
             phase = OnGraph(moves, level.make, partial(level.on_cores, moves))
             start = None
@@ -93,10 +109,10 @@ class Louvain(Program):
             self._note(moves)
             group = phase.fields["community"]
             part, parts = phase.fields.get("part", group), moves.parts
-            _fold(community, part, level.vertices, graph.vertices)
+            _fold(community, part, level.vertices, vertices)
             if parts == moves.vertices:
                 if moves.groups == moves.vertices:
-                    break
+                    return moves
                 search = replace(search, sweeps=0)  # parts are the answer, whose modularity is looked up
                 continue
             start = None if part is group else Beginning(_first_of(group, part, parts), moves.inner)
@@ -104,11 +120,11 @@ class Louvain(Program):
             del phase, group, part
             search = replace(search, level=search.level + 1, scale=1.0, by_weight=True)
             search = replace(search, tol=min(search.tol, max(search.tol / 10, LEAST_TOL)))
-        name_groups(community)
 
     def _note(self, moves: CommunityLevel) -> None:
         """Keep what a level has come to, unless it changed nothing."""
-        if moves.whole and [moves.groups] != self.level_communities[-1:]:
+        known = [*self.modularity[-1:], *self.level_communities[-1:]]
+        if moves.whole and [moves.modularity, moves.groups] != known:
             self.modularity.append(moves.modularity)
             self.level_communities.append(moves.groups)
 
@@ -128,10 +144,21 @@ class _Level:
     """
 
     def __init__(self, graph: Graph) -> None:
+        self._first = graph
+        self._first_rows: RowsInMemory | None = None
         self._graph: Graph | None = graph
         self.grouping: Grouping | None = None
         self.vertices = graph.vertices
         self._rows: RowsInMemory | None = None
+
+    def restart(self) -> None:
+        """Go back to the first graph."""
+        self._graph, self._rows, self.grouping, self.vertices = (
+            self._first,
+            self._first_rows,
+            None,
+            self._first.vertices,
+        )
 
     def make(self, memory_bytes: int, threads: int) -> Graph:
         """Return the graph (`OnGraph.make`)."""
@@ -158,6 +185,8 @@ class _Level:
             if RowsInMemory.bytes_for(graph, threads) > memory_bytes:
                 return None
             self._rows = RowsInMemory.of(graph, moves.search, threads)
+            if graph is self._first:
+                self._first_rows = self._rows
         self.vertices = self._rows.graph.vertices
         return self._rows.run(moves)
 

@@ -26,8 +26,11 @@ MIXER = 0x45D9F3B
 """Factor of a hash of 32 bits (as used by Thomas Mueller), whose products an int64 holds."""
 EXACT = 50
 """Bits of 2m, at most, so that float64 counts it exactly."""
-TURNS = ((1 << 14, 8), (1 << 20, 4), (math.inf, 2))
+TURNS = ((1 << 14, 8), (1 << 17, 4), (math.inf, 2))
 """For graphs of fewer edges: in how many sweeps every vertex may move once."""
+
+MOST_TURNS = 128
+"""The same where fewer do not suffice: so few vertices move at once that each gains."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def fine_bits(resolution: float, whole: int) -> int:
     return bits
 
 
-def turn_of(rank: NDArray[Any], salt: int, count: int, out: NDArray[np.uint8]) -> None:
+def turn_of(rank: NDArray[Any], salt: int, count: int, out: NDArray[Any]) -> None:
     """Set `out` to the turn, from 0 to `count` - 1, that a hash gives every rank."""
 
     def fill(first: int, last: int) -> None:

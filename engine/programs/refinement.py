@@ -22,18 +22,19 @@ if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
 
 MOST_SWEEPS = 16
-FEW = 1024
-"""A refinement ends when two sweeps move at most one vertex in so many, each."""
+"""Sweeps of a refinement, one for each bit of a hash."""
+FEW, SMALL = 1024, 1 << 14
+"""A refinement of more than SMALL vertices ends when two sweeps move at most one vertex in FEW, each."""
 
 
 class Refinement(GainSweep):
-    """One sweep in which chosen vertices, which are alone, join parts of their communities that stay, or are their own.
+    """One sweep in which chosen vertices, which are alone, join parts of their communities that stay.
 
-    open: for part c in place c, 1 if vertices may join it in this sweep. total: likewise, its members' strengths.
+    joinable: for part c in place c, 1 if vertices may join it in this sweep. total: likewise, its members' strengths.
     """
 
     part = Field(VERTEX)
-    open = Field(np.uint8, constant=True)
+    joinable = Field(np.uint8, constant=True)
     community = Field(VERTEX, constant=True)
     strength = Field(np.int64, constant=True)
     total = Field(np.int64, constant=True)
@@ -46,9 +47,9 @@ class Refinement(GainSweep):
         return (np.int64(part) << shift) | np.int64(weight * scale + 0.5)
 
     def vertex(  # type: ignore[no-untyped-def]
-        part, strength, incoming, every_total, every_open, vertices, shift, mask, fine, rate
+        part, strength, incoming, every_total, every_joinable, vertices, shift, mask, fine, rate
     ):
-        """The part of largest gain that is open, if this vertex is chosen."""
+        """The part of largest gain that is joinable, if this vertex is chosen."""
         best, gain = np.int64(part), np.int64(0)
         incoming.sort()
         at = 0
@@ -57,7 +58,7 @@ class Refinement(GainSweep):
             while at < len(incoming) and incoming[at] >> shift == other:
                 amount += incoming[at] & mask
                 at += 1
-            if amount > 0 and other != vertices and every_open[other] != 0:
+            if amount > 0 and other != vertices and every_joinable[other] != 0:
                 found = (amount << fine) - np.int64(rate * strength * every_total[other])
                 if found > gain:
                     best, gain = other, found
@@ -69,7 +70,7 @@ class RefinedLevel(CommunityLevel):
 
     part = Field(VERTEX)
     joined = Field(np.uint8, output=False)
-    open = Field(np.uint8, output=False)
+    joinable = Field(np.uint8, output=False)
 
     def may_run(self, graph: Graph) -> list[Program]:
         """The phases, one of each kind."""
@@ -82,40 +83,43 @@ class RefinedLevel(CommunityLevel):
         part[:] = before[:] = state["rank"]
         joined[:] = 0
         each_total(total, part, state["strength"])
-        few = 0
+        side, few = np.empty(graph.vertices, np.uint16), 0
+        turn_of(np.arange(graph.vertices, dtype=part.dtype), self.search.salt(-1), 1 << MOST_SWEEPS, side)
         for number in range(MOST_SWEEPS if self.whole else 0):
-            if not self._choose(state, number):
-                break
+            if not self._choose(state, side, number):
+                continue
             yield Refinement(self.search, graph, self.whole)
             moved = 0
             for vertices in move(part, before, state["strength"], total):
                 joined[part[vertices]] = 1
                 before[vertices] = part[vertices]
                 moved += len(vertices)
-            few = few + 1 if moved * FEW <= graph.vertices else 0
+            few = few + 1 if moved * FEW <= graph.vertices and graph.vertices > SMALL else 0
             if few == 2:
                 break
 
-    def _choose(self, state: dict[str, NDArray[Any]], number: int) -> bool:
+    def _choose(self, state: dict[str, NDArray[Any]], side: NDArray[np.uint16], number: int) -> bool:
         """Which vertices may move, and which parts may be joined: those of several, and alone ones that may not move.
 
-        A part is open if it is joined, or by a hash of its number, which is the rank of its first vertex.
+        A part is joinable if it is joined, or by a bit of a hash of its number, which is the rank of its first vertex: two
+        hashes differ in some bit, so that of any two vertices one may join the other in some sweep.
         """
-        part, joined, rank, chosen, opened = (state[name] for name in ("part", "joined", "rank", "chosen", "open"))
-        turn_of(np.arange(len(part), dtype=part.dtype), self.search.salt(-1 - number), 2, opened)
+        part, joined, rank, chosen, joinable = (
+            state[name] for name in ("part", "joined", "rank", "chosen", "joinable")
+        )
 
         def choose(first: int, last: int) -> bool:
             here = slice(first, last)
             alone = (part[here] == rank[here]) & (joined[rank[here]] == 0) & (state["strength"][here] > 0)
-            chosen[here] = alone & (opened[rank[here]] == 1)
+            chosen[here] = alone & ((side[rank[here]] >> number) & 1 == 1)
             return bool(chosen[here].any())
 
         found = any(list(over_ranges(choose, len(part))))
 
-        def open_parts(first: int, last: int) -> None:
-            opened[first:last] = (opened[first:last] == 0) | (joined[first:last] != 0)
+        def admit(first: int, last: int) -> None:
+            joinable[first:last] = ((side[first:last] >> number) & 1 == 0) | (joined[first:last] != 0)
 
-        each_range(open_parts, len(part))
+        each_range(admit, len(part))
         return found
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -27,8 +27,8 @@ SMALL = 1 << 14
 """Edges up to which one thread is faster than several that are woken."""
 VERTEX_BYTES = 96
 """Memory for a vertex: row starts, fields of a level, its group, and of each group the members and bounds."""
-EDGE_BYTES = 24
-"""Memory for an edge beside its ids and amount: while rows are contracted, theirs twice."""
+EDGE_BYTES = 36
+"""Memory for an edge beside its ids and amount: the first rows stay, and while rows are contracted there are more."""
 Rows = tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int64]]
 """Where rows begin, neighbors, whole amounts; no amounts: each is 1."""
 
@@ -113,7 +113,7 @@ class RowsInMemory:
             state["change"][0] = self._loops[listed].sum()
         else:
             assert isinstance(phase, Refinement), "a level has four kinds of phases"
-            values = tuple(state[name] for name in ("part", "community", "open", "strength", "total"))
+            values = tuple(state[name] for name in ("part", "community", "joinable", "strength", "total"))
             listed, found = self._look(phase, state["chosen"], kernels.best_parts, values)
             state["part"][listed] = found
 

@@ -118,7 +118,7 @@ def mark_neighbors(  # type: ignore[no-untyped-def]
 def best_parts(  # type: ignore[no-untyped-def]
     first_step, end_step, following, listed, rows, values, gains, scratch, found
 ):
-    """found[i]: the open part of largest gain within its group for the vertex listed[i], of several the least."""
+    """found[i]: the joinable part of largest gain within its group for the vertex listed[i], of several the least."""
     offsets, neighbors, amounts = rows
     part, group, opened, strength, total = values
     fine, rate = gains
