@@ -113,7 +113,7 @@ def descendants_at_distance(G: Any, source: Node, distance: int, **options: Any)
 def bfs_layers(G: Any, sources: Any, **options: Any) -> Iterator[list[Node]]:
     """As `networkx.bfs_layers`: the nodes at each distance from the nearest source."""
     graph = held(G)
-    given = [sources] if isinstance(sources, Hashable) and sources in graph else list(sources)
+    given = [sources] if isinstance(sources, Hashable) and sources in graph else list(dict.fromkeys(sources))
     for source in given:
         if source not in graph:
             raise networkx().NetworkXError(f"The node {source} is not in the graph.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.tools.networkx.distances import check_lengths, nearest
-from penstock.tools.networkx.held import Held, Node, held, networkx
+from penstock.tools.networkx.held import Held, LeftToNetworkxError, Node, held, networkx
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -144,6 +144,9 @@ def _path(
     graph: Held, first: NDArray[Any], last: int, weight: str | None, options: dict[str, Any]
 ) -> tuple[float, list[Node]] | None:
     """The length of a shortest path to one vertex, and the path; None: there is none."""
+    extent = graph.graph.weight_range
+    if weight is not None and extent is not None and extent[0] < 0:
+        raise LeftToNetworkxError("networkx may find the target before it meets a weight below 0")
     ends = {"target": graph.ids(np.array([last])), **options}
     distances, reached, links = _searched(graph, first, weight, ends)
     if not reached[last]:
