@@ -81,15 +81,13 @@ class Articulation(Program):
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Count components at vertices; name them by their smallest vertices."""
-        parent, label, top, blocks = (state[name] for name in ("parent", "component", "top", "blocks"))
-        if graph.vertices:
-            forests.count_parts(_by_level(state), parent, state["level"], label, np.iinfo(top.dtype).max, top, blocks)
-        np.greater(blocks, 1, out=state["articulation"], casting="unsafe")
+        count_blocks(state)
+        np.greater(state["blocks"], 1, out=state["articulation"], casting="unsafe")
         return {
             "articulation": state["articulation"],
-            "blocks": blocks,
-            "component": part_names(graph, label, np.empty(graph.vertices, np.int64)),
-            "top": original_values(graph, top),
+            "blocks": state["blocks"],
+            "component": part_names(graph, state["component"], np.empty(graph.vertices, np.int64)),
+            "top": original_values(graph, state["top"]),
         }
 
 
@@ -137,6 +135,13 @@ class OtherParts(LeastOfEdges):
         """Travels along an edge, either way: the part, to another one, except along the tree."""
         beside = component != target_component and parent != target and target_parent != source
         return component if beside else vertices
+
+
+def count_blocks(state: dict[str, NDArray[Any]]) -> None:
+    """Count the components at every vertex, and set `top`; of all fields as they are after the last phase."""
+    parent, level, label, top, blocks = (state[name] for name in ("parent", "level", "component", "top", "blocks"))
+    if len(level):
+        forests.count_parts(_by_level(state), parent, level, label, np.iinfo(top.dtype).max, top, blocks)
 
 
 def _by_level(state: dict[str, NDArray[Any]]) -> NDArray[Any]:

@@ -17,6 +17,7 @@ from penstock.storage.base.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.state.found_paths import ParentLinks
     from penstock.storage.format.graph import Graph
 
 BLOCK = 1 << 14
@@ -139,6 +140,36 @@ class _Values(ValuesView[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         return self._mapping.numbers()
+
+
+class VertexPaths(Mapping[Hashable, list[Hashable]]):
+    """Paths to vertices by name, from the source to each, put together when one is asked for. order: of the mapping."""
+
+    def __init__(self, names: VertexNames, links: ParentLinks, order: NDArray[Any]) -> None:
+        self._names, self._links, self._order = names, links, order
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        for first in range(0, len(self), BLOCK):
+            yield from self._names.of(self._order[first : first + BLOCK])
+
+    def __getitem__(self, node: Hashable) -> list[Hashable]:
+        vertex = self._names.find(node)
+        if vertex is None or vertex >= len(self._present) or not self._present[vertex]:
+            raise KeyError(node)
+        return list(self._names.of(np.array(self._links.upwards(vertex)[::-1])))
+
+    def __repr__(self) -> str:
+        """How many, and the first of their ends."""
+        return f"<paths to {len(self):,} vertices: {', '.join(map(repr, islice(self, SHOWN)))}>"
+
+    @cached_property
+    def _present(self) -> NDArray[np.bool_]:
+        present = np.zeros(int(self._order.max(initial=-1)) + 1, np.bool_)
+        present[self._order] = True
+        return present
 
 
 class NamedVertices(Set[Hashable]):

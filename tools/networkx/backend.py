@@ -16,7 +16,7 @@ import numpy as np
 from penstock.storage.base.budget import available_memory, format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
-from penstock.tools.networkx import centrality, components, distances, structure
+from penstock.tools.networkx import centrality, components, distances, paths, structure
 from penstock.tools.networkx.held import LeftToNetworkxError, PenstockGraph, StoredGraph, networkx
 from penstock.tools.networkx.info import FUNCTIONS
 from penstock.tools.networkx.info import get_info as get_info  # an editable installation may look for it here
@@ -30,7 +30,7 @@ NODE_BYTES, EDGE_BYTES = 600, 400
 
 _FUNCTIONS = {
     name: getattr(module, name)
-    for module in (centrality, components, distances, structure)
+    for module in (centrality, components, distances, paths, structure)
     for name in FUNCTIONS
     if hasattr(module, name)
 }

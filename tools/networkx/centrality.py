@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.tools.networkx.held import Held, LeftToNetworkxError, Node, held, networkx
+from penstock.tools.networkx.distances import check_lengths
+from penstock.tools.networkx.held import Held, LeftToNetworkxError, Node, held, networkx, random_of
 
 if TYPE_CHECKING:
     from random import Random
@@ -156,19 +157,12 @@ def betweenness_centrality(
     if k == 0 < len(graph):
         raise ZeroDivisionError("k is 0: there is no source")
     if k is not None and k != len(graph):
-        drawn = np.array(_random(seed).sample(range(len(graph)), k), np.int64)
+        drawn = np.array(random_of(seed).sample(range(len(graph)), k), np.int64)
         options = {"source": graph.ids(drawn), **options}
     if len(graph) == 0:
         return {}
     result = graph.run("betweenness", {"normalized": normalized, **options}, graph.simple())
     return graph.values(result.fields["betweenness"])
-
-
-def _random(seed: Any) -> Any:
-    """What draws: networkx makes one of a seed before it calls."""
-    from networkx.utils import create_py_random_state
-
-    return create_py_random_state(seed)
 
 
 def closeness_centrality(
@@ -178,7 +172,7 @@ def closeness_centrality(
     graph = held(G)
     if len(graph) == 0 and u is None:
         return {}
-    _check_distances(graph, distance)
+    check_lengths(graph, distance)
     given: dict[str, Any] = {"wf_improved": wf_improved, "weight": distance is not None}
     if u is None:
         return graph.values(graph.run("closeness", {**given, **options}).fields["closeness"])
@@ -196,15 +190,8 @@ def harmonic_centrality(
     chosen = None if nbunch is None else np.sort(graph.bunch(nbunch))
     if len(graph) == 0 or (chosen is not None and len(chosen) == 0):
         return {}
-    _check_distances(graph, distance)
+    check_lengths(graph, distance)
     given: dict[str, Any] = {"weight": distance is not None}
     if chosen is not None:
         given["source"] = graph.ids(chosen)
     return graph.values(graph.run("harmonic", {**given, **options}).fields["harmonic"], chosen)
-
-
-def _check_distances(graph: Held, distance: str | None) -> None:
-    """Refuse distances below 0 as networkx does."""
-    extent = graph.graph.weight_range
-    if distance is not None and extent is not None and extent[0] < 0:
-        raise ValueError("Contradictory paths found:", "negative weights?")

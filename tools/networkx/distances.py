@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from penstock.tools.networkx.held import Held, Node, held, networkx
@@ -110,6 +110,53 @@ def descendants_at_distance(G: Any, source: Node, distance: int, **options: Any)
     return graph.members(np.flatnonzero(reached & (levels == distance)))
 
 
+def bfs_layers(G: Any, sources: Any, **options: Any) -> Iterator[list[Node]]:
+    """As `networkx.bfs_layers`: the nodes at each distance from the nearest source."""
+    graph = held(G)
+    given = [sources] if isinstance(sources, Hashable) and sources in graph else list(dict.fromkeys(sources))
+    for source in given:
+        if source not in graph:
+            raise networkx().NetworkXError(f"The node {source} is not in the graph.")
+    if not given:
+        return
+    first = np.array([graph.find(source) for source in given])
+    result = graph.run("bfs", {"source": graph.ids(first), "parents": False, **options})
+    levels = result.fields["level"]
+    order = nearest(levels, result.reached("level"), None, first)
+    yield given
+    for depth in range(1, int(levels[order[-1]]) + 1):
+        start, end = np.searchsorted(levels[order], [depth, depth + 1])
+        yield graph.named(order[start:end])
+
+
+def eccentricity(G: Any, v: Any = None, sp: Any = None, weight: str | None = None, **options: Any) -> Any:
+    """As `networkx.eccentricity` of one node or of some, a search for each."""
+    graph = held(G)
+    found: dict[Node, float] = {}
+    for vertex in graph.bunch(v).tolist():
+        distances, order = _weighted(graph, [vertex], weight, None, options)
+        if len(order) < len(graph):
+            _raise_unconnected(graph)
+        found[graph.named(np.array([vertex]))[0]] = distances[order[-1]].item()
+    return found[v] if isinstance(v, Hashable) and v in graph else found
+
+
+def diameter(G: Any, e: Any = None, usebounds: bool = False, weight: str | None = None, **options: Any) -> int:
+    """As `networkx.diameter` of an undirected graph without weights, from few searches."""
+    graph = held(G)
+    if len(graph) == 0:
+        raise ValueError("a graph without nodes has no diameter")
+    if not _levels(graph, 0, options)[1].all():
+        _raise_unconnected(graph)
+    result = graph.run("diameter", {"k": len(graph), **options})
+    return int(result.measures["diameter_at_least"][-1]) if len(graph) > 1 else 0
+
+
+def _raise_unconnected(graph: Held) -> NoReturn:
+    kind = "the digraph is not strongly" if graph.is_directed() else "the graph is not"
+    raise networkx().NetworkXError(f"Found infinite path length because {kind} connected")
+
+
 def has_path(G: Any, source: Node, target: Node, **options: Any) -> bool:
     """As `networkx.has_path`."""
     graph = held(G)
@@ -144,7 +191,7 @@ def _hops(
 ) -> Mapping[Node, int]:
     """Levels by node, nearest first."""
     levels, reached = _levels(graph, vertex, options, backward=backward)
-    return graph.values(levels, _nearest(levels, reached, cutoff, np.array([vertex])))
+    return graph.values(levels, nearest(levels, reached, cutoff, np.array([vertex])))
 
 
 def _levels(
@@ -170,24 +217,29 @@ def _weighted(
     from penstock.engine.programs.closeness import DistancesTo
 
     first = np.array(list(vertices), np.int64)
-    extent = graph.graph.weight_range
-    if weight is not None and extent is not None and extent[0] < 0:
-        raise ValueError("Contradictory paths found:", "negative weights?")
-    if weight is None or extent is None:
+    check_lengths(graph, weight)
+    if weight is None or graph.graph.weight_range is None:
         field = "level"
         if len(first) == 1:
             levels, reached = _levels(graph, int(first[0]), options, backward=backward)
-            return levels, _nearest(levels, reached, cutoff, first)
+            return levels, nearest(levels, reached, cutoff, first)
         result = graph.run("bfs", {"source": graph.ids(first), "parents": False, **options})
     else:
         field = "distance"
         searched = DistancesTo(int(first[0])) if backward else "sssp"
         result = graph.run(searched, options if backward else {"source": graph.ids(first), **options})
     distances = result.fields[field]
-    return distances, _nearest(distances, result.reached(field), cutoff, first)
+    return distances, nearest(distances, result.reached(field), cutoff, first)
 
 
-def _nearest(
+def check_lengths(graph: Held, weight: str | None) -> None:
+    """Refuse lengths below 0 as networkx does."""
+    extent = graph.graph.weight_range
+    if weight is not None and extent is not None and extent[0] < 0:
+        raise ValueError("Contradictory paths found:", "negative weights?")
+
+
+def nearest(
     distances: NDArray[Any], reached: NDArray[np.bool_], cutoff: float | None, sources: NDArray[Any]
 ) -> NDArray[Any]:
     """Vertices that were reached (within a cutoff, of which sources are part anyway), nearest first."""

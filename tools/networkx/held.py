@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.storage.format.graph import Graph
-from penstock.tools.networkx.answers import NamedVertices, VertexNames, VertexValues
+from penstock.tools.networkx.answers import NamedVertices, VertexNames, VertexPaths, VertexValues
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.state.found_paths import ParentLinks
     from penstock.engine.state.result import Result
 
 Node = Hashable
@@ -26,6 +27,13 @@ def networkx() -> Any:
     import networkx
 
     return networkx
+
+
+def random_of(seed: Any) -> Any:
+    """What draws: networkx makes one of a seed before it calls."""
+    from networkx.utils import create_py_random_state
+
+    return create_py_random_state(seed)
 
 
 class LeftToNetworkxError(NotImplementedError):
@@ -58,6 +66,14 @@ class Held(ABC):
     @abstractmethod
     def members(self, vertices: NDArray[Any]) -> Set[Node]:
         """The nodes of some vertices, which ascend."""
+
+    @abstractmethod
+    def named(self, vertices: NDArray[Any]) -> list[Node]:
+        """The nodes of some vertices, one for each."""
+
+    @abstractmethod
+    def paths(self, links: ParentLinks, order: NDArray[Any]) -> Mapping[Node, list[Node]]:
+        """The paths to some vertices, in this order, by node."""
 
     @abstractmethod
     def ids(self, vertices: NDArray[Any]) -> list[Any]:
@@ -125,6 +141,17 @@ class PenstockGraph(Held):
         """As a set."""
         return {self.nodes[vertex] for vertex in vertices.tolist()}
 
+    def named(self, vertices: NDArray[Any]) -> list[Node]:
+        """From the list of nodes."""
+        return [self.nodes[vertex] for vertex in vertices.tolist()]
+
+    def paths(self, links: ParentLinks, order: NDArray[Any]) -> dict[Node, list[Node]]:
+        """As a dictionary."""
+        return {
+            self.nodes[vertex]: [self.nodes[above] for above in reversed(links.upwards(vertex))]
+            for vertex in order.tolist()
+        }
+
     def ids(self, vertices: NDArray[Any]) -> list[int]:
         """Vertices are their own ids."""
         numbers: list[int] = vertices.tolist()
@@ -173,6 +200,14 @@ class StoredGraph(Held):
     def members(self, vertices: NDArray[Any]) -> NamedVertices:
         """As a set over the array."""
         return NamedVertices(self.names, vertices)
+
+    def named(self, vertices: NDArray[Any]) -> list[Node]:
+        """Names, as the input has them."""
+        return list(self.names.of(vertices))
+
+    def paths(self, links: ParentLinks, order: NDArray[Any]) -> VertexPaths:
+        """As a mapping that follows parents when it is asked."""
+        return VertexPaths(self.names, links, order)
 
     def ids(self, vertices: NDArray[Any]) -> list[int | str]:
         """The ids of the input."""

@@ -8,6 +8,7 @@ from typing import Any
 Call = Mapping[str, Any]
 Rule = Callable[[Call], str | None]
 
+SIDES = (("out", "in"), ("out", "out"))
 NO_FUNCTION = "weight is a function; give the name of an edge attribute"
 
 
@@ -64,14 +65,61 @@ def _length(call: Call) -> str | None:
     return "weights are not negative here; bellman-ford is not supported" if method else None
 
 
+def _path(call: Call) -> str | None:
+    if call["source"] is None and call["target"] is not None and call["G"].is_directed():
+        return "paths to a target from all nodes would be those of the reversed graph; give a source"
+    return _length(call)
+
+
+def _eccentricity(call: Call) -> str | None:
+    if call["v"] is None or call["sp"] is not None:
+        return "all nodes would be as many searches as there are nodes; give some, or take the diameter"
+    return None
+
+
+def _diameter(call: Call) -> str | None:
+    if call["e"] is not None or call["weight"] is not None:
+        return "edges count 1 each here; weight is not supported, and e is not read"
+    return _undirected(call)
+
+
+def _pairs(call: Call) -> str | None:
+    return "all pairs without an edge would be the square of the nodes; give pairs" if call["ebunch"] is None else None
+
+
+def _of_all_nodes(call: Call) -> str | None:
+    return "all nodes count here; nodes is not supported" if call["nodes"] is not None else _weights(call)
+
+
+def _neighbors(call: Call) -> str | None:
+    if call["G"].is_directed() and (call["source"], call["target"]) not in SIDES:
+        return "degrees are averaged along the edges here: source must be out, and target in or out"
+    if not call["G"].is_directed() and (call["source"], call["target"]) != ("out", "out"):
+        return "source and target are for directed graphs"
+    return _weights(call) or _simple(call)
+
+
+def _leiden(call: Call) -> str | None:
+    level = call["max_level"]
+    return "every level is computed here; max_level is not supported" if level is not None and level > 0 else None
+
+
 LIMITS: Mapping[str, Rule] = {
     "average_clustering": _clustering,
+    "average_neighbor_degree": _neighbors,
     "betweenness_centrality": _betweenness,
     "clustering": _clustering,
+    "degree_assortativity_coefficient": _of_all_nodes,
+    "diameter": _diameter,
+    "eccentricity": _eccentricity,
     "eigenvector_centrality": _eigenvector,
     "harmonic_centrality": _harmonic,
     "hits": _hits,
+    "jaccard_coefficient": _pairs,
     "katz_centrality": _katz,
+    "leiden_communities": _leiden,
+    "minimum_spanning_edges": _simple,
+    "shortest_path": _path,
     "shortest_path_length": _length,
     "transitivity": _transitivity,
     "triangles": _simple,
