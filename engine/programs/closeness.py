@@ -85,18 +85,17 @@ class Distances(Together, Program, ABC):
         count = self._count(graph)
         if not graph.vertices or not count:
             return ()
-        together = self.turn(0, count) != (0, 1)
-        return (self._searches([0]), self._search(0)) if together else (self._search(0),)
+        return (self._searches([0]), self._search(0)) if self.shares(count) else (self._search(0),)
 
     def phases(self, graph: Graph, state: State, first: int = 0) -> Iterator[Program]:
         """Searches from, or to, many vertices at once, or one after another."""
         sources = chosen_sources(graph, self.source, self.k, self.seed)
-        for a, b in self.turns(len(sources), first):
+        for number, a, b in self.turns(len(sources), first):
             if b - a > 1:
                 search = self._searches(sources[a:b].tolist())
                 yield search
                 if isinstance(search, SharedLevels):
-                    self._note(search, state[self.answer], a)
+                    self._note(search, state[self.answer], (number + 1, a))
                 continue
             vertex = int(sources[a])
             yield self._search(vertex)
@@ -104,6 +103,8 @@ class Distances(Together, Program, ABC):
                 state[self.answer][vertex] = self._exact(state[self.searched])
             else:
                 self._add(state, vertex)
+            if self.shares(len(sources)):
+                self.note_levels(number, state[self.searched])
         if self.source is None:
             self._estimate(state, sources)
 
@@ -135,10 +136,10 @@ class Distances(Together, Program, ABC):
             found = shared(SharedLevels, self.together, "in")(vertices)
         return found
 
-    def _note(self, search: SharedLevels, answer: Values, number: int) -> None:
-        """Write the answers of the vertices that these searches came to; too deep: they are to be searched alone."""
+    def _note(self, search: SharedLevels, answer: Values, again: tuple[int, int]) -> None:
+        """Write the answers of the vertices that these searches came to; too deep: `again` says where to go on."""
         if search.too_deep:
-            self.deep = number
+            self.apart = again
         else:
             counts = self._counts(np.arange(DEEPEST + 1, dtype=np.float64))
 
@@ -326,7 +327,10 @@ class WeightedHarmonic(ByWeights, Harmonic):
 
 def _by_weights(program: Distances, kind: type[Distances], graph: Graph) -> Distances:
     """The program itself, or one of this kind where edges count by weights. Raises InputError for huge weights."""
-    if not weighted(program, graph) or isinstance(program, kind):
+    if not weighted(program, graph):
+        program.look_at(graph)
+        return program
+    if isinstance(program, kind):
         return program
     most = float(graph.weight_range[2]) if graph.weight_range else 0.0
     if most * graph.vertices >= FARTHEST:

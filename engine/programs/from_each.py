@@ -46,27 +46,27 @@ class FromEach(Together, Program):
         if weighted(self, graph):
             search = SSSP(0).kind_on(graph, once=True)
         kind: Any = _kind(search, columns_for(originals_of(self.source)))
-        made: Program = kind.__new__(kind)
+        made: FromEach = kind.__new__(kind)
         made.__dict__.update(self.__dict__)
+        made.look_at(graph)
         return made
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """One search of each kind."""
         sources = self._sources()
         alone = self._from(sources[0])
-        together = self.turn(0, len(sources)) != (0, 1)
-        return (self._together(graph, sources[:1]), alone) if together else (alone,)
+        return (self._together(graph, sources[:1]), alone) if self.shares(len(sources)) else (alone,)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Searches from many sources at once, or from one after another."""
         found, *columns = (state[name] for name in fields_of(self))
         sources = self._sources()
-        for a, b in self.turns(len(sources), first):
+        for number, a, b in self.turns(len(sources), first):
             if b - a > 1:
                 search = self._together(graph, sources[a:b])
                 yield search
                 if search.too_deep:
-                    self.deep = a
+                    self.apart = number + 1, a
                 else:
                     _keep_levels(search, columns[a:b])
                 search.forget()
@@ -77,6 +77,8 @@ class FromEach(Together, Program):
                 column[first:last] = found[first:last]
 
             each_range(keep, graph.vertices)
+            if self.shares(len(sources)):
+                self.note_levels(number, found)
 
     def phase_name(self, graph: Graph, number: int) -> str:
         """``source 3 of 5``, ``sources 1 to 64 of 80``."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import Field, Program, Start, fields_of
+from penstock.engine.program.vertex_ranges import over_ranges
 
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
@@ -29,6 +30,10 @@ DEEPEST = 255
 """Largest level that eight digits hold. Graphs with larger ones, for instance roads, are searched one by one."""
 ENDING = 2
 """Iterations after that of the last level: one in which nothing comes, and one that finds nothing active."""
+SPARSE = 8
+"""Mean degree below which paths may be long: roads and grids have 2 to 4. There the first source is searched alone."""
+LONG = 64
+"""Levels of the first search from which on all run alone: 64 searches need not meet (a grid: 4 times slower)."""
 BLOCK = 1 << 12
 """Vertices whose levels are put together at once: some 256 KiB."""
 
@@ -172,38 +177,63 @@ class SharedSums(SharedSearch):
 class Together:
     """What a program has that searches from many sources, `together` at a time; comes before `Program`.
 
-    deep: the first source of a batch whose search was too deep: from there on searches run one after another.
+    tries: 1 where the first source is searched alone, to see how far it is. apart: (phase, number of a source): from
+    that phase on searches run one after another, from that source on.
     """
 
     together: ClassVar[int] = TOGETHER
-    deep: int | None = None
+    tries: int = 0
+    apart: tuple[int, int] | None = None
 
-    def turns(self, count: int, first: int = 0) -> Iterator[tuple[int, int]]:
-        """Yield the numbers [a, b) of the sources of each phase, from phase `first` on; one source is searched alone.
+    def look_at(self, graph: Graph) -> None:
+        """Decide whether the first search is alone: where paths may be long. Called by `form`."""
+        self.tries = int(graph.out.edges < SPARSE * graph.vertices)
 
-        `deep` may be set between two of them.
+    def note_levels(self, number: int, levels: NDArray[Any]) -> None:
+        """After a search alone: where the first one took many levels, all run one after another."""
+        if self.tries and number == 0 and self.apart is None:
+
+            def largest(first: int, last: int) -> int:
+                part = levels[first:last]
+                return int(part.max(initial=0, where=part != np.iinfo(part.dtype).max))
+
+            if max(over_ranges(largest, len(levels)), default=0) >= LONG:
+                self.apart = 1, 1
+
+    def turns(self, count: int, first: int = 0) -> Iterator[tuple[int, int, int]]:
+        """Yield phases, from number `first` on: (number, a, b) searches from the sources [a, b), of one source alone.
+
+        `apart` may be set between two of them.
         """
         while first < self.turn_count(count):
-            yield self.turn(first, count)
+            yield first, *self.turn(first, count)
             first += 1
+
+    def shares(self, count: int) -> bool:
+        """Whether some of so many searches run together, if paths are not long."""
+        return self.together > 1 and count - self.tries >= FEWEST
 
     def turn_count(self, count: int) -> int:
         """How many phases so many sources take."""
-        if self.deep is not None:
-            return self.deep // self.together + 1 + count - self.deep
-        rest = count % self.together
-        return count // self.together + (1 if rest >= FEWEST else rest)
+        if self.apart is not None:
+            return self.apart[0] + count - self.apart[1]
+        if not self.shares(count):
+            return count
+        rest = (count - self.tries) % self.together
+        return self.tries + (count - self.tries) // self.together + (1 if rest >= FEWEST else rest)
 
     def turn(self, number: int, count: int) -> tuple[int, int]:
         """The numbers [a, b) of the sources of one phase."""
-        whole = count // self.together if self.deep is None else self.deep // self.together + 1
-        at = number * self.together
-        if self.deep is None and number == whole and count - at >= FEWEST:
-            return at, count
-        if number < whole:
+        if self.apart is not None and number >= self.apart[0]:
+            at = self.apart[1] + number - self.apart[0]
+            return at, at + 1
+        if not self.shares(count) or number < self.tries:
+            return number, number + 1
+        before, whole = number - self.tries, (count - self.tries) // self.together
+        at = self.tries + min(before, whole) * self.together
+        if before < whole or count - at >= FEWEST:
             return at, min(at + self.together, count)
-        at = (whole * self.together if self.deep is None else self.deep) + number - whole
-        return at, at + 1
+        return at + before - whole, at + before - whole + 1
 
     def turn_name(self, number: int, count: int) -> str:
         """Return a name for a phase: ``source 3 of 64``, ``sources 1 to 64 of 128``."""

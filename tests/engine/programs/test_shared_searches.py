@@ -51,7 +51,7 @@ WAYS: list[dict[str, Any]] = [
 
 def edges_of(*, directed: bool, vertices: int = VERTICES) -> EdgeList:
     """With vertices apart, loops and parallel edges."""
-    return EdgeList(vertices, *skewed(vertices, 2 * vertices, 3), None, directed)
+    return EdgeList(vertices, *skewed(vertices, 4 * vertices, 3), None, directed)
 
 
 def levels_from(edges: EdgeList, source: int, cutoff: float = np.inf) -> list[int]:
@@ -94,22 +94,28 @@ def test_phases_are_batches_of_searches_and_what_is_left_over() -> None:
     class Some(Together, Program):
         together = 64
 
-    def turns(count: int, *, deep: int | None = None, first: int = 0) -> list[tuple[int, int]]:
+    def turns(count: int, *, tries: int = 0, apart: tuple[int, int] | None = None) -> list[tuple[int, int]]:
         made = Some()
-        made.deep = deep
-        found = list(made.turns(count, first))
-        assert len(found) == made.turn_count(count) - first
-        return found
+        made.tries, made.apart = tries, apart
+        found = list(made.turns(count))
+        assert [one[0] for one in found] == list(range(made.turn_count(count)))
+        assert list(made.turns(count, 2)) == found[2:]
+        return [one[1:] for one in found]
+
+    def alone(first: int, last: int) -> list[tuple[int, int]]:
+        return [(one, one + 1) for one in range(first, last)]
 
     assert turns(0) == []
-    assert turns(7) == [(one, one + 1) for one in range(7)]
+    assert turns(7) == alone(0, 7)
     assert turns(8) == [(0, 8)]
-    assert turns(66) == [(0, 64), (64, 65), (65, 66)]
+    assert turns(8, tries=1) == alone(0, 8)
+    assert turns(66) == [(0, 64), *alone(64, 66)]
+    assert turns(66, tries=1) == [(0, 1), (1, 65), (65, 66)]
     assert turns(140) == [(0, 64), (64, 128), (128, 140)]
-    assert turns(140, first=2) == [(128, 140)]
-    assert turns(68, deep=0)[:3] == [(0, 64), (0, 1), (1, 2)]
-    assert turns(136, deep=128) == [(0, 64), (64, 128), (128, 136), *((one, one + 1) for one in range(128, 136))]
-    assert turns(136, deep=64, first=3)[0] == (65, 66)
+    assert turns(140, tries=1) == [(0, 1), (1, 65), (65, 129), (129, 140)]
+    assert turns(68, apart=(1, 0)) == [(0, 64), *alone(0, 68)]
+    assert turns(136, apart=(3, 128)) == [(0, 64), (64, 128), (128, 136), *alone(128, 136)]
+    assert turns(136, tries=1, apart=(1, 1)) == alone(0, 136)
     assert Some().turn_name(1, 140) == "sources 65 to 128 of 140"
     assert Some().turn_name(0, 3) == "source 1 of 3"
 
@@ -129,7 +135,7 @@ def test_deeper_than_digits_reach_is_searched_one_by_one(beyond: int) -> None:
     length = DEEPEST + 1 + beyond
     edges = EdgeList(length, np.arange(length - 1), np.arange(1, length), None, False)
     graph, sources = in_memory(edges), [0, *range(100, 109)]
-    with Session(graph) as session:
+    with mock.patch.object(shared_searches, "SPARSE", 0), Session(graph) as session:
         found = session.run(FromEach(sources))
         names = [record.phase.name for record in found.records if record.phase is not None]
         near = session.run(Closeness(sources))
@@ -139,6 +145,20 @@ def test_deeper_than_digits_reach_is_searched_one_by_one(beyond: int) -> None:
         ["sources 1 to 10 of 10"] if not beyond else ["sources 1 to 10 of 10", "source 1 of 10"]
     )
     np.testing.assert_allclose(near.fields["closeness"][sources], right.closeness(edges, range(length))[sources])
+
+
+@pytest.mark.parametrize("length", [shared_searches.LONG, shared_searches.LONG + 1])
+def test_where_edges_are_few_the_first_search_tells_whether_others_are_shared(length: int) -> None:
+    """On a path, from its end."""
+    edges, sources = EdgeList(length, np.arange(length - 1), np.arange(1, length), None, False), range(10)
+    for name, program in (("distances", FromEach(list(sources))), ("closeness", Closeness(list(sources)))):
+        found = run(program, in_memory(edges), kernels="reference")
+        names = list(dict.fromkeys(record.phase.name for record in found.records if record.phase is not None))
+        shares = length == shared_searches.LONG
+        assert names[:2] == ["source 1 of 10", "sources 2 to 10 of 10" if shares else "source 2 of 10"]
+        if name == "distances":
+            for one in sources:
+                assert np.array_equal(found.fields[f"distance_{one}"], np.abs(np.arange(length) - one))
 
 
 @pytest.mark.parametrize("name", ["distances", "closeness"])
