@@ -26,13 +26,13 @@ from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.execution.worker import Worker
 from penstock.engine.kernels.edge_ways import ways_along
 from penstock.engine.kernels.interface import Kernels
+from penstock.engine.planning.formed import planned
 from penstock.engine.planning.listed_edges import check_options
 from penstock.engine.planning.requirements import (
     RunRequirements,
     RunSetting,
     check_program_on,
     held_bytes,
-    plan_memory,
     requirements_of,
     retried,
     sending_direction,
@@ -293,9 +293,8 @@ class Session:
         self, program: Program, checkpoints: Checkpoints | None, each: bool
     ) -> Generator[IterationRecord, None, Result]:
         with stage("state"):
-            program = program.form(self.graph, self.config.mode)
             self._setting = self._setting_of(checkpoints=checkpoints is not None)
-            _, self._planned = plan_memory(self.graph, program, self._setting)
+            program, _, self._planned = planned(self.graph, program, self._setting)
         with checkpoints or nullcontext():
             with stage("state"):
                 if checkpoints is not None:
@@ -382,9 +381,7 @@ class Session:
         setting = self._setting_of(checkpoints=False)
         with self._turns.acquired():
             try:
-                alone = [
-                    plan_memory(self.graph, one.form(self.graph, self.config.mode), setting)[1] for one in programs
-                ]
+                alone = [planned(self.graph, one, setting)[2] for one in programs]
                 together = reduce(MemoryRequest.joined, alone)
                 room, *rooms = (self._room(each) for each in (together, *alone))
             except BudgetError:
@@ -414,9 +411,8 @@ class Session:
         BudgetError
             The memory budget is too small.
         """
-        program = program.form(self.graph, self.config.mode)
         with self._turns.acquired():
-            asks, needs = plan_memory(self.graph, program, self._setting_of(checkpoints=checkpoints))
+            program, asks, needs = planned(self.graph, program, self._setting_of(checkpoints=checkpoints))
             first = asks[0] if asks else None
             if self._ranks is not None and first is not None:
                 check_combines(first.program, asynchronous=first.asynchronous)

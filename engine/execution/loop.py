@@ -444,6 +444,7 @@ class Loop:
             from_disk=any(stream.from_disk for stream in streams.values()),
             kept=kept,
             selective=self.program.combine in SELECTIVE and self.ranks is None,
+            leaves_rows=self.author.has_suffices,
         )
         if weighs(situation, frontier):
             return replace(situation, link=link_costs_of(streams["push"], streams["pull"], frontier))

@@ -51,6 +51,7 @@ class Author:
     has_send: bool
     has_priority: bool
     has_pending: bool
+    has_suffices: bool
     settles: bool
     uses_activity: bool
     has_vectors: bool
@@ -104,6 +105,7 @@ def bind(program: Program, vertex_dtype: np.dtype[Any], compile_function: Compil
         has_send=author_function(program, "send") is not None,
         has_priority=author_function(program, "priority") is not None,
         has_pending=author_function(program, "pending") is not None,
+        has_suffices=author_function(program, "suffices") is not None,
         settles=author_function(program, "unsettled") is not None and may_settle(program),
         uses_activity=vertex is not None and "is_active" in arguments(vertex),
         has_vectors=any(spec.shape for spec in fields_of(program).values()),
@@ -128,6 +130,7 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
     texts = {
         "edge": names.adapter("edge", "fields, scalars, sent, u, v, w, d, base", "u", "v"),
         "cond": names.adapter("cond", "fields, scalars, v, d, base", "v", absent="True"),
+        "suffices": names.adapter("suffices", "fields, scalars, incoming, v, base", "v", absent="False"),
         "unsettled": names.adapter("unsettled", "fields, scalars, v, d, base", "v", absent="True"),
         "send": names.adapter("send", "fields, scalars, v, d, base", "v", absent="0"),
         "priority": names.adapter("priority", "fields, scalars, v, d, base", "v", absent="0.0"),

@@ -289,6 +289,7 @@ class Program:
     send: ClassVar[Callable[..., Any] | None] = None
     edge: ClassVar[Callable[..., Any] | None] = None
     cond: ClassVar[Callable[..., Any] | None] = None
+    suffices: ClassVar[Callable[..., Any] | None] = None
     unsettled: ClassVar[Callable[..., Any] | None] = None
     vertex: ClassVar[Callable[..., Any] | None] = None
     active: ClassVar[Callable[..., Any] | None] = None
@@ -445,6 +446,21 @@ class Program:
         """
         return math.inf
 
+    def lighter(self, graph: Graph) -> Program | None:
+        """Return a program with the same answer that takes less memory, where this one, formed, does not fit.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph.
+
+        Returns
+        -------
+        Program or None
+            None: there is none.
+        """
+        return None
+
     def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
         """Return another program to run from the start, if the numbers of this one did not suffice.
 
@@ -577,6 +593,7 @@ _VERTEX_WORDS = {"vertex_id", "degree"}
 _WORDS = {
     "edge": _EDGE_WORDS,
     "cond": {"vertex_id"},
+    "suffices": {"vertex_id", "incoming"},
     "unsettled": {"vertex_id"},
     "send": _VERTEX_WORDS,
     "vertex": _VERTEX_WORDS | {"incoming", "is_active"},
@@ -612,10 +629,26 @@ def words_of(program: Program) -> set[str]:
     return {name for _, function in functions_of(program) for name in arguments(function)}
 
 
+AUTHORED = (
+    "send",
+    "edge",
+    "cond",
+    "suffices",
+    "unsettled",
+    "vertex",
+    "active",
+    "priority",
+    "pending",
+    "corner",
+    "merge",
+)
+"""The functions that an author may write, but for Globals."""
+
+
 def functions_of(program: Program) -> list[tuple[str, Callable[..., Any]]]:
     """(role, function) of every function the author wrote, Globals under the role `global`."""
     found: list[tuple[str, Callable[..., Any]]] = []
-    for role in ("send", "edge", "cond", "unsettled", "vertex", "active", "priority", "pending", "corner", "merge"):
+    for role in AUTHORED:
         function = author_function(program, role)
         if function is not None:
             found.append((role, function))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 IDEMPOTENT = ("min", "max", "or")
 """Combiners to which a message that comes twice, or early, means what it meant once."""
-ROLES = ("send", "edge", "cond", "vertex", "active", "priority", "pending", "corner", "merge")
+ROLES = ("send", "edge", "cond", "suffices", "vertex", "active", "priority", "pending", "corner", "merge")
 _OF_EDGES = (
     "combine",
     "message",
@@ -71,6 +71,7 @@ def check_program(program: Program) -> None:
     elif program.everywhere:
         _refuse(program, ("active", "priority"), "with everywhere = True every vertex is active in every iteration")
     _check_early_exit(program)
+    _check_suffices(program)
     if program.accumulator:
         _check_accumulator(program)
     if program.self_combining:
@@ -266,6 +267,16 @@ def _check_early_exit(program: Program) -> None:
         raise InputError(
             f"{_name(program)} has early_exit = True, with which a vertex takes the first message that comes, and "
             f"needs them all: combine is {program.combine!r}; leave early_exit out"
+        )
+
+
+def _check_suffices(program: Program) -> None:
+    """Refuse `suffices` where no pull asks it."""
+    asked = not (program.early_exit or program.everywhere or program.self_combining)
+    if author_function(program, "suffices") is not None and not asked:
+        raise InputError(
+            f"{_name(program)} has suffices(), which is asked after each message of a pull, and there is none with "
+            "early_exit, everywhere or self_combining; leave it out, or these"
         )
 
 

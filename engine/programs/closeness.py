@@ -21,7 +21,8 @@ from penstock.engine.program.parameters import Count, PositiveCount
 from penstock.engine.program.program import LARGEST, Field, Program, Start, weighted
 from penstock.engine.program.vertex_ranges import each_range, over_ranges
 from penstock.engine.programs.bfs import UNREACHED, BFSLevels
-from penstock.engine.programs.sources import check_one_choice, chosen_sources, source_count, source_name
+from penstock.engine.programs.shared_searches import DEEPEST, SharedLevels, SharedSums, Together, shared
+from penstock.engine.programs.sources import check_one_choice, chosen_sources, source_count
 from penstock.engine.programs.sssp import FARTHEST, FloatSSSP
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.base.errors import InputError
@@ -44,7 +45,7 @@ class Sample(NamedTuple):
     population: int
 
 
-class Distances(Program, ABC):
+class Distances(Together, Program, ABC):
     """What both have in common: the searches, and the sums of distances. Its answer is called like the program."""
 
     error = Field(np.float64, fill=-np.inf, unreached=-np.inf)
@@ -80,28 +81,42 @@ class Distances(Program, ABC):
         """The answers for some vertices, and the variances of one search's contribution, from a sample."""
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
-        """One search."""
-        return (self._search(0),) if graph.vertices else ()
+        """One search of each kind."""
+        count = self._count(graph)
+        if not graph.vertices or not count:
+            return ()
+        return (self._searches([0]), self._search(0)) if self.shares(count) else (self._search(0),)
 
     def phases(self, graph: Graph, state: State, first: int = 0) -> Iterator[Program]:
-        """A search from, or to, one vertex after another."""
+        """Searches from, or to, many vertices at once, or one after another."""
         sources = chosen_sources(graph, self.source, self.k, self.seed)
-        for number in range(first, len(sources)):
-            vertex = int(sources[number])
+        for number, a, b in self.turns(len(sources), first):
+            if b - a > 1:
+                search = self._searches(sources[a:b].tolist())
+                yield search
+                if isinstance(search, SharedLevels):
+                    self._note(search, state[self.answer], (number + 1, a))
+                continue
+            vertex = int(sources[a])
             yield self._search(vertex)
             if self.source is not None:
                 state[self.answer][vertex] = self._exact(state[self.searched])
             else:
                 self._add(state, vertex)
+            if self.shares(len(sources)):
+                self.note_levels(number, state[self.searched])
         if self.source is None:
             self._estimate(state, sources)
 
     def phase_name(self, graph: Graph, number: int) -> str:
-        """``source 3 of 64``."""
-        return source_name(graph, number, self.source, self.k)
+        """``source 3 of 7``, ``sources 1 to 64 of 128``."""
+        return self.turn_name(number, self._count(graph))
 
     def phase_count(self, graph: Graph) -> int:
-        """One for each source."""
+        """As many as there are batches, or sources."""
+        return self.turn_count(self._count(graph))
+
+    def _count(self, graph: Graph) -> int:
         return source_count(graph, self.source, self.k)
 
     def finish(self, graph: Graph, state: State) -> State:
@@ -111,6 +126,33 @@ class Distances(Program, ABC):
 
     def _search(self, vertex: int) -> Program:
         return LevelsFrom(vertex) if self.source is None else LevelsTo(vertex)
+
+    def _searches(self, vertices: Sequence[int]) -> SharedLevels | SharedSums:
+        """Searches by hops: from these vertices, which add up what each is told, or to them, for their levels."""
+        found: SharedLevels | SharedSums
+        if self.source is None:
+            found = shared(SharedSums, self.together)(vertices, inverse=bool(self.counted(np.array([2.0]))[0] < 1))
+        else:
+            found = shared(SharedLevels, self.together, "in")(vertices)
+        return found
+
+    def _note(self, search: SharedLevels, answer: Values, again: tuple[int, int]) -> None:
+        """Write the answers of the vertices that these searches came to; too deep: `again` says where to go on."""
+        if search.too_deep:
+            self.apart = again
+        else:
+            counts = self._counts(np.arange(DEEPEST + 1, dtype=np.float64))
+
+            def sums(first: int, last: int) -> Values:
+                found = np.zeros((2, len(search.sources)))
+                for _, _, levels in search.levels(first, last):
+                    found += np.count_nonzero(levels, axis=0), counts[levels].sum(axis=0)
+                return found
+
+            reached, total = np.sum(list(over_ranges(sums, len(answer))), axis=0)
+            for vertex, *one in zip(search.sources, reached.tolist(), total.tolist(), strict=True):
+                answer[vertex] = self.exactly(int(one[0]), one[1], len(answer))
+        search.forget()
 
     def _parts(self, distances: NDArray[Any], first: int, last: int) -> tuple[NDArray[np.bool_], Values]:
         """Which vertices of a range have a distance, and what each counts; those without count 0."""
@@ -267,6 +309,7 @@ class ByWeights(Distances):
     """What programs over distances have otherwise where edges count by their weights."""
 
     level = None  # type: ignore[assignment]
+    together = 1
     distance = Field(np.float64, output=False)
     searched = "distance"
 
@@ -284,7 +327,10 @@ class WeightedHarmonic(ByWeights, Harmonic):
 
 def _by_weights(program: Distances, kind: type[Distances], graph: Graph) -> Distances:
     """The program itself, or one of this kind where edges count by weights. Raises InputError for huge weights."""
-    if not weighted(program, graph) or isinstance(program, kind):
+    if not weighted(program, graph):
+        program.look_at(graph)
+        return program
+    if isinstance(program, kind):
         return program
     most = float(graph.weight_range[2]) if graph.weight_range else 0.0
     if most * graph.vertices >= FARTHEST:

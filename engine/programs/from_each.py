@@ -1,6 +1,7 @@
-"""Distances from each of several sources, a column for each: one search after another on one session.
+"""Distances from each of several sources, a column for each.
 
-The searches share what was read and compiled, not their sweeps: engine/decisions/shared_searches.md.
+By hops, up to 64 searches share each sweep of the edges (`shared_searches.py`). By weights, or from few sources, one
+search follows another: engine/decisions/shared_searches.md.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from penstock.engine.program.vertex_ids import originals_of
 from penstock.engine.program.vertex_ranges import each_range
 from penstock.engine.programs.bfs import BFSLevels
 from penstock.engine.programs.search_ends import Vertices
+from penstock.engine.programs.shared_searches import SharedLevels, Together, shared
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.weights import counts_by_weight
+from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 
 
-class FromEach(Program):
+class FromEach(Together, Program):
     """`distance_S` from each source S (original ids), in the order given: uint32, uint64 or float64 as `sssp` has them.
 
     weight: whether edges count by their weights where the graph has some (False or None: each counts 1). cutoff: the
@@ -43,25 +46,57 @@ class FromEach(Program):
         if weighted(self, graph):
             search = SSSP(0).kind_on(graph, once=True)
         kind: Any = _kind(search, columns_for(originals_of(self.source)))
-        made: Program = kind.__new__(kind)
+        made: FromEach = kind.__new__(kind)
         made.__dict__.update(self.__dict__)
+        made.look_at(graph)
         return made
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
-        """One search."""
-        return (self._from(originals_of(self.source)[0]),)
+        """One search of each kind."""
+        sources = self._sources()
+        alone = self._from(sources[0])
+        return (self._together(graph, sources[:1]), alone) if self.shares(len(sources)) else (alone,)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
-        """A search from one source after another."""
+        """Searches from many sources at once, or from one after another."""
         found, *columns = (state[name] for name in fields_of(self))
-        for number in range(first, len(columns)):
-            yield self._from(list(dict.fromkeys(originals_of(self.source)))[number])
-            column = columns[number]
+        sources = self._sources()
+        for number, a, b in self.turns(len(sources), first):
+            if b - a > 1:
+                search = self._together(graph, sources[a:b])
+                yield search
+                if search.too_deep:
+                    self.apart = number + 1, a
+                else:
+                    _keep_levels(search, columns[a:b])
+                search.forget()
+                continue
+            yield self._from(sources[a])
 
-            def keep(a: int, b: int, column: NDArray[Any] = column) -> None:
-                column[a:b] = found[a:b]
+            def keep(first: int, last: int, column: NDArray[Any] = columns[a]) -> None:
+                column[first:last] = found[first:last]
 
             each_range(keep, graph.vertices)
+            if self.shares(len(sources)):
+                self.note_levels(number, found)
+
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """``source 3 of 5``, ``sources 1 to 64 of 80``."""
+        return self.turn_name(number, len(self._sources()))
+
+    def phase_count(self, graph: Graph) -> int:
+        """As many as there are batches, or sources."""
+        return self.turn_count(len(self._sources()))
+
+    def _sources(self) -> list[int | str]:
+        """Their original ids, once each."""
+        return list(dict.fromkeys(originals_of(self.source)))
+
+    def _together(self, graph: Graph, sources: list[int | str]) -> SharedLevels:
+        """The searches from these sources."""
+        kind = shared(SharedLevels, self.together)
+        found: SharedLevels = kind([internal_id(graph, one) for one in sources], self.cutoff)
+        return found
 
     def _from(self, source: int | str) -> Program:
         """The search from one source."""
@@ -69,6 +104,21 @@ class FromEach(Program):
         search.end_at(None, self.cutoff)
         made: Program = search
         return made
+
+
+def _keep_levels(search: SharedLevels, columns: list[NDArray[Any]]) -> None:
+    """Write the levels of every search to its column."""
+    absent = value_of(LARGEST, columns[0].dtype)
+
+    def keep(first: int, last: int) -> None:
+        for a, b, levels in search.levels(first, last):
+            for column, found in zip(columns, levels.T, strict=True):
+                column[a:b] = found
+                column[a:b][found == 0] = absent
+
+    each_range(keep, len(columns[0]))
+    for column, source in zip(columns, search.sources, strict=True):
+        column[source] = 0
 
 
 class Anew:
@@ -102,5 +152,6 @@ def _kind(search: Any, columns: tuple[str, ...]) -> type[FromEach]:
     name, field = next(iter(fields_of(search).items()))
     found: dict[str, Any] = {name: Field(field.dtype, output=False)}
     found |= {column: Field(field.dtype, fill=LARGEST, unreached=LARGEST) for column in columns}
-    own = {"__doc__": FromEach.__doc__, "__module__": __name__, "search": _searching(search)}
+    together = Together.together if search is BFSLevels else 1
+    own = {"__doc__": FromEach.__doc__, "__module__": __name__, "search": _searching(search), "together": together}
     return type(FromEach.__name__, (FromEach,), {**own, **found})

@@ -26,6 +26,7 @@ ROW_COST = 4.0  # in edges pushed: a pull's visit to a row, wherever it is (meas
 PROBE_COST = 0.25  # an edge that a pull reads before it finds an active one
 LINKED_DENSE_SHARE = 0.9  # over a link a pull brings every row, a push only active ones
 SELECTIVE_DENSE_SHARE = 0.9  # where pushes write little: 7 ns an edge, a pull 6 ns of every edge
+SUFFICED_DENSE_SHARE = 1 / 8  # of programs with `suffices`, on cores: 15-25 ns an edge pulled, 50-70 pushed
 KEPT_COST = 0.25  # an item of the rows that a pull kept
 FEWEST = 1 << 14  # edges of a frontier that is pulled along kept rows in memory: smaller ones are pushed, fused
 LOOKS = 64  # a push of fewer edges than 1 / 64 of the vertices takes less than a pull's look at each of them
@@ -40,7 +41,8 @@ class Situation:
     come from disk; fetched: what reading them takes a push and a pull on the cores, in edges pushed meanwhile. kept:
     items of the rows that the last pull kept (`engine/state/unmatched_rows.py`), if a pull may read these alone.
     seconds: of several ranks, what a push and a pull take the slowest of those that weigh them; None: none does.
-    selective: pushes write only what changes a vertex, as minima do and sums do not.
+    selective: pushes write only what changes a vertex, as minima do and sums do not. leaves_rows: a pull may leave a
+    row once its messages suffice (`Program.suffices`).
     """
 
     vertices: int
@@ -58,6 +60,7 @@ class Situation:
     kept: int | None = None
     seconds: tuple[float, float] | None = None
     selective: bool = False
+    leaves_rows: bool = False
 
 
 def choose(situation: Situation, frontier: Frontier, previous: Direction, growing: bool) -> Direction:
@@ -104,7 +107,8 @@ def is_open(situation: Situation) -> bool:
 
 def is_certain(situation: Situation, frontier: Frontier) -> bool:
     """Whether `choose` finds the same wherever edges are: of a program without early exit, but for a close call."""
-    least, _, most = sorted((DENSE_SHARE, LINKED_DENSE_SHARE, SELECTIVE_DENSE_SHARE))
+    shares = [DENSE_SHARE, LINKED_DENSE_SHARE, SELECTIVE_DENSE_SHARE]
+    least, *_, most = sorted([*shares, SUFFICED_DENSE_SHARE] if situation.leaves_rows else shares)
     sparse = frontier.edges <= situation.edges * least
     clear = frontier.everything or sparse or frontier.edges > situation.edges * most
     return not situation.early_exit and clear
@@ -154,5 +158,7 @@ def _dense_share(situation: Situation) -> float:
     """Of the edges, above which a frontier of a program without early exit is pulled."""
     if situation.linked:
         return LINKED_DENSE_SHARE
+    if situation.leaves_rows and situation.on_cores:
+        return SUFFICED_DENSE_SHARE
     cheap = situation.selective and situation.on_cores and not situation.from_disk
     return SELECTIVE_DENSE_SHARE if cheap else DENSE_SHARE

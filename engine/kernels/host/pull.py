@@ -26,9 +26,9 @@ def make_pull(author: Author, weighted: bool, key: str) -> Any:
     leaves its partial result in partials (vertex, value, found), one a block, for `reduce_partials`. Programs that
     leave a row early have `early_pull.py`.
     """
-    edge, cond = author.calls["edge"], author.calls["cond"]
+    edge, cond, suffices = author.calls["edge"], author.calls["cond"], author.calls["suffices"]
     merge, absorb = MERGE[author.combine], make_absorb(author.combine)
-    has_send = author.has_send
+    has_send, has_suffices = author.has_send, author.has_suffices
 
     @inline
     def gather(view, v, first, last, sources, fields, scalars, identity, vertices):  # type: ignore[no-untyped-def]
@@ -44,6 +44,8 @@ def make_pull(author: Author, weighted: bool, key: str) -> Any:
                 value = sent.dtype.type(edge(fields, scalars, message, u, v, w, degree_of(out_index, u), base))
                 total = merge(total, value)
                 found = True
+                if has_suffices and suffices(fields, scalars, total, v, base):
+                    break
         return total, found
 
     @loop_kernel(key, grain=1)

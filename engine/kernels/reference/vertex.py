@@ -186,8 +186,17 @@ class ReferenceKernels:
                 if u - state.first in active:
                     first, last = row(out, u)
                     sent = self._message(view, e, u, v, last - first, state, scalars)
-                    if sent and self.author.early_exit:
+                    if sent and (self.author.early_exit or self._has_sufficed(state, scalars, v)):
                         break
+
+    def _has_sufficed(self, state: State, scalars: tuple[Any, ...], v: int) -> bool:
+        """Whether a vertex needs no message besides those that came."""
+        if not self.author.has_suffices:
+            return False
+        assert state.incoming is not None, "programs with `suffices` accumulate"
+        return bool(
+            self.author.calls["suffices"](state.arrays, scalars, state.incoming[v - state.first].item(), v, state.first)
+        )
 
     def apply(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Turn combined messages into new values and the next pending vertices."""
