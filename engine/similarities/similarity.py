@@ -1,7 +1,7 @@
 """Similarity of vertices by the sets of their neighbors: of given pairs, or of each vertex and its best K.
 
     pairs:    their vertices -> runs of rows that fit memory -> run by run with every other, pairs are counted
-    best K:   runs of vertices -> each with all rows that lead to their neighbors -> counts -> the best K
+    best K:   blocks of vertices that fit memory -> all rows against each -> counts -> the best K so far
 
 Of an undirected graph the sets are the neighbors, of a directed one those that edges lead to; self-loops are left out.
 Jaccard, New Phytologist 1912; the overlap is Szymkiewicz and Simpson's, the cosine Salton's. Only vertices two steps
@@ -70,8 +70,7 @@ def similarity(
     Raises
     ------
     InputError
-        Both or none of `pairs` and `k`; an id that the graph lacks; a graph whose edges are in the order of the input,
-        or with `k` a directed one that does not store in-edges.
+        Both or none of `pairs` and `k`; an id that the graph lacks; a graph whose edges are in the order of the input.
     BudgetError
         The memory budget is too small; the message has the smallest that works.
 
@@ -119,9 +118,4 @@ def _check(graph: Graph, pairs: Any, k: int | None, by: str, sources: Any, *, mi
         raise InputError(
             "the edges of the graph are in the order of the input, and no vertex has a row of them; `penstock convert` "
             "of the graph file sorts them"
-        )
-    if k is not None and graph.directed and graph.into is None:
-        raise InputError(
-            "the graph does not store in-edges, which lead to vertices that share a neighbor; convert it with "
-            "--direction both"
         )

@@ -112,10 +112,10 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     jaccard is the share of common neighbors among those of either vertex, overlap among those of the vertex that has
     fewer, cosine over the root of the product of both numbers.
 
-    With --k only vertices that share a neighbor are looked at, and of equal scores the smallest ids come first; a
-    directed graph must store in-edges (convert --direction both).
+    With --k only vertices that share a neighbor are looked at, and of equal scores the smallest ids come first.
 
-    A graph that does not fit --host-memory is read run by run: pairs in runs of their vertices, --k once for every run.
+    A graph that does not fit --host-memory is read part by part: pairs in runs of their vertices, for --k all rows
+    once for every part.
 
     \b
     Examples:
