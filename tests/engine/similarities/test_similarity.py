@@ -10,9 +10,11 @@ import networkx as nx
 import numpy as np
 import pytest
 from penstock.engine import Graph, from_edges, similarity
-from penstock.engine.similarities import best_pairs, given_pairs
+from penstock.engine.kernels.cuda import driver
+from penstock.engine.similarities import best_pairs, device_pairs, given_pairs
 from penstock.engine.similarities.memory_plan import Room, even_cuts, runs
 from penstock.storage.base.errors import BudgetError, InputError
+from penstock.transfer.devices.emulated import EmulatedDevice
 from support.graphs import in_memory, on_disk
 from support.oracles import EdgeList
 from support.program_cases import tangle
@@ -67,6 +69,22 @@ def test_pairs(room: str, directed: bool, tmp_path: Path, request: pytest.Fixtur
         np.testing.assert_allclose(found.scores(measure), [score(sets[u], sets[v]) for u, v in pairs], rtol=1e-15)
     assert found.sizes.tolist() == [[len(sets[u]), len(sets[v])] for u, v in pairs]
     assert found.ids.tolist() == [list(pair) for pair in pairs]
+
+
+@pytest.mark.skipif(not driver.SIMULATED, reason="there is a device: tests/gpu")
+@pytest.mark.parametrize("memory", [1 << 20, 1500])
+def test_pairs_on_a_simulated_device(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows at once, and in runs with few pairs at a time."""
+    edges = tangle(directed=True)
+    graph = in_memory(edges)
+    pairs = [*zip(edges.sources[:40].tolist(), edges.targets[:40].tolist(), strict=True), (5, 3), (4, 4)]
+    monkeypatch.setattr(device_pairs, "CudaDevice", lambda number, most: EmulatedDevice(memory_bytes=memory))
+    monkeypatch.setattr(device_pairs.cuda, "number_of", lambda name: 0)
+    found = similarity(graph, pairs, device="cuda:0")
+    np.testing.assert_array_equal(found.common, similarity(graph, pairs).common)
+    monkeypatch.setattr(device_pairs, "CudaDevice", lambda number, most: EmulatedDevice(memory_bytes=50))
+    with pytest.raises(BudgetError, match="50 B is too small: the longest row, twice, takes"):
+        similarity(graph, pairs, device="cuda:0")
 
 
 def test_jaccard_is_that_of_networkx() -> None:
@@ -179,6 +197,9 @@ def test_empty_graphs_and_pairs() -> None:
         ({"pairs": np.zeros(3, int)}, "give two columns"),
         ({"pairs": [(0, 99)]}, "vertex 99 is not in the graph"),
         ({"k": 1, "threads": 0}, "threads is 0"),
+        ({"k": 1, "device": "cuda:0"}, "a GPU counts given pairs; the k most similar"),
+        ({"pairs": [(0, 1)], "device": "tpu"}, "device 'tpu' is not known"),
+        ({"pairs": [(0, 1)], "device_memory": 1}, "device_memory is for a GPU"),
     ],
 )
 def test_what_is_refused(given: dict[str, Any], message: str) -> None:
