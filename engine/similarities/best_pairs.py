@@ -1,8 +1,11 @@
 """The K vertices that are most similar to each, among those that share a neighbor with it.
 
-For every row of a run of vertices, the rows against the edges of its neighbors are walked, and how often each vertex
-occurs there is counted. Where all rows fit memory a run is all of them. Else the rows against the edges come part by
-part, for every run, and what was counted so far is kept for each vertex in as much room as it may take at most.
+    vertices -> blocks that fit memory -> of each: lists, which vertices of the block have x as a neighbor
+    for every block: the rows of all sources, piece by piece -> their neighbors' lists -> counts -> the best K so far
+
+What is counted of a pair is counted in the block of its second vertex, so that nothing but the best K is kept from one
+block to the next: a graph is read as often as there are blocks, and once more. Where all rows fit memory there is one
+block, and the lists of an undirected graph are its rows.
 """
 
 from __future__ import annotations
@@ -13,129 +16,147 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.kernels.host.whole_rows import similarity as kernels
+from penstock.engine.kernels.host.whole_rows import row_lists
+from penstock.engine.kernels.host.whole_rows.best_similar import take_similar
 from penstock.engine.program.vertex_ids import original_ranks, surely_in_original_order
 from penstock.engine.similarities.memory_plan import Room, Runs, even_cuts, runs
 from penstock.engine.similarities.pair_table import PairTable
 from penstock.engine.similarities.row_sets import ROW_BYTES, RowSets, load_rows, row_bounds
-from penstock.storage.format.graph import Adjacency, Graph
+from penstock.storage.format.graph import Graph
 
-STEPS = 8
-"""Steps of each thread."""
-KEPT_BYTES = 8
-"""Of a vertex that was counted: its id and the count."""
+STEPS = 64
+"""Steps of each thread: how much of a row's lists is walked is not known before."""
+VERTEX_BYTES = 32
+"""Of each vertex: the size of its set, its list's start, its rank by ids, and bytes of its row."""
 
 Integers = NDArray[np.int64]
 Asked = tuple[int, int, bool]
 """K, the number of the measure, whether neighbors are left out."""
 
 
+@dataclass(frozen=True)
+class VertexLists:
+    """Of every vertex x the vertices [first, last) that have x as a neighbor, less `first`, ascending."""
+
+    first: int
+    last: int
+    starts: Integers
+    members: NDArray[Any]
+
+
 @dataclass
 class Counting:
-    """What all runs share. sizes: of every vertex' set. reach: neighbors of neighbors, at most, of every vertex."""
+    """What all blocks share. longest: neighbors of the longest row. sizes: of every vertex' set, as far as known."""
 
     graph: Graph
-    back: Adjacency
     asked: Asked
     threads: int
+    longest: int
     sizes: Integers
-    reach: Integers
     order: Integers
 
-    def take(self, ones: RowSets, parts: Iterator[tuple[RowSets, bool]], *, keep: bool) -> tuple[Any, ...]:
-        """Count for the rows of a run, part by part; numbers (rows,), vertices and common neighbors (rows, k)."""
-        rows, k = len(ones.vertices), self.asked[0]
-        starts = np.concatenate([[0], np.cumsum(self.reach[ones.vertices] if keep else np.zeros(rows, np.int64))])
-        kept = np.empty(starts[-1], ones.neighbors.dtype), np.empty(starts[-1], np.uint32)
-        slots = starts, np.zeros(rows, np.int64), *kept
-        best = np.zeros((rows, k), ones.neighbors.dtype), np.zeros((rows, k), np.uint32)
-        found = np.zeros(rows, np.int64), *best
-        cuts = even_cuts(self.reach[ones.vertices], max(1, min(rows, STEPS * self.threads)))
-        for others, is_last in parts:
-            kernels.take_similar(
-                self.threads, len(cuts) - 1, cuts, (ones.vertices, ones.offsets, ones.neighbors),
-                (int(others.vertices[0]) if len(others.vertices) else 0, others.offsets, others.neighbors),
-                self.sizes, self.order, slots, (self.asked[1], is_last, self.asked[2]), found,
-            )  # fmt: skip
-        return found
+    def take(self, ones: RowSets, block: VertexLists, found: tuple[Any, ...]) -> None:
+        """Add the block's vertices to the best of rows: numbers (rows,), vertices and common neighbors (rows, k)."""
+        rows, threads = len(ones.vertices), self.threads
+        reach = np.zeros(rows, np.int64)
+        row_lists.sum_lists(threads, rows, ones.offsets, ones.neighbors, block.starts, reach)
+        cuts = even_cuts(reach, max(1, min(rows, STEPS * threads)))
+        take_similar(
+            threads, len(cuts) - 1, cuts, (ones.vertices, ones.offsets, ones.neighbors),
+            (block.first, block.starts, block.members), self.sizes, self.order,
+            (self.asked[1], self.asked[2], block.last - block.first, self.longest), found,
+        )  # fmt: skip
 
 
 def best_pairs(graph: Graph, sources: Integers | None, asked: Asked, room: Room, threads: int) -> PairTable:
     """The most similar vertices of the sources, or of all. Raises BudgetError."""
-    vertices = np.arange(graph.vertices) if sources is None else sources
     item, k = graph.vertex_dtype.itemsize, asked[0]
-    answer = len(vertices) * (k * (2 * item + 24) + 8)
-    scratch = graph.vertices * (32 + threads * (4 + item))
-    room = Room(room.budget, room.taken + answer + scratch)
-    back = graph.into if graph.into is not None and graph.directed else graph.out
-    every = np.arange(graph.vertices)
-    held = [_held(adjacency, every) for adjacency in ((graph.out, back) if back is not graph.out else (back,))]
+    held = _held(graph)
+    longest = (int(held.max(initial=ROW_BYTES)) - ROW_BYTES) // graph.out.neighbor_dtype.itemsize
+    vertices = np.arange(graph.vertices) if sources is None else sources
+    answer = len(vertices) * (k * (2 * item + 24) + 16)
+    room = Room(room.budget, room.taken + answer + graph.vertices * VERTEX_BYTES + threads * longest * item)
     ranked = np.empty(0, np.int64) if surely_in_original_order(graph) else original_ranks(graph).astype(np.int64)
-    counting = Counting(graph, back, asked, threads, np.zeros(0, np.int64), np.zeros(0, np.int64), ranked)
-    again = 0 if sources is None else int(held[0][sources].sum())
-    if sum(int(one.sum()) for one in held) + again <= room.left:
-        return _table(counting, vertices, _all_at_once(counting, every, sources))
-    return _table(counting, vertices, _by_parts(counting, vertices, held, room))
+    counting = Counting(graph, asked, threads, longest, np.zeros(graph.vertices, np.int64), ranked)
+    found = (
+        np.zeros(len(vertices), np.int64),
+        np.zeros((len(vertices), k), graph.out.neighbor_dtype),
+        np.zeros((len(vertices), k), np.uint32),
+    )
+    counters = threads * (4 + item)
+    together = int(held.sum()) + graph.vertices * counters
+    again = 0 if sources is None else int(held[sources].sum())
+    if together + again + (int(held.sum()) if graph.directed else 0) <= room.left:
+        _all_at_once(counting, sources, found)
+    else:
+        room.check(4 * int(held.max(initial=0)) + 4 * counters, "the longest row, four times,")
+        blocks = runs(held - ROW_BYTES + counters, room.left * 3 // 4)
+        _by_blocks(counting, vertices, blocks, (held, room.left // 4), found)
+    return _table(counting, vertices, found)
 
 
-def _held(adjacency: Adjacency, vertices: Integers) -> Integers:
+def _held(graph: Graph) -> Integers:
     """Bytes of each row in memory."""
-    begins, ends = row_bounds(adjacency, vertices)
-    return (ends - begins) * adjacency.neighbor_dtype.itemsize + ROW_BYTES
+    begins, ends = row_bounds(graph.out, np.arange(graph.vertices))
+    ends -= begins
+    ends *= graph.out.neighbor_dtype.itemsize
+    ends += ROW_BYTES
+    return ends
 
 
-def _all_at_once(counting: Counting, every: Integers, sources: Integers | None) -> list[tuple[Any, ...]]:
+def _all_at_once(counting: Counting, sources: Integers | None, found: tuple[Any, ...]) -> None:
     """Where all rows fit memory."""
-    ones = load_rows(counting.graph.out, every, counting.threads)
-    others = ones if counting.back is counting.graph.out else load_rows(counting.back, every, counting.threads)
-    counting.sizes, counting.reach = ones.sizes, _reach(ones, others.sizes, counting.threads)
+    graph = counting.graph
+    ones = load_rows(graph.out, np.arange(graph.vertices), counting.threads)
+    counting.sizes[:] = ones.sizes
+    if graph.directed:
+        block = _lists(counting, 0, graph.vertices, lambda: iter([ones]))
+    else:
+        block = VertexLists(0, graph.vertices, ones.offsets, ones.neighbors)
     if sources is not None:
-        ones = load_rows(counting.graph.out, sources, counting.threads)
-    return [counting.take(ones, iter([(others, True)]), keep=False)]
+        ones = load_rows(graph.out, sources, counting.threads)
+    counting.take(ones, block, found)
 
 
-def _by_parts(counting: Counting, vertices: Integers, held: list[Integers], room: Room) -> list[tuple[Any, ...]]:
-    """Where they do not. The rows against the edges stay where they take half of the room."""
-    graph, threads = counting.graph, counting.threads
-    longest = max(int(one.max()) for one in held)
-    room.check(4 * longest, "the longest row, four times,")
-    parts = runs(held[-1], room.left // 4)
-    counting.sizes = np.zeros(graph.vertices, np.int64)
-    for first, last in runs(held[0], room.left // 4):
-        counting.sizes[first:last] = load_rows(graph.out, np.arange(first, last), threads).sizes
-    begins, ends = row_bounds(counting.back, np.arange(graph.vertices))
-    degrees = np.minimum(ends - begins, graph.vertices)
-    counting.reach = np.zeros(graph.vertices, np.int64)
-    for first, last in runs(held[0][vertices], room.left // 4):
-        ones = load_rows(graph.out, vertices[first:last], threads)
-        counting.reach[ones.vertices] = np.minimum(_reach(ones, degrees, threads), graph.vertices)
-    whole = int(held[-1].sum()) <= room.left // 2
-    counted = np.zeros(len(vertices), np.int64) if whole else counting.reach[vertices] * KEPT_BYTES
-    room.check(2 * int(counted.max(initial=0)), "what one vertex has two steps away, twice,")
-    others = load_rows(counting.back, np.arange(graph.vertices), threads) if whole else None
-    found = []
-    for first, last in runs(np.maximum(2 * held[0][vertices], counted), room.left // 2):
-        ones = load_rows(graph.out, vertices[first:last], threads)
-        found.append(counting.take(ones, iter([(others, True)]) if others else _parts(counting, parts), keep=not whole))
-    return found
+def _by_blocks(
+    counting: Counting, vertices: Integers, blocks: Runs, pieces: tuple[Integers, int], found: tuple[Any, ...]
+) -> None:
+    """Where they do not. pieces: bytes of each row, and how many may be read at once."""
+    graph, (held, most) = counting.graph, pieces
+    cut = runs(held[vertices], most)
+    kept = load_rows(graph.out, vertices, counting.threads) if len(cut) == 1 else None
+    for first, last in blocks:
+
+        def rows(first: int = first, last: int = last) -> Iterator[RowSets]:
+            for low, high in runs(held[first:last], most - (0 if kept is None else int(held[vertices].sum()))):
+                yield load_rows(graph.out, np.arange(first + low, first + high), counting.threads)
+
+        block = _lists(counting, first, last, rows)
+        for low, high in cut:
+            ones = kept or load_rows(graph.out, vertices[low:high], counting.threads)
+            counting.take(ones, block, tuple(part[low:high] for part in found))
+        del block
 
 
-def _reach(ones: RowSets, degrees: Integers, threads: int) -> Integers:
-    """Of each row the degrees of its neighbors together."""
-    found = np.zeros(len(ones.vertices), np.int64)
-    kernels.sum_neighbor_degrees(threads, len(found), ones.offsets, ones.neighbors, degrees, found)
-    return found
+def _lists(counting: Counting, first: int, last: int, rows: Any) -> VertexLists:
+    """The lists of a block, whose rows `rows` gives twice, and the sizes of its sets."""
+    starts, at = np.zeros(counting.graph.vertices + 1, np.int64), first
+    for part in rows():
+        counting.sizes[at : at + len(part.vertices)] = part.sizes
+        row_lists.count_lists(part.neighbors, starts)
+        at += len(part.vertices)
+    np.cumsum(starts, out=starts)
+    members, at = np.empty(int(starts[-1]), counting.graph.out.neighbor_dtype), 0
+    for part in rows():
+        row_lists.fill_lists(at, part.offsets, part.neighbors, starts, members)
+        at += len(part.vertices)
+    row_lists.shift_starts(starts)
+    return VertexLists(first, last, starts, members)
 
 
-def _parts(counting: Counting, parts: Runs) -> Iterator[tuple[RowSets, bool]]:
-    """The rows against the edges, part by part, and whether it is the last one."""
-    for first, last in parts:
-        yield load_rows(counting.back, np.arange(first, last), counting.threads), last == parts[-1][1]
-
-
-def _table(counting: Counting, vertices: Integers, found: list[tuple[Any, ...]]) -> PairTable:
+def _table(counting: Counting, vertices: Integers, found: tuple[Any, ...]) -> PairTable:
     """The answer, vertex by vertex in the order of the original ids, the most similar first."""
-    numbers, best, common = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    numbers, best, common = found
     if len(counting.order):
         order = np.argsort(counting.order[vertices])
         vertices, numbers, best, common = vertices[order], numbers[order], best[order], common[order]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.kernels.host.whole_rows import similarity as kernels
 from penstock.engine.program.vertex_ids import original_order
+from penstock.engine.similarities.device_pairs import PairCounter
 from penstock.engine.similarities.memory_plan import Room, runs
 from penstock.engine.similarities.row_sets import ROW_BYTES, RowSets, load_rows, row_bounds
 from penstock.storage.access.vertex_lookup import internal_id
@@ -64,7 +64,9 @@ def _place(graph: Graph, ids: NDArray[Any], order: NDArray[np.intp], one: Any) -
     return int(order[at])
 
 
-def common_of(graph: Graph, ends: Integers, room: Room, threads: int) -> tuple[NDArray[np.int64], Integers]:
+def common_of(
+    graph: Graph, ends: Integers, room: Room, threads: int, counter: PairCounter
+) -> tuple[NDArray[np.int64], Integers]:
     """Shared neighbors of pairs of internal ids, int64 (n,), and the sizes of both sets, int64 (n, 2).
 
     Rows that do not fit together are read in runs, and every run once more with each later one. Raises BudgetError.
@@ -75,10 +77,12 @@ def common_of(graph: Graph, ends: Integers, room: Room, threads: int) -> tuple[N
     common, sizes = np.zeros(len(ends), np.int64), np.zeros((len(ends), 2), np.int64)
     if not len(ends):
         return common, sizes
-    whole = int(held.sum()) <= room.left
+    left = room.left if counter.row_bytes is None else min(room.left, counter.row_bytes)
+    whole = int(held.sum()) <= left
     if not whole:
+        counter.check(2 * int(held.max()))
         room.check(2 * int(held.max()), f"the longest row of {len(vertices):,} vertices, twice,")
-    cut = [(0, len(vertices))] if whole else runs(held, room.left // 2)
+    cut = [(0, len(vertices))] if whole else runs(held, left // 2)
     places = np.searchsorted(np.array([first for first, _ in cut]), np.searchsorted(vertices, ends), side="right") - 1
     for number, (first, last) in enumerate(cut):
         ones = load_rows(graph.out, vertices[first:last], threads)
@@ -89,20 +93,13 @@ def common_of(graph: Graph, ends: Integers, room: Room, threads: int) -> tuple[N
             picked = np.flatnonzero((places.min(axis=1) == number) & (places.max(axis=1) == other))
             if len(picked):
                 others = ones if other == number else load_rows(graph.out, vertices[slice(*cut[other])], threads)
-                _count(ends, picked, (ones, others), places, common, threads)
+                common[picked] = counter.count(ones, others, _rows(ends, picked, (ones, others), places))
     return common, sizes
 
 
-def _count(
-    ends: Integers, picked: Integers, sets: tuple[RowSets, RowSets], places: Integers, common: Integers, threads: int
-) -> None:
-    """Count the shared neighbors of the picked pairs, of which one is in each of the sets."""
+def _rows(ends: Integers, picked: Integers, sets: tuple[RowSets, RowSets], places: Integers) -> Integers:
+    """The rows of the picked pairs, of which one is in each of the sets, int64 (picked, 2)."""
     ones, others = sets
     turned = places[picked, 0] > places[picked, 1]
     some = np.where(turned[:, None], ends[picked, ::-1], ends[picked])
-    rows = np.stack([ones.rows_of(some[:, 0]), others.rows_of(some[:, 1])], axis=1)
-    found = np.zeros(len(picked), np.int64)
-    kernels.count_common(
-        threads, len(picked), (ones.offsets, ones.neighbors), (others.offsets, others.neighbors), rows, found
-    )
-    common[picked] = found
+    return np.stack([ones.rows_of(some[:, 0]), others.rows_of(some[:, 1])], axis=1)

@@ -1,7 +1,7 @@
 """Similarity of vertices by the sets of their neighbors: of given pairs, or of each vertex and its best K.
 
     pairs:    their vertices -> runs of rows that fit memory -> run by run with every other, pairs are counted
-    best K:   runs of vertices -> each with all rows that lead to their neighbors -> counts -> the best K
+    best K:   blocks of vertices that fit memory -> all rows against each -> counts -> the best K so far
 
 Of an undirected graph the sets are the neighbors, of a directed one those that edges lead to; self-loops are left out.
 Jaccard, New Phytologist 1912; the overlap is Szymkiewicz and Simpson's, the cosine Salton's. Only vertices two steps
@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.host.jit import use_workers
 from penstock.engine.similarities.best_pairs import best_pairs
+from penstock.engine.similarities.device_pairs import counter_on
 from penstock.engine.similarities.given_pairs import common_of, internal_pairs
 from penstock.engine.similarities.memory_plan import Room
 from penstock.engine.similarities.pair_table import MEASURES, PairTable
-from penstock.storage.base.budget import cores, host_memory_bytes
+from penstock.storage.base.budget import cores, host_memory_bytes, parse_bytes
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
 
@@ -40,6 +41,8 @@ def similarity(
     sources: Iterable[int | str] | None = None,
     host_memory: int | str | None = None,
     threads: int | None = None,
+    device: str = "cpu",
+    device_memory: int | str | None = None,
 ) -> PairTable:
     """Return how similar pairs of vertices are by the neighbors that they share.
 
@@ -61,6 +64,10 @@ def similarity(
         Ceiling in bytes, or a text such as "1GiB"; by default a share of what is free.
     threads : int, optional
         CPU threads; default: every core.
+    device : str
+        "cpu", or with `pairs` a GPU, "cuda:0"; the counts are the same.
+    device_memory : int or str, optional
+        Ceiling on the GPU in bytes, or a text; default: nine tenths of what is free.
 
     Returns
     -------
@@ -70,8 +77,8 @@ def similarity(
     Raises
     ------
     InputError
-        Both or none of `pairs` and `k`; an id that the graph lacks; a graph whose edges are in the order of the input,
-        or with `k` a directed one that does not store in-edges.
+        Both or none of `pairs` and `k`; an id that the graph lacks; a graph whose edges are in the order of the input;
+        a device that is not here, or is given with `k`.
     BudgetError
         The memory budget is too small; the message has the smallest that works.
 
@@ -84,6 +91,12 @@ def similarity(
     """
     opened = graph if isinstance(graph, Graph) else Graph.open(Path(graph))
     _check(opened, pairs, k, by, sources, missing_only=missing_only)
+    if k is not None and device != "cpu":
+        raise InputError(
+            f"device {device}: a GPU counts given pairs; the k most similar are found on CPU cores, so leave device out"
+        )
+    if device == "cpu" and device_memory is not None:
+        raise InputError("device_memory is for a GPU; give device as well, or leave it out")
     workers = cores() if threads is None else threads
     if workers < 1:
         raise InputError(f"threads is {threads}; it must be at least 1")
@@ -91,9 +104,12 @@ def similarity(
     use_workers(workers)
     if pairs is not None:
         ends = internal_pairs(opened, pairs)
-        return PairTable(
-            opened, ends, *common_of(opened, ends, Room(budget, _held(opened) + PAIR_BYTES * len(ends)), workers)
-        )
+        room = Room(budget, _held(opened) + PAIR_BYTES * len(ends))
+        counter = counter_on(device, None if device_memory is None else parse_bytes(device_memory), workers)
+        try:
+            return PairTable(opened, ends, *common_of(opened, ends, room, workers, counter))
+        finally:
+            counter.close()
     assert k is not None, "checked"
     wanted = None if sources is None else np.unique(internal_pairs(opened, [(one, one) for one in sources])[:, 0])
     room = Room(budget, _held(opened))
@@ -119,9 +135,4 @@ def _check(graph: Graph, pairs: Any, k: int | None, by: str, sources: Any, *, mi
         raise InputError(
             "the edges of the graph are in the order of the input, and no vertex has a row of them; `penstock convert` "
             "of the graph file sorts them"
-        )
-    if k is not None and graph.directed and graph.into is None:
-        raise InputError(
-            "the graph does not store in-edges, which lead to vertices that share a neighbor; convert it with "
-            "--direction both"
         )

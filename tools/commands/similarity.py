@@ -13,6 +13,7 @@ from penstock.storage.base.budget import format_bytes, peak_resident_bytes
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.options import (
     ANY,
+    DEVICE_MEMORY,
     FILE,
     FORCE,
     HOST_MEMORY,
@@ -64,6 +65,7 @@ class PairResources:
     host_memory: int | None
     threads: int | None
     device: str
+    device_memory: int | None
     stripes: tuple[Path, ...]
 
 
@@ -97,7 +99,8 @@ using = option_group(
     PairResources,
     HOST_MEMORY,
     THREADS,
-    option("--device", default="cpu", help="Where neighbors are counted: cpu."),
+    option("--device", default="cpu", help="Where neighbors are counted: cpu, or for --pairs cuda:0."),
+    DEVICE_MEMORY,
     stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
     title="Memory and threads",
 )
@@ -114,14 +117,14 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     jaccard is the share of common neighbors among those of either vertex, overlap among those of the vertex that has
     fewer, cosine over the root of the product of both numbers.
 
-    With --k only vertices that share a neighbor are looked at, and of equal scores the smallest ids come first; a
-    directed graph must store in-edges (convert --direction both).
+    With --k only vertices that share a neighbor are looked at, and of equal scores the smallest ids come first.
 
-    A graph that does not fit --host-memory is read run by run: pairs in runs of their vertices, --k once for every run.
+    A graph that does not fit --host-memory is read part by part: pairs in runs of their vertices, for --k all rows
+    once for every part.
 
     \b
     Examples:
-      penstock similarity web.h5 --pairs pairs.csv --output scores.csv
+      penstock similarity web.h5 --pairs pairs.csv --output scores.csv --device cuda:0
       penstock similarity friends.h5 --k 10 --missing-only --output links.parquet
       penstock similarity web.h5 --k 20 --by cosine --source 42
       penstock similarity web.h5 --k 5 --host-memory 800MiB --output similar.csv.gz
@@ -142,6 +145,8 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
         sources=asked.source or None,
         host_memory=use.host_memory,
         threads=use.threads,
+        device="cpu" if use.device == "auto" else use.device,
+        device_memory=use.device_memory,
     )
     compared = time.perf_counter() - began
     if target.output is not None:
@@ -170,10 +175,12 @@ def _check(graph: Path, asked: PairRequest, target: PairOutput, use: PairResourc
         raise InputError("give either --pairs FILE, or --k for the k most similar vertices of each")
     if asked.pairs is not None and (asked.source or asked.missing_only):
         raise InputError("--source and --missing-only are for --k; leave them out with --pairs")
-    if use.device not in ("cpu", "auto"):
+    if use.device not in ("cpu", "auto") and asked.k is not None:
         raise InputError(
-            f"--device {use.device}: neighbors are counted on CPU cores; leave --device out, or give --device cpu"
+            f"--device {use.device}: a GPU counts given --pairs, and --k is found on CPU cores; leave --device out"
         )
+    if use.device in ("cpu", "auto") and use.device_memory is not None:
+        raise InputError("--device-memory is for a GPU; give --device cuda:0 as well, or leave it out")
     if target.output is None and (target.format is not None or target.force):
         raise InputError("--format and --force are for --output FILE; give it, or leave them out")
     if target.output is not None:

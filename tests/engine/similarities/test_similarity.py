@@ -10,9 +10,11 @@ import networkx as nx
 import numpy as np
 import pytest
 from penstock.engine import Graph, from_edges, similarity
-from penstock.engine.similarities import best_pairs, given_pairs
+from penstock.engine.kernels.cuda import driver
+from penstock.engine.similarities import best_pairs, device_pairs, given_pairs
 from penstock.engine.similarities.memory_plan import Room, even_cuts, runs
 from penstock.storage.base.errors import BudgetError, InputError
+from penstock.transfer.devices.emulated import EmulatedDevice
 from support.graphs import in_memory, on_disk
 from support.oracles import EdgeList
 from support.program_cases import tangle
@@ -69,6 +71,22 @@ def test_pairs(room: str, directed: bool, tmp_path: Path, request: pytest.Fixtur
     assert found.ids.tolist() == [list(pair) for pair in pairs]
 
 
+@pytest.mark.skipif(not driver.SIMULATED, reason="there is a device: tests/gpu")
+@pytest.mark.parametrize("memory", [1 << 20, 1500])
+def test_pairs_on_a_simulated_device(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All rows at once, and in runs with few pairs at a time."""
+    edges = tangle(directed=True)
+    graph = in_memory(edges)
+    pairs = [*zip(edges.sources[:40].tolist(), edges.targets[:40].tolist(), strict=True), (5, 3), (4, 4)]
+    monkeypatch.setattr(device_pairs, "CudaDevice", lambda number, most: EmulatedDevice(memory_bytes=memory))
+    monkeypatch.setattr(device_pairs.cuda, "number_of", lambda name: 0)
+    found = similarity(graph, pairs, device="cuda:0")
+    np.testing.assert_array_equal(found.common, similarity(graph, pairs).common)
+    monkeypatch.setattr(device_pairs, "CudaDevice", lambda number, most: EmulatedDevice(memory_bytes=50))
+    with pytest.raises(BudgetError, match="50 B is too small: the longest row, twice, takes"):
+        similarity(graph, pairs, device="cuda:0")
+
+
 def test_jaccard_is_that_of_networkx() -> None:
     theirs = nx.karate_club_graph()
     pairs = list(nx.non_edges(theirs))
@@ -89,6 +107,34 @@ def test_best_pairs(room: str, directed: bool, tmp_path: Path, request: pytest.F
             assert [tuple(pair) for pair in found.ids.tolist()] == best(edges, 3, by, missing_only=missing_only)
     some = similarity(graph, k=2, sources=[9, 3, 9])
     assert [tuple(pair) for pair in some.ids.tolist()] == [one for one in best(edges, 2, "jaccard") if one[0] in (3, 9)]
+
+
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("left", [1 << 30, 30000])
+def test_long_lists_are_not_counted(left: int, directed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of neighbors that hundreds have: answers as all pairs give them, whatever is left out on the way."""
+    monkeypatch.setattr(Room, "left", property(lambda room: left))
+    random, count, hubs = np.random.default_rng(7), 500, 12
+    edges = np.argwhere(random.random((count, hubs)) < np.linspace(0.1, 0.9, hubs))
+    edges[: len(edges) // 2, 0] //= 4  # many of the same rows
+    graph = from_edges(edges[:, 0] + hubs, edges[:, 1], undirected=not directed, vertices=count + hubs)
+    has = np.zeros((graph.vertices, graph.vertices), np.int64)
+    has[edges[:, 0] + hubs, edges[:, 1]] = 1
+    has |= 0 if directed else has.T
+    common, size = has @ has.T, has.sum(axis=1)
+    np.fill_diagonal(common, 0)
+    for k, by, missing_only in ((1, "jaccard", False), (4, "cosine", True), (2, "overlap", False), (3, "common", True)):
+        scores = {
+            "common": common,
+            "jaccard": common / np.maximum(1, size[:, None] + size - common),
+            "overlap": common / np.maximum(1, np.minimum(size[:, None], size)),
+            "cosine": common / np.sqrt(np.maximum(1, size[:, None] * size)),
+        }[by] * (1 - has * missing_only)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        wanted = [(u, v) for u, row in enumerate(order.tolist()) for v in row if scores[u, v] > 0]
+        found = similarity(graph, k=k, by=by, missing_only=missing_only)
+        assert [tuple(pair) for pair in found.ends.tolist()] == wanted
+        assert found.common.tolist() == [int(common[pair]) for pair in wanted]
 
 
 def test_the_order_of_vertices_changes_nothing() -> None:
@@ -136,8 +182,7 @@ def test_empty_graphs_and_pairs() -> None:
     alone = from_edges(np.empty(0, int), np.empty(0, int), vertices=3)
     assert similarity(alone, [(0, 1)]).scores().tolist() == [0.0]
     assert len(similarity(alone, np.empty((0, 2), int))) == 0
-    with pytest.raises(InputError, match=r"direction=\"both\""):
-        similarity(from_edges([0], [1], direction="out"), k=1)
+    assert similarity(from_edges([0, 1], [2, 2], direction="out"), k=1).ids.tolist() == [[0, 1], [1, 0]]
 
 
 @pytest.mark.parametrize(
@@ -152,6 +197,9 @@ def test_empty_graphs_and_pairs() -> None:
         ({"pairs": np.zeros(3, int)}, "give two columns"),
         ({"pairs": [(0, 99)]}, "vertex 99 is not in the graph"),
         ({"k": 1, "threads": 0}, "threads is 0"),
+        ({"k": 1, "device": "cuda:0"}, "a GPU counts given pairs; the k most similar"),
+        ({"pairs": [(0, 1)], "device": "tpu"}, "device 'tpu' is not known"),
+        ({"pairs": [(0, 1)], "device_memory": 1}, "device_memory is for a GPU"),
     ],
 )
 def test_what_is_refused(given: dict[str, Any], message: str) -> None:

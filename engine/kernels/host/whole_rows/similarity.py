@@ -56,16 +56,6 @@ def pack_rows(offsets, lengths, neighbors):  # type: ignore[no-untyped-def]
     offsets[len(lengths)] = at
 
 
-@loop_kernel("sum_neighbor_degrees", grain=1024)
-def sum_neighbor_degrees(first_step, end_step, offsets, neighbors, degrees, sums):  # type: ignore[no-untyped-def]
-    """sums[row] = the degrees of its neighbors together."""
-    for row in range(first_step, end_step):
-        total = 0
-        for e in range(offsets[row], offsets[row + 1]):
-            total += degrees[neighbors[e]]
-        sums[row] = total
-
-
 @inline
 def count_shared(neighbors, low, high, others, begin, end):  # type: ignore[no-untyped-def]
     """How many of neighbors[low:high] are in others[begin:end], which is not the shorter one."""
@@ -116,74 +106,3 @@ def score(measure, common, size, other_size):  # type: ignore[no-untyped-def]
     if measure == COSINE:
         return common / np.sqrt(np.float64(size) * other_size)
     return np.float64(common)
-
-
-@loop_kernel("take_similar", grain=1, counted=True)
-def take_similar(first_step, end_step, cuts, ones, others, sizes, order, slots, asked, found):  # type: ignore[no-untyped-def]
-    """Count the neighbors that rows share with all others, as far as `others` has these, and take the best at last.
-
-    cuts: first rows of every step. ones: vertices, offsets, neighbors. others: the first vertex, offsets, neighbors of
-    the rows against the edges. order: of equals the lowest comes first; no items: the lowest id. slots: starts, counts,
-    vertices and common neighbors of what was found so far. asked: measure, whether this is the last part, whether
-    neighbors are left out. found: numbers (rows,), vertices and common neighbors (rows, k).
-    """
-    vertices, offsets, neighbors = ones
-    base, other_offsets, other_neighbors = others
-    slot_starts, slot_counts, slot_vertices, slot_common = slots
-    measure, is_last, without_neighbors = asked
-    numbers, best, best_common = found
-    common = np.zeros(len(sizes), np.uint32)
-    touched = np.empty(len(sizes), neighbors.dtype)
-    scores = np.empty(best.shape[1], np.float64)
-    for step in range(first_step, end_step):
-        for row in range(cuts[step], cuts[step + 1]):
-            u, count = vertices[row], 0
-            for at in range(slot_starts[row], slot_starts[row] + slot_counts[row]):
-                touched[count] = slot_vertices[at]
-                common[touched[count]] = slot_common[at]
-                count += 1
-            for e in range(offsets[row], offsets[row + 1]):
-                x = np.int64(neighbors[e]) - base
-                if 0 <= x < len(other_offsets) - 1:
-                    for at in range(other_offsets[x], other_offsets[x + 1]):
-                        w = other_neighbors[at]
-                        if w != u:
-                            if common[w] == 0:
-                                touched[count] = w
-                                count += 1
-                            common[w] += np.uint32(1)
-            if not is_last:
-                slot_counts[row] = count
-                for at in range(count):
-                    slot_vertices[slot_starts[row] + at] = touched[at]
-                    slot_common[slot_starts[row] + at] = common[touched[at]]
-                    common[touched[at]] = 0
-                continue
-            if without_neighbors:
-                for e in range(offsets[row], offsets[row + 1]):
-                    common[neighbors[e]] = 0
-            taken = 0
-            for at in range(count):
-                w = touched[at]
-                shared = common[w]
-                common[w] = 0
-                if shared == 0:
-                    continue
-                value = score(measure, shared, sizes[u], sizes[w])
-                place = taken
-                while place > 0 and (
-                    value > scores[place - 1]
-                    or (
-                        value == scores[place - 1]
-                        and (w < best[row, place - 1] if len(order) == 0 else order[w] < order[best[row, place - 1]])
-                    )
-                ):
-                    place -= 1
-                if place == len(scores):
-                    continue
-                taken = min(taken + 1, len(scores))
-                for late in range(taken - 1, place, -1):
-                    scores[late] = scores[late - 1]
-                    best[row, late], best_common[row, late] = best[row, late - 1], best_common[row, late - 1]
-                scores[place], best[row, place], best_common[row, place] = value, w, shared
-            numbers[row] = taken

@@ -1,0 +1,127 @@
+"""What counts the neighbors that pairs of rows share: cores, or a GPU, to which the rows are copied."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.kernels.host.whole_rows import similarity as kernels
+from penstock.engine.similarities.memory_plan import MIB
+from penstock.engine.similarities.row_sets import RowSets
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import BudgetError
+from penstock.transfer.devices import cuda
+from penstock.transfer.devices.cuda import CudaDevice
+from penstock.transfer.devices.device import Device
+
+PAIR_BYTES = 24
+"""Of a pair on the device: both rows and the count."""
+PAIRS = 1 << 20
+"""Most pairs that are on the device at once."""
+
+Integers = NDArray[np.int64]
+
+
+class PairCounter(Protocol):
+    """Counts shared neighbors."""
+
+    row_bytes: int | None
+    """Bytes for rows at once beside the budget of the host; None: no further limit."""
+
+    def check(self, least: int) -> None:
+        """Raise BudgetError where rows of so many bytes do not fit."""
+
+    def count(self, ones: RowSets, others: RowSets, rows: Integers) -> Integers:
+        """Count for pairs, rows int64 (n, 2): of `ones` and of `others`."""
+
+    def close(self) -> None:
+        """Give back what it took."""
+
+
+class HostCounter:
+    """On CPU cores."""
+
+    row_bytes: int | None = None
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+
+    def check(self, least: int) -> None:
+        """Whatever fits the host does."""
+
+    def count(self, ones: RowSets, others: RowSets, rows: Integers) -> Integers:
+        """Count for pairs."""
+        found = np.zeros(len(rows), np.int64)
+        sides = (ones.offsets, ones.neighbors), (others.offsets, others.neighbors)
+        kernels.count_common(self._threads, len(rows), *sides, rows, found)
+        return found
+
+    def close(self) -> None:
+        """Nothing was taken."""
+
+
+class DeviceCounter:
+    """On a device: three quarters of its memory for rows, an eighth for pairs."""
+
+    def __init__(self, device: Device) -> None:
+        from penstock.engine.kernels.cuda import driver
+        from penstock.engine.kernels.cuda.whole_rows import similarity as device_kernels
+        from penstock.engine.kernels.cuda.whole_rows.triangles import GROUP
+
+        self._device, self._driver, self._kernel, self._group = device, driver, device_kernels, int(GROUP)
+        self.row_bytes: int | None = device.memory_bytes * 3 // 4
+        self._placed: list[tuple[RowSets, tuple[Any, Any]]] = []
+
+    def check(self, least: int) -> None:
+        """Raise BudgetError where rows of so many bytes do not fit."""
+        assert self.row_bytes is not None, "a device has an end"
+        if least > self.row_bytes:
+            raise BudgetError(
+                "--device-memory",
+                f"--device-memory {format_bytes(self._device.memory_bytes)} is too small: the longest row, twice, "
+                f"takes {format_bytes(least)} of three quarters of it",
+                -(-4 * least // (3 * MIB)),
+            )
+
+    def count(self, ones: RowSets, others: RowSets, rows: Integers) -> Integers:
+        """Count for pairs."""
+        self._driver.use(self._device)
+        self._placed = [entry for entry in self._placed if entry[0] is ones or entry[0] is others]
+        sides = self._rows(ones), self._rows(others)
+        found = np.zeros(len(rows), np.int64)
+        step = max(1, min(PAIRS, self._device.memory_bytes // 8 // PAIR_BYTES))
+        for first in range(0, len(rows), step):
+            part = rows[first : first + step]
+            one, other = (self._device.to_device(part[:, side].copy()) for side in (0, 1))
+            common = self._device.to_device(np.zeros(len(part), np.int64))
+            pairs = one, other, np.int64(len(part))
+            self._kernel.count_common(self._blocks(len(part)), *sides, pairs, common)
+            self._device.finish()
+            self._kernel.count_common.forget()
+            found[first : first + step] = self._device.to_host(common)
+        return found
+
+    def close(self) -> None:
+        """Give its memory back."""
+        self._placed.clear()
+        self._device.close()
+
+    def _rows(self, rows: RowSets) -> tuple[Any, Any]:
+        """A set of rows on the device, copied unless it is there."""
+        for known, arrays in self._placed:
+            if known is rows:
+                return arrays
+        arrays = self._device.to_device(rows.offsets), self._device.to_device(rows.neighbors)
+        self._placed.append((rows, arrays))
+        return arrays
+
+    def _blocks(self, pairs: int) -> int:
+        return self._driver.blocks_for(pairs * self._group, self._driver.many_blocks())
+
+
+def counter_on(name: str, device_memory: int | None, threads: int) -> PairCounter:
+    """What counts on `cpu`, or on a GPU by its name. Raises InputError for one that is not here."""
+    if name == "cpu":
+        return HostCounter(threads)
+    return DeviceCounter(CudaDevice(cuda.number_of(name), device_memory))
