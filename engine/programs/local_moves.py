@@ -134,7 +134,9 @@ class LocalMoves(GainSweep):
 class Moved(Program):
     """Vertices that moved tell their neighbors: these are due, and weights within communities have grown by `change`.
 
-    Where both ends of an edge moved, each tells the other, else one tells the change twice.
+    Where both ends of an edge moved, each tells the other, else one tells the change twice. A message is the change
+    above four times the weight, so that it is above 0 and none is lost in a sum: what comes to no change at all would
+    be no message. told: four times the strengths of those that moved, by which `change` is too large in all.
     """
 
     due = Field(np.uint8)
@@ -146,28 +148,30 @@ class Moved(Program):
     along = "both"
     max_iter = 1
 
-    def __init__(self, search: Search, vertices: NDArray[np.int64]) -> None:
+    def __init__(self, search: Search, graph: Graph, vertices: NDArray[np.int64], told: int) -> None:
         self.needs_weights, self.scale = search.by_weight, search.scale
-        self.moved = vertices
+        self.loop = 1 if graph.directed else 2
+        self.moved, self.told = vertices, told
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Those that moved."""
         return Start(active=self.moved)
 
     def edge(  # type: ignore[no-untyped-def]
-        community, before, target_community, target_before, source, target, weight, scale
+        community, before, target_community, target_before, source, target, weight, scale, loop
     ):
         """Along an edge, either way: its weight, if both ends are now in one community; less it, if they were."""
         amount = np.int64(weight * scale + 0.5)
-        if target_community == target_before:
-            amount *= 2
-        if source == target or (community == target_community) == (before == target_before):
-            return np.int64(0)
-        return amount if community == target_community else -amount
+        if source == target:
+            return 4 * amount * loop
+        change = amount if target_community != target_before else 2 * amount
+        if (community == target_community) == (before == target_before):
+            change = np.int64(0)
+        return 4 * amount + (change if community == target_community else -change)
 
-    def vertex(incoming):  # type: ignore[no-untyped-def]
-        """Due; and the change."""
-        return 1, incoming
+    def vertex(due, incoming):  # type: ignore[no-untyped-def]
+        """Due, unless by edges without weight alone; and the change."""
+        return (1 if incoming != 0 else due), incoming
 
 
 @dataclass(frozen=True)
@@ -204,7 +208,7 @@ class CommunityLevel(Program):
     def may_run(self, graph: Graph) -> list[Program]:
         """The phases, one of each kind."""
         search = replace(self.search, resolution=1.0)  # whether it is too large is known with the strengths
-        return [Strengths(search, graph), LocalMoves(search, graph, 1), Moved(search, np.empty(0, np.int64))]
+        return [Strengths(search, graph), LocalMoves(search, graph, 1), Moved(search, graph, np.empty(0, np.int64), 0)]
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Strengths, then sweeps."""
@@ -248,7 +252,7 @@ class CommunityLevel(Program):
             for sweep in self._round(graph, state, (number, count)):
                 yield sweep
                 if isinstance(sweep, Moved):
-                    changed, moved = changed + int(state["change"].sum()), True
+                    changed, moved = changed + int(state["change"].sum()) - sweep.told, True
                 elif number == 0 and inner is None:
                     loops += int(state["change"].sum())
             if number == 0:
@@ -301,7 +305,7 @@ class CommunityLevel(Program):
             moved = np.concatenate(list(move(community, before, state["strength"], state["total"])))
             if len(moved):
                 change[:] = 0
-                yield Moved(self.search, moved)
+                yield Moved(self.search, graph, moved, 4 * int(state["strength"][moved].sum()))
                 before[moved] = community[moved]
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -105,7 +105,7 @@ class RowsInMemory:
             changes = np.zeros(self._threads_for(moved), np.int64)
             values = tuple(state[name] for name in ("community", "before", "due"))
             self._shared(kernels.mark_neighbors, len(changes), moved, self._rows, *values, changes)
-            state["change"][0] = changes.sum()
+            state["change"][0] = phase.told + changes.sum()
         elif isinstance(phase, LocalMoves):
             values = tuple(state[name] for name in ("community", "strength", "total"))
             listed, found = self._look(phase, state["chosen"], kernels.best_groups, values)

@@ -93,7 +93,7 @@ def move_listed(listed, found, group, before, strength, total, due):  # type: ig
 def mark_neighbors(  # type: ignore[no-untyped-def]
     first_step, end_step, following, moved, rows, group, before, due, changes
 ):
-    """Neighbors of vertices that moved are due; changes[slot]: what amounts within groups have grown by.
+    """Neighbors by weight of vertices that moved are due; changes[slot]: what amounts within groups have grown by.
 
     Where both ends of an edge moved, both count it, else the one that moved twice.
     """
@@ -105,11 +105,12 @@ def mark_neighbors(  # type: ignore[no-untyped-def]
             for at in range(first, min(first + STEP, len(moved))):
                 v = moved[at]
                 for e in range(offsets[v], offsets[v + 1]):
-                    u = neighbors[e]
+                    u, amount = neighbors[e], amount_of(amounts, e)
                     if u != v:
                         times = np.int64(group[v] == group[u]) - np.int64(before[v] == before[u])
-                        change += times * amount_of(amounts, e) * (2 if before[u] == group[u] else 1)
-                    due[u] = 1
+                        change += times * amount * (2 if before[u] == group[u] else 1)
+                    if amount > 0:
+                        due[u] = 1
             first = atomic_add(following, np.uint64(0), np.int64(STEP))
         changes[slot] = change
 
