@@ -101,8 +101,8 @@ class RefinedLevel(CommunityLevel):
     def _choose(self, state: dict[str, NDArray[Any]], side: NDArray[np.uint16], number: int) -> bool:
         """Which vertices may move, and which parts may be joined: those of several, and alone ones that may not move.
 
-        A part is joinable if it is joined, or by a bit of a hash of its number, which is the rank of its first vertex:
-        two hashes differ in some bit, so that of any two vertices one may join the other in some sweep.
+        A part is joinable if it is joined, or by a bit of a hash of its number, which is the rank of its first vertex.
+        Two hashes differ in some bit, so that of any two vertices one may join the other in some sweep.
         """
         part, joined, rank, chosen, joinable = (
             state[name] for name in ("part", "joined", "rank", "chosen", "joinable")
