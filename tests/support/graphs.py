@@ -47,7 +47,7 @@ SHAPES: dict[str, tuple[int, NDArray[np.int64]]] = {
     "star-out": (300, np.stack([np.zeros(299, np.int64), np.arange(1, 300)])),
     "star-in": (300, np.stack([np.arange(299), np.full(299, 299)])),
     "path": (400, np.stack([np.arange(399), np.arange(1, 400)])),
-    "path-back": (400, np.stack([np.arange(1, 400), np.arange(399)])),
+    "path-back": (130, np.stack([np.arange(1, 130), np.arange(129)])),
     "ring": (65, np.stack([np.arange(65), (np.arange(65) + 1) % 65])),
     "cliques": (60, _cliques(5, 12)),
     "skewed": (200, skewed(200, 1500, 1)),

@@ -53,7 +53,7 @@ def graph_of(edges: EdgeList, **options: Any) -> Graph:
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_the_order_of_vertices_changes_no_answer(name: str) -> None:
-    """In every order; every program on directed and undirected graphs, and so every order, with one program or other."""
+    """Every program in every order, on directed and on undirected graphs; every order on both, with one or another."""
     parameters = PARAMETERS.get(name, {})
     if "source" in inspect.signature(named(name)).parameters and name not in ("betweenness", "closeness"):
         parameters = {**parameters, "source": SOURCE}
