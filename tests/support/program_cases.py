@@ -238,10 +238,13 @@ CASES: dict[str, Case] = {
         lambda: Eigenvector(tol=1e-13),
         lambda e, f: near(f["eigenvector"], right.eigenvector(e, weighted=True)),
     ),
-    "php": (lambda: PHP(SOURCE, tol=1e-12), lambda e, f: near(f["php"], right.penalized_hitting(e, SOURCE, 0.8))),
+    "php": (
+        lambda: PHP(SOURCE, damping=0.5, tol=1e-12),
+        lambda e, f: near(f["php"], right.penalized_hitting(e, SOURCE, 0.5)),
+    ),
     "adsorption": (
-        lambda: Adsorption({SOURCE: 2.0, OTHER: 1.0}, alpha=0.7, tol=1e-12),
-        lambda e, f: near(f["score"], right.adsorption(e, {SOURCE: 2.0, OTHER: 1.0}, 0.7)),
+        lambda: Adsorption({SOURCE: 2.0, OTHER: 1.0}, alpha=0.4, tol=1e-12),
+        lambda e, f: near(f["score"], right.adsorption(e, {SOURCE: 2.0, OTHER: 1.0}, 0.4)),
     ),
     "hits": (lambda: HITS(tol=1e-13), check_hits),
     "degrees": (Degrees, check_degrees),

@@ -269,6 +269,12 @@ def test_personalized_pagerank_by_name(directed: bool, way: Fields) -> None:
     check_pagerank(edges, rank, damping=0.6, personalization=home, weighted=True)
 
 
+def test_the_default_damping_of_php() -> None:
+    edges = tangle(directed=True, core=14, tail=6, count=40)
+    found = run(PHP(SOURCE, tol=1e-12), in_memory(edges), kernels="reference").fields["php"]
+    near(found, right.penalized_hitting(edges, SOURCE, 0.8))
+
+
 def test_what_does_not_converge_says_so() -> None:
     edges = tangle(directed=True)
     graph = in_memory(edges)
