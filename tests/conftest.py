@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from penstock.tools.main import leftovers
-from support.shared_bytecode import share_bytecode
+from support.shared_bytecode import share_bytecode, share_rewritten_tests
 from support.slow_tests import is_slow, is_slow_file
 from support.source_code import DATA, SHARED, alarms, modules
 
@@ -31,6 +31,9 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(trouble)
     if sys.dont_write_bytecode and config.getoption("numprocesses", None):  # not in the workers themselves
         share_bytecode(config)
+    worker = getattr(config, "workerinput", None)
+    if worker is not None:
+        share_rewritten_tests(config, int(worker["workerid"][2:]), worker["workercount"])
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,6 +2,9 @@
 
 One process, in which no fault is injected, writes all of it before the first test; commands only read it. A command
 that wrote some itself could leave half a file: it has no disk left, or is killed.
+
+Tests, whose assertions pytest rewrites, are shared as well: each worker rewrites some of the files before it collects,
+and reads the others', where all would rewrite all of them.
 """
 
 from __future__ import annotations
@@ -11,8 +14,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from support.slow_tests import is_slow_file
 from support.source_code import modules
 
 IMPORT_ALL = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"
@@ -27,3 +33,28 @@ def share_bytecode(config: pytest.Config) -> None:
     command = [sys.executable, "-c", IMPORT_ALL, *names]
     subprocess.run(command, env=writing | {"PYTHONPYCACHEPREFIX": folder}, check=True)
     os.environ["PYTHONPYCACHEPREFIX"] = folder
+
+
+def share_rewritten_tests(config: pytest.Config, worker: int, workers: int) -> None:
+    """Rewrite this worker's part of the files that are collected from folders, and keep them where pytest looks."""
+    try:
+        from _pytest.assertion.rewrite import PYC_TAIL, _read_pyc, _rewrite_test, _write_pyc, get_cache_dir
+        from _pytest.assertion.rewrite import assertstate_key as key
+    except ImportError:  # another pytest: each worker rewrites what it collects
+        return
+    if key not in config.stash or (sys.dont_write_bytecode and sys.pycache_prefix is None):
+        return
+    for path in sorted(_collected(config))[worker::workers]:
+        kept = get_cache_dir(path) / (path.stem + PYC_TAIL)
+        if _read_pyc(path, kept) is None:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            version, code = _rewrite_test(path, config)
+            _write_pyc(config.stash[key], code, version, kept)
+
+
+def _collected(config: pytest.Config) -> Iterator[Path]:
+    """The test files below the folders that are given, without those that the fast loop leaves out."""
+    for given in config.args:
+        for path in Path(config.invocation_params.dir, given).rglob("test_*.py"):
+            if config.option.markexpr != "fast" or not is_slow_file(path):
+                yield path
