@@ -19,7 +19,7 @@ from support.oracles import EdgeList
 from support.program_cases import program_of
 
 Kernel = tuple[str, str]
-EDGES = EdgeList(600, *skewed(600, 9000, 5), np.ones(9000, np.uint8), True)
+EDGES = EdgeList(300, *skewed(300, 3000, 5), np.ones(3000, np.uint8), True)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_nearly_all_kernels_of_a_run_are_compiled_for_its_types(
 ) -> None:
     weights = "uint8" if name == "sssp" else None
     program = program_of(name, EDGES)
-    for memory in (8000, 1 << 20):
+    for memory in (2700, 1 << 20):
         with Session(in_memory(EDGES), device="emulated", kernels="cuda", device_edge_memory=memory) as session:
             session.run(program_of(name, EDGES))
             apart = session._asks(program).apart
