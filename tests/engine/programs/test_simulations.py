@@ -173,13 +173,12 @@ def test_single_precision(name: str, way: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("route", ["auto", "filter", "compaction", "zero-copy", "resident"])
 def test_over_a_link(route: str, tmp_path: Path) -> None:
-    """Edges that the device does not keep, by every route; compiled kernels of the program that has most."""
+    """Edges that the device does not keep, by every route."""
     edges = tangle(directed=True)
     graph = on_disk(edges, tmp_path / "g.h5", chunk_edges=32)
     room = {} if route == "resident" else {"device_edge_memory": 1 << 12}
     for name in NAMES:
-        way = {} if name == "circuit" else SLOW
-        with Session(graph, device="emulated", partition_bytes=512, route=route, **room, **way) as session:
+        with Session(graph, device="emulated", partition_bytes=512, route=route, **room) as session:
             make, check = CASES[name]
             check(edges, session.run(make()).fields)
 
