@@ -90,6 +90,12 @@ MAKERS: dict[str, Callable[[], Program]] = {
     "circuit": lambda: Circuit({3: 2.0, 50: -1.0}, tol=1e-11, floating=True),
     "neural": lambda: Neural({3: 2.0, 50: -1.0}, gain=1e-3),
 }
+TOGETHER: dict[str, Callable[[], Program]] = {
+    "distances together": lambda: FromEach(list(range(40)), weight=False),
+    "closeness together": lambda: Closeness(k=70, weight=False),
+    "harmonic together": lambda: Harmonic(list(range(10)), weight=False),
+}
+"""Searches by hops that run together."""
 ON_ROWS = ("cdlp", "louvain", "leiden", "triangles", "lcc", "cf", "hyperball")
 """Programs on whole rows."""
 ELSEWHERE = {"bfs", "sssp", "pagerank", "wcc"}
@@ -126,7 +132,9 @@ def equal(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
 def test_the_hosts_answer(directed: bool, way: dict[str, Any], tmp_path: Path) -> None:
     edges = weighed(EdgeList(3000, *skewed(3000, 30_000, 5), None, directed), "uint8")
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=1 << 10)
-    makers = dict(MAKERS) if directed else {**MAKERS, "chebyshev": lambda: ChebyshevPageRank(weight=False)}
+    makers = TOGETHER | MAKERS
+    if not directed:
+        makers["chebyshev"] = lambda: ChebyshevPageRank(weight=False)
     with (
         Session(graph, device="cuda:0", partition_bytes=1 << 13, **way) as session,
         Session(graph, device="cpu") as host,
