@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -85,7 +85,7 @@ class WalkResources:
 
     host_memory: bytes; scratch: the folder of temporary data, by default the system's. lend: a context in which walks
     are made, with the device where walkers advance, None for the cores; device_memory, device_edge_memory: what may be
-    allocated there, the first None without a device; rates: of its link.
+    allocated there, the first None without a device; rates: of its link, for a device.
     """
 
     host_memory: int
@@ -95,7 +95,7 @@ class WalkResources:
     lend: Lend = nullcontext
     device_memory: int | None = None
     device_edge_memory: int | None = None
-    rates: Rates = field(default_factory=Rates)
+    rates: Rates | None = None
 
 
 def _check_whole(name: str, value: Any, low: int, high: int) -> None:

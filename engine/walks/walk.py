@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.engine.resources.config import Config
+from penstock.engine.resources.device_memory_plan import link_rates
 from penstock.engine.resources.device_resources import device_of
 from penstock.engine.walks.options import Lend, WalkOptions, WalkResources, check_graph
 from penstock.engine.walks.sources import source_vertices
@@ -114,8 +115,16 @@ def resources_by(config: Config, scratch: Path | str | None, lend: Lend, device_
     """
     if device_memory is not None and config.device == "emulated" and config.kernels != "cuda":
         raise InputError("walks are made on CPU cores or on a GPU, and device is 'emulated'; give cpu or cuda:0")
-    folder, edges = None if scratch is None else Path(scratch), config.device_edge_memory
-    return WalkResources(config.memory_bytes, config.thread_count, config.direct_io, folder, lend, device_memory, edges)
+    return WalkResources(
+        config.memory_bytes,
+        config.thread_count,
+        direct_io=config.direct_io,
+        scratch=None if scratch is None else Path(scratch),
+        lend=lend,
+        device_memory=device_memory,
+        device_edge_memory=config.device_edge_memory,
+        rates=link_rates(config, "emulated" if config.device == "emulated" else "cuda"),
+    )
 
 
 def walks_by(

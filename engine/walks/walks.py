@@ -141,6 +141,7 @@ class Walks:
         rule = rule_of(self.options, weighted=self.weighted, symmetric=not self.graph.directed)
         sources = self._sources, self._source_count
         memory, rates = (self._memory, self._on_device), self._resources.rates
+        assert rates is not None, "a device has a link"
         with DeviceWalkRun(device, rows, memory, rule, sources, rates) as run:
             self.progress = run.progress
             yield from run.blocks(self.count, report)
