@@ -123,6 +123,8 @@ class Session:
         if self._ranks is not None:
             self._rank_devices = RankDevices.of(self._ranks, self._device, state_there=not self._has_host_kernels)
             self.config = with_shares(self.config, self._ability, graph.edges, self._ranks)
+        if self._device is None and self._rank_devices.linked:
+            self.config = self.config.of_cores()
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[tuple[type[Program], bool], Kernels[Any]] = {}
         self._turns = ExclusiveUse("Session")

@@ -5,7 +5,7 @@ Owns defaults and ranges. Refuses unknown names, so that a misspelled option is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -148,6 +148,10 @@ class Config:
                 raise InputError(
                     f"{name} is {value!r}, and would change nothing: {why}; leave it out, or run with --device {where}"
                 )
+
+    def of_cores(self) -> Config:
+        """The same without what changes nothing on CPU cores: of a rank of cores beside ranks behind links."""
+        return replace(self, **{name: getattr(Config, name) for name in _OVER_A_LINK})
 
     @cached_property
     def memory_bytes(self) -> int:

@@ -87,8 +87,9 @@ def test_programs_on_two_simulated_gpus(name: str) -> None:
 @simulator
 @pytest.mark.parametrize("name", ["wcc", "sssp", "pagerank"])
 def test_cores_beside_gpus(name: str) -> None:
-    edges = _small(True)
-    for result in _run(lambda: program_of(name, edges), _graph(True), ON_CORES, SIMULATED, LINKED):
+    """What is said of links and of edges kept behind them is not said of the cores."""
+    edges, options = _small(True), {"device_edge_memory": 1 << 12}
+    for result in _run(lambda: program_of(name, edges), _graph(True), ON_CORES, SIMULATED, LINKED, **options):
         check(name, edges, result.fields)
 
 
