@@ -32,7 +32,7 @@ COMPLETE = "_PENSTOCK_COMPLETE"
 """The variable by which a shell asks for completions; Click's scripts set it."""
 COMMANDS = {
     "convert": "Turn raw edge lists into a graph file.",
-    "append": "Add edges to a graph file made by convert --layout list.",
+    "append": "Add edges to a graph file.",
     "info": "Say what a graph file holds.",
     "extract": "Write a part of a graph as a graph file of its own.",
     "export": "Write the edges of a graph file as a table.",

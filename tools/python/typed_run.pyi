@@ -174,6 +174,7 @@ class LeidenOptions(RunOptions, total=False):
     tol: float
     sweeps: int
     weight: bool | str | None
+    iterations: int
 
 class CorenessOptions(RunOptions, total=False):
     max_iter: int

@@ -25,7 +25,7 @@ def graphs(*, directed: bool, dtype: str = "uint8") -> tuple[Graph, Any]:
     theirs = (nx.MultiDiGraph if directed else nx.MultiGraph)()
     theirs.add_nodes_from(range(COUNT))
     theirs.add_weighted_edges_from(zip(*ends.tolist(), weights.tolist(), strict=True))
-    ours = from_edges(*ends, weights, vertices=COUNT, undirected=not directed, direction="both" if directed else None)
+    ours = from_edges(*ends, weights, vertices=COUNT, undirected=not directed, direction="both" if directed else "out")
     return ours, theirs
 
 

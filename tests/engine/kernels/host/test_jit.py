@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from penstock.engine.kernels.host import jit, launch
 from penstock.engine.kernels.host.whole_rows import launch_rows
+from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.sssp import SSSP
 from penstock.storage.base import kernel_cache
 
@@ -16,7 +18,11 @@ def compiled_from(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
     """The files of all functions that the host's kernels consist of, but for those of a program."""
     paths: set[str] = set()
     monkeypatch.setattr(kernel_cache, "_file_digest", lambda path: paths.add(path) or b"")
-    kernels = launch_rows.HostRowKernels(SSSP(source=0), np.dtype(np.uint32), weighted=True, threads=1)
+    kernels, on_rows = (
+        launch_rows.HostRowKernels(program, np.dtype(np.uint32), weighted=True, threads=1)
+        for program in (SSSP(source=0), CDLP())
+    )
+    kernels.author = replace(kernels.author, calls={**on_rows.author.calls, **kernels.author.calls})
     for module in (launch, launch_rows):
         for name in (*module._SHARED, *module._BY_EDGE, *module._BY_VERTEX, "fused_iterations", "select"):
             kernel_cache.source_digest(kernels._make(name)._function)
