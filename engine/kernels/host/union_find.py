@@ -98,7 +98,8 @@ def link_rows(  # type: ignore[no-untyped-def]
 def compress(first_step, end_step, first, forest):  # type: ignore[no-untyped-def]
     """Let every vertex from `first` on point to its root, and who is on the way to it to its grandparent.
 
-    Without the latter the trees of vertices before `first` would be climbed step by step each time.
+    Without the latter the trees of vertices before `first` would be climbed step by step each time. A grandparent is
+    written as a minimum: another thread may have written the root there since, which is smaller.
     """
     for at in range(first_step, end_step):
         v = first + np.uint64(at)
@@ -107,7 +108,7 @@ def compress(first_step, end_step, first, forest):  # type: ignore[no-untyped-de
         while parent != root:
             above = np.uint64(forest[parent])
             if above != parent:
-                forest[root] = above
+                atomic_min(forest, root, forest.dtype.type(above))
             root = above
             parent = np.uint64(forest[root])
         forest[v] = root
