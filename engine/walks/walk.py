@@ -123,7 +123,9 @@ def resources_by(config: Config, scratch: Path | str | None, lend: Lend, device_
         lend=lend,
         device_memory=device_memory,
         device_edge_memory=config.device_edge_memory,
-        rates=link_rates(config, "emulated" if config.device == "emulated" else "cuda"),
+        rates=None
+        if device_memory is None
+        else link_rates(config, "emulated" if config.device == "emulated" else "cuda"),
     )
 
 

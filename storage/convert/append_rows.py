@@ -23,7 +23,7 @@ from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import Source
-from penstock.storage.ingest.text.strings import local_names
+from penstock.storage.ingest.text.strings import local_names, places_of
 
 KEPT = ("symmetrize", "dedupe", "drop_self_loops", "bipartite", "order")
 """Options that are as they were; the others follow from the graph itself."""
@@ -78,9 +78,7 @@ class GrownRows:
         if not isinstance(self._ids, StringArray):
             return EdgeBatch(self._ids[sources], self._ids[targets], weights)
         both = self._ids.taken(np.stack([sources, targets], 1).reshape(-1))
-        lengths = both.lengths.astype(np.int32).reshape(-1, 2)
-        places = np.empty((len(sources), 4), np.int32)
-        places[:, 0::2], places[:, 1::2] = both.ends.reshape(-1, 2) - lengths, lengths
+        places = places_of(both.lengths.astype(np.int32))
         names, numbers = local_names(both.text, places, self._graph.left is not None)
         return EdgeBatch(numbers[:, 0].copy(), numbers[:, 1].copy(), weights, names=names)
 

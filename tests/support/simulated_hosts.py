@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from penstock.tools.run.launch_ranks import find_mpiexec
 from support.launched_ranks import PATIENCE_SECONDS
 
 HOSTS = ("a", "b")
@@ -49,11 +50,17 @@ class Hosts:
 
     def ranks(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         """Run the command line with one rank on each host; mpiexec is on the first."""
-        launch = ["mpiexec", "-launcher", "ssh", "-launcher-exec", self.folder / "remote", "-iface", f"{self.net}-a"]
-        here = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-        assert here is not None
+        launch = [
+            find_mpiexec(),
+            "-launcher",
+            "ssh",
+            "-launcher-exec",
+            self.folder / "remote",
+            "-iface",
+            f"{self.net}-a",
+        ]
         both = ["-n", 2, "-ppn", 1, "-hosts", ",".join(HOSTS)]
-        return self.run(HOSTS[0], here, *launch[1:], *both, sys.executable, "-m", "penstock.tools.main", *arguments)
+        return self.run(HOSTS[0], *launch, *both, sys.executable, "-m", "penstock.tools.main", *arguments)
 
 
 def possible() -> bool:

@@ -36,19 +36,20 @@ class Requirement:
     @property
     def installed(self) -> str | None:
         """Its version; None where it is not installed."""
-        try:
-            return metadata.version(self.package)
-        except metadata.PackageNotFoundError:
-            return None
+        return version_of(self.package)
+
+
+def version_of(package: str) -> str | None:
+    """Return the version of an installed package; None where it is not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def installed() -> bool:
     """Whether Penstock itself is an installed package. Its sources alone on Python's path name no requirements."""
-    try:
-        metadata.version("penstock")
-    except metadata.PackageNotFoundError:
-        return False
-    return True
+    return version_of("penstock") is not None
 
 
 def requirements(lines: list[str] | None = None) -> list[Requirement]:

@@ -61,6 +61,12 @@ def dijkstra_path_length(G: Any, source: Node, target: Node, weight: str | None 
     return length
 
 
+def check_method(method: str) -> None:
+    """Raise as networkx does for a method of shortest paths that it has not."""
+    if method not in ("dijkstra", "bellman-ford"):
+        raise ValueError(f"method not supported: {method}")
+
+
 def shortest_path_length(
     G: Any,
     source: Node | None = None,
@@ -70,8 +76,7 @@ def shortest_path_length(
     **options: Any,
 ) -> Any:
     """As `networkx.shortest_path_length` with a source, a target, or both."""
-    if method not in ("dijkstra", "bellman-ford"):
-        raise ValueError(f"method not supported: {method}")
+    check_method(method)
     if source is not None and target is not None:
         return _between(G, source, target, weight, options)
     graph = held(G)

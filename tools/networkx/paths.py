@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.tools.networkx.distances import check_lengths, nearest
+from penstock.tools.networkx.distances import check_lengths, check_method, nearest
 from penstock.tools.networkx.held import Held, LeftToNetworkxError, Node, held, networkx
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ def shortest_path(
     **options: Any,
 ) -> Any:
     """As `networkx.shortest_path` with a source, a target (of an undirected graph), or both."""
-    if method not in ("dijkstra", "bellman-ford"):
-        raise ValueError(f"method not supported: {method}")
+    check_method(method)
     if source is None:
         found = _from_one(G, target, weight, options)
         return {node: path[::-1] for node, path in found.items()}

@@ -17,7 +17,7 @@ from penstock.storage.ingest.core.arrow import record_batch
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import Columns, TakenColumns
 from penstock.storage.ingest.text.diagnose import bad_id, bad_weight, is_number
-from penstock.storage.ingest.text.strings import bad_name, local_names
+from penstock.storage.ingest.text.strings import bad_name, local_names, places_of
 
 BLOCK_BYTES = 128 << 10
 """Fed at once: elements take some twenty times as much as Python's objects."""
@@ -161,10 +161,8 @@ class NamedElementSource(ElementSource):
         if (bad := next((at for at, end in enumerate(ends) if bad_name(end)), None)) is not None:
             found: list[Node | Edge] = [*edges, *nodes]
             raise self._error(found[bad // 2].line, f"id {ends[bad]!r} {bad_name(ends[bad])}")
-        places = np.empty((len(ends) // 2, 4), np.int32)
-        places[:, 1::2] = lengths.reshape(-1, 2)
-        places[:, 0::2] = (np.cumsum(lengths, dtype=np.int32) - lengths).reshape(-1, 2)
-        names, numbers = local_names(np.frombuffer(b"".join(encoded), np.uint8), places, self._options.sides)
+        text = np.frombuffer(b"".join(encoded), np.uint8)
+        names, numbers = local_names(text, places_of(lengths), self._options.sides)
         of_edges = numbers[: len(edges)]
         return EdgeBatch(of_edges[:, 0].copy(), of_edges[:, 1].copy(), self._weights(edges), names=names)
 

@@ -109,6 +109,14 @@ def local_names(text: Bytes, places: NDArray[np.int32], sides: bool) -> tuple[Lo
     return LocalNames(keys[:count].copy(), firsts, names), numbers
 
 
+def places_of(lengths: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Where fields of these lengths, sources and targets in turn, are end to end: int32 (m, 4), for `local_names`."""
+    places = np.empty((len(lengths) // 2, 4), np.int32)
+    places[:, 1::2] = lengths.reshape(-1, 2)
+    places[:, 0::2] = (np.cumsum(lengths, dtype=np.int32) - lengths).reshape(-1, 2)
+    return places
+
+
 def not_utf8(text: Bytes, places: NDArray[np.int32], found: LocalNames, sides: bool) -> int | None:
     """Where a name that is no UTF-8 lies in ``text``; None if all are."""
     if int(found.names.text.max(initial=0)) < 128:
