@@ -1,9 +1,17 @@
-"""Text of an input in printable form: terminal control sequences and invisible characters are escaped."""
+"""Text of an input as messages show it: short, terminal control sequences and invisible characters escaped."""
 
 from __future__ import annotations
 
 KEPT = "\n\t"
 """Unprintable characters that lines and messages of ours have themselves, to be printed as they are."""
+
+QUOTED = 200
+"""Characters of an input that a message quotes at most."""
+
+
+def brief(text: str, most: int = QUOTED) -> str:
+    """The first characters of a text, at most so many, and three points where it is longer."""
+    return text if len(text) <= most else text[:most] + " ..."
 
 
 def printable(text: str, keep: str = "") -> str:

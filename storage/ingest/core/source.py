@@ -16,6 +16,8 @@ from penstock.storage.format.edges import EdgeBatch
 
 SMALLEST_BLOCK = 64 << 10
 LARGEST_BLOCK = 4 << 20
+LONGEST_VALUE = 1 << 20
+"""Bytes of the longest value that an input may have: a name, an attribute, a cell of a table or a database."""
 FORMATS = (
     "text",
     "csv",

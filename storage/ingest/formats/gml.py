@@ -10,13 +10,11 @@ from html import unescape
 from pathlib import Path
 
 from penstock.storage.base.errors import InputError
-from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.core.source import LONGEST_VALUE, IngestOptions
 from penstock.storage.ingest.formats.elements import Edge, ElementSource, Node
 from penstock.storage.ingest.formats.graphml import weight_name
 
 WEIGHTS = ("weight", "value")
-LONGEST = 1 << 20
-"""Bytes of the longest value."""
 _TOKEN = re.compile(rb'\s+|\[|\]|"[^"]*"|#[^\n]*\n|[^\s\[\]"#][^\s\[\]"]*')
 
 
@@ -66,8 +64,8 @@ class GMLParser:
                 self._take(token.decode("utf-8", "replace"))
             self._line += token.count(b"\n")
         self._rest = text[at:]
-        if len(self._rest) > LONGEST:
-            raise self._error(f"a value is longer than {LONGEST} bytes; a quote is missing")
+        if len(self._rest) > LONGEST_VALUE:
+            raise self._error(f"a value is longer than {LONGEST_VALUE} bytes; a quote is missing")
 
     def close(self) -> None:
         """Check that every list is closed, and that there was a graph."""

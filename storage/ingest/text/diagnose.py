@@ -8,7 +8,7 @@ import math
 import re
 
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import printable
+from penstock.storage.base.printable import brief, printable
 from penstock.storage.ingest.text.columns import Columns
 
 LARGEST_ID = (1 << 64) - 1
@@ -114,6 +114,4 @@ def bad_line(file: str, number: int, line: str, reason: str) -> InputError:
 
 def shown(line: str, characters: int = SHOWN_LINE) -> str:
     """A line as messages show it: printable and short."""
-    text = line.rstrip("\r\n")
-    text = text if len(text) <= characters else text[:characters] + " ..."
-    return printable(text, keep="\t\ufffd")
+    return printable(brief(line.rstrip("\r\n"), characters), keep="\t\ufffd")

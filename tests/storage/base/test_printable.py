@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from penstock.storage.base.printable import printable
+from penstock.storage.base.printable import QUOTED, brief, printable
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,9 @@ def test_what_a_terminal_obeys_is_escaped(text: str, shown: str) -> None:
 
 def test_what_is_ours_stays() -> None:
     assert printable("one\n\ttwo\x1b", keep="\n\t") == "one\n\ttwo\\x1b"
+
+
+def test_long_text_is_cut() -> None:
+    assert brief("é" * QUOTED) == "é" * QUOTED
+    assert brief("é" * (QUOTED + 1)) == "é" * QUOTED + " ..."
+    assert brief("abc", 2) == "ab ..."
