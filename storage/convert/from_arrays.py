@@ -17,6 +17,7 @@ from penstock.storage.convert.in_memory import EdgeArrays, graph_of
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format.graph import Graph
+from penstock.storage.format.schema import EXACT
 from penstock.storage.ingest.core.arrow import arrow_table
 from penstock.storage.ingest.core.numbers import as_ids, as_weights
 from penstock.storage.ingest.text.columns import choose_columns
@@ -189,11 +190,14 @@ def _ends(sources: ArrayLike, targets: ArrayLike | None) -> tuple[NDArray[Any], 
 def _numbers(values: NDArray[Any]) -> NDArray[Any]:
     """Objects that are all whole numbers or decimals as NumPy's numbers; anything else as it is."""
     kinds = {type(value) for value in values.flat} if values.dtype.kind == "O" else set()
-    if not kinds or not kinds <= {int, Decimal, float}:
+    if not kinds or not kinds <= {int, Decimal, float, np.int64, np.uint64}:
         return values
     whole = all(value == value // 1 for value in values.flat)
     try:
-        return np.asarray([int(value) for value in values.flat] if whole else values.astype(np.float64))
+        if not whole:
+            return values.astype(np.float64)
+        numbers = [int(value) for value in values.flat]
+        return np.array(numbers, np.int64 if min(numbers) < 0 else np.uint64).reshape(values.shape)
     except OverflowError:
         return values
 
@@ -236,9 +240,13 @@ def _check_strings(values: NDArray[Any], what: str) -> None:
 
 
 def _array(values: ArrayLike) -> NDArray[Any]:
-    """Values as an array; NumPy makes strings of anything that is in a list with one, and here nothing does."""
+    """Values as an array; where NumPy makes strings or inexact floats of what is in a list with others, as objects."""
     array = host_array(values)
-    if array.dtype.kind != "U" or isinstance(values, np.ndarray):
+    if not isinstance(values, list | tuple):
+        return array
+    if array.dtype.kind == "f" and array.size and array.max() >= EXACT:
+        return np.asarray(values, object)
+    if array.dtype.kind != "U":
         return array
     objects = np.asarray(values, object)
     return array if all(isinstance(value, str) for value in objects.flat) else objects
@@ -254,7 +262,7 @@ def _numbered(ends: tuple[NDArray[Any], NDArray[Any]]) -> tuple[NDArray[Any], tu
 
 def _listed(vertices: ArrayLike, strings: bool, *, edges: int) -> NDArray[Any]:
     """Return the listed ids, ascending, each once."""
-    found = np.asarray(vertices)
+    found = _numbers(_array(vertices))
     if found.ndim != 1:
         raise InputError(f"vertices have shape {found.shape}; give their ids in one dimension, or how many there are")
     if strings or found.dtype.kind in "OUT":

@@ -154,6 +154,21 @@ def test_objects_that_are_numbers() -> None:
     assert listed(graph)["out"] == [(1, 2, 0.5), (2, 3, 1.0), (3, 4, 2.0)]
 
 
+def test_whole_numbers_from_two_to_the_63_beside_smaller_ones() -> None:
+    large = 2**63 + 1
+    for graph in (
+        from_edges([5, large], [large, 7], renumber=True),
+        from_edges([(5, large), (large, 7)], renumber=True),
+        from_edges([5, large], [large, 7], vertices=[5, 7, large]),
+    ):
+        assert sorted(graph.original_ids().tolist()) == [5, 7, large]
+        assert graph.neighbors(5).tolist() == [large]
+    with pytest.raises(InputError, match=r"row 1 \(from 0\), 18446744073709551616, is no id"):
+        from_edges([5, 2**64], [1, 2])
+    with pytest.raises(InputError, match=r"row 0 \(from 0\), -1, is no id"):
+        from_edges([-1, large], [1, 2])
+
+
 def test_columns_by_name_and_position() -> None:
     frame = Frame(a=[1, 2], b=[3, 4], c=[0.5, 1.5])
     assert listed(from_table(frame, weight="c"))["out"] == [(1, 3, 0.5), (2, 4, 1.5)]
