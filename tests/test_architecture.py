@@ -439,7 +439,7 @@ def test_every_test_is_in_a_folder_that_the_source_has() -> None:
     folders = {path.parent.relative_to(TESTS).as_posix() for floor in FLOORS for path in (TESTS / floor).rglob("*.py")}
     assert [folder for folder in sorted(folders) if not (ROOT / folder).is_dir()] == []
     names = {path.name for path in TESTS.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert names <= {*FLOORS, "benchmarks", "data", "gpu", "support"}
+    assert names <= {*FLOORS, "benchmarks", "campaigns", "data", "gpu", "support"}
 
 
 def test_top_level_holds_only_what_design_names() -> None:
