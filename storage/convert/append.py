@@ -22,6 +22,7 @@ from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
 from penstock.storage.convert.sort.workspace import Progress, Workspace, ignore
 from penstock.storage.encoding.edge_keys import sources_of_keys, targets_of_keys
 from penstock.storage.format import stripe
+from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.file_set import AppendedTo, FileSet
 from penstock.storage.format.frames import Frames, OpenedGraph, open_frames
 from penstock.storage.format.graph import Graph
@@ -29,12 +30,13 @@ from penstock.storage.format.schema import (
     CHUNK_EDGES,
     DEGREES,
     DIRECTIONS,
-    FORMAT_VERSION,
     LIST_BLOCK,
+    LIST_VERSION,
     NAME_ENDS,
     ORIGINAL_ID,
     SPAN_COLUMNS,
     SPANS,
+    Header,
     ShardEntry,
 )
 from penstock.storage.ingest.core.source import NamedSource, Source
@@ -74,7 +76,7 @@ def append(
     Raises
     ------
     InputError
-        The graph has sorted rows or ids of its own, or the edges do not suit it; it is as it was.
+        The graph is a copy whose shards may be another graph's, or the edges do not suit it; it is as it was.
     DamagedError
         The graph is damaged.
     RunError
@@ -86,6 +88,7 @@ def append(
     with FolderLock(target.absolute().parent, f".{target.name}.append", "graph").holding():
         opened = open_frames(target, stripes)
         header = opened.header
+        stripe.check_own(target, header, [shard.path for shard in opened.open_files[1:]])
         if header.layout == "rows":
             kept = Graph.open(target, stripes=stripes)
             places = dict.fromkeys(shard.path.absolute().parent for shard in opened.open_files[1:])
@@ -104,7 +107,7 @@ def append(
         )
         with Workspace(source, target, options, progress) as space:
             old, folders = _files_of(opened, target)
-            files = FileSet(target, folders, encoders(space), version=FORMAT_VERSION, old=old)
+            files = FileSet(target, folders, encoders(space), version=LIST_VERSION, old=old)
             counts = EndCounts(host_memory // COUNTING_SHARE, both=not header.directed)
             _count_old(counts, opened)
             return write_edges(space, files, counts, _base(opened, old))
@@ -128,9 +131,19 @@ def _files_of(opened: OpenedGraph, graph: Path) -> tuple[AppendedTo, list[Path]]
     folder = graph.absolute().parent
     if shards:
         folders = [shard.path.absolute().parent for shard in shards[: header.parts[0].shards]]
-        return AppendedTo(header.graph_id, header.shards, shards, None), folders
+        entries = tuple(_kept(graph, header, *pair) for pair in zip(header.shards, shards, strict=True))
+        return AppendedTo(header.graph_id, entries, shards, None), folders
     name = stripe.shard_name(graph, 0, os.urandom(4).hex())
-    return AppendedTo(header.graph_id, (ShardEntry(name, str(folder)),), (manifest,), folder / name), [folder]
+    entry = ShardEntry(name, stripe.recorded_folder(graph, folder))
+    return AppendedTo(header.graph_id, (entry,), (manifest,), folder / name), [folder]
+
+
+def _kept(graph: Path, header: Header, entry: ShardEntry, shard: OpenFile) -> ShardEntry:
+    """A shard as the new manifest records it: one that stayed behind when the manifest was moved, by its own place."""
+    stayed = header.place is not None and shard.path == stripe.recorded_place(Path(header.place.path), entry)
+    if not stayed or shard.path == stripe.recorded_place(graph, entry):
+        return entry
+    return ShardEntry(entry.name, str(shard.path.parent))
 
 
 def _base(opened: OpenedGraph, old: AppendedTo) -> ListBase:

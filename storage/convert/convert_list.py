@@ -14,7 +14,7 @@ from penstock.storage.convert.sort.memory_quota import ArrayStore
 from penstock.storage.convert.sort.options import ConvertReport
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.format.file_set import FileSet
-from penstock.storage.format.schema import FORMAT_VERSION, WITHOUT_EDGES, Header
+from penstock.storage.format.schema import LIST_VERSION, WITHOUT_EDGES, Header
 
 COUNTING_SHARE = 4
 """One part in so many of the budget may count degrees."""
@@ -23,7 +23,7 @@ COUNTING_SHARE = 4
 def write_list(space: Workspace, target: Path) -> ConvertReport:
     """Read all edges and write them; on return the graph file is in its place. Raises as `convert.convert`."""
     files = FileSet(
-        target, [folder.absolute() for folder in space.options.stripes], encoders(space), version=FORMAT_VERSION
+        target, [folder.absolute() for folder in space.options.stripes], encoders(space), version=LIST_VERSION
     )
     counts = EndCounts(space.options.host_memory // COUNTING_SHARE, both=space.mirror)
     return write_edges(space, files, counts, None)

@@ -1,8 +1,9 @@
 """The files of a graph being written: all of them get their names at the end, or none is left.
 
 The manifest's temporary file is opened first and renamed last, so that a graph that can be opened is whole; that rename
-is where a new graph takes the place of an old one. Shards never take the names of an old graph's shards, which stay
-beside theirs until the new manifest is in place. adjacency_writer.py fills the files.
+is where a new graph takes the place of an old one. Shards never take the name of a file that exists: an old graph's
+shards stay beside theirs until the new manifest is in place, and then those go that were the old manifest's own
+(stripe.py). adjacency_writer.py fills the files.
 
 Before the files get their names they are read back: opened as any graph is, which checks the header, the chunk tables
 and HDF5's own structures. Frames are all read where they take no time; of a larger graph the first and the last of
@@ -12,9 +13,9 @@ all.
 
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,15 @@ from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.frame_writer import FrameWriter
 from penstock.storage.format.frames import assemble, read_shard
 from penstock.storage.format.hdf5 import FileError, FrameFile
-from penstock.storage.format.schema import ROWS_VERSION, ArraySpec, Header, ShardEntry, table_columns
+from penstock.storage.format.schema import (
+    FORMAT_VERSION,
+    ROWS_VERSION,
+    ArraySpec,
+    Header,
+    Place,
+    ShardEntry,
+    table_columns,
+)
 
 READ_BACK_BYTES = 64 << 20
 """Files of so many bytes in all are read back to their last frame."""
@@ -95,13 +104,14 @@ class FileSet:
     ) -> None:
         self.path, self.stripes, self.threads = path, tuple(stripes), threads
         self.graph_id = os.urandom(16).hex() if old is None else old.graph_id
-        self._version, self._old = version, old
+        self._version, self._old = FORMAT_VERSION if stripes else version, old
         self._linked: Path | None = None
         self.specs: list[ArraySpec] = []
         self.file_bytes = 0
         self._force = False
         self._tag = ""
         self._superseded: dict[Path, int] = {}
+        self._foreign: set[Path] = set()
         self._rows: dict[str, list[tuple[int, int, int]]] = {}
         self._tables: dict[str, NDArray[np.uint64]] = {}
         self._parts: list[_Part] = []
@@ -130,27 +140,31 @@ class FileSet:
     @property
     def _new_shards(self) -> tuple[ShardEntry, ...]:
         names = [stripe.shard_name(self.path, number, self._tag) for number in range(len(self.stripes))]
-        return tuple(ShardEntry(name, str(folder)) for name, folder in zip(names, self.stripes, strict=True))
+        folders = [stripe.recorded_folder(self.path, folder) for folder in self.stripes]
+        return tuple(ShardEntry(name, folder) for name, folder in zip(names, folders, strict=True))
 
     def open(self, *, force: bool) -> None:
         """Make the files. Raises InputError where one may not be written."""
         self._force = force
-        target = check_target(self.path, force=force)
+        self.path = target = check_target(self.path, force=force)
         if self._old is not None:
             self._tag = os.urandom(4).hex()
-        wanted = [Path(entry.directory) / entry.name for entry in self._new_shards]
-        for shard in wanted:
-            check_target(shard, force=force)
-        if self._old is None:
-            self._superseded = _superseded(target, wanted)
-            if any(shard.exists() for shard in wanted):
+        else:
+            self._superseded, self._foreign = _shards_of(target, self.stripes)
+            if any(place.exists() for place in self._places):
                 self._tag = self.graph_id[:8]
-        for name in (target, *(Path(entry.directory) / entry.name for entry in self._new_shards)):
+        for name in (target, *self._places):
+            check_target(name, force=force)
             part = _Part(name, self._stack.enter_context(debris(partial_name(name))))
             self._parts.append(part)
             with writing(name):
                 self._writer.call(lambda part=part: part.make(self.graph_id, self._version))  # type: ignore[misc]
         self.pool = self._stack.enter_context(ThreadPool(self.threads, "encode"))
+
+    @property
+    def _places(self) -> list[Path]:
+        """Where the new shards will be."""
+        return [stripe.recorded_place(self.path, entry) for entry in self._new_shards]
 
     def create(self, file: FrameFile, path: str, coding: Coding) -> None:
         """Make an empty array in one of the files. Raises RunError."""
@@ -192,11 +206,13 @@ class FileSet:
             RunError: they could not be written; what had the manifest's name before has it still.
             UnsyncedError: they have their names, but the manifest's folder could not be synced.
         """
+        manifest, *shards = self._parts
+        if header.shards:
+            header = replace(header, place=Place(str(manifest.target.resolve()), manifest.inode))
         with writing(self.path):
             self._writer.finish()
             self._writer.call(lambda: self._finish(header))
         self._writer.close()
-        manifest, *shards = self._parts
         before = () if self._old is None else self._old.files
         _read_back(self.path, manifest.partial, before, [shard.partial for shard in shards])
         self.file_bytes = sum(part.partial.stat().st_size for part in self._parts) + sum(file.size for file in before)
@@ -208,6 +224,8 @@ class FileSet:
         give_name(manifest.partial, manifest.target, force=self._force)
         sync_folder(manifest.target)
         _remove(self._superseded)
+        for path in sorted(self._foreign):
+            _log.warning("%s stays: it may be another graph's; remove it if no graph needs it", path)
         self._stack.close()
 
     def _keep_manifest(self, path: Path) -> None:
@@ -262,28 +280,26 @@ def _read_back(path: Path, manifest: Path, before: Sequence[OpenFile], shards: S
         raise RunError(f"{path} could not be written: it cannot be read back: {error}; name another output") from error
 
 
-def _superseded(manifest: Path, shards: Sequence[Path]) -> dict[Path, int]:
-    """Shards that a new graph makes superfluous, with their inodes.
+def _shards_of(manifest: Path, stripes: Sequence[Path]) -> tuple[dict[Path, int], set[Path]]:
+    """The shards of a graph file as far as they are found; none of a file that is no whole manifest.
 
-    They are the shards of the graph file that it replaces, and those of ``shards`` that exist already.
+    First its own, with their inodes, which a new graph in its place makes superfluous; then those that may be another
+    manifest's.
     """
-    old = _shards_of(manifest, [shard.parent for shard in shards])
-    return {path: path.stat().st_ino for path in {*old, *(shard for shard in shards if shard.exists())}}
-
-
-def _shards_of(manifest: Path, stripes: Sequence[Path]) -> Iterable[Path]:
-    """The shards of a graph file as far as they are found; none of a file that is no whole manifest."""
     try:
         header = hdf5.read_manifest(OpenFile(manifest)).header
     except (FileError, OSError):
-        return
+        return {}, set()
+    found: dict[Path, int] = {}
     for entry in header.shards:
-        for path in stripe.candidates(manifest, entry.name, entry.directory, stripes):
+        for path in stripe.candidates(manifest, header, entry, stripes):
             try:
                 hdf5.read_shard(OpenFile(path), header, [])
             except (FileError, OSError):
                 continue
-            yield path
+            found[stripe.real_place(path)] = path.stat().st_ino
+    own = stripe.own_places(manifest, header)
+    return {path: inode for path, inode in found.items() if path in own}, found.keys() - own
 
 
 def _remove(inodes: dict[Path, int]) -> None:

@@ -324,7 +324,7 @@ def _find_shard(
 ) -> tuple[OpenFile, dict[str, FrameLocations]]:
     entry = header.shards[number]
     looked: list[str] = []
-    for path in stripe.candidates(manifest, entry.name, entry.directory, stripes):
+    for path in stripe.candidates(manifest, header, entry, stripes):
         try:
             held = OpenFile(path)
             return held, read_shard(held, header)

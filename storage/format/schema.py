@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.encoding.payload import PAYLOADS
 
-FORMAT_VERSION = 3
-"""The newest that is read; only graphs in the order of their input need it, others are written as `ROWS_VERSION`."""
+FORMAT_VERSION = 4
+"""The newest that is read; only graphs with shards need it."""
+LIST_VERSION = 3
+"""That of graphs in the order of their input, and `ROWS_VERSION` that of others, where they have no shards."""
 ROWS_VERSION = 2
 UNSIZED_PAYLOADS = 1
 """The version whose chunk tables have no sizes of payloads."""
@@ -195,7 +197,10 @@ class ArraySpec:
 
 @dataclass(frozen=True, slots=True)
 class ShardEntry:
-    """One shard file of a striped graph: its plain name, and the directory it was written to."""
+    """One shard file of a striped graph: its plain name, and the directory it was written to.
+
+    The directory is relative to that of the manifest if it is inside that. (Up to version 3 it was absolute.)
+    """
 
     name: str
     directory: str
@@ -206,6 +211,18 @@ class ShardEntry:
         plain = self.name not in ("", ".", "..") and not set(self.name) & set("/\\\0")
         _require(plain, f"shards: {self.name!r} is not a plain file name")
         _require("\0" not in self.directory, "shards.directory")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a manifest was written: its path without links, and its inode, which a copy does not share."""
+
+    path: str
+    inode: int
+
+    def check(self) -> None:
+        """Raise HeaderError for values that no writer makes."""
+        _require(isinstance(self.path, str) and isinstance(self.inode, int) and "\0" not in self.path, "place")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +254,8 @@ class Header:
     """Everything about a graph but the data and the tables of chunks.
 
     The fields are those of `Graph`; ``stripe_run`` is the number of neighboring chunks that stay together on one
-    stripe. ``parts`` and ``self_loops`` are those of a list, whose layout makes the format version 3. In the file the
-    header is JSON, and its checksum is an attribute beside it.
+    stripe. ``parts`` and ``self_loops`` are those of a list, ``place`` that of a manifest with shards. In the file
+    the header is JSON, and its checksum is an attribute beside it.
     """
 
     graph_id: str
@@ -255,11 +272,14 @@ class Header:
     layout: str = "rows"
     parts: tuple[ListPart, ...] = ()
     self_loops: int = 0
+    place: Place | None = None
 
     @property
     def version(self) -> int:
         """The format version of a file with this header."""
-        return ROWS_VERSION if self.layout == "rows" else FORMAT_VERSION
+        if self.place is not None:
+            return FORMAT_VERSION
+        return ROWS_VERSION if self.layout == "rows" else LIST_VERSION
 
     def array(self, path: str) -> ArraySpec | None:
         """Return the array of that path, None where the graph has none."""
@@ -268,6 +288,8 @@ class Header:
     def to_json(self) -> str:
         """Return the header as JSON text."""
         fields = asdict(self)
+        if self.place is None:
+            del fields["place"]
         if self.layout == "rows":  # what version 2 knows
             for name in ("layout", "parts", "self_loops"):
                 del fields[name]
@@ -283,6 +305,8 @@ class Header:
             fields["parts"] = tuple(ListPart(**part) for part in fields.get("parts", ()))
             if fields.get("weight_range") is not None:
                 fields["weight_range"] = tuple(fields["weight_range"])
+            if fields.get("place") is not None:
+                fields["place"] = Place(**fields["place"])
             header = Header(**fields)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise HeaderError(f"unreadable header ({error})") from error
@@ -309,6 +333,8 @@ class Header:
             shard.check()
         for part in self.parts:
             part.check()
+        if self.place is not None:
+            self.place.check()
         for spec in self.arrays:
             spec.check()
         _require(len({spec.path for spec in self.arrays}) == len(self.arrays), "arrays")

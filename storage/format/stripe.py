@@ -1,4 +1,4 @@
-"""Which stripe holds which chunk, and where a graph's shard files are looked for.
+"""Which stripe holds which chunk, where a graph's shard files are looked for, and which of them are its own.
 
 Chunks go out in groups of ``run`` neighbors a stripe; a hash of the group's number permutes the stripes, so that every
 stripe carries the same share, a stride in the graph does not fall on one stripe, and neighbors still merge into one
@@ -10,6 +10,10 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.base.errors import InputError
+from penstock.storage.format import hdf5
+from penstock.storage.format.direct_io import OpenFile
+from penstock.storage.format.schema import Header, ShardEntry
 
 
 def _mixed(value: int) -> int:
@@ -45,11 +49,83 @@ def shard_name(manifest: Path, stripe: int, tag: str = "") -> str:
     return f"{manifest.stem}.{tag}.{stripe}.h5" if tag else f"{manifest.stem}.{stripe}.h5"
 
 
-def candidates(manifest: Path, name: str, recorded: str, stripes: Sequence[Path]) -> Iterable[Path]:
-    """Yield where a shard may be: the stripes given, where it was written, beside the manifest."""
-    seen: set[Path] = set()
-    for directory in (*stripes, Path(recorded), manifest.parent):
-        path = directory / name
-        if path not in seen:
-            seen.add(path)
-            yield path
+def recorded_folder(manifest: Path, folder: Path) -> str:
+    """Return what a manifest records of a folder: relative to its own if it is inside that, both without links."""
+    whole, base = folder.resolve(), manifest.resolve().parent
+    return str(whole.relative_to(base) if whole.is_relative_to(base) else whole)
+
+
+def recorded_place(manifest: Path, entry: ShardEntry) -> Path:
+    """Return where a manifest's record has a shard, as seen from where the manifest is."""
+    return manifest.resolve().parent / entry.directory / entry.name
+
+
+def candidates(manifest: Path, header: Header, entry: ShardEntry, stripes: Sequence[Path]) -> Iterable[Path]:
+    """Yield where a shard may be: the stripes given, where it is recorded, beside the manifest, at its original."""
+    beside = manifest.resolve().with_name(entry.name)
+    places = [*(folder / entry.name for folder in stripes), recorded_place(manifest, entry), beside]
+    if header.place is not None:
+        places.append(recorded_place(Path(header.place.path), entry))
+    yield from dict.fromkeys(places)
+
+
+def real_place(shard: Path) -> Path:
+    """Return a shard's name in its folder without links; what it is itself does not matter."""
+    return shard.parent.resolve() / shard.name
+
+
+def own_places(manifest: Path, header: Header) -> set[Path]:
+    """Return where shards are that belong to this manifest, and that a graph in its place may remove.
+
+    They are where they are recorded, with no link on the way. The manifest is the file that was written, in its place;
+    or it may be a copy, which has those in its own folder only, which were copied with it, and only under the name that
+    the manifest was written with: beside that one, it has none.
+    """
+    place, real = header.place, manifest.resolve()
+    if place is None:
+        return set()
+    stays = manifest.stat().st_ino == place.inode and real == Path(place.path).resolve()
+    named = real.name == Path(place.path).name
+    found = set()
+    for entry in header.shards:
+        shard = recorded_place(manifest, entry)
+        if (stays or (named and not Path(entry.directory).is_absolute())) and real_place(shard) == shard:
+            found.add(shard)
+    return found
+
+
+def _is_original(manifest: Path, header: Header) -> bool:
+    """Whether a manifest is the file that was written, and is in its place or was moved and left no other there."""
+    place = header.place
+    if place is None or manifest.stat().st_ino != place.inode:
+        return False
+    written = Path(place.path)
+    if manifest.resolve() == written.resolve():
+        return True
+    try:
+        return hdf5.read_manifest(OpenFile(written)).header.graph_id != header.graph_id
+    except (FileNotFoundError, NotADirectoryError, hdf5.FileError):
+        return True
+    except OSError:
+        return False
+
+
+def check_own(manifest: Path, header: Header, shards: Sequence[Path]) -> None:
+    """Refuse to add to a graph with shards, found in these places, that may be those of another manifest.
+
+    A list goes on to name its shards, so that all must be its own. Rows are written again: none may be written where
+    the original has its own. The original itself may do both wherever it and its shards were moved. Raises InputError.
+    """
+    if _is_original(manifest, header):
+        return
+    own = own_places(manifest, header)
+    written = manifest if header.place is None else Path(header.place.path)
+    theirs = {real_place(recorded_place(written, entry)) for entry in header.shards}
+    for shard in map(real_place, shards):
+        if shard in own or not (shard in theirs or header.layout == "list"):
+            continue
+        copy = f"is not the file that was written as {written}, and" if header.place else "is of an older Penstock:"
+        way = "copy its shards, too, and name their new folders with --stripe"
+        if header.layout == "list":
+            way = f"'penstock convert {manifest} OTHER.h5 --layout list' makes a graph of its own"
+        raise InputError(f"{manifest} {copy} {shard} may be the shard of another graph file; {way}")

@@ -68,7 +68,10 @@ OPTIONS = (
     ),
     HOST_MEMORY,
     option("--scratch", type=FOLDER, help="Folder for temporary data; beside the output if none."),
-    stripe_option("Spread the file over these folders, each on a disk of its own. Repeatable."),
+    stripe_option(
+        "Spread the file over these folders, each on a disk of its own. Repeatable. Folders inside that of the output "
+        "may be moved and copied with it."
+    ),
     option(
         "--encoding",
         type=click.Choice(["packed", "plain"]),

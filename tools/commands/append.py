@@ -37,7 +37,7 @@ from penstock.tools.commands.convert import reading
     HOST_MEMORY,
     option("--scratch", type=FOLDER, help="Folder for temporary data; beside the graph if none."),
     THREADS,
-    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
+    stripe_option("Folder to which shards of a striped graph were moved, and in which new ones are made. Repeatable."),
 )
 @reading
 @lasting_console_options
@@ -48,6 +48,9 @@ def command(
 
     Whole or not at all: a kill at any moment leaves the old graph or the new one. New ids make the graph larger; it
     keeps the options it was made with, and takes weights and names from the input if it has them.
+
+    A copy of a graph is added to where its shards were copied with it; the original's are neither written beside nor
+    removed.
 
     A graph made by convert --layout list, with numbers as ids, is not written again: the new edges are in a file
     beside it. Sorted rows are converted once more together with the new edges, which takes as long as converting

@@ -204,6 +204,11 @@ def rewritten(path: Path, change: dict[str, Any]) -> None:
         {"shards": [{"name": "a\x00b", "directory": "/"}]},
         {"shards": [{"name": "x.h5", "directory": 3}]},
         {"shards": [{"name": "x.0.h5", "directory": "/nowhere"}]},
+        {"place": "/g.h5"},
+        {"place": {"path": "/g.h5"}},
+        {"place": {"path": "/g\x00.h5", "inode": 1}},
+        {"place": {"path": 1, "inode": 1}},
+        {"place": {"path": "/g.h5", "inode": "1"}},
     ],
 )
 def test_a_forged_header_is_refused_before_anything_is_allocated(path: Path, change: dict[str, Any]) -> None:
