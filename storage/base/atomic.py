@@ -20,17 +20,18 @@ from penstock.storage.base.errors import InputError, RunError, UnsyncedError
 _debris: dict[Path, int] = {}
 
 
-def check_target(path: Path | str, *, force: bool) -> Path:
+def check_target(path: Path | str, *, force: bool, follow: bool = True) -> Path:
     """Refuse, before any work, a target that could not be written; return the file it names.
 
-    A symbolic link is followed, so that the file it points at is replaced and the link stays.
+    A symbolic link is followed, so that the file it points at is replaced and the link stays; without ``follow`` the
+    link is replaced.
 
     Raises:
         InputError: the folder is missing or not writable, or the target exists (without ``force``)
             or is a folder or a device.
     """
     target = Path(path)
-    if target.is_symlink():
+    if follow and target.is_symlink():
         target = target.resolve()
     folder = target.parent
     if not folder.is_dir():
@@ -89,19 +90,19 @@ def keep_inputs(output: Path, inputs: Iterable[Path]) -> None:
 
 
 @contextmanager
-def replacing(path: Path | str, *, force: bool) -> Iterator[Path]:
+def replacing(path: Path | str, *, force: bool, follow: bool = True) -> Iterator[Path]:
     """Yield a temporary name beside ``path`` to write to; it becomes ``path`` when the block ends.
 
     On success the file is flushed to disk and renamed, and its folder flushed. On any exception before the renaming,
     KeyboardInterrupt included, it is removed and ``path`` is as it was. Without ``force`` a file
-    that appeared under that name meanwhile is refused too.
+    that appeared under that name meanwhile is refused too. ``follow``: as for `check_target`.
 
     Raises:
         InputError: as `check_target`, or ``path`` appeared meanwhile (without ``force``).
         RunError: the file system failed while flushing or renaming; ``path`` is as it was.
         UnsyncedError: ``path`` is the new file, and its folder could not be flushed.
     """
-    target = check_target(path, force=force)
+    target = check_target(path, force=force, follow=follow)
     partial = partial_name(target)
     with debris(partial):
         yield partial

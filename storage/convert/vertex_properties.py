@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 
 from penstock.storage.base.atomic import replacing, writing
 from penstock.storage.convert.sort.workspace import Workspace
+from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.format.hdf5 import FileError, read_manifest
 from penstock.storage.ingest.formats.graph_file import GraphFileSource
 from penstock.storage.ingest.formats.parquet import string_fields
 from penstock.storage.ingest.tables.vertex_table import SortedTable, VertexTable, open_vertex_table
 from penstock.storage.ingest.text.strings import local_names
-from penstock.storage.tables.properties import property_path
+from penstock.storage.tables.properties import IDENTITY, PROPERTIES, property_path
 
 if TYPE_CHECKING:
     from penstock.storage.tables.property_file import PropertyFile
@@ -37,10 +39,10 @@ def sorted_vertices(space: Workspace, target: Path) -> Iterator[None]:
     place, force = property_path(target), space.options.force
     table, known = _given(space), _known(space)
     if table is None and known is None:
-        yield
-        forget_properties(place, force=force)
+        with forgetting(target, force=force):
+            yield
         return
-    with replacing(place, force=force) as partial:
+    with replacing(place, force=force, follow=False) as partial:
         if table is not None:
             space.stage("vertices")
             with writing(place):
@@ -63,14 +65,26 @@ def _known(space: Workspace) -> PropertyFile | None:
     return space.source.properties() if isinstance(space.source, GraphFileSource) else None
 
 
-def forget_properties(place: Path, *, force: bool) -> None:
-    """Remove the properties of a graph that was replaced."""
-    if not (force and place.is_file()):
+@contextmanager
+def forgetting(target: Path, *, force: bool) -> Iterator[None]:
+    """Remove the properties of the graph file that is replaced in the block; a table that it does not name stays."""
+    table = _named_by(target) if force else None
+    yield
+    if table is None:
         return
-    from penstock.storage.tables.property_file import has_properties
+    from penstock.storage.tables.property_file import identity_of
 
-    if has_properties(place):
-        place.unlink()
+    if identity_of(property_path(target)) == table:
+        property_path(target).unlink()
+
+
+def _named_by(graph: Path) -> str | None:
+    """The identity of the table that a graph file names; None where it names none, or is no graph file."""
+    try:
+        facts = read_manifest(OpenFile(graph)).header.provenance.get(PROPERTIES)
+    except (FileError, OSError):
+        return None
+    return str(facts.get(IDENTITY)) if isinstance(facts, dict) else None
 
 
 def name_batches(table: SortedTable, path: Path) -> Generator[EdgeBatch]:

@@ -17,8 +17,9 @@ IDENTITY = "table"
 
 
 def property_path(graph: Path) -> Path:
-    """Where the properties of a graph file's vertices are."""
-    return graph.with_name(f"{graph.stem}.vertices.parquet")
+    """Where the properties of a graph file's vertices are: beside the file itself, where its name is a link."""
+    place = graph.resolve() if graph.is_symlink() else graph
+    return place.with_name(f"{place.stem}.vertices.parquet")
 
 
 def property_facts(identity: str, types: Mapping[str, str]) -> dict[str, Any]:

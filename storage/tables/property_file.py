@@ -114,12 +114,13 @@ class PropertyFile:
         return (pc.fill_null(column, 0) if present is not None else column).to_numpy(), present
 
 
-def has_properties(path: Path) -> bool:
-    """Whether a file is one of properties, of whatever graph."""
+def identity_of(path: Path) -> str | None:
+    """The identity of a table of properties; None where a file is none."""
     try:
-        return TABLE in (pyarrow.parquet.read_schema(path).metadata or {})
+        found = (pyarrow.parquet.read_schema(path).metadata or {}).get(TABLE)
     except (pa.ArrowException, OSError):
-        return False
+        return None
+    return None if found is None else str(found.decode())
 
 
 def ids_of(path: Path) -> Iterator[Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import replacing, writing
 from penstock.storage.convert.subgraph.vertex_bitmap import STEP, VertexBitmap
-from penstock.storage.convert.vertex_properties import forget_properties
+from penstock.storage.convert.vertex_properties import forgetting
 from penstock.storage.format.graph import Graph
 from penstock.storage.tables.properties import PROPERTIES, open_properties, property_facts, property_path
 
@@ -25,11 +25,11 @@ def kept_properties(graph: Graph, chosen: VertexBitmap, target: Path, *, force: 
     """
     place = property_path(target)
     if not graph.properties:
-        yield {}
-        forget_properties(place, force=force)
+        with forgetting(target, force=force):
+            yield {}
         return
     identity = os.urandom(16).hex()
-    with replacing(place, force=force) as partial:
+    with replacing(place, force=force, follow=False) as partial:
         known = open_properties(graph.path, graph.provenance, graph.vertices)
         with writing(place):
             known.write_rows(partial, _by_original_id(graph, chosen), identity)

@@ -131,10 +131,32 @@ def test_replacing(folder: Path) -> None:
     Path("old.parquet").replace("g.vertices.parquet")
     with pytest.raises(InputError, match="has the properties of another graph"):
         run("wcc", Graph.open("g.h5")).with_properties("name")
+    made(force=True)
     convert("edges.csv", "g.h5", renumber=True, weights=True, force=True)
     assert not Path("g.vertices.parquet").exists()
     with pytest.raises(InputError, match="has no properties of vertices; convert with --vertices"):
         run("wcc", Graph.open("g.h5")).with_properties("name")
+
+
+def test_what_is_done_to_a_copy_leaves_the_table_of_the_original(folder: Path) -> None:
+    made()
+    Path("c").mkdir()
+    for name in ("g.h5", "link.h5", "moved.h5"):
+        Path("c", name).write_bytes(Path("g.h5").read_bytes())
+    table = Path("g.vertices.parquet").read_bytes()
+    Path("c/g.vertices.parquet").symlink_to(folder / "g.vertices.parquet")
+    convert("edges.csv", "c/g.h5", vertices="nodes.csv", renumber=True, weights=True, force=True)
+    assert run("wcc", Graph.open("c/g.h5")).with_properties("name").to_arrow()["name"][0].as_py() == "a,b"
+    assert not Path("c/g.vertices.parquet").is_symlink()
+    Path("c/link.vertices.parquet").symlink_to(folder / "g.vertices.parquet")
+    Path("c/moved.h5").rename("c/other.h5")
+    Path("c/moved.vertices.parquet").write_bytes(table)  # left by a graph that was moved without it
+    for name in ("c/link.h5", "c/moved.h5"):
+        convert("edges.csv", name, renumber=True, weights=True, force=True)
+    assert not Path("c/link.vertices.parquet").is_symlink()
+    assert Path("c/moved.vertices.parquet").read_bytes() == Path("g.vertices.parquet").read_bytes() == table
+    Path("way.h5").symlink_to("g.h5")
+    assert run("wcc", Graph.open("way.h5")).with_properties("zip").to_arrow()["zip"][0].as_py() == "1"
 
 
 @pytest.mark.parametrize(
