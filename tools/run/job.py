@@ -133,6 +133,10 @@ class Job:
         parents = {path.parent for path in named if path is not None}
         return [] if place is None else sorted(path for path in parents if path != place and place in path.parents)
 
+    def recorded(self, path: Path) -> Path:
+        """An input as a job file in the run directory names it: relative to that if it is inside, else absolute."""
+        return _inside(Path(os.path.abspath(self.keeping.run_dir or ".")), path.absolute()) or path.absolute()
+
     def portable(self) -> Job:
         """The same with outputs by their names in the run directory, so that it can be repeated in another one.
 

@@ -243,7 +243,7 @@ def _shown(value: Any) -> str:
 
 
 def text_of(job: Job, values: Mapping[str, Any]) -> str:
-    """The text of a job file that does the same from anywhere; values: of the job's options, by their names."""
+    """The text of a job file in the job's run directory; values: of its options, by their names. See `Job.recorded`."""
     options = [option for group in JOB_GROUPS for option in group.options if key_of(option) not in SPOKEN]
     told = {key_of(option): values[str(option.name)] for option in options}
     import tomlkit
@@ -251,11 +251,11 @@ def text_of(job: Job, values: Mapping[str, Any]) -> str:
     written = tomlkit.document()
     written.add(tomlkit.comment(HEADER))
     written.add(tomlkit.nl())
-    written.update({"graph": str(job.graph.absolute()), **_given(told)})
+    written.update({"graph": str(job.recorded(job.graph)), **_given(told)})
     programs = tomlkit.aot()
     for step in job.steps:
-        program = _moved(step.program, lambda file: Path(file).absolute())
-        programs.append(tomlkit.item({"name": program, **_of_step(step)}))
+        program = _moved(step.program, lambda file: job.recorded(Path(file)))
+        programs.append(tomlkit.item({"name": program, **_of_step(job, step)}))
     written.add("programs", programs)
     return tomlkit.dumps(written)
 
@@ -267,10 +267,10 @@ def _moved(program: str, place: Callable[[str], Path]) -> str:
     return f"{place(file)}{colon}{class_name}" if file.endswith(".py") else program
 
 
-def _of_step(step: JobStep) -> dict[str, Any]:
+def _of_step(job: Job, step: JobStep) -> dict[str, Any]:
     """A step's options by key; parameters that none is for go below `set`, in TOML or as NAME=VALUE texts."""
     known = {str(option.name): key_of(option) for option in parameters.options}
-    given = {name: v.absolute() if isinstance(v, Path) else v for name, v in step.parameters.given.items()}
+    given = {name: job.recorded(v) if isinstance(v, Path) else v for name, v in step.parameters.given.items()}
     named = {known[name]: value for name, value in given.items() if name in known}
     more: Any = {name: value for name, value in given.items() if name not in known}
     if not all(_in_toml(value) for value in more.values()):

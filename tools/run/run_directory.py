@@ -7,6 +7,7 @@
     log.txt         what was logged
     and the answers, and trace.json where it was asked for
 
+What it names in itself it names relative to itself, so that a copy is a run directory of its own, and may be moved.
 The directory is locked. Input that is refused before an iteration has run leaves nothing; a run that failed or was
 stopped leaves its directory. With --force or --resume the earlier record stays until the first iteration is over.
 """
@@ -175,7 +176,7 @@ def _effective(job: Job, session: Session, used: UsedRates) -> str:
     portable = job.portable()
     found = dict(portable.given)
     found |= {"host_memory": session.config.memory_bytes, "threads": session.config.thread_count, "run_dir": "."}
-    found["stripes"] = [path.absolute() for path in job.execution.stripes]
+    found["stripes"] = [job.recorded(path) for path in job.execution.stripes]
     if session.device is None:
         found["device"] = "cpu"
     if used.calibration is not None:

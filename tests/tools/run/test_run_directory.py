@@ -6,6 +6,7 @@ import errno
 import json
 import logging
 import os
+import shutil
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -290,6 +291,24 @@ def test_a_repeated_run_writes_into_its_own_directory(tmp_path: Path, place: str
     made = [Path(name) for name in after.keys() - before.keys()]
     assert all(path.is_relative_to(tmp_path / "else" / "two") for path in made)
     assert {path.name for path in made} >= {"w.csv", "m.jsonl", "job.toml", "run.json", "log.txt"}
+
+
+def test_a_copied_run_directory_is_one_of_its_own_and_may_be_moved(tmp_path: Path) -> None:
+    run("wcc", "g.h5", "--run-dir", "one")
+    shutil.copy("g.h5", "one/g.h5")
+    Path("one/own.py").write_text("from penstock.engine.programs.bfs import BFS\n\n\nclass Mine(BFS):\n    pass\n")
+    state = ["--checkpoint", "kept", "--checkpoint-every", 1, "--metrics", "m.jsonl", "--trace", "t.json"]
+    run("one/own.py:Mine", "one/g.h5", "--set", "source=3", "--run-dir", "one", "--force", *state)
+    job = Path("one/job.toml").read_text()
+    assert str(tmp_path) not in job, "all that it reads and writes is in it"
+    shutil.copytree("one", "two")
+    before = contents("one")
+    run("two/job.toml", "--force")
+    assert contents("one") == before
+    shutil.rmtree("one")
+    Path("two").rename("three")
+    run("three/job.toml", "--force")
+    assert Path("three/job.toml").read_text() == job
 
 
 @pytest.mark.parametrize("name", ["g.h5", "job.toml", "link.h5"])
