@@ -111,7 +111,7 @@ class FileSet:
         self._force = False
         self._tag = ""
         self._superseded: dict[Path, int] = {}
-        self._foreign: set[Path] = set()
+        self._unknown: set[Path] = set()
         self._rows: dict[str, list[tuple[int, int, int]]] = {}
         self._tables: dict[str, NDArray[np.uint64]] = {}
         self._parts: list[_Part] = []
@@ -150,7 +150,7 @@ class FileSet:
         if self._old is not None:
             self._tag = os.urandom(4).hex()
         else:
-            self._superseded, self._foreign = _shards_of(target, self.stripes)
+            self._superseded, self._unknown = _shards_of(target, self.stripes)
             if any(place.exists() for place in self._places):
                 self._tag = self.graph_id[:8]
         for name in (target, *self._places):
@@ -224,7 +224,7 @@ class FileSet:
         give_name(manifest.partial, manifest.target, force=self._force)
         sync_folder(manifest.target)
         _remove(self._superseded)
-        for path in sorted(self._foreign):
+        for path in sorted(self._unknown):
             _log.warning("%s stays: it may be another graph's; remove it if no graph needs it", path)
         self._stack.close()
 
@@ -284,7 +284,7 @@ def _shards_of(manifest: Path, stripes: Sequence[Path]) -> tuple[dict[Path, int]
     """The shards of a graph file as far as they are found; none of a file that is no whole manifest.
 
     First its own, with their inodes, which a new graph in its place makes superfluous; then those that may be another
-    manifest's.
+    manifest's, where that is not known.
     """
     try:
         header = hdf5.read_manifest(OpenFile(manifest)).header
@@ -299,7 +299,8 @@ def _shards_of(manifest: Path, stripes: Sequence[Path]) -> tuple[dict[Path, int]
                 continue
             found[stripe.real_place(path)] = path.stat().st_ino
     own = stripe.own_places(manifest, header)
-    return {path: inode for path, inode in found.items() if path in own}, found.keys() - own
+    unknown = set() if stripe.is_copied(manifest, header) else found.keys() - own
+    return {path: inode for path, inode in found.items() if path in own}, unknown
 
 
 def _remove(inodes: dict[Path, int]) -> None:

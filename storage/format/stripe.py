@@ -94,37 +94,35 @@ def own_places(manifest: Path, header: Header) -> set[Path]:
     return found
 
 
-def _is_original(manifest: Path, header: Header) -> bool:
-    """Whether a manifest is the file that was written, and is in its place or was moved and left no other there."""
-    place = header.place
-    if place is None or manifest.stat().st_ino != place.inode:
+def is_copied(manifest: Path, header: Header) -> bool:
+    """Whether another manifest of the same graph is where this one was written; True where that cannot be seen."""
+    if header.place is None or manifest.resolve() == Path(header.place.path).resolve():
         return False
-    written = Path(place.path)
-    if manifest.resolve() == written.resolve():
-        return True
     try:
-        return hdf5.read_manifest(OpenFile(written)).header.graph_id != header.graph_id
+        return hdf5.read_manifest(OpenFile(Path(header.place.path))).header.graph_id == header.graph_id
     except (FileNotFoundError, NotADirectoryError, hdf5.FileError):
-        return True
-    except OSError:
         return False
+    except OSError:
+        return True
 
 
 def check_own(manifest: Path, header: Header, shards: Sequence[Path]) -> None:
     """Refuse to add to a graph with shards, found in these places, that may be those of another manifest.
 
     A list goes on to name its shards, so that all must be its own. Rows are written again: none may be written where
-    the original has its own. The original itself may do both wherever it and its shards were moved. Raises InputError.
+    the original has its own. The file that was written may do both, wherever it and its shards were moved, unless a
+    copy has its place. Raises InputError.
     """
-    if _is_original(manifest, header):
+    place = header.place
+    if place is not None and manifest.stat().st_ino == place.inode and not is_copied(manifest, header):
         return
     own = own_places(manifest, header)
-    written = manifest if header.place is None else Path(header.place.path)
+    written = manifest if place is None else Path(place.path)
     theirs = {real_place(recorded_place(written, entry)) for entry in header.shards}
     for shard in map(real_place, shards):
         if shard in own or not (shard in theirs or header.layout == "list"):
             continue
-        copy = f"is not the file that was written as {written}, and" if header.place else "is of an older Penstock:"
+        copy = f"is not the file that was written as {written}, and" if place else "is of an older Penstock:"
         way = "copy its shards, too, and name their new folders with --stripe"
         if header.layout == "list":
             way = f"'penstock convert {manifest} OTHER.h5 --layout list' makes a graph of its own"
