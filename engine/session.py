@@ -45,7 +45,7 @@ from penstock.engine.ranks.agreement import agree, check_combines, check_same, w
 from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.ranks.reports import gather_reports
 from penstock.engine.resources.config import Config
-from penstock.engine.resources.device_memory_plan import link_rates, memory_for
+from penstock.engine.resources.device_memory_plan import EdgeRoom, edge_room, link_rates
 from penstock.engine.resources.device_resources import DeviceResources, device_of
 from penstock.engine.resources.host_resources import HeldBytes, HostResources, host_rates
 from penstock.engine.resources.requirements_types import MemoryRequest
@@ -620,8 +620,20 @@ class Session:
         layers = None
         if self.config.layers:
             layers = Layers(layer_bounds(sent, self.config.layers))
-        how = asynchronous, forced, rounds, layers, self._ranks, self._rank_devices, moves, self._timeline
-        return Loop(program, self.graph, sent, workers, *how)
+        return Loop(
+            program,
+            self.graph,
+            sent,
+            workers,
+            asynchronous=asynchronous,
+            forced=forced,
+            local_rounds=rounds,
+            layers=layers,
+            ranks=self._ranks,
+            devices=self._rank_devices,
+            rebalance=moves,
+            timeline=self._timeline,
+        )
 
     def _degree_index(self, direction: AdjacencyDirection) -> Index:
         """Return the index whose rows are as long as the vertices' degrees; a list's are read or counted once."""
@@ -642,11 +654,17 @@ class Session:
             if driver.SIMULATED:
                 return
             capability = driver.capability()
-        weights = str(self.graph.weight_dtype) if asks.weighted else None
-        dtype, threads = str(self.graph.vertex_dtype), self.config.thread_count
-        run = tuple(asks.directions), asks.apart, dtype, weights, threads
-        hot_first = self.graph.hot_first and self.graph.edges >= MANY_EDGES
-        job = KernelJob(asks.program, *run, capability, packed, hot_first)
+        job = KernelJob(
+            program=asks.program,
+            directions=tuple(asks.directions),
+            apart=asks.apart,
+            vertices=str(self.graph.vertex_dtype),
+            weights=str(self.graph.weight_dtype) if asks.weighted else None,
+            threads=self.config.thread_count,
+            capability=capability,
+            packed=packed,
+            hot_first=self.graph.hot_first and self.graph.edges >= MANY_EDGES,
+        )
         announce(job, self.config.memory_bytes)
 
     def _expect(self, program: Program) -> None:
@@ -749,16 +767,16 @@ class Session:
     def _check_told(self, program: Program) -> None:
         """Refuse a phase that was not announced and exceeds the memory. Raises BudgetError."""
 
-        def attempt(setting: RunSetting) -> int:
+        def attempt(setting: RunSetting) -> EdgeRoom:
             needs = requirements_of(self.graph, program, setting, self._whole).needs
             needs = needs if self._planned is None else self._planned.joined(needs)
-            return memory_for(self.graph, setting.config, needs, setting.device_bytes)
+            return edge_room(self.graph, setting.config, needs, setting.device_bytes)
 
         retried(self._setting, attempt)
 
-    def _room(self, needs: MemoryRequest) -> int:
-        """Return the bytes for edges that these needs leave. Raises BudgetError."""
-        return memory_for(self.graph, self.config, needs, self._setting.device_bytes)
+    def _room(self, needs: MemoryRequest) -> EdgeRoom:
+        """Return which edges find room beside these needs. Raises BudgetError."""
+        return edge_room(self.graph, self.config, needs, self._setting.device_bytes)
 
     def _with_others(self, needs: MemoryRequest, old: MemoryRequest | None = None) -> MemoryRequest:
         """Return these needs and those of programs that ran or will run here, as far as the budget allows."""

@@ -25,7 +25,7 @@ from penstock.engine.program.program import (
     words_of,
 )
 from penstock.engine.program.program_check import check_field_types, check_program, synchronous_words
-from penstock.engine.resources.device_memory_plan import memory_for
+from penstock.engine.resources.device_memory_plan import edge_room
 from penstock.engine.resources.host_resources import left_for_edges
 from penstock.engine.resources.requirements_types import MemoryRequest, index_bytes
 from penstock.engine.resources.traversal import Traversal, traversals
@@ -113,7 +113,7 @@ def plan_memory(
         needs = reduce(
             MemoryRequest.joined, [one.needs for one in asks], _between_phases(graph, program, setting, asks)
         )
-        memory_for(graph, setting.config, needs, setting.device_bytes)
+        edge_room(graph, setting.config, needs, setting.device_bytes)
         return asks, needs
 
     return retried(setting, attempt)

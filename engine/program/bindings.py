@@ -140,15 +140,13 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
     }
     first = f"fields[{changing[0][0]}][v - base]{names.item_of(changing[0][1])}" if changing else "0"
     merged = COMBINERS[program.combine].text if program.combine in COMBINERS else "{0}"
-    vertex = names.adapter(
+    texts["vertex"] = names.adapter(
         "vertex",
         "fields, scalars, incoming, is_active, v, d, base",
         "v",
         absent=merged.format(first, "incoming"),
+        returned="({0},)" if len(changing) == 1 else "{0}",
     )
-    if len(changing) == 1:
-        vertex = vertex.replace("return ", "return (").rstrip() + ",)\n"
-    texts["vertex"] = vertex
     old = ", ".join(f"fields[{i}][v - base]{names.item_of(f)}" for i, f in changing)
     texts["load"] = f"def load(fields, v, base):\n    return ({old},)\n"
     lines = [f"    fields[{i}][v - base] = new[{k}]" for k, (i, _) in enumerate(changing)]
@@ -158,9 +156,9 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
     scalar = [(k, i) for k, (i, name) in enumerate(changing) if not fields[name].shape]
     differs = " or ".join(f"old[{k}] != fields[{i}][v - base]" for k, i in scalar) or "True"
     signature = "fields, old, scalars, v, d, base"
-    texts["active"] = names.adapter("active", signature, "v", absent=differs)
-    if program.self_combining and author_function(program, "active") is not None:
-        texts["active"] = texts["active"].replace("return ", f"return ({differs}) and ")  # asked of what changed only
+    asked = program.self_combining and author_function(program, "active") is not None  # of what changed only
+    returned = f"({differs}) and {{0}}" if asked else "{0}"
+    texts["active"] = names.adapter("active", signature, "v", absent=differs, returned=returned)
     texts["accumulate"] = _accumulate_text(program, names, signature)
     if program.combine == "all":
         looked = names.call("", (program.chosen_by,), "v", None) + " != 0" if program.chosen_by else "True"
@@ -208,12 +206,22 @@ class _Names:
         """How a field's entry becomes a Python number, where it is one and must."""
         return "" if fields_of(self.program)[field].shape else self._item
 
-    def adapter(self, role: str, signature: str, own: str, target: str | None = None, *, absent: str = "0") -> str:
+    def adapter(
+        self,
+        role: str,
+        signature: str,
+        own: str,
+        target: str | None = None,
+        *,
+        absent: str = "0",
+        returned: str = "{0}",
+    ) -> str:
+        """Source of a function that calls the author's, or has the value `absent`; returned: the template of both."""
         function = author_function(self.program, role)
         value = absent
         if function is not None:
             value = self.call(f"author_{role}", arguments(function), own, target)
-        return f"def {role}({signature}):\n    return {value}\n"
+        return f"def {role}({signature}):\n    return {returned.format(value)}\n"
 
     def call(self, function: str, names: tuple[str, ...], own: str, target: str | None) -> str:
         return f"{function}({', '.join(self._expression(n, own, target) for n in names)})"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -149,17 +150,25 @@ def _row_prefixes(
     return each, prefix_index(index, each, threads) if each else None
 
 
-def memory_for(graph: Graph, config: Config, needs: MemoryRequest, device_bytes: int | None) -> int:
-    """3 where all edges find room, on the device if there is one behind a link; 2 where some do; 1 where none does.
+class EdgeRoom(IntEnum):
+    """Which edges find room beside the state, where kernels read them: on the device if there is one behind a link."""
+
+    NONE = 1
+    SOME = 2
+    ALL = 3
+
+
+def edge_room(graph: Graph, config: Config, needs: MemoryRequest, device_bytes: int | None) -> EdgeRoom:
+    """Return which edges find room.
 
     device_bytes: memory of the device, None without one. Heads of rows take only what slabs leave, and do not count.
-    Raises InputError where the run would be refused.
+    Raises BudgetError where the run would be refused.
     """
     if device_bytes is None or not needs.adjacencies:
         divided = host_division(graph, config, needs)
-        return 3 if divided is None or divided.whole else 2
+        return EdgeRoom.ALL if divided is None or divided.whole else EdgeRoom.SOME
     parts = _divisions(graph, config, needs, *_budget_request(config, needs, device_bytes))[1]
-    return 3 if parts.whole else 2 if parts.slabs else 1
+    return EdgeRoom.ALL if parts.whole else EdgeRoom.SOME if parts.slabs else EdgeRoom.NONE
 
 
 def link_options(

@@ -145,8 +145,9 @@ class HostKernels:
         against: tuple[View, Index] | None = None,
     ) -> FusedIterations:  # fmt: skip
         """Run iterations from this frontier on, along all edges of a resident adjacency or of two, in one call."""
-        kind = 1 if state.incoming is not None else 2 * bucket_kernels.by_bucket(self.author, apart=False)
-        name = _FUSED[kind + 3 * (against is not None)]
+        by_bucket = state.incoming is None and bucket_kernels.by_bucket(self.author, apart=False)
+        kind = "fused_buckets" if by_bucket else "fused_iterations"
+        name = f"{kind}{'' if state.incoming is None else ' apart'}{'' if against is None else ' both'}"
         other, other_index = (view, index) if against is None else against
         readback = np.empty((min(bounds.iterations, fused_kernels.MOST_ITERATIONS), 2), dtype=np.int64)
         number, limit = self._call_alone(
@@ -563,13 +564,7 @@ class HostKernels:
         if name in _SHARED:
             return _SHARED[name]
         if name in _BY_EDGE:
-            return _BY_EDGE[name](self.author, self.weighted, self._key)  # type: ignore[no-any-return]
-        if name.startswith("fused_buckets"):
-            return bucket_kernels.make_fused_buckets(self.author, self.weighted, "both" in name, self._key)
-        if name in _FUSED:
-            return fused_kernels.make_fused_iterations(
-                self.author, self.weighted, "apart" in name, "both" in name, self._key
-            )
+            return _BY_EDGE[name](self.author, self.weighted, key=self._key)  # type: ignore[no-any-return]
         key = self._key_of(name)
         shared = _MADE.setdefault(key, {})
         if name not in shared:
@@ -593,9 +588,14 @@ def compile_kernel(request: dict[str, Any]) -> None:
     kernels.kernel(request["name"]).compile_types(signature_of(request["types"]))
 
 
-_FUSED = tuple(
-    f"fused_{kind}{both}" for both in ("", " both") for kind in ("iterations", "iterations apart", "buckets")
-)
+_FUSED: dict[str, Any] = {
+    "fused_iterations": partial(fused_kernels.make_fused_iterations, apart=False, both=False),
+    "fused_iterations apart": partial(fused_kernels.make_fused_iterations, apart=True, both=False),
+    "fused_buckets": partial(bucket_kernels.make_fused_buckets, both=False),
+    "fused_iterations both": partial(fused_kernels.make_fused_iterations, apart=False, both=True),
+    "fused_iterations apart both": partial(fused_kernels.make_fused_iterations, apart=True, both=True),
+    "fused_buckets both": partial(bucket_kernels.make_fused_buckets, both=True),
+}
 NO_STARTS, NO_SEGMENTS = np.zeros(1, np.int64), np.zeros(1, np.uint64)
 NO_BLOCKS = np.zeros(0, np.uint32)
 _MADE: dict[str, dict[str, JitKernel]] = {}
@@ -610,6 +610,7 @@ _BY_EDGE = {
     "early_pull": early_pull.make_early_pull,
     "packed_sweep": packed_sweep.make_packed_sweep,
     "relax_unsettled": push_kernels.make_relax_unsettled,
+    **_FUSED,
 }
 _BY_VERTEX: dict[str, Any] = {
     "pull_unmatched": early_pull.make_pull_unmatched,

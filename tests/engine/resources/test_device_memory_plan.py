@@ -70,7 +70,7 @@ def test_routes_that_need_slabs_are_refused_with_the_way_out(graph: Graph) -> No
 def room(session: Session, needs: Any) -> int:
     """What there is for edges; 0 where the run would be refused."""
     try:
-        return device_memory_plan.memory_for(session.graph, session.config, needs, session.device.memory_bytes)
+        return device_memory_plan.edge_room(session.graph, session.config, needs, session.device.memory_bytes)
     except InputError:
         return 0
 
