@@ -15,8 +15,9 @@ from pathlib import Path
 
 import click
 import pytest
-from penstock.engine.programs.table import PROGRAMS
+from penstock.engine.programs.catalogue import CATALOGUE
 from penstock.tools.cli import cli
+from support import program_pages
 from support.source_code import FLOORS, ROOT
 
 README = ROOT / "README.md"
@@ -179,8 +180,12 @@ def test_named_files_exist(path: Path) -> None:
     assert absent == []
 
 
-def test_programs_are_documented() -> None:
-    """With parameters and answers on their page, by name in the README."""
-    text = (ROOT / "engine" / "programs" / "programs.md").read_text(encoding="utf-8")
-    assert set(PROGRAMS) <= set(re.findall(r"^\|\s*`([a-z_]+)`", text, re.MULTILINE))
-    assert set(PROGRAMS) <= set(re.findall(r"`([a-z_]+)`", README.read_text(encoding="utf-8")))
+@pytest.mark.parametrize("page", program_pages.OWN, ids=lambda page: page.name)
+def test_tables_of_programs_are_made_from_the_catalogue(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == program_pages.with_rows(page)
+
+
+def test_programs_that_count_by_weights_are_named_where_the_rule_is() -> None:
+    text = program_pages.PAGE.read_text(encoding="utf-8")
+    rule = text[text.index("Weights: one rule.") : text.index("count edges\nby their weights")]
+    assert set(re.findall(r"`([a-z_]+)`", rule)) == {info.name for info in CATALOGUE if info.weighted}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import inspect
 import io
 import json
 import re
@@ -23,6 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow
 from numpy.typing import NDArray
+from penstock.engine.programs.table import PROGRAMS
 from penstock.storage.base import budget, kernel_cache
 from support.graphs import skewed, weighed, write
 from support.oracles import EdgeList
@@ -31,11 +33,7 @@ MIB = 1 << 20
 SMALL_CHANGE = 8 * MIB
 """What a run may take beyond its budget: pages that allocators have of their own."""
 SOURCE = ("--source", 0)
-ARGUMENTS: dict[str, tuple[object, ...]] = {
-    "bfs": SOURCE,
-    "sssp": SOURCE,
-    "reachability": SOURCE,
-    "widest": SOURCE,
+SPECIAL: dict[str, tuple[object, ...]] = {
     "distances": (*SOURCE, "--source", 1),
     "betweenness": SOURCE,
     "closeness": ("--k", 2),
@@ -45,30 +43,23 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "pagerank": ("--max-iter", 3, "--tol", 0),
     "personalized_pagerank": (*SOURCE, "--max-iter", 3, "--tol", 0),
     "katz": ("--max-iter", 3, "--alpha", 1e-7),
-    "eigenvector": ("--max-iter", 3),
-    "hits": ("--max-iter", 3),
-    "php": (*SOURCE, "--max-iter", 3),
-    "adsorption": (*SOURCE, "--max-iter", 3),
-    "wcc": (),
-    "scc": (),
-    "cdlp": ("--max-iter", 2),
     "louvain": ("--tol", 0.1),
     "leiden": ("--tol", 0.1),
-    "degrees": (),
-    "coreness": (),
     "kcore": ("--k", 2),
-    "triangles": (),
-    "lcc": (),
-    "msf": (),
-    "bridges": (),
-    "articulation": (),
-    "mis": (),
-    "coloring": (),
-    "cf": ("--max-iter", 2),
     "heat": ("--set", "initial={0: 1.0}", "--max-iter", 3),
     "circuit": ("--set", "fixed={0: 1.0}", "--set", "floating=True", "--max-iter", 3),
     "neural": ("--set", "inputs={0: 1.0}", "--max-iter", 3),
 }
+
+
+def arguments_of(name: str) -> tuple[object, ...]:
+    """Return how a program is measured: from a source where it needs one, few iterations where it takes a number."""
+    taken = inspect.signature(PROGRAMS[name]).parameters
+    source = SOURCE if "source" in taken and taken["source"].default is inspect.Parameter.empty else ()
+    return SPECIAL.get(name, (*source, *(("--max-iter", 3) if "max_iter" in taken else ())))
+
+
+ARGUMENTS = {name: arguments_of(name) for name in PROGRAMS}
 """By program, the parameters with which it is measured."""
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from penstock.engine.programs.catalogue import CATALOGUE
 from penstock.engine.programs.table import PROGRAMS
 from support.program_cases import CASES, ROWS
 from support.program_cases import PROGRAMS as TRIALS
@@ -21,18 +22,7 @@ TESTS = Path(__file__).resolve().parents[1]
 COLUMNS = ("plain Python", "CPU", "CUDA simulator", "H200")
 OLDEST = {{"sweeps": "pagerank"}.get(name, name) for name in TRIALS}
 """The programs of `program_of` by their names in the catalogue."""
-WEIGHTED = {
-    "sssp",
-    "widest",
-    "pagerank",
-    "personalized_pagerank",
-    "katz",
-    "eigenvector",
-    "hits",
-    "php",
-    "adsorption",
-    "cf",
-} | {*("heat", "circuit", "neural", "closeness", "harmonic", "louvain", "leiden", "msf", "distances")}
+WEIGHTED = {info.name for info in CATALOGUE if info.weighted} | {"cf"}
 """Programs that use the weights there are."""
 
 CUDA_ROWS = "engine/kernels/cuda/whole_rows/test_rows.py"

@@ -125,18 +125,18 @@ def make_program(name: str, kind: type[Program], parameters: Mapping[str, Any]) 
     for given in parameters:
         known_to_all = given == "max_iter" and limited_from_outside(kind)
         if given not in takes and not anything and not known_to_all:
-            known = ", ".join(_option(parameter) for parameter in takes) or "no parameter"
-            raise InputError(f"{name} does not take {_option(given)}; it takes {known}")
+            known = ", ".join(option_of(parameter) for parameter in takes) or "no parameter"
+            raise InputError(f"{name} does not take {option_of(given)}; it takes {known}")
     for needed, parameter in takes.items():
         named = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if named and parameter.default is parameter.empty and needed not in parameters:
-            raise InputError(f"{name} needs {_option(needed)}")
+            raise InputError(f"{name} needs {option_of(needed)}")
     made = make(kind, parameters)
     lint_program(made)
     return made
 
 
-def _option(parameter: str) -> str:
+def option_of(parameter: str) -> str:
     """How a parameter is given on the command line."""
     if parameter in OPTIONS:
         return f"--{parameter.replace('_', '-')}"

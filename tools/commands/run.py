@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from inspect import Parameter, signature
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import click
 from click.core import ParameterSource
+from penstock.engine.programs.catalogue import CATALOGUE, ProgramInfo
+from penstock.engine.programs.table import grouped, info_of
 from penstock.storage.base.errors import InputError
 from penstock.tools.answers.answer_options import wanting
-from penstock.tools.base.find_program import completed
+from penstock.tools.base.find_program import completed, find_program, option_of
 from penstock.tools.base.joined_ranks import Joined, join
 from penstock.tools.base.options import ANY, Titled, lasting_console_options, option_groups
 from penstock.tools.base.output import Console, beside_a_table
@@ -23,61 +27,122 @@ from penstock.tools.run.job_file import JobFile, key_of
 from penstock.tools.run.rank_devices import ALL, AUTO, all_gpus, host_ranks
 from penstock.tools.run.run_options import parameters
 
+_HELP = """Run a graph algorithm, or the programs of a job file.
 
-@click.command(name="run", cls=Titled, short_help="Run a graph algorithm, or a job file.")
+PROGRAM is one of those below, or your own: path/to/file.py:ClassName or package.module:ClassName.
+Vertices are named by the ids of the input (from 0 where it counts from 1: convert says so). Other parameters
+of a program go by --set.
+
+Edges count by their weights where the graph has some and the program has a meaning for them ({weighted}); the first
+line of the answer says so, and --no-weight counts each edge as 1.
+
+\b
+{programs}
+
+`penstock run PROGRAM --help` describes one of them.
+
+JOB.toml names a graph, options as here without their dashes, and programs that run one after another and share
+what was read. Options given beside it override its own, but for those of a program.
+
+\b
+Examples:
+  penstock run bfs web.h5 --source 42 --output levels.csv
+  penstock run sssp roads.h5 --source 7 --top 5
+  penstock run sssp roads.h5 --source 7 --target 42
+  penstock run hits web.h5 --top 10 --by authority
+  penstock run pagerank social.h5 --top 10 --join name,country --output ranks.parquet
+  penstock run pagerank web.h5 --output - --quiet | sort -t, -k2gr | head
+  penstock run distances roads.h5 --source 7 --source 42 --output distances.parquet
+  penstock run pagerank web.h5 --top 10 --output ranks.parquet --host-memory 1GiB
+  penstock run pagerank web.h5 --tol 0 --max-iter 10 --direct-io --json
+  penstock run pagerank roads.h5 --no-weight
+  penstock run betweenness web.h5 --k 64 --top 10
+  penstock run harmonic web.h5 --k 64 --top 10
+  penstock run leiden web.h5 --resolution 1.5 --output communities.csv
+  penstock run msf roads.h5 --output forest.csv
+  penstock run cdlp web.h5 --format graphalytics --output labels.txt
+  penstock run heat plate.h5 --initial first.csv --fixed edge.csv --time-step 0.1 --tol 0 --max-iter 500
+  penstock run circuit grid.h5 --fixed sources.csv --output potentials.csv
+  penstock run neural net.h5 --inputs image.csv --set function=tanh --set dtype=float32
+  penstock run my_program.py:MyProgram web.h5 --set depth=3
+  penstock run wcc web.h5 --dry-run
+  penstock run wcc web.h5 --dry-run --ranks 1,2,4
+  penstock run pagerank web.h5 --devices cuda:0,cuda:1
+  penstock run wcc web.h5 --run-dir components
+  penstock run components/job.toml --run-dir again
+"""
+
+
+def _help() -> str:
+    """The help of the command, with the programs by group."""
+    groups = {group: " ".join(info.name for info in members) for group, members in grouped().items()}
+    listed = [
+        f"{group if at == 0 else '':<12}{line}"
+        for group, names in groups.items()
+        for at, line in enumerate(wrap(names, 66))
+    ]
+    weighted = " ".join(info.name for info in CATALOGUE if info.weighted)
+    return _HELP.format(programs="\n".join(listed), weighted=weighted)
+
+
+class _RunCommand(Titled):
+    """The command whose help is a page of a program where one is named before `--help`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; a program among them is what help is about."""
+        ctx.meta[__name__] = next((info for info in map(info_of, args) if info is not None), None)
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the page of the program, or the help of the command."""
+        info: ProgramInfo | None = ctx.meta[__name__]
+        if info is None:
+            super().format_help(ctx, formatter)
+            return
+        formatter.write_usage(f"{ctx.command_path} {info.name}", "GRAPH.h5 [OPTIONS]")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(info.line)
+            formatter.write_paragraph()
+            formatter.write_text(f"Answer: {info.answer}".replace("`", ""))
+            if info.weighted:
+                formatter.write_paragraph()
+                formatter.write_text(
+                    "Edges count by their weights where the graph has some; --no-weight: each counts 1."
+                )
+            if info.aliases:
+                formatter.write_paragraph()
+                formatter.write_text(f"Other libraries call it {', '.join(info.aliases)}.")
+        rows = _parameters_of(info.name)
+        if rows:
+            with formatter.section("Parameters"):
+                formatter.write_dl(rows)
+        formatter.write_paragraph()
+        formatter.write_text("penstock run --help has the options that all programs take.")
+
+
+def _parameters_of(name: str) -> list[tuple[str, str]]:
+    """The parameters of a program as they are given here, each with its default and what it is."""
+    from penstock.engine.api import limited_from_outside
+
+    kind = find_program(name)
+    described = {str(option.name): option.help or "" for option in parameters.options}
+    taken = {each.name: each.default for each in signature(kind).parameters.values()}
+    if limited_from_outside(kind):
+        taken["max_iter"] = None
+    rows = []
+    for one, default in taken.items():
+        needed = "required" if default is Parameter.empty else "" if default is None else f"default {default}"
+        rows.append((option_of(one), "; ".join(part for part in (needed, described.get(one, "").rstrip(".")) if part)))
+    return rows
+
+
+@click.command(name="run", cls=_RunCommand, help=_help(), short_help="Run a graph algorithm, or a job file.")
 @click.argument("program", metavar="PROGRAM | JOB.toml", shell_complete=completed)
 @click.argument("graph", type=ANY, required=False, metavar="GRAPH.h5")
 @option_groups("asked", parameters, wanting, *JOB_GROUPS, lasting_console_options)
 def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
-    """Run a graph algorithm, or the programs of a job file.
-
-    PROGRAM is one of those below, or your own: path/to/file.py:ClassName or package.module:ClassName.
-    Vertices are named by the ids of the input (from 0 where it counts from 1: convert says so). Other parameters
-    of a program go by --set.
-
-    Edges count by their weights where the graph has some and the program has a meaning for them (sssp widest
-    distances closeness harmonic pagerank personalized_pagerank katz eigenvector hits php adsorption louvain leiden
-    msf cf heat circuit neural); the first line of the answer says so, and --no-weight counts each edge as 1.
-
-    \b
-    paths       bfs sssp reachability widest distances betweenness closeness harmonic hyperball
-    rank        pagerank personalized_pagerank katz eigenvector hits php adsorption
-    components  wcc scc
-    communities louvain leiden cdlp
-    structure   degrees coreness kcore triangles lcc mis coloring msf bridges articulation diameter
-    ratings     cf
-    simulation  heat circuit neural
-
-    JOB.toml names a graph, options as here without their dashes, and programs that run one after another and share
-    what was read. Options given beside it override its own, but for those of a program.
-
-    \b
-    Examples:
-      penstock run bfs web.h5 --source 42 --output levels.csv
-      penstock run sssp roads.h5 --source 7 --top 5
-      penstock run sssp roads.h5 --source 7 --target 42
-      penstock run hits web.h5 --top 10 --by authority
-      penstock run pagerank social.h5 --top 10 --join name,country --output ranks.parquet
-      penstock run pagerank web.h5 --output - --quiet | sort -t, -k2gr | head
-      penstock run distances roads.h5 --source 7 --source 42 --output distances.parquet
-      penstock run pagerank web.h5 --top 10 --output ranks.parquet --host-memory 1GiB
-      penstock run pagerank web.h5 --tol 0 --max-iter 10 --direct-io --json
-      penstock run pagerank roads.h5 --no-weight
-      penstock run betweenness web.h5 --k 64 --top 10
-      penstock run harmonic web.h5 --k 64 --top 10
-      penstock run leiden web.h5 --resolution 1.5 --output communities.csv
-      penstock run msf roads.h5 --output forest.csv
-      penstock run cdlp web.h5 --format graphalytics --output labels.txt
-      penstock run heat plate.h5 --initial first.csv --fixed edge.csv --time-step 0.1 --tol 0 --max-iter 500
-      penstock run circuit grid.h5 --fixed sources.csv --output potentials.csv
-      penstock run neural net.h5 --inputs image.csv --set function=tanh --set dtype=float32
-      penstock run my_program.py:MyProgram web.h5 --set depth=3
-      penstock run wcc web.h5 --dry-run
-      penstock run wcc web.h5 --dry-run --ranks 1,2,4
-      penstock run pagerank web.h5 --devices cuda:0,cuda:1
-      penstock run wcc web.h5 --run-dir components
-      penstock run components/job.toml --run-dir again
-    """
+    """Run a graph algorithm, or the programs of a job file."""
     context = click.get_current_context()
     console: Console = asked["console"]
     if program.endswith(job_file.ENDING):

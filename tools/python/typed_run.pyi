@@ -67,10 +67,6 @@ class DistancesOptions(RunOptions, total=False):
     weight: bool | str | None
     cutoff: float | None
 
-class ReachabilityOptions(RunOptions, total=False):
-    source: Required[Vertices]
-    max_iter: int
-
 class WidestOptions(RunOptions, total=False):
     source: Required[Vertices]
     weight: bool | str | None
@@ -79,32 +75,17 @@ class WidestOptions(RunOptions, total=False):
     cutoff: float | None
     max_iter: int
 
-class BetweennessOptions(RunOptions, total=False):
-    source: Vertices | None
-    k: int | None
-    normalized: bool
-    seed: int
-    raw: bool
-
-class ClosenessOptions(RunOptions, total=False):
-    source: Vertices | None
-    k: int | None
-    seed: int
-    wf_improved: bool
-    weight: bool | str | None
-
-class HarmonicOptions(RunOptions, total=False):
-    source: Vertices | None
-    k: int | None
-    seed: int
-    normalized: bool
-    weight: bool | str | None
-
-class HyperballOptions(RunOptions, total=False):
-    log2m: int
-    seed: int
-    reverse: bool
+class ReachabilityOptions(RunOptions, total=False):
+    source: Required[Vertices]
     max_iter: int
+
+class PhpOptions(RunOptions, total=False):
+    source: Required[Vertices]
+    damping: float
+    tol: float
+    max_iter: int
+    alpha: float | None
+    weight: bool | str | None
 
 class PagerankOptions(RunOptions, total=False):
     damping: float
@@ -142,13 +123,32 @@ class HitsOptions(RunOptions, total=False):
     max_iter: int
     weight: bool | str | None
 
-class PhpOptions(RunOptions, total=False):
-    source: Required[Vertices]
-    damping: float
-    tol: float
-    max_iter: int
-    alpha: float | None
+class BetweennessOptions(RunOptions, total=False):
+    source: Vertices | None
+    k: int | None
+    normalized: bool
+    seed: int
+    raw: bool
+
+class ClosenessOptions(RunOptions, total=False):
+    source: Vertices | None
+    k: int | None
+    seed: int
+    wf_improved: bool
     weight: bool | str | None
+
+class HarmonicOptions(RunOptions, total=False):
+    source: Vertices | None
+    k: int | None
+    seed: int
+    normalized: bool
+    weight: bool | str | None
+
+class HyperballOptions(RunOptions, total=False):
+    log2m: int
+    seed: int
+    reverse: bool
+    max_iter: int
 
 class AdsorptionOptions(RunOptions, total=False):
     source: Required[Vertices]
@@ -157,9 +157,6 @@ class AdsorptionOptions(RunOptions, total=False):
     max_iter: int
     alpha: float | None
     weight: bool | str | None
-
-class CdlpOptions(RunOptions, total=False):
-    max_iter: int
 
 class LouvainOptions(RunOptions, total=False):
     resolution: float
@@ -176,11 +173,17 @@ class LeidenOptions(RunOptions, total=False):
     weight: bool | str | None
     iterations: int
 
+class CdlpOptions(RunOptions, total=False):
+    max_iter: int
+
 class CorenessOptions(RunOptions, total=False):
     max_iter: int
 
 class KcoreOptions(RunOptions, total=False):
     k: Required[int]
+    max_iter: int
+
+class MisOptions(RunOptions, total=False):
     max_iter: int
 
 class MsfOptions(RunOptions, total=False):
@@ -191,9 +194,6 @@ class BridgesOptions(RunOptions, total=False):
 
 class DiameterOptions(RunOptions, total=False):
     k: int
-
-class MisOptions(RunOptions, total=False):
-    max_iter: int
 
 class CfOptions(RunOptions, total=False):
     rank: int
@@ -240,21 +240,13 @@ def run(program: Literal["sssp"], graph: Graph | Path | str, **options: Unpack[S
 @overload
 def run(program: Literal["distances"], graph: Graph | Path | str, **options: Unpack[DistancesOptions]) -> Result: ...
 @overload
+def run(program: Literal["widest"], graph: Graph | Path | str, **options: Unpack[WidestOptions]) -> Result: ...
+@overload
 def run(
     program: Literal["reachability"], graph: Graph | Path | str, **options: Unpack[ReachabilityOptions]
 ) -> Result: ...
 @overload
-def run(program: Literal["widest"], graph: Graph | Path | str, **options: Unpack[WidestOptions]) -> Result: ...
-@overload
-def run(
-    program: Literal["betweenness"], graph: Graph | Path | str, **options: Unpack[BetweennessOptions]
-) -> Result: ...
-@overload
-def run(program: Literal["closeness"], graph: Graph | Path | str, **options: Unpack[ClosenessOptions]) -> Result: ...
-@overload
-def run(program: Literal["harmonic"], graph: Graph | Path | str, **options: Unpack[HarmonicOptions]) -> Result: ...
-@overload
-def run(program: Literal["hyperball"], graph: Graph | Path | str, **options: Unpack[HyperballOptions]) -> Result: ...
+def run(program: Literal["php"], graph: Graph | Path | str, **options: Unpack[PhpOptions]) -> Result: ...
 @overload
 def run(program: Literal["pagerank"], graph: Graph | Path | str, **options: Unpack[PagerankOptions]) -> Result: ...
 @overload
@@ -270,7 +262,15 @@ def run(
 @overload
 def run(program: Literal["hits"], graph: Graph | Path | str, **options: Unpack[HitsOptions]) -> Result: ...
 @overload
-def run(program: Literal["php"], graph: Graph | Path | str, **options: Unpack[PhpOptions]) -> Result: ...
+def run(
+    program: Literal["betweenness"], graph: Graph | Path | str, **options: Unpack[BetweennessOptions]
+) -> Result: ...
+@overload
+def run(program: Literal["closeness"], graph: Graph | Path | str, **options: Unpack[ClosenessOptions]) -> Result: ...
+@overload
+def run(program: Literal["harmonic"], graph: Graph | Path | str, **options: Unpack[HarmonicOptions]) -> Result: ...
+@overload
+def run(program: Literal["hyperball"], graph: Graph | Path | str, **options: Unpack[HyperballOptions]) -> Result: ...
 @overload
 def run(program: Literal["adsorption"], graph: Graph | Path | str, **options: Unpack[AdsorptionOptions]) -> Result: ...
 @overload
@@ -278,21 +278,19 @@ def run(program: Literal["wcc"], graph: Graph | Path | str, **options: Unpack[Ru
 @overload
 def run(program: Literal["scc"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
 @overload
-def run(program: Literal["cdlp"], graph: Graph | Path | str, **options: Unpack[CdlpOptions]) -> Result: ...
-@overload
 def run(program: Literal["louvain"], graph: Graph | Path | str, **options: Unpack[LouvainOptions]) -> Result: ...
 @overload
 def run(program: Literal["leiden"], graph: Graph | Path | str, **options: Unpack[LeidenOptions]) -> Result: ...
 @overload
-def run(program: Literal["degrees"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
+def run(program: Literal["cdlp"], graph: Graph | Path | str, **options: Unpack[CdlpOptions]) -> Result: ...
 @overload
 def run(program: Literal["coreness"], graph: Graph | Path | str, **options: Unpack[CorenessOptions]) -> Result: ...
 @overload
 def run(program: Literal["kcore"], graph: Graph | Path | str, **options: Unpack[KcoreOptions]) -> Result: ...
 @overload
-def run(program: Literal["triangles"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
+def run(program: Literal["mis"], graph: Graph | Path | str, **options: Unpack[MisOptions]) -> Result: ...
 @overload
-def run(program: Literal["lcc"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
+def run(program: Literal["coloring"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
 @overload
 def run(program: Literal["msf"], graph: Graph | Path | str, **options: Unpack[MsfOptions]) -> Result: ...
 @overload
@@ -302,9 +300,11 @@ def run(program: Literal["articulation"], graph: Graph | Path | str, **options: 
 @overload
 def run(program: Literal["diameter"], graph: Graph | Path | str, **options: Unpack[DiameterOptions]) -> Result: ...
 @overload
-def run(program: Literal["mis"], graph: Graph | Path | str, **options: Unpack[MisOptions]) -> Result: ...
+def run(program: Literal["degrees"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
 @overload
-def run(program: Literal["coloring"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
+def run(program: Literal["triangles"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
+@overload
+def run(program: Literal["lcc"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
 @overload
 def run(program: Literal["cf"], graph: Graph | Path | str, **options: Unpack[CfOptions]) -> Result: ...
 @overload

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.engine.programs.table import info_of
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
 from penstock.tools.answers.answer_options import AnswerOptions
@@ -31,11 +32,16 @@ JOB_GROUPS = (execution, watching, checkpointing, keeping)
 
 @dataclass(frozen=True)
 class JobStep:
-    """One program of a job: its name as given (`bfs`, `file.py:Class`), its parameters, what becomes of its answer."""
+    """One program of a job: its name (`bfs`, `file.py:Class`), its parameters, what becomes of its answer."""
 
     program: str
     parameters: Parameters = field(default_factory=lambda: Parameters({}))
     wanted: AnswerOptions = field(default_factory=AnswerOptions)
+
+    def __post_init__(self) -> None:
+        info = info_of(self.program)
+        if info is not None:  # what another library calls it is answered under our name
+            object.__setattr__(self, "program", info.name)
 
     @property
     def title(self) -> str:

@@ -23,13 +23,14 @@ from penstock.engine.api import make
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
+from penstock.engine.programs.catalogue import CATALOGUE
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.collaborative import CollaborativeFiltering, predicted
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.kcore import KCore
 from penstock.engine.programs.php import PHP
-from penstock.engine.programs.table import PROGRAMS
+from penstock.engine.programs.table import PROGRAMS, info_of, named
 from penstock.engine.programs.widest import WidestPath
 from penstock.engine.state import row_blocks
 from penstock.storage.base.errors import InputError
@@ -206,10 +207,19 @@ def test_weights_count_unless_they_are_switched_off(name: str) -> None:
 def test_every_program_that_reads_weights_has_the_parameter() -> None:
     """All but `cf`, whose weights are the ratings."""
     takes = {name for name, kind in PROGRAMS.items() if "weight" in inspect.signature(kind).parameters}
-    assert takes == BY_WEIGHT.keys()
+    assert takes == BY_WEIGHT.keys() == {info.name for info in CATALOGUE if info.weighted}
     reads = {name for name in takes if make(PROGRAMS[name], BY_WEIGHT[name]).needs_weights}
     assert reads == takes
     assert {name for name, kind in PROGRAMS.items() if kind.needs_weights} <= takes | {"cf"}
+
+
+def test_programs_are_found_by_the_names_that_other_libraries_give_them() -> None:
+    words = [word for info in CATALOGUE for word in (info.name, *info.aliases)]
+    assert len(words) == len(set(words))
+    for info in CATALOGUE:
+        assert all(info_of(word) is info for word in (info.name, *info.aliases, info.name.upper().replace("_", "-")))
+    assert named("connected_components") is PROGRAMS["wcc"]
+    assert info_of("walktrap") is None
 
 
 def ratings(*, directed: bool = False) -> EdgeList:

@@ -50,7 +50,7 @@ def test_a_users_file_is_loaded(tmp_path: Path, ending: str) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "message"),
     [
-        ("", "dijkstra", "'dijkstra'.*path/to/file"),
+        ("", "walktrap", "'walktrap'.*path/to/file"),
         ("", "absent.py:X", "does not exist"),
         ("", "no.such.module:X", "No module named"),
         ("x = 1", "{}:X", "no class"),

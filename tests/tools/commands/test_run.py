@@ -191,7 +191,7 @@ def test_execution_options_change_no_answer(
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["dijkstra", "{g}"], "dijkstra"),
+        (["walktrap", "{g}"], "walktrap"),
         (["bfs", "{g}"], "--source"),
         (["bfs", "{g}", "--source", "5"], "vertex 5 is not in the graph"),
         (["bfs", "{g}", "--source", "-1"], "-1"),
@@ -280,3 +280,17 @@ def test_the_python_door_gives_the_same(graph: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, str(graph)], capture_output=True, text=True, check=True)
     assert done.stdout == "[0, 1, 1, 2]\n"
+
+
+def test_help_of_a_program_has_its_parameters_and_its_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run_command(["run", "page_rank", "--help"]) == 0
+    page = capsys.readouterr().out
+    for words in ("penstock run pagerank GRAPH.h5", "--damping", "default 0.85", "rank, sum 1", "--set nstart=..."):
+        assert words in page
+    assert "--host-memory" not in page
+    assert cli.run_command(["run", "--help"]) == 0
+    assert "--host-memory" in capsys.readouterr().out
+
+
+def test_an_answer_has_our_name_of_a_program(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, "connected-components", graph)["program"] == "wcc"

@@ -128,7 +128,7 @@ def test_a_program_without_a_graph_is_a_usage_error(capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ('[[programs]]\nname = "dijkstra"', "there is no program 'dijkstra'"),
+        ('[[programs]]\nname = "walktrap"', "there is no program 'walktrap'"),
         ('[[programs]]\nname = "bfs"', "bfs needs --source"),
         ('[[programs]]\nname = "wcc"\nset = { depth = 1 }', "wcc does not take --set depth=..."),
         ('[[programs]]\nname = "wcc"\noutput = "x.xls"', "x.xls"),
