@@ -92,6 +92,10 @@ def cli() -> None:
       penstock demo
       penstock convert web-Google.txt.gz web.h5
       penstock run pagerank web.h5 --top 10
+
+    Compiled kernels and measured rates are kept in ~/.cache/penstock; $XDG_CACHE_HOME, or for kernels $NUMBA_CACHE_DIR,
+    names another folder. Kernels are read only where nobody but you and root can write. A folder for all users is made
+    by root, and others only read it: chmod -R go=rX.
     """
 
 

@@ -1,9 +1,8 @@
-"""Compiled kernels, kept from one process to the next in the folder that `user_cache.kernel_folder` names.
+"""Compiled kernels, kept from one process to the next in the folders that `user_cache.kernel_places` names.
 
 The name of an entry is a digest of all that its content depends on, so that installations of any version share the
 folder, and stale code is not found: sources, argument types, options, processor, versions of Numba, LLVM, NumPy and
-Python. Entries that were not used for longest make room. A folder that cannot be written is said once, and each process
-then compiles for itself.
+Python. Another folder than the user's is said once, and that there is none; each process then compiles for itself.
 """
 
 import functools
@@ -25,18 +24,16 @@ import numpy as np
 from numba.core import event as events
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import _Cache
-from numba.core.serialize import dumps
+from numba.core.sigutils import normalize_signature
 from penstock.storage.base.atomic import partial_name
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.kernel_loading import load
-from penstock.storage.base.user_cache import kernel_folder
+from penstock.storage.base.kernel_loading import FORM, load, stored
+from penstock.storage.base.user_cache import kernel_folder, kernel_places, make_place, read_own, way_out
 from penstock.storage.clocks.compile_times import begin_compiling, count_loaded, end_compiling, loading
 from penstock.storage.footprint.library_pages import give_back_library_pages
 from penstock.storage.footprint.missing_code import Origin, compiled_elsewhere, tell_missing
 
 MOST_ENTRIES = 4096
 """Of each kind: some 250 MiB of the host's, and as much of a GPU's."""
-_HOST = ".kernel"
 _DIGEST_BYTES = 32
 
 _log = logging.getLogger("penstock.storage.base.kernel_cache")
@@ -55,82 +52,71 @@ number_apart()
 os.register_at_fork(after_in_child=number_apart)
 
 
-class BlobCache:
-    """Entries `<key><suffix>` of `folder`, at most `most` of them; key: letters and digits.
+class KernelStore:
+    """Entries `<key><suffix>`; key: letters and digits. Those used least recently make room, above `MOST_ENTRIES`.
 
-    An entry appears whole (written beside its name, then renamed) and begins with a digest of its content, so that a
-    torn or damaged one counts as absent. A folder that cannot be read or written is an empty cache: every entry can be
-    made anew. The least recently used entries are removed to make room.
+    An entry appears whole (written beside its name, then renamed) and begins with a digest of its content: one that is
+    torn, damaged, or that others can have written counts as absent.
     """
 
-    def __init__(self, folder: Path, suffix: str, most: int) -> None:
-        self.folder = folder
+    def __init__(self, suffix: str) -> None:
         self.suffix = suffix
-        self.most = most
 
-    def get(self, key: str) -> bytes | None:
-        """Return what was put under `key`; None where there is nothing, or nothing whole."""
-        try:
-            entry = self._path(key).read_bytes()
-        except OSError:
-            return None
-        with suppress(OSError):  # a folder that may only be read
-            os.utime(self._path(key))
-        digest, content = entry[:_DIGEST_BYTES], entry[_DIGEST_BYTES:]
-        return content if hashlib.sha256(content).digest() == digest else None
+    def take(self, key: str) -> bytes | None:
+        """Return what was kept under `key`; None where there is nothing, or nothing whole."""
+        folders, trouble = kernel_places()
+        if trouble is not None:
+            _say(trouble, str(folders[0]) if folders else None)
+        for folder in folders:
+            path = folder / f"{key}{self.suffix}"
+            entry = read_own(path)
+            if entry is not None and hashlib.sha256(entry[_DIGEST_BYTES:]).digest() == entry[:_DIGEST_BYTES]:
+                with suppress(OSError):  # a folder that may only be read
+                    os.utime(path)
+                return entry[_DIGEST_BYTES:]
+        return None
 
-    def put(self, key: str, content: bytes) -> bool:
-        """Keep `content` under `key`, in place of what was there; return whether that was possible."""
-        target = self._path(key)
+    def keep(self, key: str, content: bytes) -> None:
+        """Keep `content` under `key`, in place of what was there; logs once where it cannot."""
+        folders = kernel_places().folders
+        if not folders:
+            return  # `take` has said so
+        target = folders[0] / f"{key}{self.suffix}"
         partial = partial_name(target)
         try:
+            make_place(folders[0])
+            partial.touch(0o644, exist_ok=False)  # whatever the umask: what others can write is not read
             partial.write_bytes(hashlib.sha256(content).digest() + content)
             os.replace(partial, target)
-        except OSError:
+        except OSError as error:
             with suppress(OSError):
                 partial.unlink()
-            return False
-        self._make_room()
-        return True
-
-    def _path(self, key: str) -> Path:
-        return self.folder / f"{key}{self.suffix}"
-
-    def _make_room(self) -> None:
-        """Remove those not taken for longest, above `most`; another process may do the same at the same time."""
-        entries = [path for path in self.folder.glob(f"*{self.suffix}") if not path.name.startswith(".")]
-        if len(entries) <= self.most:
+            _say(f"{folders[0]} cannot be written: {error.strerror}; {way_out()}", None)
             return
+        _make_room(folders[0], self.suffix)
+
+
+def _make_room(folder: Path, suffix: str) -> None:
+    """Remove entries above the most; another process may do the same at the same time."""
+    entries = [path for path in folder.glob(f"*{suffix}") if not path.name.startswith(".")]
+    if len(entries) > MOST_ENTRIES:
         with suppress(OSError):
             entries.sort(key=lambda path: path.stat().st_mtime_ns)
-        for path in entries[: len(entries) - self.most]:
+        for path in entries[: len(entries) - MOST_ENTRIES]:
             with suppress(OSError):
                 path.unlink()
 
 
-def take(key: str, suffix: str) -> bytes | None:
-    """Return what was kept under `key`; None where there is nothing, or nothing whole."""
-    try:
-        return BlobCache(kernel_folder(), suffix, MOST_ENTRIES).get(key)
-    except InputError:  # no home: `keep` says so
-        return None
-
-
-def keep(key: str, suffix: str, content: bytes) -> None:
-    """Keep `content` under `key`, where the folder can be written; logs once where it cannot."""
-    try:
-        folder = kernel_folder()
-        folder.mkdir(parents=True, exist_ok=True)
-    except (InputError, OSError) as error:
-        _unkept(str(error))
-        return
-    if not BlobCache(folder, suffix, MOST_ENTRIES).put(key, content):
-        _unkept(f"{folder} cannot be written")
-
-
 @functools.cache
-def _unkept(reason: str) -> None:
-    _log.warning("compiled kernels are not kept, each process compiles its own (%s); set XDG_CACHE_HOME", reason)
+def _say(trouble: str, folder: str | None) -> None:
+    """Say once where compiled kernels are kept instead, or that they are not (None), and why."""
+    if folder is None:
+        _log.warning("compiled kernels are not kept, each process compiles its own: %s", trouble)
+    else:
+        _log.warning("compiled kernels are kept in %s: %s", folder, trouble)
+
+
+_STORE = KernelStore(".kernel")
 
 
 def kept(compiled: Any, key: Callable[[], str] | None = None, origin: Origin | None = None) -> Any:
@@ -251,6 +237,7 @@ class _KernelCache(_Cache):  # type: ignore[misc]
     """What Numba asks when a function is first called with arguments of some types."""
 
     def __init__(self, compiled: Any, key: Callable[[], str], origin: Origin | None) -> None:
+        self._function = compiled.py_func
         self._options = sorted(getattr(compiled, "targetoptions", {}).items())
         self._key = key
         self._origin = origin
@@ -266,32 +253,37 @@ class _KernelCache(_Cache):  # type: ignore[misc]
         if not self._enabled:
             return None
         entry = self._entry(sig, target_context.codegen())
-        loaded = self._load(entry, target_context)
+        loaded = self._load(entry, sig, target_context)
         if loaded is None:
             tell_missing()
             if self._origin is not None and compiled_elsewhere(self._origin, sig):
-                return self._load(entry, target_context)
+                return self._load(entry, sig, target_context)
         return loaded
 
-    @staticmethod
-    def _load(entry: str, target_context: Any) -> Any:
+    def _load(self, entry: str, sig: Any, target_context: Any) -> Any:
         with loading():
-            content = take(entry, _HOST)
+            content = _STORE.take(entry)
             if content is None:
                 return None
-            count_loaded()
-            loaded = load(content, target_context)
+            loaded = load(content, self._function, normalize_signature(sig)[0], target_context)
+            if loaded is not None:
+                count_loaded()
             give_back_library_pages()
             return loaded
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled for arguments of these types, unless it holds addresses of this process."""
-        lifted = any(not loop.can_cache for loop in data.lifted)
-        if self._enabled and not lifted and not data.library.has_dynamic_globals:
-            keep(self._entry(sig, data.codegen), _HOST, dumps(data._reduce()))
+        if not self._enabled or data.library.has_dynamic_globals:
+            return
+        try:
+            content = stored(data, normalize_signature(sig)[0])
+        except TypeError as error:
+            _log.info("%s is compiled by each process: %s", self._function.__qualname__, error)
+        else:
+            _STORE.keep(self._entry(sig, data.codegen), content)
 
     def _entry(self, sig: Any, codegen: Any) -> str:
-        parts = (self._key(), str(sig), self._options, codegen.magic_tuple(), versions(), number_apart.__name__)
+        parts = (self._key(), str(sig), self._options, codegen.magic_tuple(), versions(), number_apart.__name__, FORM)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def enable(self) -> None:

@@ -1,50 +1,157 @@
-"""Makes a function of what Numba compiled in an earlier process, without what only compiling needs.
+"""What is kept of a function that Numba compiled, and the function made of that, without what only compiling needs.
 
-Numba's own way fills the registries of its compiler, and imports all that they describe, and the modules that inlined
-functions are from (one of which imports scipy): a third of the time from a command to its answer.
+Numba's own way is a pickle, which calls whatever its writer names, fills the registries of the compiler, and imports
+all that they describe, and the modules that inlined functions are from (one of which imports scipy): a third of the
+time from a command to its answer. What is kept here is a line of JSON (names, types by name), machine code, and
+LLVM's intermediate code. The types of arguments, the module and the name are those of the function that is called.
+
+Machine code is code: it is loaded from where only the user and root can have written it (`user_cache.py`). Content
+whose description does not fit, or whose machine code is no object file with the names described, counts as absent.
 """
 
+import ctypes
 import functools
-import io
-import pickle
-from typing import Any
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import llvmlite.binding
+import numpy as np
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompileResult
-from numba.core.environment import Environment, _rebuild_env, lookup_environment
+from numba.core.environment import Environment, lookup_environment
+from numba.core.funcdesc import PythonFunctionDescriptor
+from numba.core.itanium_mangler import prepend_namespace
 from numba.core.runtime import _nrt_python
+from numba.core.typing import Signature
+from penstock.storage.footprint.argument_types import signature_of, told_types
 
-_REBUILD = (_rebuild_env.__module__, _rebuild_env.__qualname__)
+FORM = 1
+"""Of what is kept; part of the name of an entry."""
+_ENVIRONMENT, _OBJECT, _BITCODE = "_ZN08NumbaEnv", b"\x7fELF", b"BC\xc0\xde"
+"""What Numba's names of environments, object files and intermediate code begin with."""
 
 
-def load(content: bytes, target_context: Any) -> CompileResult:
-    """Return the compiled function of which `content` is the pickle, as `CompileResult._rebuild` would."""
+class _Stored(NamedTuple):
+    """What is kept. environments: the dtypes that each function takes from Python, by name; the first is its own."""
+
+    function: str
+    environments: dict[str, list[np.dtype[Any]]]
+    returned: Any
+    machine_code: bytes
+    intermediate_code: bytes
+
+
+def stored(compiled: CompileResult, arguments: tuple[Any, ...]) -> bytes:
+    """Return what `load` makes the function of. Raises TypeError for one that cannot be described."""
+    code, described, own, signature, objectmode, lifted, _, reload_init, referenced = compiled._reduce()
+    _, kind, (machine_code, intermediate_code) = code
+    assert kind == "object"
+    if objectmode or lifted or reload_init or described.noalias or tuple(signature.args) != arguments:
+        raise TypeError(f"{described.qualname} is more than machine code")
+    told = {
+        "function": described.mangled_name,
+        "environments": {each.env_name: [_told_dtype(one) for one in each.consts] for each in (own, *referenced)},
+        "returned": told_types((signature.return_type,)),
+        "bytes": len(machine_code),
+    }
+    return b"%s\n%s%s" % (json.dumps(told).encode(), machine_code, intermediate_code)
+
+
+def _told_dtype(constant: Any) -> str:
+    """The dtype of arrays that a function returns; the only thing of Python's that our functions take."""
+    if not isinstance(constant, np.dtype) or np.dtype(constant.str) != constant:
+        raise TypeError(f"a constant {constant!r:.200}")
+    return constant.str
+
+
+def _understood(content: bytes) -> _Stored | None:
+    """What `stored` was given; None where content is something else."""
+    line, _, code = content.partition(b"\n")
+    try:
+        told = json.loads(line)
+        size, environments = told["bytes"], {n: [*map(np.dtype, each)] for n, each in told["environments"].items()}
+        (returned,) = signature_of(told["returned"])
+        found = _Stored(told["function"], environments, returned, code[:size], code[size:])
+        symbols = prepend_namespace(found.function, ns="cpython"), *environments
+        named = all(b"%s\0" % symbol.encode() in found.machine_code for symbol in symbols)
+        own = bool(environments) and all(name.startswith(_ENVIRONMENT) for name in environments)
+        own &= code[size : size + len(_BITCODE)] == _BITCODE
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return None
+    return found if returned is not None and named and own and _is_object(found.machine_code) else None
+
+
+def _is_object(code: bytes) -> bool:
+    """Whether LLVM, which ends the process otherwise, reads this as an object file of this system."""
+    return code.startswith(_OBJECT) and bool(llvmlite.binding.ObjectFileRef.from_data(code))
+
+
+def load(content: bytes, function: Callable[..., Any], arguments: tuple[Any, ...], target: Any) -> Any:
+    """Return the compiled function, a CompileResult, of which `content` is stored; None where it is not that.
+
+    Parameters
+    ----------
+    content : bytes
+        What `stored` returned.
+    function : callable
+        What was compiled.
+    arguments : tuple of Type
+        Numba's types of its arguments.
+    target : CPUContext
+        Numba's, of this process.
+    """
+    known = _understood(content)
+    if known is None:
+        return None
     _define_runtime()
-    data, described, environment, signature, *others = _Unpickler(io.BytesIO(content)).load()
-    objectmode, lifted, annotation, reload_init, environments = others
-    for call in reload_init:
-        call()
-    library = _LoadedLibrary(target_context.codegen(), data, described.llvm_cpython_wrapper_name)
-    called = target_context.get_executable(library, described, environment)
-    for each in environments:
-        library.codegen.set_env(each.env_name, each)
+    described = _described(function, known, arguments)
+    engine = target.codegen()._engine
+    library = _LoadedLibrary(target.codegen(), function.__qualname__, known)
+    entry, places = described.llvm_cpython_wrapper_name, [*map(engine.get_global_value_address, known.environments)]
+    if not engine.get_function_address(entry) or not all(places):
+        return None
+    engine._defined_symbols.add(entry)
+    environments = tuple(_environment(function.__module__, *each) for each in known.environments.items())
+    called = target.get_executable(library, described, environments[0])
+    for place, each in zip(places, environments, strict=True):
+        ctypes.c_void_p.from_address(place).value = id(each)
     return CompileResult(
-        typing_context=target_context.typing_context,
-        target_context=target_context,
+        typing_context=target.typing_context,
+        target_context=target,
         entry_point=called,
         typing_error=None,
-        type_annotation=annotation,
-        signature=signature,
-        objectmode=objectmode,
-        lifted=lifted,
+        type_annotation=None,
+        signature=Signature(known.returned, arguments, None),
+        objectmode=False,
+        lifted=(),
         fndesc=described,
         library=library,
         call_helper=None,
-        environment=environment,
+        environment=environments[0],
         metadata=None,
-        reload_init=reload_init,
+        reload_init=[],
         referenced_envs=environments,
+    )
+
+
+def _described(function: Callable[..., Any], known: _Stored, arguments: tuple[Any, ...]) -> PythonFunctionDescriptor:
+    """What Numba knows of a compiled function, by the names that its machine code has."""
+    return PythonFunctionDescriptor(
+        native=True,
+        modname=function.__module__,
+        qualname=function.__qualname__,
+        unique_name=known.function,
+        doc=function.__doc__ or "",
+        typemap=None,
+        restype=known.returned,
+        calltypes=None,
+        args=tuple(inspect.signature(function).parameters),
+        kws=(),
+        mangler=lambda *_, **__: known.function,
+        argtypes=arguments,
+        env_name=next(iter(known.environments)),
     )
 
 
@@ -53,14 +160,12 @@ class _LoadedLibrary(JITCodeLibrary):  # type: ignore[misc]
 
     _shared_module: Any
 
-    def __init__(self, codegen: Any, data: tuple[str, str, tuple[bytes, bytes]], entry: str) -> None:
-        name, kind, (machine_code, self._intermediate_code) = data
-        assert kind == "object"
+    def __init__(self, codegen: Any, name: str, known: _Stored) -> None:
         super().__init__(codegen, name)
+        self._intermediate_code = known.intermediate_code
         self.enable_object_caching()
-        self._set_compiled_object(machine_code)
+        self._set_compiled_object(known.machine_code)
         self._finalize_final_module()
-        codegen._engine._defined_symbols.add(entry)
 
     def _get_module_for_linking(self) -> Any:
         """The intermediate code, from now on in memory."""
@@ -76,21 +181,13 @@ def _define_runtime() -> None:
         llvmlite.binding.add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
-class _Unpickler(pickle.Unpickler):
-    """Imports types, but not the modules that the functions of a kernel come from."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Return what a name in the pickle means."""
-        return _environment if (module, name) == _REBUILD else super().find_class(module, name)
-
-
-def _environment(module: str, constants: list[Any], name: str) -> Environment:
-    """The constants of one function; only code in Python's own mode would look up names of its module."""
+def _environment(module: str, name: str, dtypes: list[np.dtype[Any]]) -> Environment:
+    """What one function takes from Python; only code in Python's own mode would look up names of its module."""
     known = lookup_environment(name)
     if known is not None:
         return known
     made = Environment({"__name__": module})
-    made.consts[:] = constants
+    made.consts[:] = dtypes
     made.env_name = name
     Environment._memo[name] = made
     return made

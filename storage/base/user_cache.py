@@ -1,16 +1,36 @@
-"""Where the user's cache folder is: what Penstock may make again at any time is kept there and nowhere else.
+"""Where the user's cache folder is, and which of its files can be trusted: what Penstock may make again at any time.
 
 $XDG_CACHE_HOME/penstock, or ~/.cache/penstock. Compiled kernels are in its folder `kernels`, or below $NUMBA_CACHE_DIR
 where that is set. Nothing is ever kept beside the sources: what an installation does not list is left behind when it is
 removed, and Python then takes those folders for packages. This file reads the environment (of the files below `tools`
 only `engine/kernels/host/threads/openmp.py` does so too), because a kernel that is called from Python is kept in the
 same place as that of a command.
+
+Whoever can write a kernel decides what a run executes. So a file is read only if this user or root owns it and nobody
+else can write it, and kernels only from folders of which the same is true (`own_place`). Where the user's folder is
+not such a one, or cannot be written, kernels are kept in a private folder below the system's for temporary files.
 """
 
+import errno
 import os
+import stat
 from pathlib import Path
+from typing import NamedTuple
 
 from penstock.storage.base.errors import InputError
+
+_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_MOST_LINKS = 40
+
+
+class KernelPlaces(NamedTuple):
+    """Folders of compiled kernels: they are looked for in all, in this order, and kept in the first.
+
+    trouble: why that is not the user's folder; None where it is, and where that is an administrator's, only to be read.
+    """
+
+    folders: tuple[Path, ...]
+    trouble: str | None = None
 
 
 def user_cache() -> Path:
@@ -30,3 +50,99 @@ def _below(given: str) -> Path:
         return Path.home() / ".cache" / "penstock"
     except RuntimeError as error:
         raise InputError(f"there is no home folder to keep anything in ({error}); set XDG_CACHE_HOME") from error
+
+
+def kernel_places() -> KernelPlaces:
+    """Return where compiled kernels are looked for and kept; no folder need exist, and there may be none."""
+    shared: tuple[Path, ...] = ()
+    try:
+        folder = own_place(kernel_folder())
+        if is_writable(folder):
+            return KernelPlaces((folder,))
+        shared = (folder,) if folder.is_dir() else ()
+        trouble = None if shared else f"{folder} cannot be made; {way_out()}"
+    except InputError as error:
+        trouble = str(error)
+    try:
+        private = own_place(Path(os.environ.get("TMPDIR") or "/tmp") / f"penstock-{os.geteuid()}" / "kernels")
+    except InputError as error:
+        return KernelPlaces(shared, f"{trouble}; {error}" if trouble else str(error))
+    return KernelPlaces((private, *shared), trouble)
+
+
+def own_place(folder: Path) -> Path:
+    """Return a folder, or where one would be made, without links; only this user and root can change what is in it.
+
+    Looks from the root down, so that nobody else can replace what has been looked at: each folder above belongs to
+    this user, to root or to the owner of `/`, and others cannot write it, unless its sticky bit is set (as that of
+    `/tmp`) and what is looked for in it, a link too, belongs to this user or to root. Raises InputError.
+    """
+    mine = {os.geteuid(), 0}
+    place, waiting, links, writable = Path("/"), [*reversed(folder.absolute().parts[1:])], 0, []
+    try:
+        owners = mine | {os.lstat("/").st_uid}  # who is not root in a container without root's number
+        while waiting:
+            name, above = waiting.pop(), os.lstat(place)
+            entry = place.parent if name == ".." else place / name
+            facts = os.lstat(entry)
+            if facts.st_uid not in (mine if above.st_mode & _OTHERS or not waiting else owners):
+                raise InputError(f"{entry} belongs to user {facts.st_uid}; {way_out()}")
+            if stat.S_ISLNK(facts.st_mode):
+                links += 1
+                if links > _MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                target = entry.readlink()
+                place = Path("/") if target.is_absolute() else place
+                waiting += reversed(target.parts[target.is_absolute() :])
+                continue
+            if not stat.S_ISDIR(facts.st_mode):
+                raise InputError(f"{entry} is no folder; {way_out()}")
+            if facts.st_mode & _OTHERS and not (waiting and facts.st_mode & stat.S_ISVTX):
+                writable.append(str(entry))
+            place = entry
+    except FileNotFoundError:
+        place = entry.joinpath(*reversed(waiting))
+    except OSError as error:
+        raise InputError(f"{folder} cannot be used: {error.strerror}; {way_out()}") from error
+    if writable:
+        names = " ".join(writable)
+        raise InputError(f"others than you can write {names}; `chmod go-w {names}` ends that, or {way_out()}")
+    return place
+
+
+def way_out() -> str:
+    """Return what changes where compiled kernels are kept."""
+    return f"set {'NUMBA_CACHE_DIR' if os.environ.get('NUMBA_CACHE_DIR') else 'XDG_CACHE_HOME'} to a folder of yours"
+
+
+def is_writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, or it itself in the first one above that exists."""
+    there = next(one for one in (folder, *folder.parents) if one.exists())
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+
+
+def make_place(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, for this user alone. Raises OSError."""
+    for place in (*reversed(folder.parents), folder):
+        if not place.is_dir():
+            place.mkdir(mode=0o700, exist_ok=True)
+
+
+def read_own(path: Path) -> bytes | None:
+    """Return the content of a file that only this user and root can write; None where there is none.
+
+    What is looked at is what has been opened: whoever can rename files in its folder cannot exchange them in between.
+    """
+    try:
+        with open(path, "rb", opener=_opened) as file:
+            facts = os.fstat(file.fileno())
+            if not stat.S_ISREG(facts.st_mode) or facts.st_mode & _OTHERS or facts.st_uid not in (os.geteuid(), 0):
+                return None
+            return file.read()
+    except OSError:
+        return None
+
+
+def _opened(path: str, flags: int) -> int:
+    """Open no link, and wait for no writer of a pipe."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)

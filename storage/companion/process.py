@@ -29,7 +29,7 @@ from typing import Any
 
 from penstock.storage.base.budget import address_limit, available_memory
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.user_cache import kernel_folder
+from penstock.storage.base.user_cache import kernel_places, make_place
 from penstock.storage.clocks.compile_times import compiling
 from penstock.storage.companion.claims import Claims
 from penstock.storage.footprint.missing_code import Origin, compile_elsewhere, when_missing
@@ -46,6 +46,14 @@ _START = (
 _log = logging.getLogger("penstock.storage.companion.process")
 
 
+def _kept_in() -> Path:
+    """The folder where compiled kernels are kept. Raises InputError where there is none."""
+    folders, trouble = kernel_places()
+    if not folders:
+        raise InputError(trouble or "")
+    return folders[0]
+
+
 class _Companion:
     """The process that compiles what it is asked for, and leads those that compile a job."""
 
@@ -53,8 +61,8 @@ class _Companion:
         import subprocess  # a run that finds all its kernels needs neither
         import tempfile
 
-        folder = kernel_folder()
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = _kept_in()
+        make_place(folder)
         self.folder = Path(tempfile.mkdtemp(prefix=".companion-", dir=folder))
         self.claims = Claims(self.folder)
         self.has_job = False
@@ -62,7 +70,7 @@ class _Companion:
         try:
             with (self.folder / "log").open("wb") as log:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-c", _START], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                    [sys.executable, "-P", "-c", _START], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                     stderr=log, process_group=0,
                 )  # fmt: skip
         except OSError:
@@ -150,7 +158,7 @@ def expect(what: str) -> None:
     """
     with suppress(InputError, OSError):
         facts = f"{what} {sys.implementation.cache_tag} {Path(__file__).stat().st_mtime_ns}"
-        _Present.marker = kernel_folder() / f"{hashlib.sha256(facts.encode()).hexdigest()}{_KNOWN}"
+        _Present.marker = _kept_in() / f"{hashlib.sha256(facts.encode()).hexdigest()}{_KNOWN}"
         if not _Present.marker.exists():
             start()
 

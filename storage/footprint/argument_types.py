@@ -1,4 +1,4 @@
-"""Types of a function's arguments in JSON, for another process that compiles it."""
+"""Types of a function's arguments, or of its result, in JSON, for another process that compiles or loads it."""
 
 from typing import Any
 
@@ -27,13 +27,15 @@ def _told(kind: Any) -> Any:
 
 
 def _understood(told: Any) -> Any:
-    """The type that was told; None where its name does not say which it is."""
-    if isinstance(told, str):
-        return getattr(types, told, None)
-    kind, *parts = told
-    if kind == "tuple":
-        inner = [_understood(part) for part in parts]
-        return None if None in inner else types.Tuple(inner)
-    name, ndim, layout, readonly, aligned = parts
-    dtype = _understood(name)
-    return None if dtype is None else types.Array(dtype, ndim, layout, readonly=readonly, aligned=aligned)
+    """The type that was told; None for anything else, and where its name does not say which it is."""
+    match told:
+        case str():
+            found = getattr(types, told, None)
+            return found if isinstance(found, types.Type) else None
+        case ["tuple", *parts]:
+            inner = [_understood(part) for part in parts]
+            return None if None in inner else types.Tuple(inner)
+        case ["array", name, int(ndim), "C" | "F" | "A" as layout, bool(readonly), bool(aligned)]:
+            dtype = _understood(name)
+            return None if dtype is None else types.Array(dtype, ndim, layout, readonly=readonly, aligned=aligned)
+    return None

@@ -14,7 +14,7 @@ from penstock.storage.base import hardware_info
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import PenstockError
-from penstock.storage.base.user_cache import kernel_folder, user_cache
+from penstock.storage.base.user_cache import kernel_places, user_cache
 from penstock.tools.doctor.finding import Finding, Section
 
 WRITTEN = 64 << 20
@@ -88,29 +88,29 @@ def _write(path: Path) -> tuple[int, float]:
 def caches() -> Section:
     """Return what is kept of compiled kernels, and of measured rates."""
     try:
-        kernels, rates = kernel_folder(), user_cache()
+        rates = user_cache()
     except PenstockError as error:
         return Section("Caches", [Finding("folder", str(error), "missing", "set XDG_CACHE_HOME")])
-    sizes = [entry.stat().st_size for entry in os.scandir(kernels) if entry.is_file()] if kernels.is_dir() else []
-    told = f"{kernels}: {len(sizes):,} files, {format_bytes(sum(sizes))}"
+    folders, trouble = kernel_places()
+    sizes = [one.stat().st_size for folder in folders if folder.is_dir() for one in os.scandir(folder) if one.is_file()]
+    told = f"{' and '.join(map(str, folders)) or 'kept nowhere'}: {len(sizes):,} files, {format_bytes(sum(sizes))}"
     compiled = Finding("compiled kernels", told)
-    if not _is_writable(kernels):
-        way_out = "make it writable, or set XDG_CACHE_HOME: every command compiles for itself otherwise"
-        compiled = Finding("compiled kernels", f"{told}, not writable", "missing", way_out)
-    known = [found for path in sorted(rates.glob("rates-*.json")) if (found := _rates_in(path)) is not None]
+    if trouble is not None:
+        compiled = Finding("compiled kernels", told, "missing", trouble)
+    files = sorted(path for path in rates.glob("rates-*.json") if path.is_file())
+    known = [found for path in files if (found := _rates_in(path)) is not None]
     told = "; ".join(
         f"{one['device']}, {one['date']}{', quickly' if one['quick'] else ''}" for one in known if one["here"]
     )
     told = told or f"none of this machine in {rates}; penstock calibrate measures them"
     findings = [compiled, Finding("measured rates", told)]
-    values = {"kernels": str(kernels), "kernel_files": len(sizes), "kernel_bytes": sum(sizes), "rates": known}
+    values = {
+        "kernels": str(folders[0]) if folders else "",
+        "kernel_files": len(sizes),
+        "kernel_bytes": sum(sizes),
+        "rates": known,
+    }
     return Section("Caches", findings, values)
-
-
-def _is_writable(folder: Path) -> bool:
-    """Whether files can be made in a folder, or it itself in the first one above that exists."""
-    there = next(one for one in (folder, *folder.parents) if one.exists())
-    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 def _rates_in(path: Path) -> dict[str, Any] | None:

@@ -17,13 +17,14 @@ from typing import Any
 from numba.types import BaseTuple
 from penstock.engine.kernels.shared_functions import sort_in_place
 from penstock.engine.program.bindings import digest_of
-from penstock.storage.base.kernel_cache import keep, take, versions
+from penstock.storage.base.kernel_cache import KernelStore, versions
 from penstock.storage.clocks.compile_times import compiling, count_loaded
 from penstock.storage.companion.process import before_compiling
 from penstock.storage.footprint.missing_code import tell_missing
 
 Compile = Callable[[], str]
-_PTX = ".ptx"
+_STORE = KernelStore(".ptx")
+_ENTRY = b".visible .entry "
 AT_ONCE = "blocks_at_once"
 """What a kernel's function has as an attribute if `driver.kernel` was told so."""
 
@@ -31,15 +32,15 @@ AT_ONCE = "blocks_at_once"
 def ptx_of(function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int], compile_: Compile) -> str:
     """The PTX of `function` for arguments of these numba types: as it was kept, or else by `compile_`."""
     key = key_of(function, types, capability)
-    content = take(key, _PTX)
+    content = _STORE.take(key)
     if content is None:
         tell_missing()
         before_compiling(key, function.__name__)
-        content = take(key, _PTX)  # what another process has compiled meanwhile
-    if content is None:
+        content = _STORE.take(key)  # what another process has compiled meanwhile
+    if content is None or _ENTRY not in content:
         return renewed(function, types, capability, compile_)
     count_loaded()
-    return content.decode()
+    return content.decode(errors="replace")  # the driver refuses what is no PTX, and it is compiled anew
 
 
 def renewed(
@@ -48,7 +49,7 @@ def renewed(
     """The PTX by `compile_`, kept in place of what was kept: for what the driver did not accept."""
     with compiling(function.__name__):
         text = compile_()
-    keep(key_of(function, types, capability), _PTX, text.encode())
+    _STORE.keep(key_of(function, types, capability), text.encode())
     return text
 
 

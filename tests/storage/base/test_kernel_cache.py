@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import logging
+import os
+import pickle
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +31,7 @@ Load = Callable[[str, str], ModuleType]
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     return kernel_folder()
 
 
@@ -49,8 +53,9 @@ def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
         spec.loader.exec_module(module)
         return module
 
+    kernel_cache._say.cache_clear()
     yield make
-    kernel_cache._unkept.cache_clear()
+    kernel_cache._say.cache_clear()
 
 
 def compiled(load: Load, lower: str = LOWER, upper: str = CALLER) -> Any:
@@ -114,15 +119,60 @@ def test_sources_are_followed_through_intrinsics(load: Load) -> None:
     assert {unpack.__file__, simd.__file__} <= paths
 
 
-def test_a_folder_that_cannot_be_written_is_said_once(
-    tmp_path: Path, load: Load, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def pickled(path: Path) -> bytes:
+    """A pickle that makes a file when it is loaded."""
+
+    class Attack:
+        def __reduce__(self) -> tuple[object, tuple[Path]]:
+            return Path.touch, (path,)
+
+    return pickle.dumps(Attack())
+
+
+def test_a_pickle_in_the_place_of_an_entry_is_never_loaded(folder: Path, load: Load, tmp_path: Path) -> None:
+    """Not even one that is whole, and ours: what is read is data and machine code."""
+    assert compiled(load)(3) == 8
+    (entry,) = folder.iterdir()
+    content = pickled(tmp_path / "executed")
+    entry.write_bytes(hashlib.sha256(content).digest() + content)
+    again = compiled(load)
+    assert again(3) == 8
+    assert not again.stats.cache_hits
+    assert not (tmp_path / "executed").exists()
+
+
+def test_a_folder_that_others_can_write_is_neither_read_nor_written(
+    tmp_path: Path, folder: Path, load: Load, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert compiled(load)(3) == 8
+    folder.chmod(0o777)
+    before = [(path.name, path.stat().st_mtime_ns) for path in folder.iterdir()]
+    with caplog.at_level(logging.WARNING, "penstock.storage.base.kernel_cache"):
+        anew, again = compiled(load), compiled(load)
+        assert (anew(3), again(3), compiled(load)(3.0)) == (8, 8, 8.0)
+    assert not anew.stats.cache_hits
+    assert again.stats.cache_hits
+    assert [(path.name, path.stat().st_mtime_ns) for path in folder.iterdir()] == before
+    private = tmp_path / f"penstock-{os.geteuid()}" / "kernels"
+    assert len(list(private.iterdir())) == 2
+    (record,) = caplog.records
+    assert str(private) in record.message
+    assert f"chmod go-w {folder}" in record.message
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_a_folder_that_cannot_be_made_is_said_once(
+    elsewhere: bool, tmp_path: Path, load: Load, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("no folder")
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("TMPDIR", str(tmp_path if elsewhere else tmp_path / "file"))
     with caplog.at_level(logging.WARNING, "penstock.storage.base.kernel_cache"):
         assert compiled(load)(3) == 8
         assert compiled(load)(3.0) == 8.0
     assert [str(tmp_path / "file") in record.message for record in caplog.records] == [True]
+    assert ("are not kept" in caplog.text) is not elsewhere
     assert "XDG_CACHE_HOME" in caplog.text
 
 
@@ -143,7 +193,6 @@ def test_where_the_folder_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Path, "home", homeless)
     with pytest.raises(InputError, match="XDG_CACHE_HOME"):
         user_cache()
-    assert kernel_cache.take("a", ".kernel") is None
 
 
 KERNELS = """

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
+import numba
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numba.core.registry import cpu_target
+from penstock.storage.base.kernel_loading import load, stored
 from support.faults import python
 
 TRIAL = """
@@ -67,3 +75,116 @@ def test_what_is_loaded_can_be_linked(tmp_path: Path, monkeypatch: pytest.Monkey
     assert again.stdout.splitlines() == ["[4.0, 4.0, 4.0] [8.0, 8.0, 8.0] [4.0, 4.0, 4.0]", "nothing to add 1"], (
         again.stderr
     )
+
+
+def total(values: Any, factor: float) -> Any:
+    """Compiled below: it returns a tuple of a new array and a number."""
+    if len(values) == 0:
+        raise ValueError("nothing to add")
+    return np.sort(values), values.sum() * factor
+
+
+@pytest.fixture(scope="module")
+def arguments() -> tuple[Any, ...]:
+    return numba.types.Array(numba.float32, 1, "C"), numba.float64
+
+
+@pytest.fixture(scope="module")
+def content(arguments: tuple[Any, ...]) -> bytes:
+    compiled = numba.njit(total)
+    compiled.compile(arguments)
+    return stored(compiled.overloads[arguments], arguments)
+
+
+def loaded(content: bytes, arguments: tuple[Any, ...]) -> Any:
+    return load(content, total, arguments, cpu_target.target_context)
+
+
+def changed(content: bytes, **parts: Any) -> bytes:
+    line, code = content.split(b"\n", 1)
+    return json.dumps(json.loads(line) | parts).encode() + b"\n" + code
+
+
+def test_what_is_stored_is_data_and_what_is_loaded_is_the_function(content: bytes, arguments: tuple[Any, ...]) -> None:
+    told = json.loads(content.split(b"\n", 1)[0])
+    assert told["returned"] == [["tuple", ["array", "float32", 1, "C", False, True], "float64"]]
+    assert ["<f4"] in told["environments"].values()
+    found = loaded(content, arguments)
+    assert found.signature == numba.typeof((np.zeros(1, np.float32), 1.0))(*arguments)
+    values, number = found.entry_point(np.array([3, 1, 2], np.float32), 2.0)
+    assert (values.tolist(), values.dtype, number) == ([1, 2, 3], np.float32, 12)
+    with pytest.raises(ValueError, match="nothing to add"):
+        found.entry_point(np.zeros(0, np.float32), 2.0)
+
+
+def test_what_is_no_description_is_nothing(content: bytes, arguments: tuple[Any, ...]) -> None:
+    line, code = content.split(b"\n", 1)
+    others = b"", b"{}", b"[]", b"null", b"3", b"[" * 100_000, b"\xff", line[:-1], line[1:], b"{}" + line
+    for other in others:
+        assert loaded(other + b"\n" + code, arguments) is None
+    assert loaded(line, arguments) is None
+    assert loaded(code, arguments) is None
+
+
+WRONG = {
+    "function": (None, 3, "", "total", "main", "_Z", "_ZN", "_ZN5totalE", "_Z\0", "_ZN\ud800", ["_ZN"]),
+    "environments": ({}, [], None, {"_ZN08NumbaEnvnone": []}, {"main": ["<f4"]}, {"": []}, {"a": 3}, {"a": [{}]}),
+    "returned": (
+        *(None, "none", [], ["none", "none"], ["no type"], ["Type"], ["np"], [["tuple", "numpy"]], [[]], [{"a": 1}]),
+        *([["array", "float32", "1", "C", False, True]], [["array", "float32", 1, "?", False, True]]),
+    ),
+    "bytes": (None, "3", -1, 0, 1, 63, 1000, 1 << 70, 1.5),
+}
+
+
+@pytest.mark.parametrize("part", WRONG)
+def test_a_description_that_does_not_fit_is_nothing(part: str, content: bytes, arguments: tuple[Any, ...]) -> None:
+    for value in WRONG[part]:
+        assert loaded(changed(content, **{part: value}), arguments) is None, value
+    line, code = content.split(b"\n", 1)
+    known = json.loads(line)
+    del known[part]
+    assert loaded(json.dumps(known).encode() + b"\n" + code, arguments) is None
+
+
+def test_what_is_no_machine_code_of_this_system_is_nothing(content: bytes, arguments: tuple[Any, ...]) -> None:
+    """LLVM would end the process."""
+    line, code = content.split(b"\n", 1)
+    size = json.loads(line)["bytes"]
+    for other in (b"", bytes(size), b"MZ" + bytes(size), b"\x7fELF" + bytes(size), code[: size // 2], code[1:size]):
+        assert loaded(changed(line + b"\n" + other, bytes=len(other)), arguments) is None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(part=st.sampled_from([*WRONG]), value=JSON)
+def test_no_description_raises(part: str, value: Any, content: bytes, arguments: tuple[Any, ...]) -> None:
+    loaded(changed(content, **{part: value}), arguments)
+
+
+RECORD = np.dtype([("a", "i4")])
+
+
+@pytest.mark.parametrize(
+    ("function", "wanted"),
+    [
+        (lambda x: "text" if x else "other", None),
+        (lambda x: {x: x}, "type"),
+        (lambda x: np.zeros(3, RECORD), "type"),
+    ],
+)
+def test_what_cannot_be_described_is_not_kept(function: Any, wanted: str | None) -> None:
+    compiled = numba.njit(function)
+    compiled.compile((numba.int64,))
+    result = compiled.overloads[numba.int64,]
+    if wanted is None:
+        assert stored(result, (numba.int64,))
+        with pytest.raises(TypeError, match="more than machine code"):
+            stored(result, (numba.int32,))
+    else:
+        with pytest.raises(TypeError, match=wanted):
+            stored(result, (numba.int64,))

@@ -52,6 +52,13 @@ def test_it_is_asked_for_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> Non
     assert made.process.returncode == -9
 
 
+def test_it_imports_nothing_from_the_working_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit('foreign code')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(companion, "_START", f"import json; {ANSWER}")
+    assert ask(name="a kernel")
+
+
 def test_what_cannot_be_told_starts_none() -> None:
     assert not companion._compile(dict, (types.literal(3),))
     assert companion._Present.companion is None
@@ -100,6 +107,7 @@ def test_without_what_it_needs_there_is_none(why: str, monkeypatch: pytest.Monke
         monkeypatch.setattr(companion, "available_memory", lambda: companion.COMPANION_BYTES - 1)
     elif why == "no cache":
         (tmp_path / "penstock").write_text("not a folder")
+        monkeypatch.setenv("TMPDIR", str(tmp_path / "penstock"))
     elif why == "no Python":
         monkeypatch.setattr(sys, "executable", "/usr/bin/server")
     else:

@@ -292,15 +292,13 @@ def test_names_that_end_nowhere_or_are_no_text_are_refused(ends: list[int], text
 
 
 def test_nothing_is_unpickled() -> None:
-    """No module can load pickled objects: neither NumPy's loader nor pickle itself.
-
-    But for compiled kernels, which Numba keeps so, and which are read from the user's own cache folder only.
-    """
-    kernels = "storage/base/kernel_cache.py", "storage/base/kernel_loading.py"
-    loader = re.compile(r"^\s*(import|from) (pickle|marshal|shelve|dill|cloudpickle)|allow_pickle=True", re.MULTILINE)
+    """No module can load pickled objects: neither NumPy's loader, nor pickle itself, nor Numba's kernels."""
+    names = "pickle|marshal|shelve|dill|cloudpickle|numba.core.serialize|numba.core.caching import .*(Index|Unpickl)"
+    loader = re.compile(rf"^\s*(import|from) ({names})|allow_pickle=True|\.loads\(|_rebuild\(", re.MULTILINE)
+    plain = re.compile(r"(json|tomllib)\.loads\(")
     assert loader.search("import pickle")
     for module in modules().values():
-        assert not loader.search(module.text) or module.path in kernels, module.path
+        assert not loader.search(plain.sub("", module.text)), module.path
 
 
 def test_an_error_of_the_library_names_the_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

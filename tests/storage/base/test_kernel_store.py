@@ -1,0 +1,118 @@
+"""A store gives back what was kept, whole and written by nobody else, or nothing."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+
+import pytest
+from penstock.storage.base import kernel_cache
+from penstock.storage.base.kernel_cache import KernelStore
+from penstock.storage.base.user_cache import KernelPlaces, kernel_folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    return kernel_folder()
+
+
+@pytest.fixture
+def store(folder: Path) -> KernelStore:
+    return KernelStore(".ptx")
+
+
+def test_what_was_kept_is_taken(folder: Path, store: KernelStore) -> None:
+    assert store.take("a") is None
+    assert not folder.exists()
+    for key, content in (("a", b"one"), ("b", b""), ("a", b"two")):
+        store.keep(key, content)
+    again = KernelStore(".ptx")
+    assert (again.take("a"), again.take("b"), again.take("c")) == (b"two", b"", None)
+    assert sorted(path.name for path in folder.iterdir()) == ["a.ptx", "b.ptx"]
+
+
+def test_an_entry_with_any_bit_changed_or_cut_off_is_none(folder: Path, store: KernelStore) -> None:
+    store.keep("a", b"content")
+    entry = folder / "a.ptx"
+    whole = entry.read_bytes()
+    damaged = [whole[:length] for length in range(len(whole))]
+    damaged += [
+        whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :]
+        for place in range(len(whole))
+        for bit in range(8)
+    ]
+    for content in (*damaged, whole + b"\0"):
+        entry.write_bytes(content)
+        assert store.take("a") is None
+    store.keep("a", b"content")
+    assert store.take("a") == b"content"
+
+
+def test_the_oldest_make_room(folder: Path, store: KernelStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_cache, "MOST_ENTRIES", 2)
+    for number, key in enumerate("abcd"):
+        store.keep(key, key.encode())
+        os.utime(folder / f"{key}.ptx", (number, number))
+    assert [store.take(key) for key in "abcd"] == [None, None, b"c", b"d"]
+
+
+def test_what_others_could_have_written_is_none_and_replaced(folder: Path, store: KernelStore) -> None:
+    umask = os.umask(0)
+    try:
+        store.keep("a", b"content")
+    finally:
+        os.umask(umask)
+    entry = folder / "a.ptx"
+    assert entry.stat().st_mode & 0o777 == 0o644
+    for mode in (0o664, 0o646, 0o666):
+        entry.chmod(mode)
+        assert store.take("a") is None
+    store.keep("a", b"content")
+    assert store.take("a") == b"content"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_what_another_user_wrote_is_none_and_replaced(folder: Path, store: KernelStore) -> None:
+    store.keep("a", b"content")
+    os.chown(folder / "a.ptx", 12345, -1)
+    assert store.take("a") is None
+    store.keep("a", b"content")
+    assert store.take("a") == b"content"
+
+
+def test_entries_are_looked_for_in_order_and_kept_in_the_first(
+    tmp_path: Path, store: KernelStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    monkeypatch.setattr(kernel_cache, "kernel_places", lambda: KernelPlaces((second,)))
+    store.keep("a", b"old")
+    store.keep("b", b"shared")
+    monkeypatch.setattr(kernel_cache, "kernel_places", lambda: KernelPlaces((first, second)))
+    store.keep("a", b"new")
+    assert (store.take("a"), store.take("b"), store.take("c")) == (b"new", b"shared", None)
+    (first / "a.ptx").write_bytes(b"damaged")
+    assert store.take("a") == b"old"
+
+
+@pytest.mark.parametrize("folders", [(), ("private",)])
+def test_where_kernels_are_instead_is_said_once(
+    folders: tuple[str, ...],
+    tmp_path: Path,
+    store: KernelStore,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    kernel_cache._say.cache_clear()
+    places = KernelPlaces(tuple(tmp_path / name for name in folders), "the reason")
+    monkeypatch.setattr(kernel_cache, "kernel_places", lambda: places)
+    with caplog.at_level(logging.WARNING, "penstock.storage.base.kernel_cache"):
+        for key in "ab":
+            assert store.take(key) is None
+            store.keep(key, b"content")
+    (record,) = caplog.records
+    where = f"in {tmp_path / 'private'}: " if folders else "not kept, "
+    assert where in record.message
+    assert record.message.endswith("the reason")
+    kernel_cache._say.cache_clear()
