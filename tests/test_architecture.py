@@ -211,6 +211,11 @@ def kept_by_numba(known: dict[str, Module]) -> list[str]:
     ]
 
 
+def imported_from_here(known: dict[str, Module]) -> list[str]:
+    """Processes of Python's that import what is in the working folder, which may be a stranger's: those without -P."""
+    return [m.path for m in known.values() if re.search(r"sys\.executable,(?!\s*\"-P\")", m.text)]
+
+
 def undeclared(known: dict[str, Module]) -> list[str]:
     """Third-party imports that pyproject.toml does not require."""
     required = {re.split(r"[^\w-]", requirement)[0].lower() for requirement in PROJECT["project"]["dependencies"]}
@@ -248,6 +253,7 @@ RULES = [
     cgroup_readers,
     files_opened_by_engine,
     kept_by_numba,
+    imported_from_here,
     undeclared,
     unsaid,
     unfinished,
@@ -321,6 +327,7 @@ BREAKERS = [
     (files_opened_by_engine, {"engine/a.py": "open('x')"}),
     (files_opened_by_engine, {"engine/a.py": "path.write_text('x')"}),
     (kept_by_numba, {"storage/a.py": "import numba\n@numba.njit(nogil=True, cache=True)\ndef f(): ..."}),
+    (imported_from_here, {"tools/a.py": "command = [sys.executable, '-c', 'import json']"}),
     (undeclared, {"engine/a.py": "import requests"}),
     (unsaid, {"engine/plan_utils.py": ""}),
     (unsaid, {"engine/a.py": "class CacheManager: ..."}),

@@ -68,7 +68,7 @@ class Child:
     def __init__(self, program: str, *arguments: str) -> None:
         self._began = time.monotonic()
         self._process = subprocess.Popen(
-            [sys.executable, "-c", program, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            [sys.executable, "-P", "-c", program, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, errors="replace",
         )  # fmt: skip
 

@@ -44,9 +44,9 @@ def launch(devices: Sequence[str], *, quiet: bool = False) -> int:
     quiet: whether no progress is shown here, on a terminal.
     """
     shown = {WANTED: "1"} if on_terminal(quiet=quiet) else {}
-    command = [find_mpiexec(), "-n", str(len(devices)), sys.executable, "-m", "penstock.tools.main", *sys.argv[1:]]
+    command = [find_mpiexec(), "-n", str(len(devices)), sys.executable, "-P", "-m", "penstock.tools.main"]
     started = subprocess.Popen(
-        command,
+        command + sys.argv[1:],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
