@@ -8,6 +8,7 @@ this ends a run: what cannot be measured or stored is reported on stderr, and th
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.atomic import write_text
 from penstock.storage.base.errors import InputError, PenstockError
-from penstock.storage.base.user_cache import user_cache
+from penstock.storage.base.user_cache import make_place, user_cache
 from penstock.storage.clocks.stage_clock import stage
 from penstock.tools.base.output import plain, seconds
 
@@ -66,7 +67,7 @@ def store(calibration: Calibration) -> Path:
     """Write rates to their file, whole or not at all; return it. Raises InputError or RunError where it cannot."""
     path = place_of(calibration.fingerprint)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_place(path.parent)
     except OSError as error:
         raise InputError(f"{path.parent} cannot be made: {error.strerror}; set XDG_CACHE_HOME") from error
     write_text(path, json.dumps(plain(calibration.facts()), indent=1) + "\n", force=True)
@@ -129,7 +130,7 @@ def rates_for(
 
 
 def _stored(path: Path, note: Note) -> Calibration | None:
-    if not path.exists():
+    if not os.path.isfile(path):  # nor a pipe, which would be waited for
         return None
     try:
         known = load(path)

@@ -60,8 +60,8 @@ class Calibration:
                 if samples and samples[0].at > 0:
                     changed[name] = with_threads(samples, threads)
         for name in () if disk is None else (disk + NEW_FILE, disk):
-            if name in self.disks:
-                changed["disk_bytes"] = in_flight_rate(self.disks[name])
+            if samples := self.disks.get(name, ()):
+                changed["disk_bytes"] = in_flight_rate(samples)
         return replace(self.rates, **changed)
 
     def facts(self) -> dict[str, Any]:

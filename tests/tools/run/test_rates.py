@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,26 @@ def test_a_damaged_file_is_said_and_replaced(damage: str, graph: Graph, cache: P
     assert str(file) in notes[0]
     assert "measured this machine" in notes[1]
     assert rates.load(file) == used.calibration
+
+
+def test_a_pipe_is_not_waited_for(graph: Graph, cache: Path) -> None:
+    asked(graph, LINKED)
+    (file,) = cache.iterdir()
+    file.unlink()
+    os.mkfifo(file)
+    used, notes = asked(graph, LINKED, measure=False)
+    assert (used, notes) == (UsedRates(), [])
+
+
+def test_a_folder_that_cannot_be_entered_is_as_if_empty(graph: Graph, cache: Path) -> None:
+    """A file in the place of the folder: root may enter every folder."""
+    cache.parent.mkdir()
+    cache.write_text("no folder")
+    used, notes = asked(graph, LINKED)
+    assert used.calibration is not None
+    assert used.path is None
+    (note,) = notes
+    assert "not kept" in note
 
 
 def test_a_damaged_file_without_measuring_is_said(graph: Graph, cache: Path) -> None:

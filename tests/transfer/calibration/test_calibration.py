@@ -85,6 +85,7 @@ def test_what_a_graph_file_gave_goes_before_a_new_file() -> None:
 def test_the_rate_with_the_most_reads_in_flight_counts() -> None:
     samples = (RateSample(24, 2e9, 1.0), RateSample(1, 3e9, 1.0))
     assert made(disks={"1:1": samples}).at(4, "1:1").disk_bytes == pytest.approx(2e9)
+    assert made(disks={"1:1": ()}).at(4, "1:1") == made().at(4)
 
 
 @pytest.mark.parametrize("base", [Rates.pcie5(4), Rates.host(4)])
