@@ -22,7 +22,7 @@ from penstock.storage.ingest.open_source import open_source
 _NAMES = {"vertices": "vertices_file", "stripe": "stripes"}
 """Options of the command line that have another name here."""
 _PATHS = ("vertices_file", "scratch")
-_READING = ("columns", "delimiter", "query", "weights", "header", "string_ids")
+_READING = ("columns", "delimiter", "query", "query_reads", "weights", "header", "string_ids")
 
 
 @for_python
@@ -49,10 +49,10 @@ def convert(
         (bytes of the input, then edges).
     **options
         Those of `penstock convert`: ``columns`` ("payer,payee,amount", or a sequence of names or positions),
-        ``delimiter``, ``query``, ``weights``, ``header``, ``string_ids``, ``vertices``, ``bipartite``, ``layout``,
-        ``direction``, ``undirected``, ``symmetrize``, ``dedupe``, ``drop_self_loops``, ``renumber``, ``order``,
-        ``host_memory`` (bytes, or a text such as "1GiB"), ``scratch``, ``stripe`` (a folder or several), ``encoding``,
-        ``threads``, ``force``.
+        ``delimiter``, ``query``, ``query_reads`` (a file or folder, or several), ``weights``, ``header``,
+        ``string_ids``, ``vertices``, ``bipartite``, ``layout``, ``direction``, ``undirected``, ``symmetrize``,
+        ``dedupe``, ``drop_self_loops``, ``renumber``, ``order``, ``host_memory`` (bytes, or a text such as "1GiB"),
+        ``scratch``, ``stripe`` (a folder or several), ``encoding``, ``threads``, ``force``.
 
     Returns
     -------
@@ -82,6 +82,8 @@ def convert(
         columns=parse_columns(columns) if isinstance(columns, str) else None if columns is None else tuple(columns),
         delimiter=None if delimiter is None else parse_delimiter(delimiter),
         query=named.get("query"),
+        query_reads=_paths(named.get("query_reads") or ()),
+        scratch=conversion.scratch or Path(output).parent,
         weights=named.get("weights"),
         header=named.get("header"),
         string_ids=named.get("string_ids") or (None if conversion.renumber or conversion.bipartite else False),
@@ -89,12 +91,16 @@ def convert(
         host_memory=conversion.host_memory,
         threads=conversion.threads,
     )
-    paths = [Path(path) for path in ([inputs] if isinstance(inputs, str | PathLike) else inputs)]
+    paths = _paths(inputs)
     target = Path(output)
     keep_inputs(target, [*paths, *([] if conversion.vertices_file is None else [conversion.vertices_file])])
     source = open_source(paths, format, reading)
     steps.convert(source, target, conversion, progress or ignore)
     return Graph.open(target)
+
+
+def _paths(given: str | PathLike[str] | Sequence[str | PathLike[str]]) -> tuple[Path, ...]:
+    return tuple(Path(one) for one in ([given] if isinstance(given, str | PathLike) else given))
 
 
 def _conversion(given: dict[str, Any]) -> ConvertOptions:
@@ -114,6 +120,6 @@ def _conversion(given: dict[str, Any]) -> ConvertOptions:
             given[name] = Path(given[name])
     return ConvertOptions(
         host_memory=parse_bytes(memory) if isinstance(memory, str) else int(memory),
-        stripes=tuple(Path(one) for one in ([stripes] if isinstance(stripes, str | PathLike) else stripes)),
+        stripes=_paths(stripes),
         **given,
     )

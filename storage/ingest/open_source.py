@@ -85,6 +85,7 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
         raise InputError(f"--delimiter is for CSV, and the format is {format}; leave one of them out")
     if options.string_ids and format not in NAMED_FORMATS:
         raise InputError(f"--string-ids is for text, CSV, tables and GraphML; ids of the format {format} are numbers")
+    _check_query_reads(options, format)
     if format in _WHOLE:
         if len(paths) > 1:
             raise InputError(f"a file in the format {format} is a whole graph; convert one at a time")
@@ -114,6 +115,15 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
     return TextSource(paths, options)
 
 
+def _check_query_reads(options: IngestOptions, format: str) -> None:
+    """Refuse what a query may read besides, where there is no such query, or no such file."""
+    if options.query_reads and (format != "duckdb" or options.query is None):
+        raise InputError(f"--query-reads is for --query of a DuckDB database, and the format is {format}; leave it out")
+    missing = next((path for path in options.query_reads if not path.exists()), None)
+    if missing is not None:
+        raise InputError(f"--query-reads {missing} does not exist; name a file or a folder that the query reads")
+
+
 def _recognize(paths: Sequence[str | Path], options: IngestOptions) -> str:
     found = {_format_of(path, options) for path in paths}
     if len(found) > 1:
@@ -133,6 +143,8 @@ def _format_of(path: str | Path, options: IngestOptions) -> str:
         return "npz"
     if _begins(path, graph_file.MAGIC):
         return "graph"
+    if _begins(path, DUCKDB[1], DUCKDB[0]):  # behind a checksum, of any bytes
+        return "duckdb"
     first = _sample(path, options)
     if first[:4] == MAGIC:
         return "parquet"
@@ -140,8 +152,6 @@ def _format_of(path: str | Path, options: IngestOptions) -> str:
         return "npy"
     if first.startswith(SQLITE):
         return "sqlite"
-    if first[DUCKDB[0] :].startswith(DUCKDB[1]):
-        return "duckdb"
     if first.startswith(FEATHER):
         return "feather"
     if has_banner(first) or (suffix == ".mtx" and first.startswith(b"%%")):
@@ -170,10 +180,10 @@ def _sample(path: str | Path, options: IngestOptions) -> bytes:
     return first if len(first) < SAMPLE_BYTES or b"\n" not in first else first[: first.rindex(b"\n")]
 
 
-def _begins(path: str | Path, magic: bytes) -> bool:
+def _begins(path: str | Path, magic: bytes, at: int = 0) -> bool:
     raw = RawFile(path)
     raw.close()
-    return raw.first.startswith(magic)
+    return raw.first.startswith(magic, at)
 
 
 def _check_present(paths: Sequence[str | Path]) -> None:

@@ -23,6 +23,7 @@ else:
 WIDER = {
     "columns": "str | Sequence[int | str] | None",
     "host_memory": "int | str | None",
+    "query_reads": "_Path | Sequence[_Path]",
     "scratch": "_Path | None",
     "stripe": "_Path | Sequence[_Path]",
     "vertices": "_Path | None",
@@ -74,7 +75,7 @@ def kind_of(name: str, option: click.Option) -> str:
 
 def default_of(name: str, option: click.Option) -> str:
     """What an option is if it is not given, as it is written."""
-    if name == "stripe":
+    if option.multiple:
         return "()"
     if isinstance(option.default, str):
         return f'"{option.default}"'

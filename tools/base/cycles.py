@@ -4,6 +4,7 @@ What is imported stays; searching all of it again and again takes a tenth of a s
 """
 
 import gc
+import sys
 
 
 def pause() -> None:
@@ -19,5 +20,9 @@ def resume() -> None:
 
 
 def leave_out() -> None:
-    """Search no object that there is now again, so that the process ends without looking at all of them once more."""
-    gc.freeze()
+    """Search no object that there is now again, so that the process ends without looking at all of them once more.
+
+    DuckDB's library looks, and prints what it finds: its objects are to be gone by then.
+    """
+    if "duckdb" not in sys.modules:
+        gc.freeze()

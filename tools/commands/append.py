@@ -69,6 +69,7 @@ def command(
     memory = adding.pop("host_memory") or default_host_memory()
     form = adding.pop("format")
     options = replace(_like(graph, adding["stripes"], reading), host_memory=memory, threads=adding["threads"])
+    options = replace(options, scratch=adding["scratch"] or graph.parent)
     with progress(console) as update, compiling_shown(update):
         source = open_source(inputs, form, options)
         watch = watching(update, console.note)

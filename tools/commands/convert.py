@@ -32,7 +32,14 @@ reading = option_group(
     "reading",
     _reading,
     option("--columns", help="Columns of source, target and perhaps weight, by name or from 0: from,to,km or 0,1,2."),
-    option("--query", metavar="SQL", help="Read the rows of this query of a SQLite or DuckDB database."),
+    option("--query", metavar="SQL", help="Read the rows of this query of a SQLite or DuckDB database: one select."),
+    option(
+        "--query-reads",
+        type=ANY,
+        multiple=True,
+        metavar="PATH",
+        help="A file or folder that --query may read besides a DuckDB database. Repeatable.",
+    ),
     option("--delimiter", help="Character between the columns of CSV, or tab; detected by default."),
     option("--weights/--no-weights", default=None, help="Take a third column as weight, or not."),
     option("--header/--no-header", default=None, help="The first line names columns, or not."),
@@ -115,7 +122,7 @@ def command(
     naming.check(inputs, output, conversion.vertices_file)
     check_target(output, force=conversion.force)
     reading = replace(reading, host_memory=conversion.host_memory, threads=conversion.threads)
-    reading = replace(reading, sides=conversion.bipartite)
+    reading = replace(reading, sides=conversion.bipartite, scratch=conversion.scratch or output.parent)
     if not reading.string_ids and (conversion.renumber or conversion.bipartite):
         reading = replace(reading, string_ids=None)
     from penstock.storage.ingest.open_source import open_source

@@ -39,6 +39,7 @@ def convert(
     | None = None,
     columns: str | Sequence[int | str] | None = None,
     query: str | None = None,
+    query_reads: _Path | Sequence[_Path] = (),
     delimiter: str | None = None,
     weights: bool | None = None,
     header: bool | None = None,
@@ -64,7 +65,8 @@ def convert(
 
     format: Format of the input; detected from names and first bytes by default.
     columns: Columns of source, target and perhaps weight, by name or from 0: from,to,km or 0,1,2.
-    query: Read the rows of this query of a SQLite or DuckDB database.
+    query: Read the rows of this query of a SQLite or DuckDB database: one select.
+    query_reads: A file or folder that --query may read besides a DuckDB database. Repeatable.
     delimiter: Character between the columns of CSV, or tab; detected by default.
     weights: Take a third column as weight, or not.
     header: The first line names columns, or not.

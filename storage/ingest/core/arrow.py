@@ -1,8 +1,8 @@
 """The only door to pyarrow for reading: Parquet files, blocks of CSV, tables that other libraries hold."""
 
-import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -70,25 +70,19 @@ def feather_schema(path: Path) -> Any:
         return reader.schema
 
 
-def duckdb_batches(path: Path, query: str, rows: int) -> Iterator[Any]:
-    """The record batches, of so many rows, that a query of a DuckDB database gives.
+def gathered(batches: Iterable[Any], rows: int, size: int) -> Iterator[Any]:
+    """Join record batches, in order, until so many rows or bytes are together."""
+    import pyarrow
 
-    Raises:
-        InputError: duckdb is not installed, or refuses the file or the query.
-    """
-    try:
-        duckdb = importlib.import_module("duckdb")
-    except ImportError as error:
-        raise InputError(f"{path} is a DuckDB database, and duckdb is not installed: pip install duckdb") from error
-    try:
-        with duckdb.connect(str(path), read_only=True) as database:
-            found = database.sql(query)
-            if found is None:
-                raise InputError(f"{path}: --query {query!r} gives no rows; it must be a select")
-            reader = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch  # its name before duckdb 1.5
-            yield from reader(rows)
-    except duckdb.Error as error:
-        raise InputError(f"{path}: --query {query!r}: {str(error).partition(chr(10))[0]}") from error
+    held: list[Any] = []
+    count = held_bytes = 0
+    for batch in chain(batches, [None]):
+        if batch is not None:
+            held.append(batch)
+            count, held_bytes = count + len(batch), held_bytes + batch.nbytes
+        if held and (batch is None or count >= rows or held_bytes >= size):
+            yield from pyarrow.Table.from_batches(held).combine_chunks().to_batches()
+            held, count, held_bytes = [], 0, 0
 
 
 def record_batch(columns: dict[str, list[Any]], types: Sequence[str] = ()) -> Any:

@@ -6,6 +6,7 @@ input, a generator. Conversion knows nothing else about where edges come from. R
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -147,9 +148,11 @@ class IngestOptions:
     None takes the first two. ``weights``: True takes a third column as weight, False drops weights,
     None does what the format says (text and Parquet: none; MatrixMarket and CSR: if present).
     ``header``: the first line holds column names (None: find out). ``delimiter``: the one character that divides the
-    columns of CSV (None: found out). ``query``: what to read of a database. ``string_ids``: ids are strings, of text or
-    Parquet (None: if the first line says so). ``sides``: ids of sources and of targets are two spaces. ``host_memory``
-    bounds what reading may hold, in bytes; ``threads`` is the number of parsing threads (None: every core).
+    columns of CSV (None: found out). ``query``: what to read of a database; ``query_reads``: files and folders that
+    DuckDB may read for it. ``string_ids``: ids are strings, of text or Parquet (None: if the first line says so).
+    ``sides``: ids of sources and of targets are two spaces. ``host_memory`` bounds what reading may hold, in bytes;
+    ``scratch`` is a folder for what DuckDB does not hold (None: the system's). ``threads`` is the number of parsing
+    threads (None: every core).
     """
 
     columns: tuple[int | str, ...] | None = None
@@ -157,6 +160,8 @@ class IngestOptions:
     header: bool | None = None
     delimiter: str | None = None
     query: str | None = None
+    query_reads: tuple[Path, ...] = ()
+    scratch: Path | None = None
     string_ids: bool | None = False
     sides: bool = False
     host_memory: int = 1 << 30

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 import pytest
 from penstock.tools.base import cycles
@@ -21,6 +22,12 @@ def test_what_was_there_when_it_resumes_is_not_searched() -> None:
         "cycles.resume(); print(gc.isenabled(), gc.get_freeze_count() > 0)"
     )
     assert python(code).stdout == "False\nTrue True\n"
+
+
+def test_objects_of_duckdb_are_searched_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gc, "freeze", lambda: pytest.fail("its library prints what is left of it"))
+    monkeypatch.setitem(sys.modules, "duckdb", gc)
+    cycles.leave_out()
 
 
 @pytest.mark.parametrize("command", ["info", "verify", "report"])
