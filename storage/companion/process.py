@@ -116,7 +116,10 @@ class _Companion:
             pipe.close()
         if failed:
             with suppress(OSError):
-                _log.info("a companion that compiles kernels failed: %s", (self.folder / "log").read_text()[-2000:])
+                _log.info(
+                    "a companion that compiles kernels failed: %s",
+                    (self.folder / "log").read_text(errors="replace")[-2000:],
+                )
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

@@ -68,7 +68,7 @@ def test_one_that_fails_is_logged_and_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", logger="penstock")
-    made = begin(monkeypatch, "raise SystemExit('nothing works')")
+    made = begin(monkeypatch, "import os; os.write(2, b'\\xff'); raise SystemExit('nothing works')")
     made.process.wait()
     assert not ask(name="a kernel")
     assert "nothing works" in caplog.text
