@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.storage.base.atomic import replacing, writing
+from penstock.storage.base.atomic import check_target, flush, give_name, sync_folder, writing
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.edges import EdgeBatch
@@ -22,7 +22,7 @@ from penstock.storage.ingest.formats.graph_file import GraphFileSource
 from penstock.storage.ingest.formats.parquet import string_fields
 from penstock.storage.ingest.tables.vertex_table import SortedTable, VertexTable, open_vertex_table
 from penstock.storage.ingest.text.strings import local_names
-from penstock.storage.tables.properties import IDENTITY, PROPERTIES, property_path
+from penstock.storage.tables.properties import IDENTITY, PROPERTIES, hidden_path, property_path
 
 if TYPE_CHECKING:
     from penstock.storage.tables.property_file import PropertyFile
@@ -42,16 +42,44 @@ def sorted_vertices(space: Workspace, target: Path) -> Iterator[None]:
         with forgetting(target, force=force):
             yield
         return
-    with replacing(place, force=force, follow=False) as partial:
+    identity = os.urandom(16).hex() if known is None else known.identity
+    with beside(target, identity, force=force) as hidden:
         if table is not None:
             space.stage("vertices")
             with writing(place):
-                space.table = table.sort_into(partial, os.urandom(16).hex(), space.scratch.open, named=space.named)
+                space.table = table.sort_into(hidden, identity, space.scratch.open, named=space.named)
         elif known is not None:
             with writing(place):
-                shutil.copyfile(known.path, partial)
-            space.table = SortedTable(partial, known.identity, known.rows, known.types)
+                shutil.copyfile(known.path, hidden)
+            space.table = SortedTable(hidden, known.identity, known.rows, known.types)
+        with writing(place):
+            flush(hidden)
         yield
+
+
+@contextmanager
+def beside(target: Path, identity: str, *, force: bool) -> Iterator[Path]:
+    """Yield where to write the table of a graph file that is written in the block; it gets its name after the graph.
+
+    Between the two the graph finds it under the hidden name: a kill leaves the old graph and table, or the new ones.
+
+    Raises:
+        InputError: as `check_target`.
+        RunError: the disk failed; the graph is in its place.
+    """
+    place, hidden = check_target(property_path(target), force=force, follow=False), hidden_path(target, identity)
+    try:
+        with forgetting(target, force=force):
+            yield hidden
+        give_name(hidden, place, force=force)
+    except BaseException:
+        if hidden.exists():
+            if _named_by(target) == identity:
+                give_name(hidden, place, force=force)
+            else:
+                hidden.unlink()
+        raise
+    sync_folder(place)
 
 
 def _given(space: Workspace) -> VertexTable | None:
@@ -74,8 +102,9 @@ def forgetting(target: Path, *, force: bool) -> Iterator[None]:
         return
     from penstock.storage.tables.property_file import identity_of
 
-    if identity_of(property_path(target)) == table:
-        property_path(target).unlink()
+    for path in (property_path(target), hidden_path(target, table)):
+        if identity_of(path) == table:
+            path.unlink()
 
 
 def _named_by(graph: Path) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,12 @@ def property_path(graph: Path) -> Path:
     return place.with_name(f"{place.stem}.vertices.parquet")
 
 
+def hidden_path(graph: Path, identity: str) -> Path:
+    """Where they are from before the graph has its name until they have theirs, so that no kill parts the two."""
+    place = property_path(graph)
+    return place.with_name(f".{re.sub('[^0-9a-f]', '', identity)[:16]}.{place.name}")
+
+
 def property_facts(identity: str, types: Mapping[str, str]) -> dict[str, Any]:
     """What the provenance says of properties."""
     return {IDENTITY: identity, "types": dict(types)}
@@ -40,6 +47,10 @@ def open_properties(graph: Path | None, provenance: Mapping[str, Any], vertices:
     if graph is None or not types:
         place = graph or "a graph in memory"
         raise InputError(f"{place} has no properties of vertices; convert with --vertices nodes.csv, a table of them")
-    from penstock.storage.tables.property_file import PropertyFile
+    from penstock.storage.tables.property_file import PropertyFile, identity_of
 
-    return PropertyFile(property_path(graph), str(provenance[PROPERTIES].get(IDENTITY)), vertices, types)
+    identity, place = str(provenance[PROPERTIES].get(IDENTITY)), property_path(graph)
+    hidden = hidden_path(graph, identity)
+    if hidden.exists() and identity_of(place) != identity:
+        place = hidden
+    return PropertyFile(place, identity, vertices, types)

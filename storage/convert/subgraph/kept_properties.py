@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.atomic import replacing, writing
+from penstock.storage.base.atomic import flush, writing
 from penstock.storage.convert.subgraph.vertex_bitmap import STEP, VertexBitmap
-from penstock.storage.convert.vertex_properties import forgetting
+from penstock.storage.convert.vertex_properties import beside, forgetting
 from penstock.storage.format.graph import Graph
 from penstock.storage.tables.properties import PROPERTIES, open_properties, property_facts, property_path
 
@@ -29,10 +29,11 @@ def kept_properties(graph: Graph, chosen: VertexBitmap, target: Path, *, force: 
             yield {}
         return
     identity = os.urandom(16).hex()
-    with replacing(place, force=force, follow=False) as partial:
+    with beside(target, identity, force=force) as hidden:
         known = open_properties(graph.path, graph.provenance, graph.vertices)
         with writing(place):
-            known.write_rows(partial, _by_original_id(graph, chosen), identity)
+            known.write_rows(hidden, _by_original_id(graph, chosen), identity)
+            flush(hidden)
         yield {PROPERTIES: property_facts(identity, known.types)}
 
 

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph, convert, run
 from penstock.storage.base.errors import InputError
+from penstock.storage.convert import vertex_properties
 from penstock.storage.ingest.tables import vertex_table
 from penstock.storage.read.verify import verify
 from penstock.storage.tables import sorted_rows
@@ -136,6 +137,46 @@ def test_replacing(folder: Path) -> None:
     assert not Path("g.vertices.parquet").exists()
     with pytest.raises(InputError, match="has no properties of vertices; convert with --vertices"):
         run("wcc", Graph.open("g.h5")).with_properties("name")
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_kill_between_the_names_of_graph_and_table_parts_them_not(
+    force: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if force:
+        Path("nodes.csv").write_text(NODES.replace("Roma", "Urbs"))
+        made()
+        Path("nodes.csv").write_text(NODES)
+
+    def die(partial: Path, target: Path, *, force: bool) -> None:
+        raise SystemError("the process is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vertex_properties, "give_name", die)
+        with pytest.raises(SystemError):
+            made(force=force)
+    assert verify(Path("g.h5")).problems == []
+    assert run("degrees", Graph.open("g.h5")).with_properties("name").to_arrow()["name"].to_pylist()[2] == "Roma"
+    made(force=True)
+    assert sorted(path.name for path in folder.iterdir()) == ["edges.csv", "g.h5", "g.vertices.parquet", "nodes.csv"]
+
+
+def test_a_signal_between_the_names_of_graph_and_table_leaves_both(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = vertex_properties.give_name, [0]
+
+    def interrupted(partial: Path, target: Path, *, force: bool) -> None:
+        calls[0] += 1
+        if calls[0] == 1:
+            raise KeyboardInterrupt
+        real(partial, target, force=force)
+
+    monkeypatch.setattr(vertex_properties, "give_name", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        made()
+    assert sorted(path.name for path in folder.iterdir()) == ["edges.csv", "g.h5", "g.vertices.parquet", "nodes.csv"]
+    assert verify(Path("g.h5")).problems == []
 
 
 def test_what_is_done_to_a_copy_leaves_the_table_of_the_original(folder: Path) -> None:
