@@ -17,12 +17,12 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
-from penstock.storage.base.atomic import sweep_debris
+from penstock.storage.base.atomic import in_place, sweep_debris
 from penstock.storage.base.errors import InputError, PenstockError, on_command_line
 from penstock.storage.base.printable import KEPT, printable
 from penstock.tools.base import cycles, joined_ranks, out_of_memory, user_traceback
 from penstock.tools.base.output import begin_answer, write_error
-from penstock.tools.base.signals import Stopped, listening
+from penstock.tools.base.signals import NOTHING, Stopped, listening
 from penstock.tools.base.standard_output import NAME
 
 if TYPE_CHECKING:
@@ -133,7 +133,9 @@ def _finish(arguments: list[str]) -> int:
         return code
     except Stopped as stop:
         hint = f": {stop.hint}" if stop.hint else ""
-        message = f"stopped by {signal.Signals(stop.number).name}; {stop.left}{hint}"
+        whole = in_place() if stop.left == NOTHING else []
+        left = f"whole and in place: {', '.join(map(str, whole))}" if whole else stop.left
+        message = f"stopped by {signal.Signals(stop.number).name}; {left}{hint}"
         _print_error(message)
         return _told(arguments, message, "stopped", 128 + stop.number)
     except BrokenPipeError:

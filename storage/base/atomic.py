@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError, UnsyncedError
 
 _debris: dict[Path, int] = {}
+_named: deque[tuple[int, Path, int]] = deque(maxlen=4)
 
 
 def check_target(path: Path | str, *, force: bool, follow: bool = True) -> Path:
@@ -120,9 +122,20 @@ def give_name(partial: Path, target: Path, *, force: bool) -> None:
     try:
         with writing(target):
             flush(partial)
+            _named.append((os.getpid(), target, partial.stat().st_ino))
             _rename(partial, target, force=force)
     except FileExistsError:
         raise InputError(f"{target} appeared while it was being written; --force replaces it") from None
+
+
+def in_place() -> list[Path]:
+    """Return the last files to which this process has given their names, and which have them."""
+    found = []
+    for process, path, inode in _named:
+        with suppress(OSError):
+            if process == os.getpid() and path.stat().st_ino == inode:
+                found.append(path)
+    return found
 
 
 def sync_folder(target: Path) -> None:

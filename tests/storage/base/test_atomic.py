@@ -135,6 +135,14 @@ def test_a_folder_that_cannot_be_synced_leaves_the_file_and_says_so(
     assert list(tmp_path.iterdir()) == [target]
 
 
+def test_the_last_files_in_place_are_known(tmp_path: Path) -> None:
+    for number in range(6):
+        atomic.write_text(tmp_path / f"{number}.txt", "whole", force=False)
+    (tmp_path / "4.txt").unlink()
+    (tmp_path / "5.txt").write_text("whole still")
+    assert atomic.in_place() == [tmp_path / "2.txt", tmp_path / "3.txt", tmp_path / "5.txt"]
+
+
 def test_scratch_folders_go_with_all_they_hold(tmp_path: Path) -> None:
 
     def interrupted() -> None:
