@@ -217,7 +217,7 @@ class _Known:
 
 
 def use_workers(threads: int) -> None:
-    """Let kernels run on so many threads from now on.
+    """Let kernels run on so many threads from now on, or on as many as NUMBA_NUM_THREADS allows.
 
     Raises InputError in a process that was forked too late, RunError where no further threads can start.
     """
@@ -227,7 +227,7 @@ def use_workers(threads: int) -> None:
         check_startable(threads - 1, "penstock-kernel")
         _Known.startable = True
     start_threads()
-    numba.set_num_threads(threads)
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
 
 
 def _after_fork() -> None:

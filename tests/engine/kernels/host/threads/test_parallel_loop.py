@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 from penstock.engine.kernels.host.atomics import atomic_add
-from penstock.engine.kernels.host.jit import SHARES, LoopKernel, compile_author, loop_kernel
+from penstock.engine.kernels.host.jit import SHARES, LoopKernel, compile_author, loop_kernel, use_workers
 
 THREADS = int(numba.config.NUMBA_NUM_THREADS)
 ZERO = np.uint64(0)
@@ -30,6 +30,11 @@ def make_count(grain: int | None) -> LoopKernel:
             times[step] += add
 
     return count
+
+
+def test_more_threads_than_numba_may_have_are_as_many_as_it_may() -> None:
+    use_workers(THREADS + 1)
+    assert numba.get_num_threads() == THREADS
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3, 1000])
