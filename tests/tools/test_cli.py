@@ -13,6 +13,7 @@ import click
 import pytest
 from penstock.storage.base.errors import InputError, RunError
 from penstock.tools import cli as front
+from penstock.tools.base import signals
 from penstock.tools.base.output import Console
 
 PENSTOCK = [sys.executable, "-m", "penstock.tools.cli"]
@@ -35,6 +36,20 @@ def every_command() -> dict[str, click.Command]:
 
 
 COMMANDS = every_command()
+
+
+@pytest.mark.parametrize("name", ["pipe2", "start"])
+def test_without_descriptors_or_threads_signals_are_heard_all_the_same(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*arguments: object) -> None:
+        raise OSError(24, "Too many open files") if name == "pipe2" else RunError("no thread")
+
+    monkeypatch.setattr(os if name == "pipe2" else signals, name, refused)
+    heard = []
+    with signals.deferring_signals(lambda: heard.append(1), lambda: "stopping"):
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert heard == [1]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

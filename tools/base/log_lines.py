@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from penstock.storage.base.printable import printable
+from penstock.storage.base.threads import start
 from penstock.tools.base.output import WITHOUT_RATE, amounts, seconds
 
 DEFAULT_SECONDS = 60.0
@@ -69,7 +70,7 @@ class LogLines:
     def start(self) -> None:
         """Begin with the lines."""
         self._thread = threading.Thread(target=self._watch, name="penstock-log-lines", daemon=True)
-        self._thread.start()
+        start(self._thread)
 
     def before_line(self, call: Callable[[], None]) -> None:
         """Let `call` be called before each line, to say how far the work is."""

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 from penstock.storage.base.printable import printable
+from penstock.storage.base.threads import start
 from penstock.storage.clocks.compile_times import compile_times, compiled_now
 from penstock.storage.companion.process import planned_kernels
 from penstock.tools.base import log
@@ -145,7 +146,7 @@ def looking_again(look: Callable[[], None]) -> Iterator[None]:
             look()
 
     thread = threading.Thread(target=watch, name="penstock-progress", daemon=True)
-    thread.start()
+    start(thread)
     try:
         yield
     finally:

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from types import FrameType
 
 from penstock.storage.base.atomic import sweep_debris
+from penstock.storage.base.errors import RunError
+from penstock.storage.base.threads import start
 from penstock.tools.base.log import leave_terminal, write_line
 
 DEFERRED = (signal.SIGINT, signal.SIGTERM)
@@ -91,15 +93,13 @@ def deferring_signals(ask: Callable[[], None], words: Callable[[], str]) -> Iter
 def listening() -> Iterator[None]:
     """Let a thread say what becomes of the first signal, and end the process at the second one.
 
-    For the main thread; within another such block it has no effect.
+    For the main thread; within another such block, and where the system refuses the thread, it has no effect.
     """
-    if _Present.listening:
+    begun = None if _Present.listening else _begin()
+    if begun is None:
         yield
         return
-    reading, writing = os.pipe2(os.O_CLOEXEC)
-    os.set_blocking(writing, False)
-    thread = threading.Thread(target=_listen, args=(reading,), name="signals", daemon=True)
-    thread.start()
+    reading, writing, thread = begun
     before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     _Present.listening = True
     try:
@@ -110,6 +110,23 @@ def listening() -> Iterator[None]:
         os.close(writing)
         thread.join()
         os.close(reading)
+
+
+def _begin() -> tuple[int, int, threading.Thread] | None:
+    """Start the thread: the ends of its pipe, and itself; None where there are no descriptors or threads left."""
+    try:
+        reading, writing = os.pipe2(os.O_CLOEXEC)
+    except OSError:
+        return None
+    os.set_blocking(writing, False)
+    thread = threading.Thread(target=_listen, args=(reading,), name="signals", daemon=True)
+    try:
+        start(thread)
+    except RunError:
+        os.close(reading)
+        os.close(writing)
+        return None
+    return reading, writing, thread
 
 
 def _listen(reading: int) -> None:
