@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from penstock.storage.base.errors import BudgetError
+from penstock.storage.base.errors import BudgetError, InputError
 from penstock.tools.base.sent_progress import MARK
 from penstock.tools.run.execute_job import of_all_ranks
-from penstock.tools.run.launch_ranks import Report
+from penstock.tools.run.launch_ranks import Report, check_shared_memory
 from support.commands import refused
 from support.faults import flip_chunk, small_disk
 from support.graphs import on_disk, shape
@@ -63,6 +63,16 @@ def test_a_budget_is_that_of_all_ranks() -> None:
     error = of_all_ranks(BudgetError("--host-memory", "too small", 6), 2)
     assert str(error) == "in each of 2 ranks, which divide it, too small: give --host-memory 12MiB or more"
     assert of_all_ranks(BudgetError("--device-memory", "too small", 6), 2).least_mib == 6
+
+
+def test_too_little_shared_memory_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"2 ranks share 12\.0 MiB of memory in .*: No such file"):
+        check_shared_memory(2, tmp_path / "none")
+    with small_disk(tmp_path / "shm", 20 << 20) as shm:
+        check_shared_memory(3, shm)
+        assert list(shm.iterdir()) == []
+        with pytest.raises(InputError, match="No space left on device; enlarge it"):
+            check_shared_memory(4, shm)
 
 
 @pytest.mark.parametrize(
