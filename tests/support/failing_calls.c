@@ -28,7 +28,7 @@ static long chosen;
 static int chosen_errno, lasting, armed;
 static char chosen_name[64];
 
-/* Number 0 counts and fails nothing. An errno of 0 sends SIGTERM to the process after the call, which succeeds. */
+/* Number 0 counts and fails nothing. An errno of -N sends signal N to the process after the call, which succeeds. */
 void failing_calls_arm(const char *path, long number, int error, int from_then_on) {
     armed = 0;
     snprintf(folder, sizeof folder, "%s", path);
@@ -87,10 +87,10 @@ static int path_is_ours(int directory, const char *path) {
 /* Whether this call, which is ours, fails; -1: it is to be followed by a signal. */
 static int fails(const char *name) {
     long number = atomic_fetch_add(&calls, 1) + 1;
-    if (!chosen || !(lasting && chosen_errno ? number >= chosen : number == chosen)) return 0;
+    if (!chosen || !(lasting && chosen_errno > 0 ? number >= chosen : number == chosen)) return 0;
     if (number == chosen) snprintf(chosen_name, sizeof chosen_name, "%s", name);
     atomic_fetch_add(&failures, 1);
-    if (!chosen_errno) return -1;
+    if (chosen_errno < 0) return -1;
     errno = chosen_errno;
     return 1;
 }
@@ -104,7 +104,7 @@ static int fails(const char *name) {
         int fate = armed && (ours) ? fails(#name) : 0;             \
         if (fate == 1) return -1;                                  \
         type result = next arguments;                              \
-        if (fate == -1) kill(getpid(), SIGTERM);                   \
+        if (fate == -1) kill(getpid(), -chosen_errno);                   \
         return result;                                             \
     }
 
@@ -150,7 +150,7 @@ static int writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY || flags &
         int fate = armed && writes(flags) && path_is_ours(directory, path) ? fails(#name) : 0; \
         if (fate == 1) return -1;                                                      \
         int result = next arguments;                                                   \
-        if (fate == -1) kill(getpid(), SIGTERM);                                       \
+        if (fate == -1) kill(getpid(), -chosen_errno);                                       \
         return result;                                                                 \
     }
 #define OPEN(name) OPENING(name, AT_FDCWD, (const char *path, int flags, ...), (path, flags, mode))

@@ -1,9 +1,10 @@
 """Commands whose system calls fail, one after the other: the shim `failing_calls.c` and a process that forks for each.
 
-A test says which command, and which call of it fails with which errno (0: the call succeeds, and SIGTERM comes behind
-it); it gets how the command ended, and looks itself at what stands on the disk. Every attempt is a process of its own,
-forked from one in which everything is imported and compiled, so that it takes a twentieth of a second. An attempt that
-does not end is ended by SIGALRM. That every operation has to fail once is LAGraph's idea (LG_brutal_malloc.c).
+A test says which command, and which call of it fails with which errno (-N: the call succeeds, and signal N comes behind
+it), or after how many seconds a signal comes; it gets how the command ended, and looks itself at what stands on the
+disk. Every attempt is a process of its own, forked from one in which everything is imported and compiled, so that it
+takes a twentieth of a second. An attempt that does not end is ended by SIGALRM. That every operation has to fail once
+is LAGraph's idea (LG_brutal_malloc.c).
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ import gc
 import importlib
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,11 +43,15 @@ SECONDS = 120
 
 @dataclass(frozen=True)
 class Fault:
-    """The call of this number (0: none) fails with this errno (0: SIGTERM follows it); lasting: those behind it too."""
+    """The call of this number (0: none) fails with this errno (-N: signal N follows it); lasting: those behind it too.
+
+    seconds: instead signal N comes from outside, so long after the start.
+    """
 
     number: int
-    errno: int = 0
+    errno: int = -signal.SIGTERM
     lasting: bool = False
+    seconds: float | None = None
 
 
 NO_FAULT = Fault(0)
@@ -67,11 +75,22 @@ class Attempts:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
 
-    def run(self, arguments: list[str], watched: Path, fault: Fault = NO_FAULT) -> Ended:
-        """Run a command, or the function `module:name`, with a fault in the calls that concern files in `watched`."""
+    def run(
+        self,
+        arguments: list[str],
+        watched: Path,
+        fault: Fault = NO_FAULT,
+        environment: Mapping[str, str] | None = None,
+        limits: Mapping[str, int] | None = None,
+    ) -> Ended:
+        """Run a command, or the function `module:name`, with a fault in the calls that concern files in `watched`.
+
+        environment: run it in the folder `watched`, with these variables. limits: as `_limit` takes them.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         order = {"arguments": arguments, "watched": str(watched), "fault": vars(fault)}
+        order |= {"environment": environment, "limits": limits or {}}
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         return Ended(**json.loads(self._process.stdout.readline()))
@@ -117,11 +136,14 @@ def serve() -> None:
     _warm_up(told)
     while line := sys.stdin.readline():
         order = json.loads(line)
-        for name in ("out", "err", "calls"):
+        for name in ("out", "err", "calls", "modules"):
             (told / name).write_text("")
         child = os.fork()
         if child == 0:
             _attempt(shim, told, order)
+        if order["fault"]["seconds"] is not None:
+            time.sleep(order["fault"]["seconds"])
+            os.kill(child, -order["fault"]["errno"])  # until it is waited for it has its number to itself
         status = os.waitpid(child, 0)[1]
         calls, _, failed = (told / "calls").read_text().partition(" ")
         ended = Ended(
@@ -131,7 +153,17 @@ def serve() -> None:
             out=(told / "out").read_text(errors="replace"),
             err=(told / "err").read_text(errors="replace"),
         )
+        _import((told / "modules").read_text().split())
         print(json.dumps(vars(ended)), flush=True)
+
+
+def _import(names: list[str]) -> None:
+    """Import what a child did, so that the next ones need not."""
+    for name in names:
+        with suppress(ImportError):
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
 
 
 def _warm_up(place: Path) -> None:
@@ -156,12 +188,29 @@ def _attempt(shim: Any, told: Path, order: dict[str, Any]) -> None:
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(told / name, os.O_WRONLY), number)
     fault = order["fault"]
+    if order["environment"] is not None:
+        os.chdir(order["watched"])
+        os.environ.update(order["environment"])
+        tempfile.tempdir = None
+    before = set(sys.modules)
     shim.failing_calls_arm(order["watched"].encode(), fault["number"], fault["errno"], fault["lasting"])
+    for name, value in order["limits"].items():
+        _limit(getattr(resource, name), value)
     code = _code_of(lambda: _run(order["arguments"]))
     sys.stdout.flush()
     sys.stderr.flush()
     (told / "calls").write_text(f"{shim.failing_calls_seen()} {shim.failing_calls_name().decode()}")
+    (told / "modules").write_text("\n".join(sys.modules.keys() - before) if fault["number"] == 0 else "")
     _exit(code)
+
+
+def _limit(number: int, value: int) -> None:
+    """Limit this process; address space and open files to what it has and so much more."""
+    if number == resource.RLIMIT_AS:
+        value += int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    elif number == resource.RLIMIT_NOFILE:
+        value += len(os.listdir("/proc/self/fd")) - 1
+    resource.setrlimit(number, (value, resource.getrlimit(number)[1]))
 
 
 def _run(arguments: list[str]) -> None:

@@ -15,6 +15,7 @@ import pytest
 TESTS = Path(__file__).resolve().parents[1]
 
 SLOW_FILES = (
+    "campaigns/*",
     "engine/checkpoint/test_checkpoint.py",
     "engine/execution/*",
     "engine/kernels/*",

@@ -1,0 +1,42 @@
+"""A folder with graphs, and a process that forks commands which run in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from support.failing_calls import NO_FAULT, Attempts, Ended, Fault, attempts
+from support.stories import MATERIALS, Left, Story, Workplace, left_in, write_inputs
+
+
+@dataclass
+class Workshop:
+    """Runs stories in a folder that is restored before each."""
+
+    child: Attempts
+    place: Workplace
+    before: Left
+
+    def run(self, arguments: list[str], fault: Fault = NO_FAULT, **limits: int) -> Ended:
+        """Run a command in the folder as it is."""
+        return self.child.run(arguments, self.place.folder, fault, self.place.environment, limits)
+
+    def left(self, story: Story) -> Left:
+        """What is in the folder."""
+        return left_in(self.place.folder, inconstant=story.inconstant)
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    """The folder with all that stories need."""
+    base = tmp_path_factory.mktemp("campaign")
+    place = Workplace(base / "work", base / "copy")
+    place.folder.mkdir()
+    write_inputs(place.folder)
+    with attempts(tmp_path_factory.mktemp("shim")) as child:
+        for made in MATERIALS:
+            ended = child.run([*made.split(), "--quiet"], place.folder, NO_FAULT, place.environment)
+            assert (ended.code, ended.err) == (0, ""), ended
+        place.keep()
+        yield Workshop(child, place, left_in(place.folder))
