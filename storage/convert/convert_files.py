@@ -22,7 +22,7 @@ from penstock.storage.ingest.open_source import open_source
 _NAMES = {"vertices": "vertices_file", "stripe": "stripes"}
 """Options of the command line that have another name here."""
 _PATHS = ("vertices_file", "scratch")
-_READING = ("columns", "delimiter", "query", "query_reads", "weights", "header", "string_ids")
+_READING = ("columns", "delimiter", "query", "query_reads", "weights", "header", "comment", "string_ids")
 
 
 @for_python
@@ -50,9 +50,9 @@ def convert(
     **options
         Those of `penstock convert`: ``columns`` ("payer,payee,amount", or a sequence of names or positions),
         ``delimiter``, ``query``, ``query_reads`` (a file or folder, or several), ``weights``, ``header``,
-        ``string_ids``, ``vertices``, ``bipartite``, ``layout``, ``direction``, ``undirected``, ``symmetrize``,
-        ``dedupe``, ``drop_self_loops``, ``renumber``, ``order``, ``host_memory`` (bytes, or a text such as "1GiB"),
-        ``scratch``, ``stripe`` (a folder or several), ``encoding``, ``threads``, ``force``.
+        ``comment``, ``string_ids``, ``vertices``, ``bipartite``, ``layout``, ``direction``, ``undirected``,
+        ``symmetrize``, ``dedupe``, ``drop_self_loops``, ``renumber``, ``order``, ``host_memory`` (bytes, or a text
+        such as "1GiB"), ``scratch``, ``stripe`` (a folder or several), ``encoding``, ``threads``, ``force``.
 
     Returns
     -------
@@ -86,6 +86,7 @@ def convert(
         scratch=conversion.scratch or Path(output).parent,
         weights=named.get("weights"),
         header=named.get("header"),
+        comment=named.get("comment"),
         string_ids=named.get("string_ids") or (None if conversion.renumber or conversion.bipartite else False),
         sides=conversion.bipartite,
         host_memory=conversion.host_memory,

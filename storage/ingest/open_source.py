@@ -83,6 +83,8 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
     format = format or ("csv" if options.delimiter else _recognize(paths, options))
     if options.delimiter and format != "csv":
         raise InputError(f"--delimiter is for CSV, and the format is {format}; leave one of them out")
+    if options.comment and format != "text":
+        raise InputError(f"--comment is for text, and the format is {format}; leave it out")
     if options.string_ids and format not in NAMED_FORMATS:
         raise InputError(f"--string-ids is for text, CSV, tables and GraphML; ids of the format {format} are numbers")
     _check_query_reads(options, format)

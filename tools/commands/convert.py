@@ -43,6 +43,7 @@ reading = option_group(
     option("--delimiter", help="Character between the columns of CSV, or tab; detected by default."),
     option("--weights/--no-weights", default=None, help="Take a third column as weight, or not."),
     option("--header/--no-header", default=None, help="The first line names columns, or not."),
+    option("--comment", metavar="C", help="Pass over lines of text that begin with this character, as with # and %."),
     option("--string-ids", is_flag=True, help="Ids are strings; detected with --renumber or --bipartite."),
 )
 
@@ -101,7 +102,8 @@ def command(
     Files named .csv or .tsv, quoted fields and --delimiter are CSV: only the delimiter divides fields.
     The first two columns are source and target. A header with names like source, src, from, target,
     dst, to, weight is understood; where it says otherwise, or there are four columns and more (three
-    with other names), --columns is asked for. The report tells which columns were taken.
+    with other names), --columns is asked for. The report tells which columns were taken. A line of text
+    with more or fewer columns than the first one is an error, unless --columns says which to read.
 
     \b
     Examples:

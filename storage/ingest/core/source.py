@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.format.edges import EdgeBatch
 
 SMALLEST_BLOCK = 64 << 10
@@ -147,17 +148,18 @@ class IngestOptions:
     ``columns`` names or numbers (from 0) the source, the target and, third, the weight column;
     None takes the first two. ``weights``: True takes a third column as weight, False drops weights,
     None does what the format says (text and Parquet: none; MatrixMarket and CSR: if present).
-    ``header``: the first line holds column names (None: find out). ``delimiter``: the one character that divides the
-    columns of CSV (None: found out). ``query``: what to read of a database; ``query_reads``: files and folders that
-    DuckDB may read for it. ``string_ids``: ids are strings, of text or Parquet (None: if the first line says so).
-    ``sides``: ids of sources and of targets are two spaces. ``host_memory`` bounds what reading may hold, in bytes;
-    ``scratch`` is a folder for what DuckDB does not hold (None: the system's). ``threads`` is the number of parsing
-    threads (None: every core).
+    ``header``: the first line holds column names (None: find out). ``comment``: one character that begins lines of
+    comments in text, as # and % do. ``delimiter``: the one character that divides the columns of CSV (None: found out).
+    ``query``: what to read of a database; ``query_reads``: files and folders that DuckDB may read for it.
+    ``string_ids``: ids are strings, of text or Parquet (None: if the first line says so). ``sides``: ids of sources and
+    of targets are two spaces. ``host_memory`` bounds what reading may hold, in bytes; ``scratch`` is a folder for what
+    DuckDB does not hold (None: the system's). ``threads`` is the number of parsing threads (None: every core).
     """
 
     columns: tuple[int | str, ...] | None = None
     weights: bool | None = None
     header: bool | None = None
+    comment: str | None = None
     delimiter: str | None = None
     query: str | None = None
     query_reads: tuple[Path, ...] = ()
@@ -170,7 +172,11 @@ class IngestOptions:
     def __post_init__(self) -> None:
         mark = self.delimiter
         if mark is not None and (len(mark) != 1 or not mark.isascii() or mark.isalnum() or mark in '"\r\n\0.+-'):
-            raise InputError(f"--delimiter {mark!r} is not one character that may divide columns, like ';' or tab")
+            shown = brief(mark)
+            raise InputError(f"--delimiter {shown!r} is not one character that may divide columns, like ';' or tab")
+        begins = self.comment
+        if begins is not None and (len(begins) != 1 or not begins.isascii() or begins.isdigit() or begins.isspace()):
+            raise InputError(f"--comment {brief(begins)!r} is not one character that begins no edge, like '/' or ';'")
         columns = self.columns
         if columns is None:
             return

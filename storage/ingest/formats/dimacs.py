@@ -62,11 +62,12 @@ def read_problem(first: bytes, name: str) -> DeclaredSize:
 def parse_arcs(
     text: NDArray[np.uint8],
     columns: tuple[int, int, int],
+    _: tuple[int, int],
     sources: NDArray[np.uint64],
     targets: NDArray[np.uint64],
     weights: NDArray[np.float64],
 ) -> tuple[int, int, int, Any]:
-    """As `lines.parse_lines`, for lines ``a U V W`` (``columns[2]`` is 3) or ``e U V`` (it is -1)."""
+    """As `parser.parse_lines`, for lines ``a U V W`` (``columns[2]`` is 3) or ``e U V`` (it is -1)."""
     weighted = columns[2] >= 0
     letter = _ARC if weighted else _EDGE
     at = 0

@@ -49,7 +49,7 @@ def _about_width(fields: list[str], file: TableFile) -> str:
     return (
         f"it has {len(fields)} column{'s' * (len(fields) != 1)}, and the first line {file.width}, divided by "
         f"{file.delimiter!r}; put the field that holds {file.delimiter!r} into quotes, or mend the line "
-        "(--delimiter names another; --format text passes over further columns)"
+        "(--delimiter names another; --format text --columns 0,1 takes these columns of every line)"
     )
 
 

@@ -18,6 +18,8 @@ WHOLE_DIGITS = 19
 """Of a weight that is a whole number; more are not looked at."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_COMMENT = re.compile(r"(?<=[ \t\r,])[#%]")
+_BLANKS = re.compile(r"[ \t\r]+")
 _NAME = re.compile(r"[\"']?[A-Za-z_][\w .:/()-]*[\"']?")
 
 
@@ -25,8 +27,25 @@ def split_fields(line: str) -> list[str]:
     """The fields of a line: divided by blanks with at most one comma among them."""
     fields = []
     for part in line.strip(" \t\r\n").split(","):
-        fields.extend(part.split() or [""])
+        fields.extend(_BLANKS.split(part.strip(" \t\r")))
     return fields
+
+
+def count_fields(line: str, wanted: int) -> tuple[int, int]:
+    """How many fields a line has, without and with an empty one behind a last comma.
+
+    Behind the ``wanted`` first ones a field that begins with # or % begins a comment.
+    """
+    for mark in _COMMENT.finditer(line):
+        counts = _counts(line[: mark.start()])
+        if counts[0] >= wanted:
+            return counts
+    return _counts(line)
+
+
+def _counts(line: str) -> tuple[int, int]:
+    fields = split_fields(line)
+    return len(fields) - (fields[-1] == ""), len(fields)
 
 
 def is_data(line: str) -> bool:
@@ -47,7 +66,7 @@ def looks_like_header(line: str) -> bool:
 
 
 def what_is_wrong(line: str, columns: Columns) -> str:
-    """Why a line of text cannot be read, and the option that would help."""
+    """Why a line of text cannot be read, and the option that would help; empty if each field that is taken is right."""
     fields = split_fields(line)
     wanted = [(columns.source, "source"), (columns.target, "target"), (columns.weight, "weight")]
     for column, role in sorted(wanted):
@@ -56,12 +75,24 @@ def what_is_wrong(line: str, columns: Columns) -> str:
         if column >= len(fields):
             return (
                 f"it has {len(fields)} column{'s' * (len(fields) != 1)}, and the {role} is column "
-                f"{column} counted from 0; --columns names others, --format adjacency reads lines of neighbors"
+                f"{column} counted from 0; --columns names others"
+                + (" (two: no weights)" if role == "weight" else ", --format adjacency reads lines of neighbors")
             )
         reason = bad_weight(fields[column]) if role == "weight" else bad_id(fields[column], choose=True)
         if reason:
             return f"{role} {shown(fields[column], SHOWN_FIELD)!r} {reason}"
-    return "it cannot be read; --columns names the columns to take"
+    return ""
+
+
+def other_width(line: str, columns: Columns, first: int) -> str:
+    """Why a line is refused that does not have as many fields as the first one, and the ways out."""
+    count = count_fields(line, max(columns) + 1)[1]
+    taken = ",".join(str(column) for column in columns if column >= 0)
+    return (
+        f"it has {count} column{'s' * (count != 1)}, and the first line {first}; --columns {taken} reads these of all "
+        "lines (with --header, if the first line is no edge), --format adjacency reads lines of neighbors, --comment C "
+        "passes over lines that begin with the character C"
+    )
 
 
 def bad_id(field: str, *, choose: bool = False) -> str:

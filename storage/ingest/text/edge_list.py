@@ -1,6 +1,7 @@
 """Owns edge lists in text: blocks of lines, parsed on every core, yielded in input order.
 
-Takes the first two columns unless told otherwise; further columns are ignored unless asked for.
+Takes the first two columns unless the options name others; further columns are not read, but where no columns are named
+every line has as many as the file's first one.
 A first line of column names is recognized; `#` and `%` comments, CRLF, a byte-order mark, empty
 lines and a missing last newline are no matter. Refuses whatever is not a number, naming file, line
 and text. Blocks are parsed in any order; only the consumer, who sees them in order, counts lines.
@@ -20,7 +21,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.format.edges import EdgeBatch
-from penstock.storage.ingest.bytes.blocks import Bytes, line_at, line_blocks, lines_of
+from penstock.storage.ingest.bytes.blocks import NEWLINE, Bytes, line_at, line_blocks, lines_of
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text import diagnose
@@ -32,24 +33,29 @@ from penstock.storage.ingest.text.columns import (
     known_header,
     note_columns,
 )
-from penstock.storage.ingest.text.parser import has_lone_return, parse_lines
+from penstock.storage.ingest.text.parser import ANY_FIELDS, has_lone_return, parse_lines
 from penstock.storage.ingest.text.recognize import refuse_content
 
 UINT32_END = 1 << 32
 SAMPLE_BYTES = 4 << 10
+HASH = ord("#")
 Explain = Callable[[str, Columns], str]
-"""Says what is wrong with a line."""
+"""Says what is wrong with a line; empty: it has more or fewer fields than the first one."""
 
 
 @dataclass(slots=True)
 class TextFile:
-    """One file while it is read: its stream, its layout, how many lines were passed, who explains a bad one."""
+    """One file while it is read: its stream, its layout, how many lines were passed, who explains a bad one.
+
+    ``fields``: the least and the most that a line has.
+    """
 
     stream: Stream
     columns: Columns
     lines: int = 0
     edges: int = 0
     explain: Explain = diagnose.what_is_wrong
+    fields: tuple[int, int] = ANY_FIELDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +99,7 @@ def parse_block(block: tuple[TextFile, Bytes], lines: Lines = parse_lines) -> Pa
     columns = file.columns
     shortest = 2 if columns.source == columns.target else 4
     sources, targets, weights = BUFFERS.room(len(text) // shortest + 1, columns.weight >= 0)
-    edges, passed, begin, largest = lines(text, columns, sources, targets, weights)
+    edges, passed, begin, largest = lines(text, columns, file.fields, sources, targets, weights)
     found = weights[:edges] if columns.weight >= 0 else None
     batch = narrow_batch(sources[:edges], targets[:edges], found, largest)
     return Parsed(file, batch, passed, bad_at(text, passed, begin), text)
@@ -160,13 +166,25 @@ class TextSource(InputFiles):
     def _blocks(self) -> Iterator[tuple[TextFile, Bytes]]:
         for stream in self._streams():
             file = TextFile(stream, Columns())
-            for number, block in enumerate(line_blocks(stream, self._options.block_bytes)):
-                if number == 0:
-                    block, taken, file.lines = read_layout(block, self._options, stream.name)
-                    file.columns = taken.columns
-                    note_columns(self.columns_taken, taken)
-                    self.passed_over = self.passed_over or _third_number(block, self._options)
+            begun = False
+            for block in text_blocks(stream, self._options):
+                if not begun:
+                    block, taken, passed = read_layout(block, self._options, stream.name)
+                    file.lines += passed
+                    if begun := taken.width > 0:
+                        file.columns, file.fields = taken.columns, _fields(taken, block, self._options)
+                        note_columns(self.columns_taken, taken)
+                        self.passed_over = self.passed_over or _third_number(block, self._options)
                 yield file, block
+
+
+def text_blocks(stream: Stream, options: IngestOptions) -> Iterator[Bytes]:
+    """Yield blocks of whole lines; the option's character at the start of a comment is `#` in them."""
+    for block in line_blocks(stream, options.block_bytes):
+        if options.comment is not None:
+            found = np.flatnonzero(block == ord(options.comment))
+            block[found[(found == 0) | (block[found - 1] == NEWLINE)]] = HASH
+        yield block
 
 
 def read_ids(path: str | Path, options: IngestOptions) -> Iterator[NDArray[Any]]:
@@ -200,7 +218,7 @@ def parsed_in_order(blocks: Iterable[Block], parse: Callable[[Block], Parsed], w
             file = parsed.file
             if parsed.bad is not None:
                 number, line = parsed.bad
-                reason = file.explain(line, file.columns)
+                reason = file.explain(line, file.columns) or diagnose.other_width(line, file.columns, file.fields[0])
                 raise diagnose.bad_line(file.stream.name, file.lines + number, line, reason)
             yield replace(parsed, lines_before=file.lines)
             file.lines += parsed.lines
@@ -208,10 +226,10 @@ def parsed_in_order(blocks: Iterable[Block], parse: Callable[[Block], Parsed], w
 
 
 def read_layout(block: Bytes, options: IngestOptions, name: str) -> tuple[Bytes, TakenColumns, int]:
-    """Find the columns of a file from its first block.
+    """Find the columns of a file from its first block with a line of data.
 
     Returns:
-        the block after its header line, the columns, and how many lines were passed.
+        the block after its header line, the columns (of width 0 without such a line), and how many lines were passed.
 
     Raises:
         InputError: the content is another format; a column is named that the header does not have; the header does
@@ -226,14 +244,25 @@ def read_layout(block: Bytes, options: IngestOptions, name: str) -> tuple[Bytes,
         )
     data = _data_lines(block)
     passed, line, at = next(data, (0, "", 0))
-    fields = diagnose.split_fields(line) if line else ["", ""]
+    fields = diagnose.split_fields(line) if line else []
     names: list[str] = []
     if line and options.header is not False:
         _, following, _ = next(data, (0, "", 0))
         if options.header or _is_header(line, following, options):
             names = [field.strip("\"'") for field in fields]
-    taken = TakenColumns(name, _columns(names, options, name), tuple(names), len(fields))
+    columns = _columns(names, options, name)
+    width = len(names) or (diagnose.count_fields(line, max(columns) + 1)[1] if line else 0)
+    taken = TakenColumns(name, columns, tuple(names), width)
     return (block[at:], taken, passed) if names else (block, taken, 0)
+
+
+def _fields(taken: TakenColumns, block: Bytes, options: IngestOptions) -> tuple[int, int]:
+    """The least and the most fields of the lines of a file that begins so, behind its header."""
+    if options.columns is not None:
+        return ANY_FIELDS
+    if taken.names:
+        return taken.width, taken.width
+    return diagnose.count_fields(first_data(block), max(taken.columns) + 1)
 
 
 def about_returns(name: str) -> str:

@@ -1,7 +1,8 @@
 """Owns the compiled parser of text lines: bytes in, numbers out, no Python lock held.
 
 A line holds fields divided by blanks (spaces, tabs, carriage returns) with at most one comma among
-them; two commas make an empty field. Lines that are empty or begin with ``#`` or ``%`` are skipped.
+them; two commas make an empty field. Lines that are empty or begin with ``#`` or ``%`` are skipped, and so is the rest
+of a line from a field on that begins so, behind those that are taken.
 Refuses to explain: at the first line that is not as it should be it stops and says where that line
 begins; `text.explain` then reads it again in plain Python.
 
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
-from penstock.storage.base.jit import jit
+from penstock.storage.base.jit import jit, jit_inlined
 
 _strtod = types.ExternalFunction("strtod", types.float64(types.uintp, types.uintp))
 _POWERS = np.array([10.0**exponent for exponent in range(23)])
@@ -27,6 +28,14 @@ _EXACT = np.uint64(1 << 53)
 
 NEWLINE = 10
 BAD_LINE = -1
+ANY_FIELDS = (0, 1 << 62)
+"""The least and the most fields of lines that may have any number of them."""
+
+
+@jit_inlined
+def byte_at(text: NDArray[np.uint8], at: int) -> int:
+    """The byte at ``at``, which is never negative: whether it counts from the end is not asked (a fifth of parsing)."""
+    return text[np.uintp(at)]  # type: ignore[no-any-return]
 
 
 @jit
@@ -46,12 +55,12 @@ def id_at(text: NDArray[np.uint8], first: int) -> tuple[Any, int]:
     """The vertex id at ``first`` and where it ends; BAD_LINE as its end if it is none."""
     at = first
     value = np.uint64(0)
-    digit = np.uint64(text[at]) - _ZERO
+    digit = np.uint64(byte_at(text, at)) - _ZERO
     while digit <= _NINE:
         value = value * _TEN + digit
         at += 1
-        digit = np.uint64(text[at]) - _ZERO
-    if at == first or not ends_field(text[at]):
+        digit = np.uint64(byte_at(text, at)) - _ZERO
+    if at == first or not ends_field(byte_at(text, at)):
         return value, BAD_LINE
     return (value, at) if at - first <= 19 else _long_id(text, first, at)
 
@@ -71,27 +80,28 @@ def _long_id(text: NDArray[np.uint8], first: int, last: int) -> tuple[Any, int]:
 @jit
 def skip_line(text: NDArray[np.uint8], at: int) -> int:
     """Where the next line begins."""
-    while text[at] != NEWLINE:
+    while byte_at(text, at) != NEWLINE:
         at += 1
     return at + 1
 
 
-@jit
+@jit_inlined
 def skip_field(text: NDArray[np.uint8], at: int) -> int:
     """Where the field at ``at`` ends."""
-    byte = text[at]
-    while byte != 44 and byte != NEWLINE and not is_blank(byte):
+    while True:
+        while byte_at(text, at) > 44:
+            at += 1
+        if ends_field(byte_at(text, at)):
+            return at
         at += 1
-        byte = text[at]
-    return at
 
 
 @jit
 def weight_at(text: NDArray[np.uint8], first: int) -> tuple[float, int]:
     """The decimal number at ``first`` and where it ends; BAD_LINE as its end if it is none."""
     at = first
-    negative = text[at] == 45
-    if negative or text[at] == 43:
+    negative = byte_at(text, at) == 45
+    if negative or byte_at(text, at) == 43:
         at += 1
     mantissa = np.uint64(0)
     significant = 0
@@ -99,7 +109,7 @@ def weight_at(text: NDArray[np.uint8], first: int) -> tuple[float, int]:
     digits = 0
     point = False
     while True:
-        digit = np.uint64(text[at]) - _ZERO
+        digit = np.uint64(byte_at(text, at)) - _ZERO
         if digit <= _NINE:
             digits += 1
             if significant > 0 or digit > np.uint64(0):
@@ -108,7 +118,7 @@ def weight_at(text: NDArray[np.uint8], first: int) -> tuple[float, int]:
                 mantissa = mantissa * _TEN + digit
                 if point:
                     exponent -= 1
-        elif text[at] == 46 and not point:
+        elif byte_at(text, at) == 46 and not point:
             point = True
         else:
             break
@@ -116,22 +126,22 @@ def weight_at(text: NDArray[np.uint8], first: int) -> tuple[float, int]:
     if digits == 0:
         return 0.0, BAD_LINE
     whole = not point
-    if text[at] | 32 == 101:
+    if byte_at(text, at) | 32 == 101:
         whole = False
         at += 1
-        minus = text[at] == 45
-        if minus or text[at] == 43:
+        minus = byte_at(text, at) == 45
+        if minus or byte_at(text, at) == 43:
             at += 1
         power = 0
         start = at
-        while np.uint64(text[at]) - _ZERO <= _NINE:
+        while np.uint64(byte_at(text, at)) - _ZERO <= _NINE:
             if power < 100000:
-                power = power * 10 + int(text[at]) - 48
+                power = power * 10 + int(byte_at(text, at)) - 48
             at += 1
         if at == start:
             return 0.0, BAD_LINE
         exponent += -power if minus else power
-    if not ends_field(text[at]):
+    if not ends_field(byte_at(text, at)):
         return 0.0, BAD_LINE
     if significant <= 19 and mantissa <= _EXACT and -22 <= exponent <= 22:
         value = float(mantissa)
@@ -146,27 +156,65 @@ def weight_at(text: NDArray[np.uint8], first: int) -> tuple[float, int]:
 @jit
 def next_field(text: NDArray[np.uint8], at: int, column: int) -> int:
     """From the end of a field to the start of the next; BAD_LINE if the line has no other."""
-    while is_blank(text[at]):
+    while is_blank(byte_at(text, at)):
         at += 1
-    if text[at] == 44 and column > 0:
+    if byte_at(text, at) == 44 and column > 0:
         at += 1
-        while is_blank(text[at]):
+        while is_blank(byte_at(text, at)):
             at += 1
-    return BAD_LINE if text[at] == NEWLINE else at
+    return BAD_LINE if byte_at(text, at) == NEWLINE else at
+
+
+@jit_inlined
+def line_end(text: NDArray[np.uint8], at: int, fields: int, wanted: tuple[int, int]) -> int:
+    """Where the next line begins, from the end of a line's field number ``fields`` on; BAD_LINE if the line has fewer
+    or more fields than ``wanted``. A field that begins with ``#`` or ``%`` begins a comment.
+    """
+    if wanted[0] == 0:
+        return skip_line(text, at)
+    byte = byte_at(text, at)
+    while fields < wanted[0] and (byte == 44 or byte == 32 or byte == 9) and byte_at(text, at + 1) > 44:
+        at = skip_field(text, at + 1)
+        byte = byte_at(text, at)
+        fields += 1
+    if byte == 13:
+        at += 1
+    if byte_at(text, at) == NEWLINE and fields == wanted[0]:
+        return at + 1
+    return _counted_end(text, at, fields, wanted)
+
+
+@jit
+def _counted_end(text: NDArray[np.uint8], at: int, fields: int, wanted: tuple[int, int]) -> int:
+    """As `line_end`, for any spelling. An empty field behind a last comma counts or does not, as is right."""
+    while True:
+        while is_blank(byte_at(text, at)):
+            at += 1
+        comma = int(byte_at(text, at) == 44)
+        if comma:
+            at += 1
+            while is_blank(byte_at(text, at)):
+                at += 1
+        if byte_at(text, at) == NEWLINE or byte_at(text, at) == 35 or byte_at(text, at) == 37:
+            right = fields <= wanted[1] and fields + comma >= wanted[0]
+            return skip_line(text, at) if right else BAD_LINE
+        fields += 1
+        at = skip_field(text, at)
 
 
 @jit
 def parse_lines(
     text: NDArray[np.uint8],
     columns: tuple[int, int, int],
+    fields: tuple[int, int],
     sources: NDArray[np.uint64],
     targets: NDArray[np.uint64],
     weights: NDArray[np.float64],
 ) -> tuple[int, int, int, Any]:
     """Parse whole lines of ``text`` (its last byte is a newline).
 
-    ``columns`` are the positions of source, target and weight (-1: no weight). The arrays must
-    have room for an edge per four bytes of text.
+    ``columns`` are the positions of source, target and weight (-1: no weight), ``fields`` the least and the most fields
+    of a line. The arrays must have room for an edge per four bytes of text.
 
     Returns:
         edges found, lines passed, where the first bad line begins (-1: none), the largest id.
@@ -178,9 +226,9 @@ def parse_lines(
     largest = np.uint64(0)
     while at < len(text):
         begin = at
-        while is_blank(text[at]):
+        while is_blank(byte_at(text, at)):
             at += 1
-        if text[at] != NEWLINE and text[at] != 35 and text[at] != 37:
+        if byte_at(text, at) != NEWLINE and byte_at(text, at) != 35 and byte_at(text, at) != 37:
             for column in range(last_column + 1):
                 at = next_field(text, at, column)
                 if at == BAD_LINE:
@@ -197,8 +245,12 @@ def parse_lines(
                     at = skip_field(text, at)
                 if at == BAD_LINE:
                     return edges, lines, begin, largest
+            at = line_end(text, at, last_column + 1, fields)
+            if at == BAD_LINE:
+                return edges, lines, begin, largest
             edges += 1
-        at = skip_line(text, at)
+        else:
+            at = skip_line(text, at)
         lines += 1
     return edges, lines, BAD_LINE, largest
 
@@ -208,6 +260,8 @@ def has_lone_return(text: NDArray[np.uint8]) -> bool:
     """Whether a carriage return stands before something else than a blank or the line's end."""
     at = 0
     last = len(text) - 1
-    while at < last and (text[at] != 13 or text[at + 1] == NEWLINE or is_blank(text[at + 1])):
+    while at < last and (
+        byte_at(text, at) != 13 or byte_at(text, at + 1) == NEWLINE or is_blank(byte_at(text, at + 1))
+    ):
         at += 1
     return at < last

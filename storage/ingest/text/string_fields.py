@@ -14,7 +14,9 @@ from penstock.storage.encoding.string_array import LONGEST_NAME
 from penstock.storage.ingest.text.parser import (
     BAD_LINE,
     NEWLINE,
+    byte_at,
     is_blank,
+    line_end,
     next_field,
     skip_field,
     skip_line,
@@ -33,10 +35,11 @@ _32 = np.uint64(32)
 def parse_fields(
     text: NDArray[np.uint8],
     columns: tuple[int, int, int],
+    fields: tuple[int, int],
     places: NDArray[np.int32],
     weights: NDArray[np.float64],
 ) -> tuple[int, int, int]:
-    """As `lines.parse_lines`, but ids are any fields: ``places`` int32 (m, 4) takes where source and target
+    """As `parser.parse_lines`, but ids are any fields: ``places`` int32 (m, 4) takes where source and target
     begin and how long they are. Empty fields, names too long and zero bytes are bad.
 
     Returns:
@@ -48,9 +51,9 @@ def parse_fields(
     lines = 0
     while at < len(text):
         begin = at
-        while is_blank(text[at]):
+        while is_blank(byte_at(text, at)):
             at += 1
-        if text[at] != NEWLINE and text[at] != 35 and text[at] != 37:
+        if byte_at(text, at) != NEWLINE and byte_at(text, at) != 35 and byte_at(text, at) != 37:
             for column in range(last_column + 1):
                 at = next_field(text, at, column)
                 if at == BAD_LINE:
@@ -71,8 +74,12 @@ def parse_fields(
                     if column == columns[1]:
                         places[edges, 2] = start
                         places[edges, 3] = at - start
+            at = line_end(text, at, last_column + 1, fields)
+            if at == BAD_LINE:
+                return edges, lines, begin
             edges += 1
-        at = skip_line(text, at)
+        else:
+            at = skip_line(text, at)
         lines += 1
     return edges, lines, BAD_LINE
 
@@ -81,7 +88,7 @@ def parse_fields(
 def has_zero(text: NDArray[np.uint8], start: int, end: int) -> bool:
     """Whether a zero byte is among some bytes."""
     at = start
-    while at < end and text[at] != 0:
+    while at < end and byte_at(text, at) != 0:
         at += 1
     return at < end
 

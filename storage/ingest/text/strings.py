@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.encoding.string_array import LONGEST_NAME, StringArray
 from penstock.storage.format.edges import EdgeBatch, LocalNames
-from penstock.storage.ingest.bytes.blocks import Bytes, line_at, line_blocks
+from penstock.storage.ingest.bytes.blocks import Bytes, line_at
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import Stream
 from penstock.storage.ingest.core.source import IngestOptions
@@ -30,7 +30,9 @@ from penstock.storage.ingest.text.edge_list import (
     first_data,
     parsed_in_order,
     read_layout,
+    text_blocks,
 )
+from penstock.storage.ingest.text.parser import ANY_FIELDS
 from penstock.storage.ingest.text.string_fields import distinct_fields, pack_fields, parse_fields
 
 BLOCK_PART = 4
@@ -56,7 +58,8 @@ class NamedTextSource(TextSource):
     def _blocks(self) -> Iterator[tuple[TextFile, Bytes]]:
         for file, block in super()._blocks():
             file.explain = what_is_wrong
-            file.columns = self._only or file.columns
+            if self._only is not None:
+                file.columns, file.fields = self._only, ANY_FIELDS
             yield file, block
 
 
@@ -65,7 +68,7 @@ def begins_with_strings(path: str | Path, options: IngestOptions) -> bool:
     if str(path) == STANDARD_INPUT:
         return False
     with Stream(path, options.host_memory) as stream:
-        for block in line_blocks(stream, options.block_bytes):
+        for block in text_blocks(stream, options):
             rest, taken, _ = read_layout(block, options, stream.name)
             columns = taken.columns
             line = first_data(rest)
@@ -82,7 +85,7 @@ def parse_names(block: tuple[TextFile, Bytes], sides: bool) -> Parsed:
     most = len(text) // (2 if columns.source == columns.target else 4) + 1
     room, _, weights = BUFFERS.room(2 * most, columns.weight >= 0)
     places = room.view(np.int32)[: 4 * most].reshape(most, 4)
-    edges, lines, begin = parse_fields(text, columns, places, weights)
+    edges, lines, begin = parse_fields(text, columns, file.fields, places, weights)
     bad = bad_at(text, lines, begin)
     names, ends = local_names(text, places[:edges], sides)
     if bad is None and (wrong := not_utf8(text, places, names, sides)) is not None:
@@ -133,7 +136,7 @@ def not_utf8(text: Bytes, places: NDArray[np.int32], found: LocalNames, sides: b
 
 
 def what_is_wrong(line: str, columns: Columns) -> str:
-    """Why a line cannot be read, and the option that would help."""
+    """Why a line cannot be read, and the option that would help; empty if each field that is taken is right."""
     found = split_fields(line)
     for column, role in ((columns.source, "source"), (columns.target, "target")):
         if column >= len(found):
@@ -142,7 +145,7 @@ def what_is_wrong(line: str, columns: Columns) -> str:
         reason = bad_name(word)
         if reason:
             return f"{role} {shown(word, SHOWN_FIELD)!r} {reason}"
-    return _about_numbers(found, columns) or "it cannot be read; --columns names the columns to take"
+    return _about_numbers(found, columns)
 
 
 def bad_name(word: str) -> str:

@@ -1,5 +1,6 @@
 """`penstock convert`, `generate` and `info`: options reach storage, reports are true, no debris."""
 
+import gzip
 import json
 import os
 import signal
@@ -74,6 +75,28 @@ def test_columns_header_and_several_inputs(tmp_path: Path, capsys: pytest.Captur
     columns = ["--columns", "from,to,weight", "--header"]
     facts = answered(capsys, "convert", first, second, output, *columns, "--weights")
     assert (facts["edges"], facts["weight_dtype"]) == (2, "uint16")
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_lines_of_another_width_are_refused_wherever_they_are(
+    tmp_path: Path, threads: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each file by its first line, in every block of it, compressed too; the ways out that the message names work."""
+    pairs, triples, output = tmp_path / "pairs.txt", tmp_path / "triples.txt.gz", tmp_path / "g.h5"
+    pairs.write_text("".join(f"{i} {i + 1}\n" for i in range(50_000)))
+    triples.write_bytes(gzip.compress("".join(f"{i},{i + 1},7\n" for i in range(50_000)).encode()))
+    few = ("--threads", threads)
+    assert answered(capsys, "convert", pairs, triples, output, *few)["input_edges"] == 100_000
+    triples.write_bytes(gzip.compress(gzip.decompress(triples.read_bytes()) + b"; made in 2004\n1,2\n"))
+    assert "line 50001: source ';'" in refused(capsys, "convert", pairs, triples, output, "--force", *few)
+    found = refused(capsys, "convert", pairs, triples, output, "--force", "--comment", ";", *few)
+    assert f"{triples}, line 50002: it has 2 columns, and the first line 3; --columns 0,1 reads" in found
+    options = ("--comment", ";", "--columns", "0,1", "--force", *few)
+    assert answered(capsys, "convert", pairs, triples, output, *options)["input_edges"] == 100_001
+    assert "'12' is not one character" in refused(capsys, "convert", pairs, output, "--force", "--comment", "12")
+    assert "the format is csv" in refused(
+        capsys, "convert", pairs, output, "--force", "--comment", ";", "--format", "csv"
+    )
 
 
 def test_raw_csr_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.ingest.core import source as ingest_options
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
+from penstock.storage.ingest.text.diagnose import count_fields
 from penstock.storage.ingest.text.edge_list import TextSource, read_ids
 
 Edges = list[tuple[float, ...]]
@@ -59,15 +60,16 @@ ENDS = st.sampled_from(["\n", "\r\n"])
 def spelled(draw: st.DrawFn) -> tuple[str, Edges]:
     """An edge list with weights in random spelling, and what it says."""
     lines, edges = [], []
+    extra = draw(st.sampled_from(["", " 7", ",x", "\tname of it", ",,"]))
     for _ in range(draw(st.integers(0, 30))):
         if draw(st.booleans()):
             lines.append(draw(NOISE))
             continue
         one, two, weight = draw(IDS), draw(IDS), draw(NUMBERS)
-        extra = draw(st.sampled_from(["", " 7", ",x", "\tname of it", ",,", " "]))
+        last = draw(st.sampled_from(["", " ", "\t", ",", " # a note", " %x y"]))
         lead = draw(st.sampled_from(["", " ", "\t "]))
         zeros = draw(st.sampled_from(["", "00"]))
-        lines.append(f"{lead}{zeros}{one}{draw(SEPARATORS)}{two}{draw(SEPARATORS)}{weight}{extra}")
+        lines.append(f"{lead}{zeros}{one}{draw(SEPARATORS)}{two}{draw(SEPARATORS)}{weight}{extra}{last}")
         edges.append((one, two, float(weight)))
     end = draw(ENDS)
     text = end.join(lines) + draw(st.sampled_from(["", end]))
@@ -83,6 +85,28 @@ def test_any_spelling_reads_as_python_reads_it(
     path = file_of(tmp_path_factory.mktemp("spelled"), text)
     assert read(path, weights=True) == edges
     assert read(path) == [edge[:2] for edge in edges]
+
+
+TAILS = st.one_of(st.just(""), st.text(' ,\t#%+a5"-!', max_size=8).map(lambda text: f" {text}"))
+
+
+@settings(max_examples=300)
+@given(tails=st.lists(TAILS, min_size=2, max_size=2), strings=st.booleans(), weights=st.booleans())
+def test_lines_have_as_many_fields_as_the_first_one(
+    tails: list[str], strings: bool, weights: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    taken = "1 2 3" if weights else "1 2"
+    lines = [f"{taken}{tail}" for tail in tails]
+    options = IngestOptions(threads=1, weights=weights or None, string_ids=strings)
+    source = open_source([file_of(tmp_path_factory.mktemp("tails"), "\n".join(lines))], "text", options)
+    (least, most), (fewest, largest) = [count_fields(line, len(taken.split())) for line in lines]
+    if least <= largest and fewest <= most:
+        assert sum(len(batch) for batch in source.batches()) == 2
+    else:
+        with pytest.raises(
+            InputError, match=rf"line 2: it has {largest} columns?, and the first line {least}; --columns 0"
+        ):
+            list(source.batches())
 
 
 def test_whole_weights_that_a_double_holds_are_read(tmp_path: Path) -> None:
@@ -111,6 +135,16 @@ def test_negative_zero_keeps_its_sign(tmp_path: Path) -> None:
         ("", {}, []),
         ("\n\n\r\n", {}, []),
         ("18446744073709551615 0018446744073709551614", {}, [(2**64 - 1, 2**64 - 2)]),
+        ("1 2\n3 4 \n5\t6\t\r\n7 8,\n", {}, [(1, 2), (3, 4), (5, 6), (7, 8)]),
+        ("1 2 # a note\n3 4\n5 6 %\n", {}, [(1, 2), (3, 4), (5, 6)]),
+        ("1,2,x\n3,4,\n5,6,y,\n", {}, [(1, 2), (3, 4), (5, 6)]),
+        ("1,2,\n3,4\n5,6,x\n", {}, [(1, 2), (3, 4), (5, 6)]),
+        ("u v\n1 2\n3 4\n", {}, [(1, 2), (3, 4)]),
+        ("9 9 9 9\n1 2\n3 4 5\n", {"columns": (0, 1), "header": True}, [(1, 2), (3, 4)]),
+        ("1 2\n3 4 5 6\n", {"columns": (0, 1)}, [(1, 2), (3, 4)]),
+        ("1 2 .5\n3 4\n", {"columns": (0, 1)}, [(1, 2), (3, 4)]),
+        ("/ a\n1 2\n/1 2 3 4\n//\n3 4\n# b\n", {"comment": "/"}, [(1, 2), (3, 4)]),
+        ("# c\n" * 40 + "u v\n" + "1 2\n", {}, [(1, 2)]),
     ],
 )
 def test_layouts(tmp_path: Path, text: str, options: dict[str, Any], expected: Edges) -> None:
@@ -121,6 +155,17 @@ BAD = [
     ("1 2\nx 3\n", {}, 2, ["source 'x' is not a number", "--columns"]),
     ("1 2\n3 -4\n", {}, 2, ["target '-4' is negative"]),
     ("1 2\n# c\n\n3\n", {}, 4, ["1 column", "--columns"]),
+    ("1 2\n3 4 5 6\n", {}, 2, ["4 columns, and the first line 2", "--columns 0,1", "--format adjacency", "--comment"]),
+    ("82168,948464,d,graph\n1,2\n", {}, 2, ["2 columns, and the first line 4", "with --header"]),
+    ("1 2 3\n3 4\n", {}, 2, ["2 columns, and the first line 3"]),
+    ("1 2 .5 x\n3 4 .5\n", {"weights": True}, 2, ["3 columns, and the first line 4; --columns 0,1,2"]),
+    ("1 2 .5\n3 4\n", {"weights": True}, 2, ["weight is column 2", "--columns names others (two: no weights)"]),
+    ("1,2,,\n3,4\n", {}, 2, ["2 columns, and the first line 3"]),
+    ("# c\n" * 40 + "1 2\n3 4 5\n", {}, 42, ["3 columns, and the first line 2"]),
+    ("u v\n1 2\n1 2 3\n", {}, 3, ["3 columns, and the first line 2"]),
+    ("u v w\n1 2\n", {}, 2, ["2 columns, and the first line 3"]),
+    ("id from to\n1 2\n", {"header": False}, 1, ["source 'id'"]),
+    ("1 2\n1\xa02 3\n", {}, 2, ["source '1", "is not a number"]),
     ("1 2\n3,,4\n", {}, 2, ["target ''", "empty field"]),
     (",1,2\n", {}, 1, ["source ''"]),
     ("1 18446744073709551616\n", {}, 1, ["2^64 - 1", "18446744073709551616"]),
