@@ -221,7 +221,7 @@ def _written(step: JobStep, summary: ResultSummary, context: JobContext, job: Jo
         if wanted.printed:
             _print_table(summary, wanted.format or "csv")
         else:
-            _write_table(summary, wanted.path, wanted.format, force=job.force)
+            _write_table(summary, wanted.path, wanted.format, force=job.replaces(wanted.path))
         with stage("summary"):
             return summing.result()
 

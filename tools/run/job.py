@@ -19,7 +19,7 @@ from penstock.tools.base.options import keep_inputs
 from penstock.tools.base.standard_output import NAME
 from penstock.tools.run.checkpointing import Checkpointing, checkpointing
 from penstock.tools.run.metrics import Watching, watching
-from penstock.tools.run.record_files import JOB, LOG, METRICS, OWN, RATES, RUN
+from penstock.tools.run.record_files import JOB, LOG, METRICS, OWN, RATES, RUN, status
 from penstock.tools.run.run_options import Execution, Keeping, Parameters, execution, keeping
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class Job:
     """A graph file, steps that share one session, and what holds for all of them.
 
     given: the values of all its options, by the names of their parameters. source: the file it was read from.
+    goes_on: whether a run in its run directory that did not end is resumed, and answers there are of that run.
     """
 
     graph: Path
@@ -87,11 +88,17 @@ class Job:
     checkpointing: Checkpointing
     keeping: Keeping
     source: Path | None = None
+    goes_on: bool = False
 
     @property
     def force(self) -> bool:
         """Whether files may be replaced."""
         return self.keeping.force
+
+    def replaces(self, path: Path | None) -> bool:
+        """Whether an answer of this name may be replaced."""
+        place = Path(os.path.abspath(self.keeping.run_dir or "."))
+        return self.force or (self.goes_on and _inside(place, path and path.absolute()) is not None)
 
     @property
     def prints(self) -> bool:
@@ -122,7 +129,8 @@ class Job:
         )
         checkpoints = self.checkpointing.folder
         checkpointing = replace(self.checkpointing, folder=None if checkpoints is None else folder / checkpoints)
-        return replace(self, steps=tuple(steps), watching=watching, checkpointing=checkpointing)
+        goes_on = self.checkpointing.resume and status(folder) not in (None, "done")
+        return replace(self, steps=tuple(steps), watching=watching, checkpointing=checkpointing, goes_on=goes_on)
 
     def followed(self) -> Job:
         """The same for a rank that only computes: it writes nothing."""
@@ -173,7 +181,7 @@ class Job:
         self.checkpointing.check(len(self.steps))
         there = made or self.keeping.run_dir is None
         for step in self.steps:
-            step.wanted.check(force=self.force, there=there)
+            step.wanted.check(force=self.replaces(step.wanted.path), there=there)
         folder = self.keeping.run_dir
         if there:
             own = () if folder is None else [folder / name for name in OWN]

@@ -94,10 +94,20 @@ class RecordFiles:
         """
         if not self.replacing:
             return
-        next_one = self.folder / _NEXT
+        next_one, begun = self.folder / _NEXT, self.folder / _BEGUN
+        try:
+            self._replace(next_one, begun)
+        except KeyboardInterrupt:  # a signal: what has begun is completed
+            if begun.exists():
+                _move_up(self.folder)
+            self.replacing = next_one.exists()
+            raise
+        self.replacing = False
+
+    def _replace(self, next_one: Path, begun: Path) -> None:
         try:
             flush(next_one)
-            next_one.rename(self.folder / _BEGUN)
+            next_one.rename(begun)
         except OSError as error:
             raise RunError(f"the run in {self.folder} could not be replaced: {error.strerror}") from error
         keep_debris(next_one)
@@ -107,7 +117,6 @@ class RecordFiles:
             raise RunError(
                 f"the run in {self.folder} was not replaced wholly: {error.strerror}; the next run in it completes that"
             ) from error
-        self.replacing = False
 
     def drop(self) -> None:
         """Remove what was written of this record; an earlier one that it did not replace stays."""

@@ -50,8 +50,10 @@ def replaced(files: RecordFiles) -> str | None:
     return None
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, number: int, error: BaseException) -> Callable[[], int]:
-    """Let call `number` that changes names fail; returns how many there were."""
+def failing(
+    monkeypatch: pytest.MonkeyPatch, number: int, error: BaseException, *, after: bool = False
+) -> Callable[[], int]:
+    """Let call `number` that changes names fail, or raise after it is done; returns how many there were."""
     counts = [0]
 
     def broken(owner: Any, name: str) -> None:
@@ -59,9 +61,13 @@ def failing(monkeypatch: pytest.MonkeyPatch, number: int, error: BaseException) 
 
         def call(*given: Any, **more: Any) -> Any:
             counts[0] += 1
-            if counts[0] - 1 == number:
+            now = counts[0] - 1 == number
+            if now and not after:
                 raise error
-            return whole(*given, **more)
+            found = whole(*given, **more)
+            if now:
+                raise error
+            return found
 
         monkeypatch.setattr(owner, name, call)
 
@@ -119,6 +125,33 @@ def test_whichever_call_fails_the_old_or_the_new_record_stands(
         assert record(folder) == (OLD if found == "old" else NEW), number
         if done:
             break
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_signal_leaves_the_old_record_or_the_new_one_in_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keep: bool
+) -> None:
+    seen = set()
+    for number in range(100):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write(folder, OLD)
+        files = RecordFiles(folder, keep=keep)
+        files.open()
+        write(files.place, NEW)
+        with monkeypatch.context() as patch:
+            calls = failing(patch, number, KeyboardInterrupt(), after=True)
+            with suppress(KeyboardInterrupt):
+                files.begin()
+            done = calls() <= number
+        seen.add(files.replacing)
+        if files.replacing:
+            files.drop()
+        assert record(folder) == (OLD if files.replacing else NEW), number
+        assert not list(folder.glob(".penstock-*")), number
+        if done:
+            break
+    assert seen == {False, True}
 
 
 def test_a_record_that_is_dropped_leaves_the_earlier_one(tmp_path: Path) -> None:

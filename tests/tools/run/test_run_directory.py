@@ -207,6 +207,19 @@ def test_a_run_that_is_resumed_puts_the_earlier_record_aside(
     assert Path("whole.parquet").read_bytes() == Path("out/pagerank.parquet").read_bytes()
 
 
+def test_a_run_that_was_killed_behind_its_answer_goes_on_in_its_directory(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["bfs", "g.h5", "--source", "0", "--run-dir", "out", "--checkpoint", "state", "--resume"]
+    run(*command)
+    answer = Path("out/bfs.parquet").read_bytes()
+    Path("out/run.json").write_text(json.dumps(told("out") | {"status": "running"}))
+    Path("mine.parquet").write_text("mine")
+    assert "mine.parquet exists already" in refused(capsys, "run", *command, "-o", str(Path("mine.parquet").absolute()))
+    Path("out/bfs.parquet").write_text("of the run that was killed")
+    run(*command)
+    assert (told("out")["status"], Path("out/bfs.parquet").read_bytes()) == ("done", answer)
+    assert "there is nothing to resume" in refused(capsys, "run", *command)
+
+
 def contents(place: str | Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in Path(place).rglob("*") if path.is_file()}
 
