@@ -242,6 +242,8 @@ def left_in(folder: Path, *, inconstant: bool = False) -> Left:
 def _walked(folder: Path) -> Iterator[Path]:
     """All files and folders but what is in one that is debris."""
     for path in sorted(folder.iterdir()):
+        if path.name == "matplotlib":
+            continue  # its own cache
         yield path
         if path.is_dir() and not DEBRIS.fullmatch(path.name):
             yield from _walked(path)
