@@ -91,6 +91,18 @@ class Articulation(Program):
         }
 
 
+class BlockTops(Articulation):
+    """`component`, `top`: as of `Articulation`, but internal ids, and components named by any of their vertices."""
+
+    articulation = Field(np.uint8, output=False)
+    blocks = Field(np.uint32, output=False)
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Both as they are."""
+        count_blocks(state)
+        return {"component": state["component"], "top": state["top"]}
+
+
 class LeastNumber(LeastOfEdges):
     """`least`: the least preorder number next to a vertex."""
 

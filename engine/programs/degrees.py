@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.program import Field, Program
+from penstock.engine.program.program import Field, Program, Start
 from penstock.engine.program.vertex_ranges import each_range
 from penstock.engine.programs.weights import Sums
 from penstock.storage.base.budget import cores
@@ -67,3 +67,37 @@ class CountArriving(Sums):
     def edge():  # type: ignore[no-untyped-def,misc]
         """Travels along an edge."""
         return 1
+
+
+class CountLoops(Sums):
+    """One sweep: `loops` (int64), the number of edges from a vertex to itself; `Degrees` counts each once."""
+
+    loops = Field(np.int64)
+
+    def edge(source, target):  # type: ignore[no-untyped-def]
+        """Travels along an edge."""
+        return 1 if source == target else 0
+
+
+class NeighborSums(Sums):
+    """One sweep: `total` (int64), the sum of a number of the vertices that a vertex's edges lead to.
+
+    numbers: int64 (vertices,).
+    """
+
+    total = Field(np.int64)
+    number = Field(np.int64, constant=True, output=False)
+    along = "in"
+
+    def __init__(self, numbers: NDArray[np.int64]) -> None:
+        super().__init__(weight=False)
+        self._numbers = numbers
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Every vertex has its number."""
+        state["number"][:] = self._numbers
+        return Start(everything=True)
+
+    def edge(number):  # type: ignore[no-untyped-def]
+        """Travels against an edge: the number."""
+        return number

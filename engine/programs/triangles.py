@@ -44,3 +44,20 @@ class LCC(Program):
     def vertex(incoming, neighbors):  # type: ignore[no-untyped-def]
         """Edges among the neighbors, of those that could be."""
         return incoming / (neighbors * (neighbors - 1.0)) if neighbors > 1 else 0.0
+
+
+class CountPairs(Program):
+    """`linked` (int64): ordered pairs of neighbors that are neighbors; `neighbors` (int64): distinct ones."""
+
+    linked = Field(np.int64)
+    neighbors = Field(np.int64, constant=True)
+    combine = "sum"
+    along = "both"
+
+    def corner(opposite):  # type: ignore[no-untyped-def]
+        """What each corner of a triangle gets: the edge between its two other corners, once each way."""
+        return opposite
+
+    def vertex(incoming):  # type: ignore[no-untyped-def]
+        """The count."""
+        return incoming

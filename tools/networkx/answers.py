@@ -6,7 +6,7 @@ A dictionary of Python objects takes about 150 bytes a vertex, an array of numbe
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable, ItemsView, Iterator, Mapping, Set, ValuesView
+from collections.abc import Hashable, ItemsView, Iterable, Iterator, Mapping, Set, ValuesView
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -30,12 +30,12 @@ class VertexNames:
     """The ids of a stored graph's vertices, as a result's dictionaries have them (bipartite: `"source:7"`)."""
 
     def __init__(self, graph: Graph) -> None:
-        self._graph = graph
+        self.graph = graph
 
-    def of(self, vertices: NDArray[Any]) -> list[int | str]:
+    def of(self, vertices: NDArray[Any]) -> list[Any]:
         """Names of some vertices; of a file only their chunks are read."""
-        names: list[int | str] = self._graph.original_ids_of(vertices).tolist()
-        if (left := self._graph.left) is None:
+        names: list[Any] = self.graph.original_ids_of(vertices).tolist()
+        if (left := self.graph.left) is None:
             return names
         sides = np.where(vertices < left, "source", "target").tolist()
         return [f"{side}:{name}" for side, name in zip(sides, names, strict=True)]
@@ -48,9 +48,9 @@ class VertexNames:
         """
         if not isinstance(node, int | np.integer | str):
             return None
-        if self._graph.original is None or self._graph.left is not None:
+        if self.graph.original is None or self.graph.left is not None:
             try:
-                return internal_id(self._graph, node)  # type: ignore[arg-type]
+                return internal_id(self.graph, node)  # type: ignore[arg-type]
             except InputError:
                 return None
         ids, order = self._sorted
@@ -67,30 +67,59 @@ class VertexNames:
     @cached_property
     def _sorted(self) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
         """All ids, and the vertices by ascending id where that is another order."""
-        ids = self._graph.original_ids()
+        ids = self.graph.original_ids()
         assert ids is not None, "numbers of vertices are not looked up"
-        rising = self._graph.reordered is False or bool(np.all(ids[1:] >= ids[:-1]))
+        rising = self.graph.reordered is False or bool(np.all(ids[1:] >= ids[:-1]))
         return ids, None if rising else np.argsort(ids, kind="stable")
 
 
-class VertexValues(Mapping[Hashable, Any]):
-    """Values of vertices by name. order: vertices that have one, in the order in which they come; None: all."""
+class _Walked:
+    """Vertices by name, as far as they are walked. order: of the vertices that are here; None: all `count` of them."""
 
-    def __init__(self, names: VertexNames, values: NDArray[Any], order: NDArray[Any] | None = None) -> None:
-        self._names, self._values, self._order = names, values, order
+    def __init__(self, names: VertexNames, order: NDArray[Any] | None, count: int = 0) -> None:
+        self._names, self._order, self._count = names, order, count if order is None else len(order)
 
     def __len__(self) -> int:
-        return len(self._values if self._order is None else self._order)
+        return self._count
 
     def __iter__(self) -> Iterator[Hashable]:
         for vertices in self.blocks():
             yield from self._names.of(vertices)
 
-    def __getitem__(self, node: Hashable) -> Any:
+    def blocks(self) -> Iterator[NDArray[Any]]:
+        """Vertices in their order."""
+        for first in range(0, len(self), BLOCK):
+            last = min(first + BLOCK, len(self))
+            yield np.arange(first, last) if self._order is None else self._order[first:last]
+
+    def vertex(self, node: Hashable) -> int:
+        """The vertex of a name. Raises KeyError for one that is not here."""
         vertex = self._names.find(node)
-        if vertex is None or not (self._order is None or self._present[vertex]):
+        if vertex is None or not (self._order is None or (vertex < len(self._present) and self._present[vertex])):
             raise KeyError(node)
-        return self._values[vertex].item()
+        return vertex
+
+    @cached_property
+    def _present(self) -> NDArray[np.bool_]:
+        assert self._order is not None, "all vertices are present"
+        present = np.zeros(int(self._order.max(initial=-1)) + 1, np.bool_)
+        present[self._order] = True
+        return present
+
+    def _braced(self, some: Iterable[str]) -> str:
+        """The first of them."""
+        return f"{{{', '.join(islice(some, SHOWN))}{', ...' * (len(self) > SHOWN)}}}"
+
+
+class VertexValues(_Walked, Mapping[Hashable, Any]):
+    """Values of vertices by name. order: vertices that have one, in the order in which they come; None: all."""
+
+    def __init__(self, names: VertexNames, values: NDArray[Any], order: NDArray[Any] | None = None) -> None:
+        super().__init__(names, order, len(values))
+        self.array = values
+
+    def __getitem__(self, node: Hashable) -> Any:
+        return self.array[self.vertex(node)].item()
 
     def items(self) -> ItemsView[Hashable, Any]:
         """Names and values, block by block."""
@@ -100,95 +129,53 @@ class VertexValues(Mapping[Hashable, Any]):
         """Values, block by block."""
         return _Values(self)
 
-    def pairs(self) -> Iterator[tuple[Hashable, Any]]:
-        """Names and values."""
-        for vertices in self.blocks():
-            yield from zip(self._names.of(vertices), self._values[vertices].tolist(), strict=True)
-
-    def numbers(self) -> Iterator[Any]:
-        """Values alone."""
-        for vertices in self.blocks():
-            yield from self._values[vertices].tolist()
-
-    def blocks(self) -> Iterator[NDArray[Any]]:
-        """Vertices in their order."""
-        for first in range(0, len(self), BLOCK):
-            last = min(first + BLOCK, len(self))
-            yield np.arange(first, last) if self._order is None else self._order[first:last]
-
     def __repr__(self) -> str:
         """How many, and the first of them."""
-        some = ", ".join(f"{name!r}: {value!r}" for name, value in islice(self.pairs(), SHOWN))
-        return f"<values of {len(self):,} vertices: {{{some}{', ...' * (len(self) > SHOWN)}}}>"
-
-    @cached_property
-    def _present(self) -> NDArray[np.bool_]:
-        present = np.zeros(len(self._values), np.bool_)
-        present[self._order] = True
-        return present
+        shown = self._braced(f"{name!r}: {value!r}" for name, value in self.items())
+        return f"<values of {len(self):,} vertices: {shown}>"
 
 
 class _Items(ItemsView[Hashable, Any]):
     _mapping: VertexValues
 
     def __iter__(self) -> Iterator[tuple[Hashable, Any]]:
-        return self._mapping.pairs()
+        return zip(self._mapping, self._mapping.values(), strict=True)
 
 
 class _Values(ValuesView[Any]):
     _mapping: VertexValues
 
     def __iter__(self) -> Iterator[Any]:
-        return self._mapping.numbers()
+        for vertices in self._mapping.blocks():
+            yield from self._mapping.array[vertices].tolist()
 
 
-class VertexPaths(Mapping[Hashable, list[Hashable]]):
+class VertexPaths(_Walked, Mapping[Hashable, list[Hashable]]):
     """Paths to vertices by name, from the source to each, put together when one is asked for. order: of the mapping."""
 
     def __init__(self, names: VertexNames, links: ParentLinks, order: NDArray[Any]) -> None:
-        self._names, self._links, self._order = names, links, order
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    def __iter__(self) -> Iterator[Hashable]:
-        for first in range(0, len(self), BLOCK):
-            yield from self._names.of(self._order[first : first + BLOCK])
+        super().__init__(names, order)
+        self._links = links
 
     def __getitem__(self, node: Hashable) -> list[Hashable]:
-        vertex = self._names.find(node)
-        if vertex is None or vertex >= len(self._present) or not self._present[vertex]:
-            raise KeyError(node)
-        return list(self._names.of(np.array(self._links.upwards(vertex)[::-1])))
+        return list(self._names.of(np.array(self._links.upwards(self.vertex(node))[::-1])))
 
     def __repr__(self) -> str:
         """How many, and the first of their ends."""
         return f"<paths to {len(self):,} vertices: {', '.join(map(repr, islice(self, SHOWN)))}>"
 
-    @cached_property
-    def _present(self) -> NDArray[np.bool_]:
-        present = np.zeros(int(self._order.max(initial=-1)) + 1, np.bool_)
-        present[self._order] = True
-        return present
 
-
-class NamedVertices(Set[Hashable]):
+class NamedVertices(_Walked, Set[Hashable]):
     """Vertices by name. vertices: ascending."""
 
     def __init__(self, names: VertexNames, vertices: NDArray[Any]) -> None:
-        self._names, self._vertices = names, vertices
+        super().__init__(names, vertices)
+        self._vertices = vertices
 
     @classmethod
     def _from_iterable(cls, members: Any) -> Any:
         """What set operations make."""
         return set(members)
-
-    def __len__(self) -> int:
-        return len(self._vertices)
-
-    def __iter__(self) -> Iterator[Hashable]:
-        for first in range(0, len(self), BLOCK):
-            yield from self._names.of(self._vertices[first : first + BLOCK])
 
     def __contains__(self, node: object) -> bool:
         vertex = self._names.find(node)
@@ -199,5 +186,4 @@ class NamedVertices(Set[Hashable]):
 
     def __repr__(self) -> str:
         """How many, and the first of them."""
-        some = ", ".join(map(repr, islice(self, SHOWN)))
-        return f"<{len(self):,} vertices: {{{some}{', ...' * (len(self) > SHOWN)}}}>"
+        return f"<{len(self):,} vertices: {self._braced(map(repr, self))}>"

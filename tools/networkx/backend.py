@@ -9,32 +9,54 @@ Options of a run may be given beside the arguments of networkx (`threads=4`).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from penstock.storage.base.budget import available_memory, format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
-from penstock.tools.networkx import centrality, components, distances, paths, structure
-from penstock.tools.networkx.held import LeftToNetworkxError, PenstockGraph, StoredGraph, networkx
-from penstock.tools.networkx.info import FUNCTIONS
+from penstock.tools.networkx.held import Call, LeftToNetworkxError, PenstockGraph, StoredGraph, networkx
+from penstock.tools.networkx.info import TABLE, Function
 from penstock.tools.networkx.info import get_info as get_info  # an editable installation may look for it here
-from penstock.tools.networkx.limits import reason_against
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 NODE_BYTES, EDGE_BYTES = 600, 400
 """At most what a graph of networkx takes for each, measured with directed graphs of Python 3.11."""
 
-_FUNCTIONS = {
-    name: getattr(module, name)
-    for module in (centrality, components, distances, paths, structure)
-    for name in FUNCTIONS
-    if hasattr(module, name)
-}
-globals().update(_FUNCTIONS)
+
+@cache
+def _signature(name: str) -> inspect.Signature:
+    """The parameters that networkx has for a function."""
+    from networkx.utils import backends
+
+    return inspect.signature(backends._registered_algorithms[name].orig_func)
+
+
+def _arguments(name: str, args: Any, kwargs: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The arguments of networkx by name, and what else was given: options of a run. Raises TypeError as a call does."""
+    signature = _signature(name)
+    given = {key: value for key, value in kwargs.items() if key in signature.parameters}
+    call = signature.bind(*args, **given)
+    call.apply_defaults()
+    return call.arguments, {key: value for key, value in kwargs.items() if key not in given}
+
+
+def _callable(function: Function) -> Callable[..., Any]:
+    """What networkx calls: the answer of a function of the table."""
+    file, _, name = function.answer.partition(":")
+    answer = getattr(import_module(f"penstock.tools.networkx.{file}"), name or function.name)
+
+    def dispatched(*args: Any, **kwargs: Any) -> Any:
+        return answer(Call(function, *_arguments(function.name, args, kwargs)))
+
+    return dispatched
+
+
+_FUNCTIONS = {function.name: function for function in TABLE}
+globals().update({name: _callable(function) for name, function in _FUNCTIONS.items()})
 
 
 def convert_from_nx(
@@ -80,23 +102,26 @@ def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
     Raises InputError for a stored graph that would not fit into memory so.
     """
     if isinstance(result, Graph):
-        return _loaded(StoredGraph(result))
-    if not isinstance(result, PenstockGraph):
-        return result
-    made = _empty(result.is_directed(), result.is_multigraph())
-    made.add_nodes_from(result.nodes)
-    sources, targets, weights = result.edges()
-    ends = [(result.nodes[u], result.nodes[v]) for u, v in zip(sources.tolist(), targets.tolist(), strict=True)]
-    if weights is None:
-        made.add_edges_from(ends)
+        _check_room(result)
+        held = StoredGraph(result)
+        columns: Any = ([column.to_pylist() for column in batch.columns] for batch in result.edge_batches())
+    elif isinstance(result, PenstockGraph):
+        held = result
+        sources, targets, weights = result.edges()
+        columns = [[result.of(sources), result.of(targets), *([] if weights is None else [weights.tolist()])]]
     else:
-        made.add_weighted_edges_from((*pair, weight) for pair, weight in zip(ends, weights.tolist(), strict=True))
+        return result
+    multigraph = isinstance(held, PenstockGraph) and held.is_multigraph()
+    made = getattr(networkx(), f"{'Multi' * multigraph}{'Di' * held.is_directed()}Graph")()
+    made.add_nodes_from(held.of(np.arange(len(held))))
+    add = made.add_edges_from if held.graph.weight_dtype is None else made.add_weighted_edges_from
+    for parts in columns:
+        add(zip(*parts, strict=True))
     return made
 
 
-def _loaded(stored: StoredGraph) -> Any:
-    """All of a stored graph as networkx holds it."""
-    graph = stored.graph
+def _check_room(graph: Graph) -> None:
+    """Refuse a stored graph that is too large for memory as networkx holds it."""
     needed, free = graph.vertices * NODE_BYTES + graph.input_edges * EDGE_BYTES, available_memory()
     if needed > free:
         raise InputError(
@@ -104,28 +129,6 @@ def _loaded(stored: StoredGraph) -> Any:
             f"they take about {format_bytes(needed)}, and {format_bytes(free)} are free; call a function that Penstock "
             "answers itself (penstock.tools.networkx.info.FUNCTIONS)"
         )
-    made = _empty(graph.directed, multigraph=False)
-    made.add_nodes_from(stored.names.of(np.arange(graph.vertices)))
-    for batch in graph.edge_batches():
-        columns = [column.to_pylist() for column in batch.columns]
-        rows = zip(*columns, strict=True)
-        if graph.weight_dtype is None:
-            made.add_edges_from(rows)
-        else:
-            made.add_weighted_edges_from(rows)
-    return made
-
-
-def _empty(directed: bool, multigraph: bool) -> Any:
-    """A graph of networkx without nodes."""
-    nx = networkx()
-    kinds = {
-        (True, True): nx.MultiDiGraph,
-        (True, False): nx.DiGraph,
-        (False, True): nx.MultiGraph,
-        (False, False): nx.Graph,
-    }
-    return kinds[directed, multigraph]()
 
 
 def can_run(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool | str:
@@ -133,8 +136,7 @@ def can_run(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool | str:
     if name not in _FUNCTIONS:
         return False
     try:
-        call = inspect.signature(_FUNCTIONS[name]).bind(*args, **kwargs)
+        arguments, _ = _arguments(name, args, kwargs)
     except TypeError:
-        return True  # the function names the argument that is wrong
-    call.apply_defaults()
-    return reason_against(name, call.arguments) or True
+        return True  # the call says which argument is wrong
+    return _FUNCTIONS[name].reason_against(arguments) or True

@@ -1,11 +1,10 @@
-"""The graphs that functions of networkx are called with here: converted from networkx, or stored (`Graph.open`).
+"""The graphs that functions of networkx are called with here, stored (`Graph.open`) or converted from networkx; a call.
 
-Both find the vertex of a node, and turn arrays of vertices into what networkx answers.
+Both kinds find the vertex of a node, and turn arrays of vertices into what networkx answers.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Set
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.state.found_paths import ParentLinks
     from penstock.engine.state.result import Result
+    from penstock.tools.networkx.info import Absent, Function
 
 Node = Hashable
 
@@ -29,21 +29,12 @@ def networkx() -> Any:
     return networkx
 
 
-def random_of(seed: Any) -> Any:
-    """What draws: networkx makes one of a seed before it calls."""
-    from networkx.utils import create_py_random_state
-
-    return create_py_random_state(seed)
-
-
 class LeftToNetworkxError(NotImplementedError):
     """A call that networkx goes on with by itself, as its protocol has it."""
 
 
-class Held(ABC):
-    """A graph, and what networkx calls its vertices."""
-
-    graph: Graph
+class StoredGraph(VertexNames):
+    """A graph as `Graph.open` gives it: nodes are the ids of its input, answers read them as they are walked."""
 
     def is_directed(self) -> bool:
         """Whether edges have a direction."""
@@ -55,44 +46,37 @@ class Held(ABC):
     def __contains__(self, node: object) -> bool:
         return self.find(node) is not None
 
-    @abstractmethod
-    def find(self, node: object) -> int | None:
-        """The vertex of a node, if there is one."""
+    def has_negative_weights(self) -> bool:
+        """Whether any weight is below 0."""
+        extent = self.graph.weight_range
+        return extent is not None and extent[0] < 0
 
-    @abstractmethod
     def values(self, values: NDArray[Any], order: NDArray[Any] | None = None) -> Mapping[Node, Any]:
         """Values (vertices,) by node; order: vertices that have one, in the order in which they come; None: all."""
+        return VertexValues(self, values, order)
 
-    @abstractmethod
     def members(self, vertices: NDArray[Any]) -> Set[Node]:
         """The nodes of some vertices, which ascend."""
+        return NamedVertices(self, vertices)
 
-    @abstractmethod
-    def named(self, vertices: NDArray[Any]) -> list[Node]:
-        """The nodes of some vertices, one for each."""
-
-    @abstractmethod
     def paths(self, links: ParentLinks, order: NDArray[Any]) -> Mapping[Node, list[Node]]:
         """The paths to some vertices, in this order, by node."""
+        return VertexPaths(self, links, order)
 
-    @abstractmethod
     def ids(self, vertices: NDArray[Any]) -> list[Any]:
         """What programs call some vertices."""
+        return VertexNames.of(self, vertices)
 
-    @abstractmethod
+    @property
     def simple(self) -> Graph:
-        """The graph without parallel edges."""
+        """The graph without parallel edges: `--dedupe` of the conversion has removed them, or they count."""
+        return self.graph
 
-    @abstractmethod
-    def loops(self, options: dict[str, Any]) -> NDArray[Any]:
-        """How many self-loops every vertex has."""
+    def loops(self, call: Call) -> NDArray[Any]:
+        """How many self-loops every vertex has, by a sweep over the edges."""
+        from penstock.engine.programs.degrees import CountLoops
 
-    def vertex(self, node: Node, message: str) -> int:
-        """The vertex of a node. Raises networkx's NodeNotFound with `message`."""
-        found = self.find(node)
-        if found is None:
-            raise networkx().NodeNotFound(message)
-        return found
+        return call.run(CountLoops(weight=False)).fields["loops"]
 
     def bunch(self, nodes: Any) -> NDArray[Any]:
         """The vertices of a node or of several, as `nbunch_iter` of networkx takes them: strangers are left out."""
@@ -103,22 +87,16 @@ class Held(ABC):
         found = (self.find(node) for node in nodes)
         return np.array(list(dict.fromkeys(vertex for vertex in found if vertex is not None)), np.int64)
 
-    def run(self, program: Any, options: dict[str, Any], graph: Graph | None = None) -> Result:
-        """Run a program, on another form of the graph where one is given."""
-        from penstock.engine.api import run
 
-        return run(program, graph or self.graph, **options)
-
-
-class PenstockGraph(Held):
+class PenstockGraph(StoredGraph):
     """A networkx graph as Penstock holds it: `nodes` in networkx's order are its vertices 0 to n-1."""
 
     __networkx_backend__ = "penstock"
 
     def __init__(self, nodes: list[Node], graph: Graph, *, multigraph: bool) -> None:
-        self.nodes, self.graph = nodes, graph
+        super().__init__(graph)
+        self.nodes, self._multigraph = nodes, multigraph
         self.index = {node: vertex for vertex, node in enumerate(nodes)}
-        self._multigraph = multigraph
 
     def is_multigraph(self) -> bool:
         """Whether parallel edges may exist."""
@@ -135,40 +113,32 @@ class PenstockGraph(Held):
         """As a dictionary."""
         if order is None:
             return dict(zip(self.nodes, values.tolist(), strict=True))
-        return {self.nodes[vertex]: value for vertex, value in zip(order.tolist(), values[order].tolist(), strict=True)}
+        return dict(zip(self.of(order), values[order].tolist(), strict=True))
 
     def members(self, vertices: NDArray[Any]) -> set[Node]:
         """As a set."""
-        return {self.nodes[vertex] for vertex in vertices.tolist()}
+        return set(self.of(vertices))
 
-    def named(self, vertices: NDArray[Any]) -> list[Node]:
+    def of(self, vertices: NDArray[Any]) -> list[Any]:
         """From the list of nodes."""
         return [self.nodes[vertex] for vertex in vertices.tolist()]
 
     def paths(self, links: ParentLinks, order: NDArray[Any]) -> dict[Node, list[Node]]:
         """As a dictionary."""
-        return {
-            self.nodes[vertex]: [self.nodes[above] for above in reversed(links.upwards(vertex))]
-            for vertex in order.tolist()
-        }
-
-    def ids(self, vertices: NDArray[Any]) -> list[int]:
-        """Vertices are their own ids."""
-        numbers: list[int] = vertices.tolist()
-        return numbers
-
-    def simple(self) -> Graph:
-        """Itself, unless networkx's is a multigraph."""
-        return self._simple if self._multigraph else self.graph
+        ends = zip(self.of(order), order.tolist(), strict=True)
+        return {node: [self.nodes[above] for above in reversed(links.upwards(vertex))] for node, vertex in ends}
 
     @cached_property
-    def _simple(self) -> Graph:
+    def simple(self) -> Graph:
+        """Itself, unless networkx's is a multigraph."""
         from penstock.storage.convert.from_arrays import from_edges
 
+        if not self._multigraph:
+            return self.graph
         sources, targets, _ = self.edges()
         return from_edges(sources, targets, vertices=len(self), undirected=not self.graph.directed, dedupe="first")
 
-    def loops(self, options: dict[str, Any]) -> NDArray[Any]:
+    def loops(self, call: Call) -> NDArray[Any]:
         """Count them in memory."""
         sources, targets, _ = self.edges()
         return np.bincount(sources[sources == targets], minlength=len(self))
@@ -183,47 +153,38 @@ class PenstockGraph(Held):
         return sources[once], neighbors[once], None if weights is None else weights[once]
 
 
-class StoredGraph(Held):
-    """A graph as `Graph.open` gives it: nodes are the ids of its input, answers read them as they are walked."""
+class Call:
+    """A call of a function of the table: its graph, its arguments by name, and options of the run."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph, self.names = graph, VertexNames(graph)
+    def __init__(self, function: Function, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        self.function, self.arguments, self.options = function, arguments, options
+        graph = arguments["G"]
+        self.graph: StoredGraph = StoredGraph(graph) if isinstance(graph, Graph) else graph
 
-    def find(self, node: object) -> int | None:
-        """Look among the ids."""
-        return self.names.find(node)
+    def __getitem__(self, name: str) -> Any:
+        return self.arguments[name]
 
-    def values(self, values: NDArray[Any], order: NDArray[Any] | None = None) -> VertexValues:
-        """As a mapping over the array."""
-        return VertexValues(self.names, values, order)
+    def vertex(self, node: Node, absent: Absent | None = None) -> int:
+        """The vertex of a node. Raises what the table says, or `absent`, where there is none."""
+        found = self.graph.find(node)
+        if found is None:
+            error, text = absent or self.function.absent
+            kind = "digraph" if self.graph.is_directed() else "graph"
+            raise getattr(networkx(), error)(text.format(node, kind=kind))
+        return found
 
-    def members(self, vertices: NDArray[Any]) -> NamedVertices:
-        """As a set over the array."""
-        return NamedVertices(self.names, vertices)
+    def run(self, program: Any = None, graph: Graph | None = None, **given: Any) -> Result:
+        """Run the function's program, or another, with what the table passes on; options of the caller come first."""
+        from penstock.engine.api import run
 
-    def named(self, vertices: NDArray[Any]) -> list[Node]:
-        """Names, as the input has them."""
-        return list(self.names.of(vertices))
+        if program is None:
+            program = self.function.program
+            passed = {name: self[name] for name in self.function.passed.split()}
+            for name in {"weight", "distance"} & passed.keys():
+                passed["weight"] = passed.pop(name) is not None
+            given = passed | given
+        return run(program, graph or self.graph.graph, **{**given, **self.options})
 
-    def paths(self, links: ParentLinks, order: NDArray[Any]) -> VertexPaths:
-        """As a mapping that follows parents when it is asked."""
-        return VertexPaths(self.names, links, order)
-
-    def ids(self, vertices: NDArray[Any]) -> list[int | str]:
-        """The ids of the input."""
-        return self.names.of(vertices)
-
-    def simple(self) -> Graph:
-        """Itself: `--dedupe` of the conversion has removed parallel edges, or they count."""
-        return self.graph
-
-    def loops(self, options: dict[str, Any]) -> NDArray[Any]:
-        """Count them in a sweep over the edges."""
-        from penstock.tools.networkx.counts import CountLoops
-
-        return self.run(CountLoops(weight=False), options).fields["loops"]
-
-
-def held(graph: Any) -> Held:
-    """A graph that a function was called with, in one of the two forms."""
-    return StoredGraph(graph) if isinstance(graph, Graph) else graph
+    def found(self, **given: Any) -> NDArray[Any]:
+        """The field of the answer that the table names."""
+        return self.run(**given).fields[self.function.field]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
+from penstock.engine.programs.table import PROGRAMS
 from penstock.tools.networkx import backend
 from penstock.tools.networkx.held import PenstockGraph
-from penstock.tools.networkx.info import FUNCTIONS, get_info
-from penstock.tools.networkx.limits import NO_FUNCTION
+from penstock.tools.networkx.info import FUNCTIONS, NO_FUNCTION, TABLE, get_info
 
 ON = {"backend": "penstock"}
 
@@ -81,6 +82,14 @@ def test_networkx_knows_the_backend() -> None:
     for name in FUNCTIONS:
         assert "penstock" in getattr(nx.community if name.endswith("communities") else nx, name).backends
         assert callable(getattr(backend, name))
+
+
+def test_records_name_what_exists() -> None:
+    for function in TABLE:
+        parameters = inspect.signature(nx.utils.backends._registered_algorithms[function.name].orig_func).parameters
+        assert next(iter(parameters)) == "G"
+        assert {*function.passed.split()} <= parameters.keys(), function.name
+        assert not function.program or hasattr(PROGRAMS[function.program], function.field or "start"), function.name
 
 
 @pytest.mark.parametrize(
