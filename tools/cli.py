@@ -7,6 +7,7 @@ made. Each command's file is imported only when it is asked for.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import os
@@ -128,9 +129,7 @@ def complete(instruction: str) -> int:
 def _finish(arguments: list[str]) -> int:
     """Run a command; return its exit code, also where a signal or a closed pipe ended it."""
     try:
-        code = run_command(arguments, own_process=True)
-        sys.stdout.flush()
-        return code
+        return _flushed(run_command(arguments, own_process=True))
     except Stopped as stop:
         hint = f": {stop.hint}" if stop.hint else ""
         whole = in_place() if stop.left == NOTHING else []
@@ -141,6 +140,20 @@ def _finish(arguments: list[str]) -> int:
     except BrokenPipeError:
         _abandon_output()
         return 128 + signal.SIGPIPE
+
+
+def _flushed(code: int) -> int:
+    """Write what is buffered, or drop what cannot be written; return the exit code. Raises BrokenPipeError."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _abandon_output()
+        if code == 0:
+            _print_error(str(_system_error(error)), common=False)
+        return code or 1
+    return code
 
 
 def run_command(arguments: list[str], *, own_process: bool = False) -> int:
@@ -185,11 +198,23 @@ def _told(arguments: list[str], message: str, kind: str, code: int) -> int:
 
 
 def _system_error(error: Exception) -> str | None:
-    """The message of an OSError, with its file; None for another exception."""
+    """The message of an OSError, with its file, as far as it is known; None for another exception."""
     if not isinstance(error, OSError):
         return None
     place = f"{error.filename}: " if error.filename else ""
+    if not place and error.errno in (errno.EBADF, errno.ENOSPC, errno.EIO):
+        place = "standard output: "  # files are named
+    if not place and error.errno == errno.ENOENT and not _has_working_folder():
+        return "the working folder was removed; change to one that exists"
     return f"{place}{error.strerror or error}"
+
+
+def _has_working_folder() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _print_error(message: str, *, common: bool = True) -> None:
@@ -217,7 +242,7 @@ def _stop(number: int, frame: FrameType | None) -> Any:
 
 
 def _abandon_output() -> None:
-    """Point stdout at nothing, so that Python's last flush prints no error about the pipe."""
+    """Point stdout at nothing, so that Python's last flush prints no error."""
     with open(os.devnull, "wb") as nothing:
         os.dup2(nothing.fileno(), sys.stdout.fileno())
 

@@ -25,8 +25,20 @@ def leftovers() -> str | None:
     return None
 
 
+def open_standard_files() -> None:
+    """Open what the caller closed of standard input, output and error: no other file then gets their numbers.
+
+    Standard error goes nowhere; what is written to standard output is an error.
+    """
+    for number, name, way in ((0, "stdin", os.O_RDONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, way), number)  # the lowest number that is free, which is this one
+            setattr(sys, name, os.fdopen(number, "w" if number else "r"))
+
+
 def main() -> NoReturn:
     """Run the command line and exit with its code."""
+    open_standard_files()
     trouble = leftovers()
     if trouble is not None:
         print(f"penstock: {trouble}", file=sys.stderr)
