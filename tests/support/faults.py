@@ -143,8 +143,8 @@ def python(
 
 @contextmanager
 def small_disk(folder: Path, size: int) -> Iterator[Path]:
-    """`folder`, created, holding a file system of `size` bytes; skips where mounting is refused."""
-    folder.mkdir()
+    """`folder`, created if need be, holding a file system of `size` bytes; skips where mounting is refused."""
+    folder.mkdir(exist_ok=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     try:
         mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0

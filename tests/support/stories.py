@@ -184,8 +184,9 @@ class Workplace:
 
     def restore(self) -> None:
         """Make the folder what it was, under the same name."""
-        shutil.rmtree(self.folder)
-        shutil.copytree(self._copy, self.folder)
+        for path in self.folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        shutil.copytree(self._copy, self.folder, dirs_exist_ok=True)
 
     @property
     def environment(self) -> dict[str, str]:
