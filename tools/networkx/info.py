@@ -147,6 +147,7 @@ TABLE = (
     Function("is_weakly_connected", "groups:is_one", "wcc", "component"),
     Function("is_strongly_connected", "groups:is_one", "scc", "component"),
     Function("node_connected_component", "groups:part_of_node", "wcc", "component"),
+    Function("bridge_components", "groups:parts", "bridges", "component"),
     Function("bridges", "groups", absent=ROOT),
     Function("has_bridges", "groups", absent=ROOT),
     Function("articulation_points", "groups", "articulation", "articulation"),

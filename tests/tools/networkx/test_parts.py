@@ -60,6 +60,9 @@ def test_what_connects(graph: Any) -> None:
     assert unordered(nx.bridges(graph, **ON)) == unordered(nx.bridges(graph))
     assert set(nx.articulation_points(graph, **ON)) == set(nx.articulation_points(graph))
     assert unordered(nx.biconnected_components(graph, **ON)) == unordered(nx.biconnected_components(graph))
+    parts = nx.connectivity.bridge_components
+    if not graph.is_multigraph():
+        assert list(parts(graph, **ON)) == list(parts(graph))
     for function in (nx.has_bridges, nx.is_biconnected, nx.diameter):
         alike(function, graph)
     for node in [*list(graph)[:2], *list(graph)[-1:], "absent"]:
@@ -113,6 +116,7 @@ def test_of_a_stored_graph(tmp_path: Path) -> None:
     graph = from_edges(sources, targets, weights, undirected=True, renumber=True).save(tmp_path / "g.h5")
     loaded = convert_to_nx(graph)
     assert unordered(nx.bridges(graph, root=3)) == [[6, 7], [7, 8]]
+    assert list(nx.connectivity.bridge_components(graph)) == [set(range(7)), {7}, {8}, {20}, {21}]
     assert unordered(nx.biconnected_components(graph)) == unordered(nx.biconnected_components(loaded))
     assert list(nx.articulation_points(graph)) == [3, 6, 7]
     least = list(nx.minimum_spanning_edges(graph))
