@@ -29,7 +29,13 @@ from penstock.engine.program.parameters import Count, NonNegative
 from penstock.engine.program.program import Field, Global, Program, Start, weighted
 from penstock.engine.program.vertex_ids import vertex_column
 from penstock.engine.program.vertex_ranges import each_range, mask_of, over_ranges
-from penstock.engine.programs.conductance import Conductance, largest_conductance
+from penstock.engine.programs.conductance import (
+    Conductance,
+    SelfLoops,
+    any_conducts,
+    conducting,
+    largest_conductance,
+)
 from penstock.engine.programs.given_values import Given, bytes_to_translate, given_values
 from penstock.engine.programs.precision import float_type, in_type, instance_in_type
 from penstock.engine.programs.weights import Sums, counts_by_weight
@@ -70,19 +76,19 @@ class Circuit(Program):
         self.fixed, self.max_iter, self.tol, self.floating = fixed, max_iter, tol, floating
         self.dtype, self.needs_weights = float_type(dtype), counts_by_weight(weight)
         self.working_bytes = bytes_to_translate(fixed)
-        self.residual: list[float] = []
+        self.loops, self.residual = False, list[float]()
 
     def form(self, graph: Graph, mode: str) -> Program:
         """With fields of the wanted type."""
         return instance_in_type(self, self.dtype)
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
-        """The search for nodes with a path, two sums, and the iterations."""
-        conductance, arriving = (in_type(kind, self.dtype)(self.needs_weights) for kind in (Conductance, Arriving))
-        return Grounded(self, graph), conductance, arriving, in_type(Conjugate, self.dtype)(self)
+        """The search for nodes with a path, three sums, and the iterations."""
+        sums = (in_type(kind, self.dtype)(self.needs_weights) for kind in (SelfLoops, Conductance, Arriving))
+        return Grounded(self, graph), *sums, *(in_type(kind, self.dtype)(self) for kind in (Conjugate, LoopedConjugate))
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
-        """Find nodes that have a path to a fixed potential, add up conductances and first currents, then iterate."""
+        """Find nodes with a path to a fixed potential and self-loops, add up, then iterate."""
         held, volts = given_values(graph, self.fixed, "fixed")
         if first == 0:
             if len(held) == 0 and graph.vertices:
@@ -93,24 +99,27 @@ class Circuit(Program):
             if not self.floating:
                 _check_grounded(graph, state["grounded"])
         if first <= 1:
+            yield in_type(SelfLoops, self.dtype)(self.needs_weights)
+            self.loops = any_conducts(state["conductance"])
+        if first <= 2:
             yield in_type(Conductance, self.dtype)(self.needs_weights)
             largest_conductance(graph, state["conductance"])
             _hold(state, held)
-        if first <= 2:
+        if first <= 3:
             yield in_type(Arriving, self.dtype)(self.needs_weights)
             _clear(state["remainder"], state["conductance"])
-        conjugate = in_type(Conjugate, self.dtype)(self)
+        conjugate = in_type(LoopedConjugate if self.loops else Conjugate, self.dtype)(self)
         yield conjugate
         self.converged = conjugate.converged and not conjugate.stalled
         self.residual = conjugate.residual
 
     def phase_name(self, graph: Graph, number: int) -> str:
         """What is found before the conjugate gradients, and these."""
-        return ("grounded nodes", "conductances", "first currents", "conjugate gradients")[number]
+        return ("grounded nodes", "self-loops", "conductances", "first currents", "conjugate gradients")[number]
 
     def phase_count(self, graph: Graph) -> int:
-        """Four."""
-        return 4
+        """Five."""
+        return 5
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The potentials; none where there is no path to a fixed one."""
@@ -151,7 +160,7 @@ class Grounded(Program):
 
 
 class Arriving(Sums):
-    """The third phase: the currents that fixed potentials drive into their neighbors, whose potentials are 0."""
+    """The fourth phase: the currents that fixed potentials drive into their neighbors, whose potentials are 0."""
 
     remainder = Field(np.float64)
     potential = Field(np.float64, constant=True)
@@ -250,6 +259,12 @@ class Conjugate(Program):
         after = now - 2 * self.step * totals["crossed"] + self.step * self.step * totals["squared"]
         self.turn = max(0.0, after) / now
         return False
+
+
+class LoopedConjugate(Conjugate):
+    """The same on a graph with self-loops."""
+
+    edge = conducting  # type: ignore[assignment]
 
 
 def _hold(state: dict[str, NDArray[Any]], held: NDArray[np.int64]) -> None:

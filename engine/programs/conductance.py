@@ -1,7 +1,8 @@
 """What programs on networks of conductances share: their sums at each vertex, and what is refused.
 
 An edge conducts both ways, whatever its direction in the graph, and its weight is its conductance (1 in a graph without
-weights). Parallel edges count each; a self-loop carries nothing.
+weights). Parallel edges count each; a self-loop carries nothing, and counts nowhere. Whether there is one is found
+first, since sweeps whose edges compare their ends cannot group messages by their sources.
 """
 
 from __future__ import annotations
@@ -25,9 +26,27 @@ class Conductance(Sums):
     along = "both"
     non_negative_weights = True
 
-    def edge(weight):  # type: ignore[no-untyped-def]
+    def edge(source, target, weight):  # type: ignore[no-untyped-def]
         """Travels along an edge, either way: its conductance."""
-        return weight
+        return weight if source != target else 0
+
+
+class SelfLoops(Conductance):
+    """The sum of the conductances of a vertex' self-loops."""
+
+    def edge(source, target, weight):  # type: ignore[no-untyped-def]
+        """Travels along an edge, either way: the conductance of a self-loop."""
+        return weight if source == target else 0
+
+
+def conducting(sent, source, target, weight):  # type: ignore[no-untyped-def]
+    """Travels along an edge, either way, of a graph with self-loops."""
+    return sent * weight if source != target else 0 * sent
+
+
+def any_conducts(conductance: NDArray[Any]) -> bool:
+    """Whether a sum of conductances is not 0."""
+    return any(over_ranges(lambda first, last: bool(conductance[first:last].any()), len(conductance)))
 
 
 def largest_conductance(graph: Graph, conductance: NDArray[Any]) -> float:

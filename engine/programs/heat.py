@@ -8,9 +8,10 @@ that is dT/dt = -L T with the graph's weighted Laplacian L. A step of the explic
 
     T(v) <- T(v) + h * sum g(u, v) * (T(u) - T(v)) = (1 - h G(v)) * T(v) + h * sum g(u, v) * T(u),
 
-G(v) being the sum of g at v: an average of v and its neighbors if h <= 1 / max G. Then no temperature leaves the range
-of the first ones, and the step is stable. Larger steps are refused. h = 1 / (2 max G), the default, lets no difference
-change its sign (the eigenvalues of h L are between 0 and 1). Heat is conserved but for fixed temperatures.
+G(v) being the sum of g at v, without self-loops, which move nothing: an average of v and its neighbors if
+h <= 1 / max G. Then no temperature leaves the range of the first ones, and the step is stable. Larger steps are
+refused. h = 1 / (2 max G), the default, lets no difference change its sign (the eigenvalues of h L are between 0 and
+1). Heat is conserved but for fixed temperatures.
 
 Heat simulation is a benchmark of CuSha (HS; Khorasani, Vora, Gupta, Bhuyan, HPDC 2014) and of Garaph (Ma et al., USENIX
 ATC 2017). CuSha's public code (github.com/farkhor/CuSha) has BFS, SSSP and PageRank only, so this is the textbook's
@@ -27,7 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, Finite, NonNegative, Positive
 from penstock.engine.program.program import Field, Global, Program, Start
-from penstock.engine.programs.conductance import Conductance, largest_conductance
+from penstock.engine.programs.conductance import (
+    Conductance,
+    SelfLoops,
+    any_conducts,
+    conducting,
+    largest_conductance,
+)
 from penstock.engine.programs.given_values import Given, bytes_to_translate, given_values
 from penstock.engine.programs.precision import float_type, in_type, instance_in_type
 from penstock.engine.programs.weights import counts_by_weight
@@ -73,7 +80,7 @@ class Heat(Program):
         self.working_bytes = bytes_to_translate(initial, fixed)
         self.time_step, self.max_iter, self.tol = time_step, max_iter, tol
         self.dtype, self.needs_weights = float_type(dtype), counts_by_weight(weight)
-        self.time: list[float] = []
+        self.loops, self.time = False, list[float]()
 
     def form(self, graph: Graph, mode: str) -> Program:
         """With fields of the wanted type."""
@@ -81,10 +88,11 @@ class Heat(Program):
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Adding up conductances, and the steps."""
-        return in_type(Conductance, self.dtype)(self.needs_weights), in_type(Diffusion, self.dtype)(self, 1.0)
+        loops, conductance = (in_type(kind, self.dtype)(self.needs_weights) for kind in (SelfLoops, Conductance))
+        return loops, conductance, *(in_type(kind, self.dtype)(self, 1.0) for kind in (Diffusion, LoopedDiffusion))
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
-        """Add up the conductances, then step."""
+        """Look for self-loops, add up the conductances of other edges, then step."""
         temperature, conductance = state["temperature"], state["conductance"]
         held, degrees = given_values(graph, self.fixed, "fixed")
         if first == 0:
@@ -92,20 +100,24 @@ class Heat(Program):
             places, values = given_values(graph, self.initial, "initial")
             temperature[places] = values
             temperature[held] = degrees
+            yield in_type(SelfLoops, self.dtype)(self.needs_weights)
+            self.loops = any_conducts(conductance)
+        if first <= 1:
             yield in_type(Conductance, self.dtype)(self.needs_weights)
         conductance[held] = HELD
-        diffusion = in_type(Diffusion, self.dtype)(self, self._step(graph, conductance))
+        kind = LoopedDiffusion if self.loops else Diffusion
+        diffusion = in_type(kind, self.dtype)(self, self._step(graph, conductance))
         yield diffusion
         self.converged = diffusion.converged
         self.time = [diffusion.time_step, diffusion.time_step * diffusion.steps] if diffusion.steps else []
 
     def phase_name(self, graph: Graph, number: int) -> str:
-        """Conductances, then steps."""
-        return ("conductances", "steps")[number]
+        """Self-loops, conductances, then steps."""
+        return ("self-loops", "conductances", "steps")[number]
 
     def phase_count(self, graph: Graph) -> int:
-        """Two."""
-        return 2
+        """Three."""
+        return 3
 
     def _step(self, graph: Graph, conductance: NDArray[Any]) -> float:
         """The time step. Raises InputError for one that is not stable."""
@@ -122,7 +134,7 @@ class Heat(Program):
 
 
 class Diffusion(Program):
-    """The second phase of heat: a step of time in each iteration."""
+    """The last phase of heat: a step of time in each iteration."""
 
     temperature = Field(np.float64)
     conductance = Field(np.float64, constant=True)
@@ -164,3 +176,9 @@ class Diffusion(Program):
         """Whether no temperature changed by the tolerance."""
         self.steps = iteration + 1
         return bool(totals["change"] < self.tol)
+
+
+class LoopedDiffusion(Diffusion):
+    """The same on a graph with self-loops."""
+
+    edge = conducting  # type: ignore[assignment]

@@ -136,8 +136,8 @@ NAMES = {
     "pagerank": ["weights of out-edges", "ranks"],
     "php": ["weights of out-edges", "spreading"],
     "adsorption": ["weights of in-edges", "spreading"],
-    "circuit": ["grounded nodes", "conductances", "first currents", "conjugate gradients"],
-    "heat": ["conductances", "steps"],
+    "circuit": ["grounded nodes", "self-loops", "conductances", "first currents", "conjugate gradients"],
+    "heat": ["self-loops", "conductances", "steps"],
     "coloring": ["turns, window 1", "colors, window 1"],
     "scc": ["trimming, forward", "trimming, backward", "largest component, forward"],
 }

@@ -30,6 +30,8 @@ def network(ends: Any, weights: Any = None, *, directed: bool = False) -> Graph:
     return in_memory(EdgeList(int(max(sources.max(), targets.max())) + 1, sources, targets, weights, directed))
 
 
+SIMULATED = {"device": "emulated", "kernels": "cuda"}
+simulator = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
 CHAIN = [(0, 1), (1, 2), (2, 3)]
 HALF = {0: 1.0, 1: 2.0}
 
@@ -41,11 +43,37 @@ def test_heat_is_conserved_and_spreads_evenly() -> None:
     assert result.converged
     near(result.fields["temperature"], np.full(4, 2.0))
     first, last = result.measures["time"]
-    assert first == 1 / 8, "half of the inverse of 4: two edges, and a loop that is seen from both of its ends"
-    assert last == pytest.approx(first * (result.iterations - 1)), "one is the sum of conductances"
+    assert first == 1 / 4, "half of the inverse of 2: two edges, and a loop that moves nothing"
+    assert last == pytest.approx(first * (result.iterations - 2)), "two are sums of conductances"
     some = run("heat", graph, initial={2: 8.0}, tol=0, max_iter=3, **SLOW)
-    assert (some.iterations, some.converged) == (4, False)
+    assert (some.iterations, some.converged) == (5, False)
     assert some.fields["temperature"].sum() == pytest.approx(8.0)
+
+
+@pytest.mark.parametrize("way", [SLOW, {"kernels": "host"}, pytest.param("simulated", marks=simulator)])
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_self_loops_carry_nothing_however_large(way: Any, directed: bool, dtype: str) -> None:
+    """They bound no time step, round nothing away, and are no part of what must balance."""
+    way = SIMULATED if way == "simulated" else way
+    plain = network([*CHAIN, (3, 0)], [1.0, 2.0, 4.0, 1.0], directed=directed)
+    looped = network([*CHAIN, (3, 0), (1, 1), (2, 2)], [1.0, 2.0, 4.0, 1.0, 1e12, 3.0], directed=directed)
+    given = {"initial": {2: 8.0}, "dtype": dtype, "max_iter": 20, "tol": 0}
+    for more in ({}, {"time_step": 1 / 6}):
+        wanted, found = (run("heat", graph, **given, **more, **way) for graph in (plain, looped))
+        np.testing.assert_array_equal(found.fields["temperature"], wanted.fields["temperature"])
+        assert found.measures == wanted.measures
+    with pytest.raises(InputError, match="largest sum of conductances at a vertex, 6;"):
+        run("heat", looped, **given, time_step=0.17, **way)
+    given = {"fixed": {0: 7.0, 3: 0.0}, "dtype": dtype, "tol": 1e-6}
+    wanted, found = (run("circuit", graph, **given, **way) for graph in (plain, looped))
+    np.testing.assert_array_equal(found.fields["potential"], wanted.fields["potential"])
+
+
+def test_a_vertex_with_nothing_but_a_self_loop_keeps_its_heat() -> None:
+    graph = network([(0, 0), (1, 1), (2, 2)], [1.0, 5.0, np.inf])
+    found = run("heat", graph, initial={0: 3.0, 2: 4.0}, **SLOW)
+    assert found.fields["temperature"].tolist() == [3.0, 0.0, 4.0]
 
 
 def test_heat_follows_the_exponential_of_the_laplacian() -> None:
@@ -144,8 +172,6 @@ def test_hyperbolic_tangent_and_a_network_without_rest() -> None:
     assert two == pytest.approx(np.tanh(0.4 * one), abs=1e-5)
 
 
-SIMULATED = {"device": "emulated", "kernels": "cuda"}
-simulator = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
 SINGLE: dict[str, Callable[[], Program]] = {
     "heat": lambda: Heat({3: 5.0}, {18: -1.0}, time_step=7e-6, max_iter=12, tol=0, dtype="float32"),
     "circuit": lambda: Circuit(HELD, tol=1e-6, floating=True, dtype=np.float32),
