@@ -34,7 +34,8 @@ def _overlap(common: Floats, sizes: Floats) -> Floats:
 
 
 def _cosine(common: Floats, sizes: Floats) -> Floats:
-    return _divided(common, np.sqrt(sizes[:, 0] * sizes[:, 1]))
+    # not over the root: equal cosines, such as 2/√24 and 3/√54, would be rounded to different numbers
+    return np.sqrt(_divided(common * common, sizes[:, 0] * sizes[:, 1]))
 
 
 def _divided(common: Floats, by: Floats) -> Floats:

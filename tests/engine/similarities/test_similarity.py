@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
+import numba
 import numpy as np
 import pytest
 from penstock.engine import Graph, from_edges, similarity
 from penstock.engine.kernels.cuda import driver
+from penstock.engine.kernels.host.whole_rows.similarity import compare
 from penstock.engine.similarities import best_pairs, device_pairs, given_pairs
 from penstock.engine.similarities.memory_plan import Room, even_cuts, runs
 from penstock.storage.base.errors import BudgetError, InputError
@@ -20,11 +24,17 @@ from support.oracles import EdgeList
 from support.program_cases import tangle
 
 SCORES = {
-    "jaccard": lambda one, other: len(one & other) / max(1, len(one | other)),
-    "overlap": lambda one, other: len(one & other) / max(1, min(len(one), len(other))),
-    "cosine": lambda one, other: len(one & other) / max(1, len(one) * len(other)) ** 0.5,
-    "common": lambda one, other: float(len(one & other)),
+    "jaccard": lambda one, other: Fraction(len(one & other), max(1, len(one | other))),
+    "overlap": lambda one, other: Fraction(len(one & other), max(1, min(len(one), len(other)))),
+    "cosine": lambda one, other: Fraction(len(one & other) ** 2, max(1, len(one) * len(other))),
+    "common": lambda one, other: Fraction(len(one & other)),
 }
+"""Exact; of cosine the square, which has the same order."""
+
+
+def as_float(by: str, score: Fraction) -> float:
+    """The score as the table has it."""
+    return float(score) ** 0.5 if by == "cosine" else float(score)
 
 
 def neighbor_sets(edges: EdgeList) -> list[set[int]]:
@@ -66,7 +76,8 @@ def test_pairs(room: str, directed: bool, tmp_path: Path, request: pytest.Fixtur
     pairs = [*combinations(range(edges.vertices), 2), (5, 3), (4, 4)]
     found, sets = similarity(graph, pairs), neighbor_sets(edges)
     for measure, score in SCORES.items():
-        np.testing.assert_allclose(found.scores(measure), [score(sets[u], sets[v]) for u, v in pairs], rtol=1e-15)
+        wanted = [as_float(measure, score(sets[u], sets[v])) for u, v in pairs]
+        np.testing.assert_array_equal(found.scores(measure), wanted)
     assert found.sizes.tolist() == [[len(sets[u]), len(sets[v])] for u, v in pairs]
     assert found.ids.tolist() == [list(pair) for pair in pairs]
 
@@ -109,6 +120,65 @@ def test_best_pairs(room: str, directed: bool, tmp_path: Path, request: pytest.F
     assert [tuple(pair) for pair in some.ids.tolist()] == [one for one in best(edges, 2, "jaccard") if one[0] in (3, 9)]
 
 
+def sharing(counts: dict[int, tuple[int, int]], size: int) -> Graph:
+    """Vertex 0 has `size` neighbors; each other one has some of them and others of its own: (in common, size)."""
+    first = 1 + max(counts)
+    ends = [(0, first + at) for at in range(size)]
+    for vertex, (common, wide) in counts.items():
+        ends += [(vertex, first + at) for at in range(common)]
+        ends += [(vertex, first + size + at) for at in range(wide - common)]
+    return from_edges(ends, direction="out")
+
+
+@pytest.mark.parametrize("left", [None, 3000])
+@pytest.mark.parametrize("k", [1, 2, 6])
+def test_equal_scores_are_ordered_by_ids_exactly(left: int | None, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2/√24 and 3/√54 are equal, and so in the table; in blocks too, and where the lists of hubs are not walked."""
+    if left:
+        monkeypatch.setattr(Room, "left", property(lambda room: left))
+    counts = {1: (3, 9), 2: (2, 4), 3: (1, 1), 4: (6, 36), 5: (4, 17), 6: (5, 25)}
+    found = similarity(sharing(counts, 6), k=k, by="cosine", sources=[0])
+    exact = {v: Fraction(common**2, 6 * wide) for v, (common, wide) in counts.items()}
+    order = sorted(exact, key=lambda v: (-exact[v], v))
+    assert found.ids[:, 1].tolist() == order[:k] == [1, 2, 3, 4, 6, 5][:k]
+    scores = found.scores("cosine")
+    assert len(set(scores[:5].tolist())) == 1
+    assert (np.diff(scores) <= 0).all()
+
+
+@pytest.mark.parametrize("by", SCORES)
+def test_scores_are_compared_as_fractions_are(by: str) -> None:
+    """Of any sizes that a graph can have, also where a float has the same score for both."""
+    random, number, equal, alike = np.random.default_rng(1), list(SCORES).index(by), 0, 0
+    for turn in range(3000):
+        size, one, other = (int(x) for x in random.integers(1, 2 ** (3, 20, 31)[turn % 3], 3))
+        sets = [(int(random.integers(1, min(size, wide), endpoint=True)), wide) for wide in (one, other)]
+        one, other = one % 65536, other % 65536
+        if turn % 7 == 0 and math.gcd(one, other) == 1 and min(one, other) > 1:
+            wide = pow(one * one, -1, other * other)  # so that the squares differ by 1 in some 2**64
+            sets, size = [(one, (one * one * wide - 1) // (other * other)), (other, wide)], 1 << 31
+        exact = [
+            {
+                "jaccard": Fraction(common, size + wide - common),
+                "overlap": Fraction(common, min(size, wide)),
+                "cosine": Fraction(common**2, wide),
+                "common": Fraction(common),
+            }[by]
+            for common, wide in sets
+        ]
+        assert compared(number, size, *sets[0], *sets[1]) == (exact[0] > exact[1]) - (exact[0] < exact[1])
+        equal += exact[0] == exact[1]
+        alike += exact[0] != exact[1] and float(exact[0]) == float(exact[1])
+    assert equal
+    assert alike or by != "cosine"
+
+
+@numba.njit
+def compared(measure: int, size: int, *sets: int) -> int:
+    """`compare`, compiled."""
+    return compare(measure, size, (sets[0], sets[1]), (sets[2], sets[3]))
+
+
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("left", [1 << 30, 30000])
 def test_long_lists_are_not_counted(left: int, directed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +198,7 @@ def test_long_lists_are_not_counted(left: int, directed: bool, monkeypatch: pyte
             "common": common,
             "jaccard": common / np.maximum(1, size[:, None] + size - common),
             "overlap": common / np.maximum(1, np.minimum(size[:, None], size)),
-            "cosine": common / np.sqrt(np.maximum(1, size[:, None] * size)),
+            "cosine": common * common / np.maximum(1, size[:, None] * size),  # squared, so that equals are equal
         }[by] * (1 - has * missing_only)
         order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
         wanted = [(u, v) for u, row in enumerate(order.tolist()) for v in row if scores[u, v] > 0]

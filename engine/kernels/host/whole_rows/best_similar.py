@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 from penstock.engine.kernels.host.jit import inline, loop_kernel
-from penstock.engine.kernels.host.whole_rows.similarity import score
+from penstock.engine.kernels.host.whole_rows.similarity import compare, score
 
 LEFT_OUT = np.uint32(1 << 31)
 """Added to the count of a vertex that may not be taken: it is never 0, so that the vertex is not listed."""
@@ -22,6 +22,8 @@ BUCKETS = 128
 """Classes of vertices: by how similar they seem."""
 SCAN = 8
 """To look at a vertex that was counted takes about so many times as long as to count one."""
+LESS = 1 - 2.0**-40
+"""Times a score: below every score that rounding may have given equals of it."""
 SEARCH = 16
 """A list is searched, about so many steps for each vertex, rather than walked."""
 
@@ -111,7 +113,7 @@ def reached_score(bound, measure, k, sizes, row, counted, lists, classes):  # ty
                 x = turn[at]
                 if is_listed(lists[1], lists[0][x], lists[0][x + 1], w):
                     shared += 1
-            lowest = min(lowest, score(measure, shared, size, sizes[w]))
+            lowest = min(lowest, LESS * score(measure, shared, size, sizes[w]))
             taken += 1
             if taken == k or lowest <= bound:
                 break
@@ -119,26 +121,40 @@ def reached_score(bound, measure, k, sizes, row, counted, lists, classes):  # ty
 
 
 @inline
-def comes_before(value, w, other_value, other, order):  # type: ignore[no-untyped-def]
-    """Whether a vertex of this score is better: the larger score, of equals the lower."""
-    if value != other_value:
-        return value > other_value
-    return w < other if len(order) == 0 else order[w] < order[other]
+def comes_before(measure, size, one, other, order):  # type: ignore[no-untyped-def]
+    """Whether a vertex is better: the larger score, of equals the lower. Given: score, vertex, common, size of its set.
+
+    Scores that rounding may have brought together, or taken apart, are compared exactly.
+    """
+    if one[0] < LESS * other[0] or other[0] < LESS * one[0]:
+        return one[0] > other[0]
+    found = compare(measure, size, (one[2], one[3]), (other[2], other[3]))
+    if found != 0:
+        return found > 0
+    return one[1] < other[1] if len(order) == 0 else order[one[1]] < order[other[1]]
 
 
 @inline
-def insert(value, w, shared, taken, order, best):  # type: ignore[no-untyped-def]
+def member(best, place):  # type: ignore[no-untyped-def]
+    """One of the best, as `comes_before` takes it."""
+    scores, others, common, widths = best
+    return scores[place], np.int64(others[place]), common[place], widths[place]
+
+
+@inline
+def insert(measure, size, one, taken, order, best):  # type: ignore[no-untyped-def]
     """Put a vertex to its place among the best, if it has one; how many there are."""
-    scores, others, common = best
+    scores, others, common, widths = best
     place = taken
-    while place > 0 and comes_before(value, w, scores[place - 1], others[place - 1], order):
+    while place > 0 and comes_before(measure, size, one, member(best, place - 1), order):
         place -= 1
-    if place == len(scores):
+    if place == len(others):
         return taken
-    taken = min(taken + 1, len(scores))
+    taken = min(taken + 1, len(others))
     for late in range(taken - 1, place, -1):
         scores[late], others[late], common[late] = scores[late - 1], others[late - 1], common[late - 1]
-    scores[place], others[place], common[place] = value, w, shared
+        widths[late] = widths[late - 1]
+    scores[place], others[place], common[place], widths[place] = one
     return taken
 
 
@@ -205,20 +221,27 @@ def take_best(base, taken, measure, sizes, row, counted, lists, order, best):  #
     """
     turn, size, walked = row
     common, met, count = counted
-    scores, others, _ = best
+    scores = best[0]
     last = len(scores) - 1
+    least = LESS * scores[last] if taken > last else -1.0
     for i in range(count):
         w, shared, at = met[i], np.int64(common[met[i]]), walked
         common[w] = NONE
-        vertex = np.int64(w) + base
-        value = score(measure, min(shared + size - at, sizes[w]), size, sizes[w])
-        while at < size and (taken <= last or comes_before(value, vertex, scores[last], others[last], order)):
+        vertex, width = np.int64(w) + base, sizes[w]
+        most = min(shared + size - at, width)
+        value = score(measure, most, size, width)
+        while at < size and value >= least:
+            one = value, vertex, most, width
+            if taken > last and not comes_before(measure, size, one, member(best, last), order):
+                break
             low, high = lists[0][turn[at]], lists[0][turn[at] + 1]
             shared += 1 if is_listed(lists[1], low, high, w) else 0
             at += 1
-            value = score(measure, min(shared + size - at, sizes[w]), size, sizes[w])
-        if at == size and (taken <= last or value >= scores[last]):
-            taken = insert(value, vertex, shared, taken, order, best)
+            most = min(shared + size - at, width)
+            value = score(measure, most, size, width)
+        if at == size and value >= least:
+            taken = insert(measure, size, (value, vertex, most, width), taken, order, best)
+            least = LESS * scores[last] if taken > last else -1.0
     return taken
 
 
@@ -246,7 +269,8 @@ def take_similar(first_step, end_step, cuts, ones, block, sizes, order, asked, f
     measure, without_neighbors, width, longest = asked
     numbers, best, best_common = found
     common, met = np.zeros(width, np.uint32), np.empty(width, members.dtype)
-    turn, scores = np.empty(longest, neighbors.dtype), np.empty(best.shape[1], np.float64)
+    turn, widths = np.empty(longest, neighbors.dtype), np.empty(best.shape[1], np.int64)
+    scores = np.empty(best.shape[1], np.float64)
     places, classes = np.zeros(LENGTHS + 1, np.int64), np.zeros(BUCKETS, np.int64)
     here, k = sizes[base : base + width], best.shape[1]
     for step in range(first_step, end_step):
@@ -254,8 +278,9 @@ def take_similar(first_step, end_step, cuts, ones, block, sizes, order, asked, f
             u, low, high = vertices[row], offsets[row], offsets[row + 1]
             size, taken = high - low, numbers[row]
             for at in range(taken):
-                scores[at] = score(measure, best_common[row, at], size, sizes[best[row, at]])
-            floor = scores[k - 1] if taken == k else -1.0
+                widths[at] = sizes[best[row, at]]
+                scores[at] = score(measure, best_common[row, at], size, widths[at])
+            floor = LESS * scores[k - 1] if taken == k else -1.0
             short_first(neighbors, low, high, starts, places, turn)
             leave_out(common, base, u, True)
             if without_neighbors:
@@ -272,5 +297,5 @@ def take_similar(first_step, end_step, cuts, ones, block, sizes, order, asked, f
                     leave_out(common, base, neighbors[e], False)
             numbers[row] = take_best(
                 base, taken, measure, here, (turn, size, walked), (common, met, count), lists, order,
-                (scores, best[row], best_common[row]),
+                (scores, best[row], best_common[row], widths),
             )  # fmt: skip

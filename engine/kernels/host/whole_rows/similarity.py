@@ -10,6 +10,7 @@ from penstock.engine.kernels.host.jit import inline, kernel, loop_kernel
 
 JACCARD, OVERLAP, COSINE, COMMON = range(4)
 """Measures by number."""
+LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 UNEVEN = 16
 """A row so many times as long as the other is searched instead of walked."""
 
@@ -95,8 +96,38 @@ def count_common(first_step, end_step, ones, others, rows, common):  # type: ign
 
 
 @inline
+def wide_product(square, size):  # type: ignore[no-untyped-def]
+    """The product of numbers up to 2**64 and 2**32, as what is above its last 32 bits, and these."""
+    low = (square & LOW) * size
+    return (square >> HALF) * size + (low >> HALF), low & LOW
+
+
+@inline
+def compare(measure, size, one, other):  # type: ignore[no-untyped-def]
+    """1 where the first of two sets is more similar to a set of this size, 0 where both are equally so, else -1.
+
+    one, other: members in common with it, and size, below 2**31 and 2**32. In integers, since a score is rounded: each
+    score times what is positive in both denominators.
+    """
+    mine, common, width = np.uint64(size), np.uint64(one[0]), np.uint64(one[1])
+    other_common, other_width = np.uint64(other[0]), np.uint64(other[1])
+    if measure == JACCARD:
+        left, right = common * (mine + other_width), other_common * (mine + width)
+    elif measure == OVERLAP:
+        left, right = common * min(mine, other_width), other_common * min(mine, width)
+    elif measure == COSINE:
+        left, low = wide_product(common * common, other_width)
+        right, other_low = wide_product(other_common * other_common, width)
+        if left == right:
+            left, right = low, other_low
+    else:
+        left, right = common, other_common
+    return 1 if left > right else 0 if left == right else -1
+
+
+@inline
 def score(measure, common, size, other_size):  # type: ignore[no-untyped-def]
-    """How similar two sets are that have so many members in common."""
+    """How similar two sets are that have so many members in common; of cosine the square, which has the same order."""
     if common == 0:
         return 0.0
     if measure == JACCARD:
@@ -104,5 +135,5 @@ def score(measure, common, size, other_size):  # type: ignore[no-untyped-def]
     if measure == OVERLAP:
         return common / np.float64(min(size, other_size))
     if measure == COSINE:
-        return common / np.sqrt(np.float64(size) * other_size)
+        return np.float64(common) * common / (np.float64(size) * other_size)
     return np.float64(common)
