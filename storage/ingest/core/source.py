@@ -216,4 +216,4 @@ def parse_delimiter(text: str) -> str:
 def parse_columns(text: str) -> tuple[int | str, ...]:
     """Turn ``"0,1,2"`` or ``"source,target"`` into columns for `IngestOptions`."""
     names = [name.strip() for name in text.split(",")]
-    return tuple(int(name) if name.isascii() and name.isdigit() else name for name in names)
+    return tuple(int(name) if name.isascii() and name.isdigit() and len(name) < 10 else name for name in names)

@@ -16,7 +16,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.blocks import Bytes, lines_of
 from penstock.storage.ingest.core.source import IngestOptions
-from penstock.storage.ingest.text.diagnose import is_data, shown
+from penstock.storage.ingest.text.diagnose import is_data, shown, whole_number
 from penstock.storage.ingest.text.edge_list import TextFile
 from penstock.storage.ingest.text.row_lists import RowListBlock, RowShape, RowsSource, what_is_wrong
 
@@ -73,7 +73,7 @@ class AdjacencySource(RowsSource):
                         f"{self.name}, line {number}: the first line of --format webgraph is the number of vertices; "
                         f"--format rows reads rows without it\n    {shown(line)}"
                     )
-                self.known_vertices = int(line)
+                self.known_vertices = whole_number(line)
                 file.explain = partial(what_is_wrong, self._shape, range(self.known_vertices))
                 return at, number, self._shape
         return None

@@ -17,7 +17,7 @@ from penstock.storage.base.jit import jit
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.declared_size import DeclaredSize, DeclaredSource
-from penstock.storage.ingest.text.diagnose import bad_id, bad_weight, shown
+from penstock.storage.ingest.text.diagnose import bad_id, bad_weight, shown, whole_number
 from penstock.storage.ingest.text.parser import BAD_LINE, NEWLINE, id_at, is_blank, next_field, skip_line, weight_at
 
 _ARCS = Columns(1, 2, 3)
@@ -53,7 +53,7 @@ def read_problem(first: bytes, name: str) -> DeclaredSize:
                 f"{name}, line {number}: the problem line must be 'p sp VERTICES ARCS' or 'p edge VERTICES EDGES'; "
                 f"correct it, or --format text --columns 1,2,3 ignores it if it is removed\n    {shown(line)}"
             )
-        vertices, entries = map(int, numbers)
+        vertices, entries = map(whole_number, numbers)
         return DeclaredSize(_KINDS[words[1]], number, at, entries, (vertices, vertices))
     raise InputError(f"{name}: the problem line 'p sp VERTICES ARCS' is missing; fetch the file again")
 

@@ -11,18 +11,26 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
 from penstock.storage.ingest.core.arrow import record_batch
-from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.core.source import LONGEST_VALUE, IngestOptions
 from penstock.storage.ingest.text.columns import Columns, TakenColumns
-from penstock.storage.ingest.text.diagnose import bad_id, bad_weight, is_number
+from penstock.storage.ingest.text.diagnose import bad_id, bad_weight, is_number, whole_number
 from penstock.storage.ingest.text.strings import bad_name, local_names, places_of
 
 BLOCK_BYTES = 128 << 10
 """Fed at once: elements take some twenty times as much as Python's objects."""
 SHORT = 20
 """Digits of the largest id."""
+UNNAMED = 1 << 14
+"""Nodes without an id in a batch."""
+CELL_BYTES = 64
+"""Of an attribute of a node in a batch, about."""
+DEEPEST = 100
+MOST_NAMES = 10_000
+"""Elements and lists inside one another; attributes that nodes and edges have, which are kept."""
 
 
 class Node(NamedTuple):
@@ -46,7 +54,8 @@ class ElementParser(Protocol):
     """Finds nodes and edges in blocks of a file.
 
     nodes, edges: found and not taken yet. directed: whether edges are. weight: the attribute that is the weight.
-    passed_over: an attribute of the first edge that could have been.
+    passed_over: an attribute of the first edge that could have been. defaults: of attributes that a node does not have.
+    unnamed: nodes that have no id, so that no edge names them.
     """
 
     nodes: list[Node]
@@ -54,6 +63,8 @@ class ElementParser(Protocol):
     directed: bool | None
     weight: str | None
     passed_over: str | None
+    defaults: dict[str, str]
+    unnamed: int
 
     @property
     def settled(self) -> bool:
@@ -78,6 +89,7 @@ class ElementSource(InputFiles):
         super().__init__([path], options)
         self._made = made
         self._first = "0"
+        self._above = 0
         head = self._head()
         self.undirected = not head.directed
         self._weighted = head.weight is not None
@@ -103,7 +115,7 @@ class ElementSource(InputFiles):
         return parser
 
     def batches(self) -> Generator[EdgeBatch]:
-        """Yield the edges in order; ``lone`` are the nodes.
+        """Yield the edges in order; ``lone`` are the nodes, of which those without an id get ids above all others.
 
         Raises:
             InputError: the file is damaged, or an id or a weight is none, with the line.
@@ -119,6 +131,9 @@ class ElementSource(InputFiles):
             parser.close()
             if parser.nodes or parser.edges:
                 yield self._batch(parser.nodes, parser.edges)
+            for left in range(parser.unnamed, 0, -UNNAMED):
+                ids = range(self._above, self._above + min(left, UNNAMED))
+                yield self._batch([Node(str(one), 0) for one in ids], [])
 
     def _batch(self, nodes: list[Node], edges: list[Edge]) -> EdgeBatch:
         sources = self._numbers([edge.source for edge in edges], edges, "source")
@@ -131,8 +146,12 @@ class ElementSource(InputFiles):
         for one, element in zip(ids, elements, strict=False):
             if not (one.isdigit() and len(one) < SHORT and one.isascii()) and (reason := bad_id(one)):
                 text = "is no number; --string-ids takes ids of GraphML as text"
-                raise self._error(element.line, f"{role} {one!r} {reason if is_number(one) else text}")
-        return np.array(list(map(int, ids)), np.uint64)
+                raise self._error(element.line, f"{role} {brief(one)!r} {reason if is_number(one) else text}")
+        read = int if max(map(len, ids), default=0) < SHORT else whole_number
+        found = np.array(list(map(read, ids)), np.uint64)
+        if len(found):
+            self._above = max(self._above, int(found.max()) + 1)
+        return found
 
     def _weights(self, edges: list[Edge]) -> NDArray[np.float64] | None:
         if not self._weighted:
@@ -140,7 +159,7 @@ class ElementSource(InputFiles):
         for edge in edges:
             reason = "is missing; --no-weights leaves weights out" if edge.weight is None else bad_weight(edge.weight)
             if reason:
-                raise self._error(edge.line, f"weight {edge.weight or ''!r} {reason}")
+                raise self._error(edge.line, f"weight {brief(edge.weight or '')!r} {reason}")
         return np.array([float(edge.weight or "nan") for edge in edges])
 
     def _error(self, line: int, reason: str) -> InputError:
@@ -160,7 +179,7 @@ class NamedElementSource(ElementSource):
         lengths = np.array([len(end) for end in encoded], np.int32)
         if (bad := next((at for at, end in enumerate(ends) if bad_name(end)), None)) is not None:
             found: list[Node | Edge] = [*edges, *nodes]
-            raise self._error(found[bad // 2].line, f"id {ends[bad]!r} {bad_name(ends[bad])}")
+            raise self._error(found[bad // 2].line, f"id {brief(ends[bad])!r} {bad_name(ends[bad])}")
         text = np.frombuffer(b"".join(encoded), np.uint8)
         names, numbers = local_names(text, places_of(lengths), self._options.sides)
         of_edges = numbers[: len(edges)]
@@ -175,29 +194,38 @@ class NodeRows:
 
     def names(self) -> tuple[str, ...]:
         """All attributes that a node has. Raises InputError as the parser."""
-        return tuple(dict.fromkeys(name for nodes in self._nodes() for node in nodes for name in node.attributes))
+        found: dict[str, None] = {}
+        for nodes, defaults in self._nodes():
+            found |= dict.fromkeys((*defaults, *(name for node in nodes for name in node.attributes)))
+            if len(found) > MOST_NAMES:
+                raise InputError(f"{self.name}: its nodes have more than {MOST_NAMES} attributes; leave out some")
+        return tuple(found)
 
     def batches(self, columns: Any, types: Mapping[str, str], block_bytes: int) -> Iterator[Any]:
         """Yield batches: the id, then the properties. Raises InputError for an id that must be a number and is none."""
         numbers = types[columns.id] == "uint64"
-        for nodes in filter(None, self._nodes()):
-            for node in nodes:
-                if numbers and (reason := bad_id(node.id)):
-                    raise InputError(f"{self.name}, line {node.line}: node {node.id!r} {reason}")
-            found: dict[str, list[Any]] = {"id": [int(node.id) if numbers else node.id for node in nodes]}
-            for source, (name, _) in columns.properties.items():
-                read = {"int64": int, "float64": float}.get(types.get(source, "string"), str)
-                texts = [node.attributes.get(source) for node in nodes]
-                found[name] = [read(text) if text else None for text in texts]
-            kinds = [types[columns.id], *(types.get(source, "string") for source in columns.properties)]
-            yield record_batch(found, kinds)
+        kinds = [types[columns.id], *(types.get(source, "string") for source in columns.properties)]
+        for nodes, defaults in self._nodes():
+            row_bytes = CELL_BYTES * len(kinds) + sum(map(len, defaults.values()))
+            rows = max(1, LONGEST_VALUE // row_bytes)
+            for some in (nodes[at : at + rows] for at in range(0, len(nodes), rows)):
+                for node in some:
+                    if numbers and (reason := bad_id(node.id)):
+                        raise InputError(f"{self.name}, line {node.line}: node {brief(node.id)!r} {reason}")
+                found: dict[str, list[Any]] = {"id": [whole_number(node.id) if numbers else node.id for node in some]}
+                for source, (name, _) in columns.properties.items():
+                    read = {"int64": int, "float64": float}.get(types.get(source, "string"), str)
+                    texts = [node.attributes.get(source, defaults.get(source)) for node in some]
+                    found[name] = [read(text) if text else None for text in texts]
+                yield record_batch(found, kinds)
 
-    def _nodes(self) -> Iterator[list[Node]]:
+    def _nodes(self) -> Iterator[tuple[list[Node], dict[str, str]]]:
+        """Some nodes at a time, and the defaults of their attributes."""
         parser = self._made()
         with Stream(self._path, self._memory) as stream:
             while block := stream.read(BLOCK_BYTES):
                 parser.feed(block)
                 found, parser.nodes, parser.edges = parser.nodes, [], []
-                yield found
+                yield found, parser.defaults
         parser.close()
-        yield parser.nodes
+        yield parser.nodes, parser.defaults

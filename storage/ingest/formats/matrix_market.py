@@ -14,7 +14,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.declared_size import DeclaredSize, DeclaredSource
-from penstock.storage.ingest.text.diagnose import is_data, shown
+from penstock.storage.ingest.text.diagnose import is_data, shown, whole_number
 
 BANNERS = ("%%matrixmarket", "%matrixmarket")
 _VALUES = {"real": True, "double": True, "integer": True, "pattern": False}
@@ -92,7 +92,7 @@ def _read_sizes(line: str, number: int, name: str) -> tuple[int, int, int]:
             f"{name}, line {number}: the size line must be three whole numbers, rows columns "
             f"entries; correct it\n    {shown(line)}"
         )
-    rows, columns, entries = (int(word) for word in words)
+    rows, columns, entries = (whole_number(word) for word in words)
     if max(rows, columns) >= 1 << 64:
         raise InputError(f"{name}, line {number}: a matrix larger than 2^64 - 1 has no vertex ids\n    {shown(line)}")
     return rows, columns, entries

@@ -21,7 +21,7 @@ from penstock.storage.base.jit import jit
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.blocks import Bytes, lines_of
 from penstock.storage.ingest.core.source import IngestOptions
-from penstock.storage.ingest.text.diagnose import is_data, shown
+from penstock.storage.ingest.text.diagnose import is_data, shown, whole_number
 from penstock.storage.ingest.text.edge_list import TextFile
 from penstock.storage.ingest.text.row_lists import RowListBlock, RowShape, RowsSource, what_is_wrong
 
@@ -108,9 +108,9 @@ def read_header(line: str, where: str) -> tuple[int, int, RowShape]:
             f"{where}: a METIS header is VERTICES EDGES [FMT [NCON]], FMT of three digits 0 or 1; correct it, or "
             f"--format adjacency reads lines of a vertex and its neighbors\n    {shown(line)}"
         )
-    constraints = int(words[3]) if len(words) > 3 else 1
+    constraints = whole_number(words[3]) if len(words) > 3 else 1
     skip = int(flags[0]) + (constraints if flags[1] == "1" else 0)
-    return int(words[0]), int(words[1]), RowShape(skip=skip, weighted=flags[2] == "1")
+    return whole_number(words[0]), whole_number(words[1]), RowShape(skip=skip, weighted=flags[2] == "1")
 
 
 @jit

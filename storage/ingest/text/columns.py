@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 
 SOURCE_NAMES = frozenset({"source", "src", "from", "u", "start", "origin", "sender", "payer"})
 TARGET_NAMES = frozenset({"target", "dst", "dest", "destination", "to", "v", "end", "receiver", "payee"})
@@ -80,7 +81,7 @@ class TakenColumns:
         return (self.columns, self.names, self.width) == (other.columns, other.names, other.width)
 
     def _spelled(self, at: int) -> str:
-        return f"{self.names[at]!r} ({at})" if at < len(self.names) else f"column {at}"
+        return f"{brief(self.names[at])!r} ({at})" if at < len(self.names) else f"column {at}"
 
 
 def note_columns(taken: list[TakenColumns], new: TakenColumns) -> None:
@@ -105,8 +106,8 @@ def find_columns(names: Sequence[str], wanted: tuple[int | str, ...], file: str)
         elif column in bare:
             found.append(bare.index(column))
         else:
-            seen = f"it has {', '.join(bare)}" if bare else "it has no header line"
-            raise InputError(f"{file}: no column is named {column!r} ({seen}); see --columns")
+            seen = f"it has {brief(', '.join(bare))}" if bare else "it has no header line"
+            raise InputError(f"{file}: no column is named {brief(column)!r} ({seen}); see --columns")
     return Columns(*found)
 
 
@@ -157,7 +158,7 @@ def _stands_elsewhere(roles: list[str], role: str, place: int) -> bool:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:12]) + (" ..." if len(names) > 12 else "")
+    return brief(", ".join(names[:12]) + (" ..." if len(names) > 12 else ""))
 
 
 def _suggested(names: Sequence[str], roles: list[str]) -> str:
@@ -165,5 +166,5 @@ def _suggested(names: Sequence[str], roles: list[str]) -> str:
     meant = [roles.index(role) for role in ("source", "target", "weight") if role in roles]
     if not {"source", "target"} <= set(roles):
         return WANTED
-    words = [names[at] if "," not in names[at] else str(at) for at in meant]
+    words = [brief(names[at]) if "," not in names[at] else str(at) for at in meant]
     return f"{WANTED}, perhaps --columns {','.join(words)}"

@@ -12,6 +12,8 @@ from penstock.storage.base.printable import brief, printable
 from penstock.storage.ingest.text.columns import Columns
 
 LARGEST_ID = (1 << 64) - 1
+_DIGITS = 20
+"""Of the largest id."""
 SHOWN_LINE = 80
 SHOWN_FIELD = 24
 WHOLE_DIGITS = 19
@@ -95,11 +97,19 @@ def other_width(line: str, columns: Columns, first: int) -> str:
     )
 
 
+def whole_number(field: str) -> int:
+    """The number that a field of digits is, however many; one more than the largest id for all that are larger."""
+    if len(field) < _DIGITS:
+        return int(field)
+    digits = field.strip().lstrip("0") or "0"
+    return min(int(digits[: _DIGITS + 1]), LARGEST_ID + 1)
+
+
 def bad_id(field: str, *, choose: bool = False) -> str:
     """Why a field is no vertex id; empty if it is one. choose: whether options could take it, or another column."""
     other = " (--columns names other columns)" if choose else ""
     if field.isascii() and field.isdigit():
-        if int(field) > LARGEST_ID:
+        if whole_number(field) > LARGEST_ID:
             return "is larger than 2^64 - 1, the largest id there can be"
         return ""
     if field == "":

@@ -17,7 +17,14 @@ from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.blocks import NEWLINE, Bytes, last_newline, lines_of, next_block, without_mark
 from penstock.storage.ingest.bytes.stream import InputFiles
 from penstock.storage.ingest.text.columns import Columns
-from penstock.storage.ingest.text.diagnose import SHOWN_FIELD, bad_id, bad_weight, shown, split_fields
+from penstock.storage.ingest.text.diagnose import (
+    SHOWN_FIELD,
+    bad_id,
+    bad_weight,
+    shown,
+    split_fields,
+    whole_number,
+)
 from penstock.storage.ingest.text.edge_list import (
     BUFFERS,
     Parsed,
@@ -152,7 +159,7 @@ def _cut_inside(text: Bytes, shape: RowShape, inside: bool, name: str) -> tuple[
             "what it is"
         )
     first = split_fields(text[:256].tobytes().decode("utf-8", "replace").partition(":")[0])[0]
-    return cut, int(first) if first.isascii() and first.isdigit() else 0
+    return cut, whole_number(first) if first.isascii() and first.isdigit() else 0
 
 
 def _line_of_row(text: Bytes, row: int) -> tuple[int, str]:
@@ -174,7 +181,7 @@ def what_is_wrong(shape: RowShape, ids: range | None, line: str, _: Columns) -> 
     for number, word in enumerate(fields[first:]):
         is_weight = shape.weighted and number % 2 == 1
         reason = bad_weight(word) if is_weight else bad_id(word)
-        if not reason and not is_weight and ids is not None and int(word) not in ids:
+        if not reason and not is_weight and ids is not None and whole_number(word) not in ids:
             reason = f"is no vertex: the file states that they are {ids.start} to {ids.stop - 1}; correct it"
         if reason:
             return f"{'weight' if is_weight else 'neighbor'} {shown(word, SHOWN_FIELD)!r} {reason}"

@@ -44,6 +44,11 @@ MATRIX = "%%MatrixMarket matrix coordinate integer general\n% made\n5 5 5\n" + "
 DIMACS = "c roads\np sp 5 5\n" + "".join(f"a {one + 1} {two + 1} {weight}\n" for one, two, weight in EDGES)
 METIS = "% mesh\n4 4 001\n2 5 3 6\n1 5 4 7\n1 6 4 8\n2 7 3 8\n"
 LISTS = "0: 1 2\n1: 2\n4: 1,3\n"
+GRAPHML = (
+    '<graphml><key id="d0" for="edge" attr.name="weight"><default>1</default></key><graph edgedefault="directed">'
+    '<node id="0"/><edge source="0" target="1"><data key="d0">2</data></edge></graph></graphml>'
+)
+GML = "graph [\n  directed 1\n  node [ id 0 ]\n  node [ ]\n  edge [ source 0 target 1 weight 2.5 ]\n]\n"
 ROWS = "1 2\n2\n0\n\n1 3\n"
 
 
@@ -91,6 +96,8 @@ CASES: dict[str, tuple[str | None, list[bytes]]] = {
     "adjacency": ("adjacency", [LISTS.encode(), b"7\t1,2,3\n"]),
     "rows": ("rows", [ROWS.encode()]),
     "webgraph": ("webgraph", [b"5\n" + ROWS.encode()]),
+    "graphml": ("graphml", [GRAPHML.encode()]),
+    "gml": ("gml", [GML.encode()]),
     "npy": ("npy", [_array(), _array("<i8"), _array("<f8"), _array("<u8", "F"), _records()]),
     "npz": ("npz", [_sparse(), _sparse(True)]),
     "binary32": ("binary32", [_pairs("<u4")]),
