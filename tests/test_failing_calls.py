@@ -190,6 +190,53 @@ def test_results(child: Attempts, tmp_path: Path, suffix: str) -> None:
     assert {(1, "old"), (1, "new")} <= set(tally)
 
 
+@pytest.mark.parametrize("names", [False, True])
+def test_a_table_that_is_not_read_back(child: Attempts, tmp_path: Path, names: bool) -> None:
+    """Every call fails in turn, reads too: what the library makes of it is one message of ours, and nothing is left."""
+    folder, graph = tmp_path / "results", str(tmp_path / "g.h5")
+    folder.mkdir()
+    (tmp_path / "edges.txt").write_text("a b\nb c\nc a\nf b\nd b\nd c\n" if names else "0 1\n1 2\n2 0\n5 1\n3 1\n3 2\n")
+    made = child.run(
+        ["convert", str(tmp_path / "edges.txt"), graph, *["--string-ids"] * names, "--quiet"], tmp_path / "-"
+    )
+    arguments = ["similarity", graph, "--k", "2", "--output", str(folder / "o.h5"), "--quiet", "--threads", "1"]
+    whole = child.run(arguments, folder, Fault(0, reads=True))
+    assert (made.code, whole.code) == (0, 0), (made, whole)
+    failed = set()
+    for n in range(1, whole.calls + 1):
+        (folder / "o.h5").unlink(missing_ok=True)
+        ended = child.run(arguments, folder, Fault(n, errno.EIO, lasting=True, reads=True))
+        assert (ended.code, len(ended.err.splitlines())) == (1, 1), ended
+        assert "Input/output error" in ended.err, ended
+        assert sorted(folder.iterdir()) == [folder / "o.h5"] * ("in its place" in ended.err), ended
+        failed.add(ended.failed)
+    assert {name for name in failed if name.startswith("pread")}, failed
+
+
+@pytest.mark.parametrize("story", ["append", "--run-dir", "--checkpoint"])
+def test_a_signal_while_a_folder_is_locked_leaves_no_lock(child: Attempts, tmp_path: Path, story: str) -> None:
+    """SIGTERM behind each of the calls that make, lock and write the lock, and that remove it."""
+    (tmp_path / "edges.txt").write_text("0 1\n1 2\n2 0\n5 1\n")
+    apart, folder, graph = tmp_path / "-", tmp_path / "there", tmp_path / "g.h5"
+    folder.mkdir()
+    listed = folder / "l.h5" if story == "append" else graph
+    layout = ["--layout", "list"] if story == "append" else []
+    made = child.run(["convert", str(tmp_path / "edges.txt"), str(listed), *layout, "--quiet"], apart)
+    run = ["run", "bfs", str(graph), "--source", "0", story, str(folder / "new"), "--no-calibrate", "--threads", "1"]
+    arguments = ["append", str(listed), str(tmp_path / "edges.txt")] if story == "append" else run
+    shutil.copytree(folder, tmp_path / "before")
+    whole = child.run([*arguments, "--quiet"], folder)
+    assert (made.code, whole.code) == (0, 0), (made, whole)
+    for n in range(1, whole.calls + 1):
+        shutil.rmtree(folder)
+        shutil.copytree(tmp_path / "before", folder)
+        ended = child.run([*arguments, "--quiet"], folder, Fault(n))
+        left = {path.name for path in folder.rglob("*")}
+        assert not [name for name in left if name.endswith((".lock", ".append"))], (n, ended, left)
+        nothing = "nothing was left behind" in ended.err
+        assert not nothing or left == {path.name for path in (tmp_path / "before").rglob("*")}, (n, ended, left)
+
+
 def write_checkpoint(folder: str) -> None:
     """Write checkpoint 3, in the child."""
     arrays = [("level", np.arange(100_000) % 7)]

@@ -1,9 +1,9 @@
 """A lock on a folder: one run at a time writes to it, and the lock ends with the process that holds it.
 
 The lock is flock(2) on a file in the folder, so that the kernel releases it however its holder ends; what a killed
-holder leaves is the file, which locks nothing. On NFS, Linux makes flock a lock of the server, which holds between
-hosts. A file system without locks is used without one, and a warning says so. The file names the process that holds
-the lock.
+holder leaves is the file, which locks nothing; every other holder removes it, also where a signal ends it. On NFS,
+Linux makes flock a lock of the server, which holds between hosts. A file system without locks is used without one, and
+a warning says so. The file names the process that holds the lock.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from penstock.storage.base.atomic import register_debris, remove_debris
 from penstock.storage.base.errors import InputError, refusal
 
 _log = logging.getLogger("penstock.storage.base.folder_lock")
@@ -53,27 +54,20 @@ class FolderLock:
         """
         if self.held:
             return
-        while True:
-            handle = self._open(os.O_RDWR | os.O_CREAT)
-            close = weakref.finalize(self, os.close, handle)
-            try:
-                locked = self._lock(handle, fcntl.LOCK_EX, _TRIES)
-            except BaseException:
-                close()
-                raise
-            if not locked or self._is_current(handle):
-                break
-            close()  # its holder removed the file between our opening and locking it
-        self._close = close
-        if locked:
-            self._write_holder(handle)
+        try:
+            while not self._taken():
+                pass
+        except BaseException:
+            self.release()
+            self._remove_if_free()
+            raise
 
     def release(self) -> None:
         """Give the lock up and remove its file; nothing to do where this object does not hold it."""
-        close, self._close = self._close, None
-        if close is not None:
+        if self._close is not None:
             with suppress(OSError):
-                self._file.unlink()  # while it is locked: a process that waits for it then sees that it is gone
+                remove_debris(self._file)  # while it is locked: a process that waits for it then sees that it is gone
+            close, self._close = self._close, None
             close()
 
     @contextmanager
@@ -97,6 +91,33 @@ class FolderLock:
             self._lock(handle, fcntl.LOCK_SH, 1)
         finally:
             os.close(handle)
+
+    def _taken(self) -> bool:
+        """Lock the file, which is made where it is missing; False where its holder removed it meanwhile."""
+        handle = self._open(os.O_RDWR | os.O_CREAT)
+        close = weakref.finalize(self, os.close, handle)
+        try:
+            locked = self._lock(handle, fcntl.LOCK_EX, _TRIES)
+            if not locked or self._is_current(handle):
+                register_debris(self._file)
+                self._close = close
+        finally:
+            if not self.held:
+                close()
+        if self.held and locked:
+            self._write_holder(handle)
+        return self.held
+
+    def _remove_if_free(self) -> None:
+        """Remove the file that an acquisition which was cut off has made, unless another process holds it."""
+        with suppress(OSError):
+            handle = os.open(self._file, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if self._is_current(handle):
+                    self._file.unlink()
+            finally:
+                os.close(handle)
 
     def _open(self, flags: int) -> int:
         try:

@@ -157,12 +157,13 @@ class SeekableFile:
     """A file as a library of another format reads it: a position, and reads from there on, all through a `DirectFile`.
 
     Its first `HEAD_BYTES` are read at once: h5py (3.16) crashes where a read fails while it opens a file, and not where
-    a later one does. trouble: the first RunError of a read, which such a library may turn into a complaint of its own.
+    a later one does. trouble: the first RunError of a read, or signal during one, which such a library may turn into a
+    complaint of its own.
     """
 
     def __init__(self, held: OpenFile) -> None:
         self._held, self._at = held, 0
-        self.trouble: RunError | None = None
+        self.trouble: BaseException | None = None
         self.head = bytearray(min(HEAD_BYTES, held.size))
         self._file = DirectFile(held)
         try:
@@ -195,7 +196,7 @@ class SeekableFile:
         else:
             try:
                 self._fetch(self._at, view[:size])
-            except RunError as error:
+            except BaseException as error:
                 self.trouble = self.trouble or error
                 raise
         self._at = end

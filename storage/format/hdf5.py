@@ -20,6 +20,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import LIBRARY_BYTES, check_room
+from penstock.storage.base.errors import RunError
 from penstock.storage.encoding.codec import Coding, checksum, payload_bytes
 from penstock.storage.format.direct_io import OpenFile, SeekableFile
 from penstock.storage.format.driver_file import DriverFile
@@ -171,20 +172,34 @@ def write_columns(driver: DriverFile, columns: Mapping[str, Blocks]) -> None:
 
 
 def same_columns(path: Path, columns: Mapping[str, Blocks]) -> bool:
-    """Whether a file holds this table, and nothing else. Raises OSError where it cannot be read."""
-    with h5py.File(path, "r") as file:
-        if set(file) != set(columns):
+    """Whether a file holds this table, and nothing else. Raises OSError where the disk does not give it back."""
+
+    def same(source: SeekableFile) -> bool:
+        with h5py.File(source, "r") as file:
+            return _holds(file, columns)
+
+    held = OpenFile(path)
+    try:
+        return _read_through(held, same)
+    except RunError as error:
+        raise error.__cause__ or error from None
+    except _TROUBLE:
+        return False
+
+
+def _holds(file: Any, columns: Mapping[str, Blocks]) -> bool:
+    if set(file) != set(columns):
+        return False
+    for name, column in columns.items():
+        dataset, strings = file[name], column.dtype.kind == "T"
+        if dataset.shape != (column.rows,) or not (strings or dataset.dtype == column.dtype):
             return False
-        for name, column in columns.items():
-            dataset, strings = file[name], column.dtype.kind == "T"
-            if dataset.shape != (column.rows,) or not (strings or dataset.dtype == column.dtype):
-                return False
-            at = 0
-            with closing(column.items()) as blocks:
-                for values in blocks:
-                    if not _same((dataset.asstr() if strings else dataset)[at : at + len(values)], values):
-                        return False
-                    at += len(values)
+        at = 0
+        with closing(column.items()) as blocks:
+            for values in blocks:
+                if not _same((dataset.asstr() if strings else dataset)[at : at + len(values)], values):
+                    return False
+                at += len(values)
     return True
 
 
@@ -215,11 +230,20 @@ def read_shard(held: OpenFile, header: Header, specs: list[ArraySpec]) -> dict[s
 def _opened(held: OpenFile, read: Callable[[Any], T]) -> T:
     """Return ``read(file)`` of a complete graph file of this version."""
     check_room(LIBRARY_BYTES, "opening a graph")
-    source = SeekableFile(held)
-    try:
+
+    def of_graph(source: SeekableFile) -> T:
         if not source.head.startswith(_SIGNATURE):
             raise ForeignError("it is not a Penstock graph (not an HDF5 file)")
         return _read_by(source, read)
+
+    return _read_through(held, of_graph)
+
+
+def _read_through(held: OpenFile, read: Callable[[SeekableFile], T]) -> T:
+    """Return ``read(source)``; what the disk or a signal has to say comes before the library's complaint about it."""
+    source = SeekableFile(held)
+    try:
+        return read(source)
     except (FileError, *_TROUBLE) as error:
         if source.trouble is not None:
             raise source.trouble from error

@@ -25,17 +25,18 @@ static char folder[PATH_MAX];
 static size_t folder_length;
 static atomic_long calls, failures;
 static long chosen;
-static int chosen_errno, lasting, armed;
+static int chosen_errno, lasting, reading, armed;
 static char chosen_name[64];
 
 /* Number 0 counts and fails nothing. An errno of -N sends signal N to the process after the call, which succeeds. */
-void failing_calls_arm(const char *path, long number, int error, int from_then_on) {
+void failing_calls_arm(const char *path, long number, int error, int from_then_on, int reads) {
     armed = 0;
     snprintf(folder, sizeof folder, "%s", path);
     folder_length = strlen(folder);
     chosen = number;
     chosen_errno = error;
     lasting = from_then_on;
+    reading = reads;
     chosen_name[0] = 0;
     atomic_store(&calls, 0);
     atomic_store(&failures, 0);
@@ -52,7 +53,7 @@ __attribute__((constructor)) static void arm_from_environment(void) {
     long number;
     int error, from_then_on, at = 0;
     if (said && sscanf(said, "%ld %d %d %n", &number, &error, &from_then_on, &at) == 3 && at)
-        failing_calls_arm(said + at, number, error, from_then_on);
+        failing_calls_arm(said + at, number, error, from_then_on, 0);
 }
 
 static int below(const char *path) {
@@ -117,6 +118,21 @@ CALL(ssize_t, pwritev, descriptor_is_ours(fd), (int fd, const struct iovec *part
      (fd, parts, count, at))
 CALL(ssize_t, pwritev64, descriptor_is_ours(fd), (int fd, const struct iovec *parts, int count, off64_t at),
      (fd, parts, count, at))
+CALL(ssize_t, read, reading && descriptor_is_ours(fd), (int fd, void *bytes, size_t size), (fd, bytes, size))
+CALL(ssize_t, pread, reading && descriptor_is_ours(fd), (int fd, void *bytes, size_t size, off_t at),
+     (fd, bytes, size, at))
+CALL(ssize_t, pread64, reading && descriptor_is_ours(fd), (int fd, void *bytes, size_t size, off64_t at),
+     (fd, bytes, size, at))
+CALL(ssize_t, readv, reading && descriptor_is_ours(fd), (int fd, const struct iovec *parts, int count),
+     (fd, parts, count))
+CALL(ssize_t, preadv, reading && descriptor_is_ours(fd), (int fd, const struct iovec *parts, int count, off_t at),
+     (fd, parts, count, at))
+CALL(ssize_t, preadv64, reading && descriptor_is_ours(fd), (int fd, const struct iovec *parts, int count, off64_t at),
+     (fd, parts, count, at))
+CALL(ssize_t, preadv2, reading && descriptor_is_ours(fd),
+     (int fd, const struct iovec *parts, int count, off_t at, int flags), (fd, parts, count, at, flags))
+CALL(ssize_t, preadv64v2, reading && descriptor_is_ours(fd),
+     (int fd, const struct iovec *parts, int count, off64_t at, int flags), (fd, parts, count, at, flags))
 CALL(int, fsync, descriptor_is_ours(fd), (int fd), (fd))
 CALL(int, fdatasync, descriptor_is_ours(fd), (int fd), (fd))
 CALL(int, ftruncate, descriptor_is_ours(fd), (int fd, off_t size), (fd, size))
@@ -134,7 +150,7 @@ CALL(int, mkdir, path_is_ours(AT_FDCWD, path), (const char *path, mode_t mode), 
 CALL(int, mkdirat, path_is_ours(directory, path), (int directory, const char *path, mode_t mode),
      (directory, path, mode))
 
-static int writes(int flags) { return (flags & O_ACCMODE) != O_RDONLY || flags & O_CREAT; }
+static int writes(int flags) { return reading || (flags & O_ACCMODE) != O_RDONLY || flags & O_CREAT; }
 
 #define OPENING(name, directory, parameters, arguments)                                \
     int name parameters {                                                              \

@@ -46,12 +46,14 @@ class Fault:
     """The call of this number (0: none) fails with this errno (-N: signal N follows it); lasting: those behind it too.
 
     seconds: instead signal N comes from outside, so long after the start.
+    reads: calls that read count, too, not only those that change a file.
     """
 
     number: int
     errno: int = -signal.SIGTERM
     lasting: bool = False
     seconds: float | None = None
+    reads: bool = False
 
 
 NO_FAULT = Fault(0)
@@ -131,7 +133,7 @@ def serve() -> None:
     shim = ctypes.CDLL(sys.argv[1])
     shim.failing_calls_seen.restype = ctypes.c_long
     shim.failing_calls_name.restype = ctypes.c_char_p
-    shim.failing_calls_arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int, ctypes.c_int]
+    shim.failing_calls_arm.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int, ctypes.c_int, ctypes.c_int]
     told = Path(sys.argv[2])
     _warm_up(told)
     while line := sys.stdin.readline():
@@ -193,7 +195,7 @@ def _attempt(shim: Any, told: Path, order: dict[str, Any]) -> None:
         os.environ.update(order["environment"])
         tempfile.tempdir = None
     before = set(sys.modules)
-    shim.failing_calls_arm(order["watched"].encode(), fault["number"], fault["errno"], fault["lasting"])
+    shim.failing_calls_arm(order["watched"].encode(), fault["number"], fault["errno"], fault["lasting"], fault["reads"])
     for name, value in order["limits"].items():
         _limit(getattr(resource, name), value)
     code = _code_of(lambda: _run(order["arguments"]))

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.atomic import write_text
 from penstock.storage.base.budget import available_memory
-from penstock.storage.base.errors import InputError, PenstockError, refusal
+from penstock.storage.base.errors import InputError, refusal
 from penstock.storage.base.folder_lock import FolderLock
 from penstock.tools.base.log import to_file
 from penstock.tools.base.output import plain
@@ -133,7 +133,7 @@ def open_record(job: Job) -> Iterator[Record]:
                 _make(inner, made)
             with _recorded(RecordFiles(folder, keep=job.checkpointing.resume)) as record:
                 yield record
-    except PenstockError:
+    except BaseException:
         for path in reversed(made):
             with suppress(OSError):  # not empty
                 path.rmdir()
@@ -143,8 +143,8 @@ def open_record(job: Job) -> Iterator[Record]:
 def _make(folder: Path, made: list[Path]) -> None:
     """Make a folder and those above it; add them to those made, which go again if the input is refused."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
     made += reversed(missing)
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager
