@@ -109,7 +109,7 @@ def parsed(name: str) -> Parsed:
 
 
 def opened(name: str, columns: tuple[int, ...]) -> Source:
-    """A file as Penstock opens it with `--renumber`."""
+    """A file as Penstock opens it, where ids may be strings."""
     listed = FORMATS.get(name) == "text" or name in COLUMNS
     options = IngestOptions(columns=columns if listed else None, string_ids=None)
     return open_source([SHARED / name], FORMATS.get(name), options)
@@ -146,7 +146,6 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Gra
         options = ConvertOptions(
             direction="both" if answers["directed"] else "out",
             undirected=not answers["directed"],
-            renumber=True,
             dedupe=None if not simple else "min" if kind == "hashed" or name in COLUMNS else "first",
             drop_self_loops=simple,
         )
@@ -259,18 +258,18 @@ TWO_OPTIONS: dict[str, tuple[list[str], int, int]] = {
     "bremen_time.gr.gz": ([], 40_461, 86_475),
     "cnr-2000.graph-txt.gz": ([], 325_557, 3_216_152),
     "cnr-2000.txt.gz": (["--direction", "both"], 325_557, 3_216_152),
-    "ego-twitter-weighted.txt.gz": (["--weights", "--renumber"], 81_306, 1_768_135),
+    "ego-twitter-weighted.txt.gz": (["--weights"], 81_306, 1_768_135),
     "email-Enron.txt.gz": (["--direction", "both"], 36_692, 367_662),
     "facebook_combined.txt.gz": (["--undirected"], 4_039, 88_234),
     "jester5k-ratings.csv.gz": (["--bipartite", "--weights"], 5_100, 363_209),
-    "luxembourg_osm.mtx.gz": (["--undirected", "--renumber"], 114_599, 119_666),
-    "malta-osm-road.txt.gz": (["--weights", "--renumber"], 96_777, 107_861),
+    "luxembourg_osm.mtx.gz": (["--undirected"], 114_599, 119_666),
+    "malta-osm-road.txt.gz": (["--weights"], 96_777, 107_861),
     "ml-latest-small-ratings.csv.gz": (["--bipartite", "--weights"], 610 + 9_724, 100_836),
     "musae_git_edges.csv.gz": (["--undirected"], 37_700, 289_003),
-    "soc-LiveJournal1Adj.txt.gz": (["--format", "adjacency", "--renumber"], 49_995, 661_596),
-    "soc-sign-bitcoinotc.csv.gz": (["--weights", "--renumber"], 5_881, 35_592),
+    "soc-LiveJournal1Adj.txt.gz": (["--format", "adjacency"], 49_995, 661_596),
+    "soc-sign-bitcoinotc.csv.gz": (["--weights"], 5_881, 35_592),
     "wave.graph.bz2": ([], 156_317, 1_059_331),
-    "wiki-Vote.txt.gz": (["--renumber"], 7_115, 103_689),
+    "wiki-Vote.txt.gz": ([], 7_115, 103_689),
     "wordnet30.tsv.gz": (["--renumber"], 116_650, 377_592),
 }
 """What `penstock convert` needs to be told, and the vertices and edges that SOURCES.md states."""

@@ -80,8 +80,8 @@ class AnswerTable(ABC):
         Parameters
         ----------
         path : Path or str
-            The file; the suffix .csv, .tsv (each also with .gz), .parquet, .feather, .h5 or .npy (first field only)
-            sets the format.
+            The file; the suffix .csv, .tsv (each also with .gz), .parquet, .feather, .h5 or .npy (`to_npy`) sets
+            the format.
         force : bool
             Replace an existing file.
         format : {"csv", "csv.gz", "tsv", "tsv.gz", "parquet", "feather", "hdf5", "npy", "graphalytics"}, optional
@@ -125,5 +125,9 @@ class AnswerTable(ABC):
         self.write(path, force=force, format="graphalytics")
 
     def to_npy(self, path: Path | str, *, force: bool = False) -> None:
-        """Write the first field's values only, by ascending original id."""
+        """Write the first field's values, by ascending original id.
+
+        Where ids are not 0 to n-1 it is an array of records, with the ids as field `vertex` (and `side`, if the graph
+        is bipartite) and the values as field of their name.
+        """
         self.write(path, force=force, format="npy")

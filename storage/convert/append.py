@@ -1,5 +1,8 @@
 """Edges are added to a list that is on disk: a new part beside the old files, and a new manifest that names both.
 
+A list with ids of its own, among which new ones may take their places, is converted once more instead, as rows are
+(append_rows.py).
+
 No frame of the old files is written again but the last of every array, where it is not full: its items begin the new
 part. Spans, degrees and chunk tables, which take a hundredth of the edges, are in the manifest and are written anew. An
 old manifest that holds edges itself gets a second name, a hard link, and the new one then takes its first name by
@@ -54,8 +57,8 @@ def append(
 ) -> ConvertReport:
     """Add the edges of a source to a list.
 
-    Edges are taken as the graph took its first ones: undirected, or without self-loops, where those were so. Ids beyond
-    its vertices make the graph larger.
+    Edges are taken as the graph took its first ones: undirected, or without self-loops, where those were so. New ids
+    make the graph larger.
 
     Parameters
     ----------
@@ -89,7 +92,7 @@ def append(
         opened = open_frames(target, stripes)
         header = opened.header
         stripe.check_own(target, header, [shard.path for shard in opened.open_files[1:]])
-        if header.layout == "rows":
+        if header.layout == "rows" or header.left is not None or {ORIGINAL_ID, NAME_ENDS} & opened.frames.keys():
             kept = Graph.open(target, stripes=stripes)
             places = dict.fromkeys(shard.path.absolute().parent for shard in opened.open_files[1:])
             same = ConvertOptions(host_memory=host_memory, scratch=scratch, threads=threads, stripes=tuple(places))
@@ -100,6 +103,7 @@ def append(
             layout="list",
             undirected=not header.directed,
             drop_self_loops=isinstance(made, dict) and bool(made.get("drop_self_loops")),
+            renumber=False if isinstance(made, dict) and made.get("renumber") is False else None,
             host_memory=host_memory,
             scratch=scratch,
             threads=threads,
@@ -115,10 +119,6 @@ def append(
 
 def _check(opened: OpenedGraph, graph: Path, source: Source) -> None:
     header = opened.header
-    if any(header.array(path) is not None for path in (ORIGINAL_ID, NAME_ENDS)) or header.left is not None:
-        raise InputError(
-            f"{graph} has numbered its vertices, and new ids would change that; convert all inputs together"
-        )
     if isinstance(source, NamedSource):
         raise InputError(f"{source.name} has ids that are strings, and those of {graph} are numbers")
     if source.undirected and header.directed:

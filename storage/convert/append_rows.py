@@ -1,4 +1,5 @@
-"""Edges are added to a graph of sorted rows: it is converted once more, from its own edges and the new ones.
+"""Edges are added to a graph of sorted rows, or to a list with ids of its own: it is converted once more, with its own
+edges and the new ones.
 
 Every edge is read, sorted and written again, within the memory and with the scratch files of any conversion, and the
 new file takes the old one's name when it is whole. Options are those that the graph was made with. Vertices keep the
@@ -13,10 +14,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.access.edge_pieces import EdgePieces
+from penstock.storage.access.edge_pieces import EdgePieces, ListPieces
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
+from penstock.storage.convert.sort.run import MAX_VERTICES
 from penstock.storage.convert.sort.workspace import Progress
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.edges import EdgeBatch
@@ -31,8 +33,8 @@ ID_BLOCK = 1 << 18
 """Vertices whose ids are given at once."""
 
 
-class GrownRows:
-    """The edges of a graph of rows, then those of another source, in ids of the input. See `core.source.Source`."""
+class GrownGraph:
+    """The edges of a graph, then those of another source, in ids of the input. See `core.source.Source`."""
 
     undirected = False
     """What the options say of both."""
@@ -59,7 +61,9 @@ class GrownRows:
 
     def batches(self) -> Generator[EdgeBatch]:
         """Yield the graph's edges, each once, the vertices without any, and the other edges. Raises as its parts."""
-        pieces = EdgePieces(self._graph.out, once=not self._graph.directed)
+        graph = self._graph
+        rows = graph.layout == "rows"
+        pieces = EdgePieces(graph.out, once=not graph.directed) if rows else ListPieces(graph.out, both=False)
         for number in range(pieces.count):
             yield self._batch(*pieces.read(number))
             self._done = self._old_bytes * (number + 1) // pieces.count
@@ -96,7 +100,7 @@ class GrownRows:
         return f"{self._more.name} has weights, and {self._graph.path} has none; --no-weights leaves them out"
 
 
-class GrownNames(GrownRows):
+class GrownNames(GrownGraph):
     """The same of a graph whose ids are strings. See `core.source.NamedSource`."""
 
     named = True
@@ -120,12 +124,14 @@ def append_rows(source: Source, graph: Graph, target: Path, options: ConvertOpti
         kinds = ("strings", "numbers") if strings else ("numbers", "strings")
         raise InputError(f"the ids of {target} are {kinds[0]}, and those of {source.name} are {kinds[1]}")
     kept = {name: told[name] for name in KEPT if name in told}
-    moved = graph.original is not None and not strings and not kept.get("bipartite")
+    ids = graph.original_ids() if graph.original is not None and not strings else None
+    by_table = ids is not None and int(ids.max(initial=0)) >= MAX_VERTICES and not kept.get("bipartite")
     grown = ConvertOptions(
+        layout="list" if graph.layout == "list" else "rows",
         direction="both" if graph.directed and graph.into is not None else "out",
         undirected=not graph.directed and not kept.get("symmetrize"),
-        renumber=moved and ("order" not in kept or bool(told.get("renumber"))),
-        encoding=graph.out.encoding,
+        renumber=False if told.get("renumber") is False else by_table or None,
+        encoding="packed" if graph.layout == "list" else graph.out.encoding,
         host_memory=options.host_memory,
         scratch=options.scratch,
         threads=options.threads,
@@ -133,4 +139,4 @@ def append_rows(source: Source, graph: Graph, target: Path, options: ConvertOpti
         force=True,
         **kept,
     )
-    return convert((GrownNames if strings else GrownRows)(graph, source), target, grown, watch)
+    return convert((GrownNames if strings else GrownGraph)(graph, source), target, grown, watch)

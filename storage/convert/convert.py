@@ -1,9 +1,10 @@
 """The steps of a conversion: a raw graph becomes a graph file within a memory budget, whole or not at all.
 
 Edges are read in one of three ways. If the input stores them row by row and no option moves them to other rows, they
-stay in the input (`_read_rows`). If their ids stay, they are packed into a spill: runs of edges, first in memory, then
-in scratch files (`_read`). If their ids change, they are kept in a log until every id is known, then packed into a
-spill (rename.py). Then each adjacency is sorted range by range and written while it is sorted. The in-adjacency is
+stay in the input (`_read_rows`). Mostly they are packed into a spill: runs of edges, first in memory, then in scratch
+files (`_read`), in the ids of the input, which become vertices when edges are sorted. Where options or strings give ids
+another order, edges are kept in a log until every id is known, then packed into a spill (rename.py). Then each
+adjacency is sorted range by range and written while it is sorted. The in-adjacency is
 sorted from a second spill, which is filled from the sorted rows of the out-adjacency, so parallel edges that were
 joined there are joined here too. With `--layout list` nothing is sorted (convert_list.py). Input formats are in
 `ingest`, the file's layout is in `format`.
@@ -20,8 +21,9 @@ from penstock.storage.convert.convert_list import write_list
 from penstock.storage.convert.csr_passthrough import CsrPassthrough, weight_range
 from penstock.storage.convert.input_edges import InputEdges
 from penstock.storage.convert.rename import read_and_rename
+from penstock.storage.convert.renumber.input_ids import InputIds
 from penstock.storage.convert.renumber.kept_names import known_ids
-from penstock.storage.convert.renumber.name_store import NameStore
+from penstock.storage.convert.renumber.name_store import pieces_of
 from penstock.storage.convert.row_writer import EdgelessCount, RowSink
 from penstock.storage.convert.sort.groups import check_density, sort_plan
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
@@ -60,7 +62,11 @@ def convert(
 
 def read_edges(space: Workspace) -> InputEdges:
     """Read the edges in the cheapest of the three ways that input and options allow; refuse ids that are too sparse."""
-    edges = _read_rows(space) or (read_and_rename(space) if space.renames else _read(space))
+    edges = _read_rows(space)
+    if edges is None:
+        space.stage("read")
+        ids = InputIds(space)
+        edges = read_and_rename(space, ids) if ids.renames else _read(space, ids)
     check_density(edges.vertices, edges.store.edges, space.source.name)
     return edges
 
@@ -76,23 +82,26 @@ def _read_rows(space: Workspace) -> InputEdges | None:
     return InputEdges(store=rows, vertices=rows.known_vertices or 0, input_edges=rows.edges, weights=extent)
 
 
-def _read(space: Workspace) -> InputEdges:
-    """Edges whose ids stay as they are."""
-    space.stage("read")
-    spill = space.spill()
-    with closing(space.source.batches()) as batches:  # saw_lone: ids that the input names without an edge are vertices
-        for count in SpillFiller(spill, space.steps, space.pool).fill(map(space.saw_lone, batches)):
+def _read(space: Workspace, ids: InputIds) -> InputEdges:
+    """Edges in the ids of the input."""
+    spill, steps = space.spill(), replace(space.steps, seen=ids.seen)
+    with closing(ids.batches()) as batches:
+        for count in SpillFiller(spill, steps, space.pool).fill(batches):
+            ids.check()
             space.read_edges += count
             space.say("read")
-    vertices = max(spill.largest + 1, space.known_vertices)
+    found = ids.numbering(spill.largest)
     original, left = known_ids(space)
     return InputEdges(
         store=spill,
-        vertices=vertices,
+        vertices=found.vertices,
         input_edges=space.read_edges,
         weights=spill.weight_range,
-        original=original,
+        original=found.ids or original,
         left=left,
+        without_edges=found.without_edges,
+        ids=found.ids,
+        renumbered=ids.renumbered,
     )
 
 
@@ -102,12 +111,13 @@ def ordering_of(space: Workspace, edges: InputEdges, *, reverse: bool = False) -
     # wide: ids of 2^32 and more do not fit the narrow sort keys (README.md here, step 1)
     wide = edges.store.wide if isinstance(edges.store, Spill) else edges.vertices > 1 << 32
     return Ordering(
-        vertices=edges.vertices,
+        vertices=edges.vertices if edges.ids is None else edges.ids.end,
         vertex_dtype=vertex_dtype(edges.vertices),
         weight_dtype=None if edges.weights is None else edges.weights.dtype(summed=summed),
         rule=space.rule,
         reverse=reverse,
         wide=wide,
+        ids=edges.ids,
     )
 
 
@@ -132,8 +142,9 @@ def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertRep
     """
     both = space.options.direction == "both" and not space.mirror
     ordering = ordering_of(space, edges, reverse=both)
-    # ends: without in-edges or mirrored rows, a vertex that is only a target has no row of its own
-    edgeless = EdgelessCount(edges.vertices, space.options.host_memory, ends=not both and not space.mirror)
+    edgeless: EdgelessCount | None = None
+    if not isinstance(edges.store, Spill):
+        edgeless = EdgelessCount(edges.vertices, space.options.host_memory, ends=not both)
     with GraphWriter(
         target,
         vertices=edges.vertices,
@@ -142,7 +153,7 @@ def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertRep
         weight_dtype=ordering.weight_dtype,
         stripes=space.options.stripes,
         force=space.options.force,
-        provenance=space.provenance(),
+        provenance=space.provenance(renumbered=edges.renumbered),
         encoding=space.options.encoding,
         threads=space.share.encoders,
     ) as writer:
@@ -152,14 +163,12 @@ def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertRep
         _write_rows(space, "out", edges.store, ordering, sink)
         if both:
             # no rule: parallel edges were joined in the out-adjacency
-            inward = replace(ordering, reverse=False, rule=None, wide=backward.wide)
+            inward = replace(ordering, reverse=False, rule=None, wide=backward.wide, vertices=edges.vertices, ids=None)
             _write_rows(space, "in", backward, inward, RowSink(writer.adjacency("in"), edges.vertices, edgeless))
-        writer.without_edges, writer.left = edgeless.count, edges.left
-        if isinstance(edges.original, NameStore):
-            for names in edges.original.pieces():
-                writer.original_names(names)
-        elif edges.original is not None:
-            writer.original_ids(edges.original)
+        writer.without_edges = without = edges.without_edges if edgeless is None else edgeless.count
+        writer.left = edges.left
+        for piece in pieces_of(edges.original):
+            writer.original_ids(piece)
         writer.input_edges = edges.input_edges
         space.stage("close")
     space.stage("finish")
@@ -173,7 +182,7 @@ def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertRep
         input_bytes=space.source.bytes_done,
         output_bytes=writer.file_bytes,
         scratch_bytes=space.scratch.written,
-        without_edges=edgeless.count,
+        without_edges=without,
         seconds=space.seconds,
     )
 

@@ -50,9 +50,10 @@ def convert(
     **options
         Those of `penstock convert`: ``columns`` ("payer,payee,amount", or a sequence of names or positions),
         ``delimiter``, ``query``, ``query_reads`` (a file or folder, or several), ``weights``, ``header``,
-        ``comment``, ``string_ids``, ``vertices``, ``bipartite``, ``layout``, ``direction``, ``undirected``,
-        ``symmetrize``, ``dedupe``, ``drop_self_loops``, ``renumber``, ``order``, ``host_memory`` (bytes, or a text
-        such as "1GiB"), ``scratch``, ``stripe`` (a folder or several), ``encoding``, ``threads``, ``force``.
+        ``comment``, ``string_ids``, ``vertices`` (a file, or a number n for 0 to n-1), ``bipartite``, ``layout``,
+        ``direction``, ``undirected``, ``symmetrize``, ``dedupe``, ``drop_self_loops``, ``renumber``, ``order``,
+        ``host_memory`` (bytes, or a text such as "1GiB"), ``scratch``, ``stripe`` (a folder or several), ``encoding``,
+        ``threads``, ``force``.
 
     Returns
     -------
@@ -116,6 +117,8 @@ def _conversion(given: dict[str, Any]) -> ConvertOptions:
     if memory is None:
         memory = default_host_memory()
     stripes = given.pop("stripes", ())
+    if isinstance(given.get("vertices_file"), int):
+        given["vertices_file"] = f"0:{given['vertices_file']}"
     for name in _PATHS:
         if given.get(name) is not None:
             given[name] = Path(given[name])

@@ -1,10 +1,11 @@
-"""The steps of a conversion that keeps the order of its input: edges are read once, and written as they come.
+"""The steps of a conversion that keeps the order of its input: edges are read once, and written in their order.
 
-Nothing is sorted. Where ids change, edges wait in a log until all ids are known, as for rows (rename.py); else the only
-things that wait are weights, whose dtype is known at the end.
+Nothing is sorted. Edges wait in a log until it is known which ids occur, unless that is known before (input_order.py);
+weights wait until all have come, because their dtype is known then.
 """
 
 from pathlib import Path
+from typing import Any
 
 from penstock.storage.convert.input_order import InputOrder
 from penstock.storage.convert.lists.end_counts import EndCounts
@@ -36,7 +37,8 @@ def encoders(space: Workspace) -> int:
 
 def write_edges(space: Workspace, files: FileSet, counts: EndCounts, base: ListBase | None) -> ConvertReport:
     """Write the edges of the source, behind those of ``base``."""
-    edges, header = InputOrder(space), None if base is None else base.header
+    header = None if base is None else base.header
+    edges = InputOrder(space, 0 if header is None else header.vertices)
     store = ArrayStore(space.quota, space.scratch)
     with ListWriter(files, store, counts, force=space.options.force, base=base) as writer:
         weighted = header is not None and header.weight_range is not None
@@ -55,7 +57,7 @@ def write_edges(space: Workspace, files: FileSet, counts: EndCounts, base: ListB
                 "vertices": vertices,
                 "input_edges": input_edges,
                 "directed": not space.mirror,
-                "provenance": (space.provenance() if header is None else appended(header, space))
+                "provenance": _provenance(space, header, renumbered=edges.renumbered)
                 | ({} if without is None else {WITHOUT_EDGES: without}),
                 "weight_range": extent,
                 "left": edges.left,
@@ -78,9 +80,13 @@ def write_edges(space: Workspace, files: FileSet, counts: EndCounts, base: ListB
     )
 
 
-def appended(header: Header, space: Workspace) -> dict[str, object]:
-    """The provenance of a graph that gets the edges of another source."""
-    before = header.provenance.get("appended")
+def _provenance(space: Workspace, header: Header | None, *, renumbered: bool) -> dict[str, Any]:
+    """The provenance of a graph, which may get the edges of another source; renumbered: its ids are not 0 to n-1."""
+    if header is None:
+        return space.provenance(renumbered=renumbered)
+    before, options = header.provenance.get("appended"), header.provenance.get("options")
     times = before.get("times", 0) if isinstance(before, dict) else 0
     kept = {name: value for name, value in header.provenance.items() if name != WITHOUT_EDGES}
+    if renumbered:
+        kept["options"] = (options if isinstance(options, dict) else {}) | {"renumber": True}
     return kept | {"appended": {"times": times + 1, "last": space.source.name}}

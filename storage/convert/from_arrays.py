@@ -45,7 +45,8 @@ def from_edges(
     weights : array_like of numbers, (edges,), optional
         One weight per edge.
     vertices : int or array_like, optional
-        The ids (vertices,) that exist, isolated ones included; or, where ids are vertices, how many there are at least.
+        The ids (vertices,) that exist, isolated ones included; or a number n: 0 to n-1 are vertices beside the ids that
+        occur. By default vertices are the ids that occur.
     **options
         Those of `ConvertOptions`: ``undirected``, ``symmetrize``, ``dedupe``, ``drop_self_loops``, ``renumber``,
         ``bipartite``, ``order``, ``layout``, ``direction`` (of rows by default both), ``threads``.
@@ -304,7 +305,7 @@ def _column(table: Any, name: str | int) -> NDArray[Any]:
         name = known[name]
     if name not in known:
         raise InputError(f"the table has no column {name!r}; it has {', '.join(map(str, known))}")
-    return host_array(table[name])
+    return _array(table[name])
 
 
 def _materialized(table: Any) -> Any:

@@ -15,6 +15,7 @@ from penstock.storage.convert.input_edges import InputEdges
 from penstock.storage.convert.input_order import InputOrder
 from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.sort.options import ConvertOptions
+from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.convert.sort.workspace import Workspace, ignore
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.graph import Graph
@@ -80,8 +81,11 @@ def graph_of(arrays: EdgeArrays, options: ConvertOptions) -> Graph:
 
 def _list_of(arrays: EdgeArrays, options: ConvertOptions) -> Graph:
     """The graph that keeps its edges in their order."""
+    named = arrays.known_vertices or 0
+    if any(len(ends) and int(ends.max()) >= named for ends in arrays.ends):
+        arrays.known_vertices = None  # there are other vertices, too
     with Workspace(arrays, Path("memory"), replace(options, host_memory=AMPLE_BYTES), ignore) as space:
-        edges = InputOrder(space)
+        edges = InputOrder(space, named)
         batches = list(edges.batches())
         original = _ids(edges.original)
     ends = [[getattr(batch, name) for batch in batches] for name in ("sources", "targets")]
@@ -102,7 +106,7 @@ def _ids(original: Original) -> NDArray[Any] | None:
     """Original ids as one array."""
     if isinstance(original, NameStore):
         return np.concatenate([names.strings() for names in original.pieces()])
-    return original
+    return original.whole() if isinstance(original, OccurringIds) else original
 
 
 def _rows_of(arrays: EdgeArrays, options: ConvertOptions) -> tuple[_Csr, InputEdges]:
@@ -110,7 +114,7 @@ def _rows_of(arrays: EdgeArrays, options: ConvertOptions) -> tuple[_Csr, InputEd
     with Workspace(arrays, Path("memory"), replace(options, host_memory=AMPLE_BYTES), ignore) as space:
         edges = read_edges(space)
         ordering = ordering_of(space, edges)
-        degrees = np.zeros(ordering.vertices, np.int64)
+        degrees = np.zeros(edges.vertices, np.int64)
         neighbors: list[NDArray[Any]] = [np.empty(0, ordering.vertex_dtype)]
         weights: list[NDArray[Any]] = [] if edges.weights is None else [np.empty(0, ordering.weight_dtype)]
         for rows in sorted_rows(space, edges.store, ordering):

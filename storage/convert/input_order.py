@@ -1,7 +1,7 @@
 """Edges on their way into a graph that keeps the order of its input: checked, in vertices, with narrowed weights.
 
-Where ids stay they come straight from the source, and nothing is kept. Where ids change (`--renumber`, strings) they
-wait in a log until every id is known, as for rows.
+Edges wait in a log until every id is known. Where it is known before which vertices there are (`--no-renumber`,
+`--vertices 0:N`, a number of vertices that the input states) they come straight from the source, and nothing is kept.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.convert.rename import logged
+from penstock.storage.convert.renumber.input_ids import InputIds
 from penstock.storage.convert.renumber.kept_names import known_ids
 from penstock.storage.convert.renumber.name_store import Original
 from penstock.storage.convert.sort.weights import WeightExtent, narrow
@@ -21,7 +23,7 @@ from penstock.storage.format.schema import LIST_VERTICES, WEIGHTS, Header
 
 
 class InputOrder:
-    """The edges of one conversion in the order of its input.
+    """The edges of one conversion in the order of its input; ids 0 to ``named - 1`` are vertices at least.
 
     Attributes
     ----------
@@ -33,16 +35,19 @@ class InputOrder:
         The range of all weights so far.
     input_edges : int
         How many edges have come, left out ones included.
+    renumbered : bool
+        Whether the ids that occur are not 0 to n-1, and become so.
     vertices : int
         How many vertices there are as far as edges have come; all of them when the last batch has come.
     """
 
-    def __init__(self, space: Workspace) -> None:
-        self._space = space
+    def __init__(self, space: Workspace, named: int) -> None:
+        self._space, self._named = space, named
         self.original: Original = None
         self.left: int | None = None
         self.weights = WeightExtent()
         self.input_edges = 0
+        self.renumbered = False
         self._known: int | None = None
 
     @property
@@ -65,31 +70,35 @@ class InputOrder:
 
     def batches(self) -> Iterator[EdgeBatch]:
         """Yield all edges, once. Raises InputError, as the source or for an id from 2^32 on."""
-        return map(self._prepared, self._renamed() if self._space.renames else self._read())
+        self._space.stage("read")
+        ids = InputIds(self._space, self._named)
+        logs = ids.renames or (ids.compacts and self._space.source.known_vertices is None)
+        return map(self._prepared, self._renamed(ids) if logs else self._read(ids))
 
-    def _read(self) -> Iterator[EdgeBatch]:
+    def _read(self, ids: InputIds) -> Iterator[EdgeBatch]:
         space = self._space
-        space.stage("read")
         self.original, self.left = known_ids(space)
-        with closing(space.source.batches()) as batches:
-            for batch in map(space.saw_lone, batches):
+        with closing(ids.batches()) as batches:
+            for batch in batches:
                 if len(batch) == 0:
                     continue
                 space.saw_id(max(int(batch.sources.max()), int(batch.targets.max())))
                 space.read_edges += len(batch)
                 yield batch
                 space.say("read")
+        self._known = max(space.known_vertices, self._named, space.options.vertex_count or 0)
         self._check_vertices()
 
-    def _renamed(self) -> Iterator[EdgeBatch]:
+    def _renamed(self, ids: InputIds) -> Iterator[EdgeBatch]:
         space = self._space
-        log, assigned = logged(space)
+        log, assigned = logged(space, ids)
         self._known, self.original, self.left = assigned.vertices, assigned.original, assigned.left
+        self.renumbered = ids.renumbered
         self._check_vertices()
         steps = replace(space.steps, new_ids=assigned.sources, new_targets=assigned.targets)
         done = 0
-        for batch in log.drain():
-            yield steps.renamed(batch)
+        for batch in ordered_map(space.pool, steps.renamed, log.drain(), steps.in_flight):
+            yield batch
             done += len(batch)
             space.say("map", done, log.edges)
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.input_edges import InputEdges
@@ -20,37 +19,38 @@ from penstock.storage.convert.renumber.id_mapping import (
     BipartiteIds,
     CompactIds,
     IdMapping,
-    KeptIds,
     ListedIds,
     NamedIds,
-    Unlisted,
+    SeenInLog,
 )
+from penstock.storage.convert.renumber.input_ids import InputIds, Unlisted, refused
 from penstock.storage.convert.renumber.name_store import NameStore
 from penstock.storage.convert.renumber.path_order import PathOrder, by_paths
 from penstock.storage.convert.renumber.vertex_order import Permuted, by_degree, hubs_first, inverse
+from penstock.storage.convert.row_writer import EDGELESS_SHARE
 from penstock.storage.convert.sort.edge_log import EdgeLog
 from penstock.storage.convert.sort.groups import check_density
 from penstock.storage.convert.sort.read import SpillFiller, Steps
+from penstock.storage.convert.sort.seen_ids import OccurringIds, SeenIds, bitmap_bytes
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.convert.vertex_properties import name_batches
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.text.columns import Columns
-from penstock.storage.ingest.text.diagnose import bad_line
-from penstock.storage.ingest.text.edge_list import TextSource, read_ids
+from penstock.storage.ingest.text.edge_list import read_ids
 from penstock.storage.ingest.text.strings import NamedTextSource
 
 COUNTING_SHARE = 4
 """One part in so many of the budget may count degrees, or hold edges of paths: the writer's, which has not begun."""
 
 
-def read_and_rename(space: Workspace) -> InputEdges:
+def read_and_rename(space: Workspace, ids: InputIds) -> InputEdges:
     """Read edges, find their new ids, and spill them under those.
 
     Raises:
         InputError: as the source, or more ids than the memory can map.
     """
-    log, assigned = logged(space)
+    log, assigned = logged(space, ids)
     check_density(assigned.vertices, log.edges, space.source.name)
     original = assigned.original
     steps = replace(space.steps, new_ids=assigned.sources, new_targets=assigned.targets)
@@ -61,8 +61,10 @@ def read_and_rename(space: Workspace) -> InputEdges:
         if isinstance(original, NameStore):
             original.new_ids = new
         else:
-            original = inverse(new) if original is None else original[inverse(new)]
-    spill = _spilled(space, log, steps)
+            before = original.whole() if isinstance(original, OccurringIds) else original
+            original = inverse(new) if before is None else before[inverse(new)]
+    seen = SeenIds(min(space.options.host_memory // EDGELESS_SHARE, bitmap_bytes(assigned.vertices)))
+    spill = _spilled(space, log, replace(steps, seen=seen))
     return InputEdges(
         store=spill,
         vertices=assigned.vertices,
@@ -70,14 +72,16 @@ def read_and_rename(space: Workspace) -> InputEdges:
         weights=spill.weight_range,
         original=original,
         left=assigned.left,
+        renumbered=ids.renumbered,
+        without_edges=None if seen.with_edges is None else assigned.vertices - seen.with_edges,
     )
 
 
-def logged(space: Workspace) -> tuple[EdgeLog, AssignedIds]:
+def logged(space: Workspace, ids: InputIds) -> tuple[EdgeLog, AssignedIds]:
     """Read all edges into a log, and find the new ids. Raises as `read_and_rename`."""
     log = space.log()
-    mapping = _mapping(space)
-    _read_log(space, log, mapping)
+    mapping = _mapping(space, ids)
+    _read_log(space, log, mapping, ids)
     space.stage("map")
     return log, mapping.assign()
 
@@ -96,16 +100,16 @@ def _spilled(space: Workspace, log: EdgeLog, steps: Steps) -> Spill:
     return spill
 
 
-def _mapping(space: Workspace) -> IdMapping:
+def _mapping(space: Workspace, ids: InputIds) -> IdMapping:
     """The mapping of ids that the source and the options ask for; ``--vertices`` is read first."""
     path = space.options.vertices_file
     if not space.named:
-        if path is not None:
+        if path is not None and space.options.vertex_count is None:
             listed = space.table.ids() if space.table else read_ids(path, space.ingest)
             return ListedIds(space, map(np.asarray, listed))
         if space.options.bipartite:
             return BipartiteIds(space)
-        return CompactIds(space) if space.options.renumber else KeptIds(space)
+        return CompactIds(space) if ids.by_table else SeenInLog(space, ids)
     names = NamedIds(space, sides=space.options.bipartite)
     if path is not None:
         listing = NamedTextSource([path], space.ingest, Columns(0, 0)).batches
@@ -116,38 +120,22 @@ def _mapping(space: Workspace) -> IdMapping:
     return names
 
 
-def _read_log(space: Workspace, log: EdgeLog, mapping: IdMapping) -> None:
+def _read_log(space: Workspace, log: EdgeLog, mapping: IdMapping, ids: InputIds) -> None:
     """Read all edges into the log, and every id into the mapping."""
-    space.stage("read")
 
     def scan(batch: EdgeBatch) -> tuple[EdgeBatch, Any]:
         return batch, mapping.scan(batch)
 
-    with closing(space.source.batches()) as batches:
+    with closing(ids.batches()) as batches:
         for batch, found in ordered_map(space.pool, scan, batches, space.steps.in_flight):
             try:
                 logged = mapping.record(batch, found)
             except Unlisted as other:
-                raise _refused(space, other) from None
+                raise refused(space, other, space.read_edges) from None
             if len(logged):
                 log.add(logged)
             space.read_edges += len(batch)
             space.say("read")
-
-
-def _refused(space: Workspace, other: Unlisted) -> InputError:
-    """What is wrong with an edge, and where it is as far as that can be found out."""
-    reason = (
-        f"{other.role} {other.name} is not listed in {space.options.vertices_file}, and exactly the vertices listed "
-        "there exist (--vertices); add it to the list, or leave the edge out"
-    )
-    if other.edge is None:
-        return InputError(f"{space.source.name}: {reason}")
-    edge = space.read_edges + other.edge
-    place = space.source.place_of(edge) if isinstance(space.source, TextSource) else None
-    if place is None:
-        return InputError(f"{space.source.name}: edge {edge + 1} (from 1): {reason}")
-    return bad_line(*place, reason)
 
 
 def _new_order(space: Workspace, log: EdgeLog, steps: Steps, vertices: int) -> NDArray[Any]:

@@ -98,11 +98,16 @@ class EdgelessCount:
 class RowSink:
     """One adjacency being written: takes sorted rows, ascending, and writes their edges and degrees.
 
-    ``backward`` takes the edges with their ends exchanged, where the rows have them. Call `finish` at the end.
+    ``edgeless`` counts vertices without an edge, ``backward`` takes the edges with their ends exchanged, where the rows
+    have them. Call `finish` at the end.
     """
 
     def __init__(
-        self, writer: AdjacencyWriter, vertices: int, edgeless: EdgelessCount, backward: SpillFiller | None = None
+        self,
+        writer: AdjacencyWriter,
+        vertices: int,
+        edgeless: EdgelessCount | None,
+        backward: SpillFiller | None = None,
     ) -> None:
         self.edges = 0
         self._writer, self._edgeless, self._backward = writer, edgeless, backward
@@ -113,7 +118,8 @@ class RowSink:
         self._degrees.put(rows.first, rows.degrees)
         self._writer.append(rows.neighbors, rows.weights)
         self.edges += len(rows.neighbors)
-        self._edgeless.note(rows)
+        if self._edgeless is not None:
+            self._edgeless.note(rows)
         if self._backward is not None and rows.reverse is not None:
             self._backward.add(rows.reverse)
 

@@ -85,7 +85,9 @@ def beside(target: Path, identity: str, *, force: bool) -> Iterator[Path]:
 def _given(space: Workspace) -> VertexTable | None:
     """The table of vertices that the options name; None where there is none, or it is a list of ids."""
     path = space.options.vertices_file
-    return None if path is None else open_vertex_table(path, space.options.host_memory)
+    if path is None or space.options.vertex_count is not None:
+        return None
+    return open_vertex_table(path, space.options.host_memory)
 
 
 def _known(space: Workspace) -> PropertyFile | None:

@@ -137,15 +137,17 @@ class GraphWriter:
         self._adjacencies[direction] = rows
         return rows
 
-    def original_ids(self, ids: NDArray[Any]) -> None:
-        """Append the input's ids of the next vertices, in internal order, uint32 or uint64."""
+    def original_ids(self, ids: NDArray[Any] | StringArray) -> None:
+        """Append the input's ids of the next vertices, in internal order: uint32, uint64 or strings."""
+        if isinstance(ids, StringArray) or ids.dtype.kind == "T":
+            self._original_names(ids if isinstance(ids, StringArray) else string_array(ids))
+            return
         if self._original is None:
             kind = ids.dtype if ids.dtype in schema.VERTEX_DTYPES else np.dtype(np.uint64)
             self._original = ChunkedArray(self._files, schema.ORIGINAL_ID, kind, "delta")
         self._original.append(ids)
 
-    def original_names(self, names: StringArray) -> None:
-        """Append the input's ids of the next vertices, in internal order, where they are strings."""
+    def _original_names(self, names: StringArray) -> None:
         if self._names is None:
             ends = ChunkedArray(self._files, schema.NAME_ENDS, np.dtype(np.uint64), "delta")
             self._names = ends, ChunkedArray(self._files, schema.NAME_TEXT, np.dtype(np.uint8), "plain")
@@ -209,11 +211,7 @@ def write_rows(rows: AdjacencyWriter, index: Index, neighbors: NDArray[Any], wei
 def write_ids(writer: GraphWriter, ids: NDArray[Any]) -> None:
     """Write original ids that are in memory, numbers or NumPy's strings."""
     for first in range(0, len(ids), CHUNK_VERTICES):
-        some = ids[first : first + CHUNK_VERTICES]
-        if ids.dtype.kind == "T":
-            writer.original_names(string_array(some))
-        else:
-            writer.original_ids(some)
+        writer.original_ids(ids[first : first + CHUNK_VERTICES])
 
 
 def count_edgeless(vertices: int, adjacencies: Sequence[Index]) -> int:

@@ -1,8 +1,9 @@
 """Result tables as CSV, Parquet, Feather, HDF5, NPY and Graphalytics: a column a field, a row a vertex, all or nothing.
 
 Absent values are empty in CSV and null in Parquet and Feather, and keep the program's own mark in HDF5 and NPY, which
-have no nulls. Strings are UTF-8 (in NPY, of one width), and in CSV in quotes if any in the table needs them (RFC 4180).
-Ranges of rows are converted by several threads while earlier ones are written, and the disk is at work meanwhile.
+have no nulls. NPY has the first field alone where ids are 0 to n-1, else records of it and the ids. Strings are UTF-8
+(in NPY, of one width), and in CSV in quotes if any in the table needs them (RFC 4180). Ranges of rows are converted by
+several threads while earlier ones are written, and the disk is at work meanwhile.
 """
 
 from __future__ import annotations
@@ -116,27 +117,50 @@ def format_of(path: Path, format: str | None = None) -> str:
 def bytes_of(path: Path, columns: Columns, format: str | None = None) -> int | None:
     """About how many bytes writing will take; None where only writing can tell. Raises InputError as `writer_for`."""
     save = writer_for(path, format)
-    written = {name: column for name, column in columns.items() if save is _save_hdf5 or name == first_field(columns)}
+    written = columns if save is not _save_npy else npy_columns(columns)
     if save not in (_save_hdf5, _save_npy) or any(column.dtype.kind == "T" for column in written.values()):
         return None
     return sum(column.rows * column.dtype.itemsize for column in written.values())
 
 
-def _save_npy(path: Path, columns: Columns, options: WriteOptions) -> None:
-    """Write the first field's values as a bare array."""
+def npy_columns(columns: Columns) -> Columns:
+    """Return the columns that `.npy` has: the first field, and the ids, unless these are 0 to n-1."""
     name = first_field(columns)
-    column = columns[name]
-    kind = np.dtype(f"U{_widest(column)}") if column.dtype.kind == "T" else column.dtype
+    ids = {other: column for other, column in columns.items() if other in ("vertex", "side")}
+    rows = columns[name].rows
+    if "side" in ids or "vertex" not in ids or ids["vertex"].dtype.kind == "T":
+        places = "vertex" not in ids
+    else:
+        places = rows == 0 or int(ids["vertex"].opened()(rows - 1, rows)[0][0]) == rows - 1  # they rise
+    return {**({} if places else ids), name: columns[name]}
+
+
+def _save_npy(path: Path, columns: Columns, options: WriteOptions) -> None:
+    """Write the first field's values as a bare array, or beside the ids as an array of records."""
+    written = npy_columns(columns)
+    kinds = [
+        (name, f"U{_widest(column)}" if column.dtype.kind == "T" else column.dtype) for name, column in written.items()
+    ]
+    kind = np.dtype(kinds) if len(kinds) > 1 else np.dtype(kinds[0][1])
     head = BytesIO()
-    facts = {"descr": npy_format.dtype_to_descr(kind), "fortran_order": False, "shape": (column.rows,)}
+    facts = {
+        "descr": npy_format.dtype_to_descr(kind),
+        "fortran_order": False,
+        "shape": (columns[first_field(columns)].rows,),
+    }
     npy_format.write_array_header_1_0(head, facts)
 
-    def bare(parts: list[Part]) -> NDArray[np.uint8]:
-        return np.ascontiguousarray(parts[0][0], kind).view(np.uint8)
+    def records(parts: list[Part]) -> NDArray[np.uint8]:
+        if kind.names is None:
+            return np.ascontiguousarray(parts[0][0], kind).view(np.uint8)
+        found = np.empty(len(parts[0][0]), kind)
+        for name, (values, _) in zip(kind.names, parts, strict=True):
+            found[name] = values
+        return found.view(np.uint8)
 
     with SyncedFile(path, options.written) as file:
         file.write(head.getvalue())
-        file.write_all(mapped({name: column}, bare, threads=options.threads))
+        file.write_all(mapped(written, records, threads=options.threads))
 
 
 def _save_hdf5(path: Path, columns: Columns, options: WriteOptions) -> None:

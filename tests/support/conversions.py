@@ -56,6 +56,14 @@ def expected(edges: Sequence[Edge], options: ConvertOptions) -> list[Edge]:
     return sorted(entries, key=_order)
 
 
+def vertices_of(edges: Sequence[Edge], options: ConvertOptions, named: int = 0) -> list[int]:
+    """The ids that are vertices, ascending: those that occur, and 0 to ``named - 1``; or all from 0 to the largest."""
+    found = {end for one, two, _ in edges for end in (one, two)}
+    if options.renumber is False:
+        found = set(range(max(found, default=-1) + 1))
+    return sorted(found | (set() if options.renumber else set(range(named))))
+
+
 COMBINE: dict[str, Callable[[float, float], float]] = {
     "first": lambda kept, _: kept,
     "sum": lambda kept, other: kept + other,

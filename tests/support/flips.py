@@ -85,7 +85,7 @@ def _write(path: Path, weights: np.dtype[Any] | None, options: dict[str, Any]) -
             adjacency.finish()
         if weights is not None and weights.kind == "f":
             writer.left = VERTICES // 2
-            writer.original_names(string_array(f"vertex {v:03}" for v in range(VERTICES)))
+            writer.original_ids(string_array(f"vertex {v:03}" for v in range(VERTICES)))
         else:
             writer.original_ids(np.arange(VERTICES, dtype=np.uint64) * np.uint64(2**40 // 3))
     return path

@@ -57,8 +57,9 @@ def answer_size(program: Program, graph: Graph, format: str, joined: Sequence[st
             fields += [column] * int(np.prod(field.shape, dtype=np.int64))
     more = [ColumnSize(0, rows * PROPERTY_BYTES, 0) for _ in joined]
     sides = [] if graph.left is None else [column_size(np.dtype(np.uint8), rows, sparse=False)]
-    if format == "npy":
-        return table_size(format, rows, fields[:1])
+    if format == "npy":  # of other orders only the ids themselves tell whether they are 0 to n-1
+        named = graph.original is not None and (graph.id_dtype.kind == "T" or graph.reordered is False)
+        return table_size(format, rows, [*([ids, *sides] if named or sides else []), *fields[:1]])
     return table_size(format, rows, [ids, *fields[:1]] if format == "graphalytics" else [ids, *sides, *fields, *more])
 
 

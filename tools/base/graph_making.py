@@ -55,9 +55,10 @@ OPTIONS = (
     ),
     option("--drop-self-loops", is_flag=True, help="Leave out edges from a vertex to itself."),
     option(
-        "--renumber",
-        is_flag=True,
-        help="For sparse ids and strings: only ids that occur are vertices. Answers have the ids of the input.",
+        "--renumber/--no-renumber",
+        default=None,
+        help="The ids that occur are vertices, and answers have them: so it is by default. --renumber does it with a "
+        "table, which takes strings and any ids; --no-renumber makes all ids from 0 to the largest vertices.",
     ),
     option(
         "--order",
@@ -87,7 +88,8 @@ VERTICES = option(
     "vertices_file",
     type=ANY,
     help="A file with a vertex id per line: exactly these exist, isolated ones too; an edge with another is refused. "
-    "In a table (.csv, .tsv, .parquet, .graphml, .gml) other columns are properties, which run --join adds to answers.",
+    "0:N is ids 0 to N-1. In a table (.csv, .tsv, .parquet, .graphml, .gml) other columns are properties, which "
+    "run --join adds to answers.",
 )
 
 BIPARTITE = option(
@@ -122,7 +124,7 @@ def watching(update: ProgressBars, note: Callable[[str], None]) -> Callable[[Con
 class Made:
     """A conversion's report and its source, with what the command line adds to it.
 
-    renumbered: whether only vertices that the input names exist.
+    renumbered: whether all vertices are named by the input.
     """
 
     report: ConvertReport
@@ -181,7 +183,7 @@ class Made:
         return taken.told() if len(self._columns) == 1 else f"{taken.told()} ({Path(taken.file).name})"
 
 
-UNNAMED = "ids that no edge has count as vertices; --renumber leaves out those that the input does not name"
+UNNAMED = "--no-renumber: ids that do not occur count as vertices"
 
 
 def edgeless(count: int | None) -> str | None:
@@ -202,6 +204,5 @@ def make_graph(open_source: Callable[[], Source], output: Path, conversion: Conv
     with progress(console) as update, compiling_shown(update):
         source = open_source()
         report = convert(source, output, conversion, watching(update, console.note))
-    renumbered = conversion.renumber or conversion.bipartite or conversion.vertices_file is not None
-    renumbered = renumbered or bool(getattr(source, "named", False))
-    return Made(report, source, time.perf_counter() - began, peak_resident_bytes(), renumbered)
+    named = conversion.renumber is not False or bool(getattr(source, "named", False))
+    return Made(report, source, time.perf_counter() - began, peak_resident_bytes(), named)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.format.schema import EXTRACTED, LIST_BLOCK, NEW_IDS, WITHOUT_EDGES
+from penstock.storage.format.schema import LIST_BLOCK, WITHOUT_EDGES
 from penstock.tools.base import plots
 from penstock.tools.base.graph_making import UNNAMED, edgeless, size_of
 from penstock.tools.base.options import ANY, FORCE, OUTPUT, console_options, option, option_group, stripe_option
@@ -141,22 +141,14 @@ def hints(graph: Graph) -> list[str]:
         )
     if graph.weight_dtype is None:
         found.append("no weights: sssp, pagerank and others count each edge as 1; convert with --weights to keep them")
-    if graph.without_edges and not _only_named(graph):
+    options = graph.provenance.get("options")
+    if graph.without_edges and isinstance(options, dict) and options.get("renumber") is False:
         found.append(f"{UNNAMED}: {graph.vertices - graph.without_edges:,} vertices have an edge")
     if graph.vertices == 0:
         found.append("no vertices: every answer is empty")
     elif graph.edges == 0:
         found.append("no edges: every vertex is on its own")
     return found
-
-
-def _only_named(graph: Graph) -> bool:
-    """Whether only vertices that the input named exist."""
-    from penstock.storage.format.frames import StringIdFrames
-
-    options = graph.provenance.get("options")
-    chosen = isinstance(options, dict) and any(options.get(name) for name in NEW_IDS)
-    return chosen or EXTRACTED in graph.provenance or isinstance(graph.original, StringIdFrames)
 
 
 def distributions_of(graph: Graph) -> dict[str, NDArray[np.int64]]:

@@ -43,6 +43,7 @@ def convert(
     delimiter: str | None = None,
     weights: bool | None = None,
     header: bool | None = None,
+    comment: str | None = None,
     string_ids: bool = False,
     vertices: _Path | None = None,
     bipartite: bool = False,
@@ -52,7 +53,7 @@ def convert(
     symmetrize: bool = False,
     dedupe: Literal["first", "sum", "min", "max"] | None = None,
     drop_self_loops: bool = False,
-    renumber: bool = False,
+    renumber: bool | None = None,
     order: Literal["none", "degree", "hubs", "paths"] = "none",
     host_memory: int | str | None = None,
     scratch: _Path | None = None,
@@ -70,10 +71,11 @@ def convert(
     delimiter: Character between the columns of CSV, or tab; detected by default.
     weights: Take a third column as weight, or not.
     header: The first line names columns, or not.
+    comment: Pass over lines of text that begin with this character, as with # and %.
     string_ids: Ids are strings; detected with --renumber or --bipartite.
     vertices: A file with a vertex id per line: exactly these exist, isolated ones too; an edge with another is
-        refused. In a table (.csv, .tsv, .parquet, .graphml, .gml) other columns are properties, which run
-        --join adds to answers.
+        refused. 0:N is ids 0 to N-1. In a table (.csv, .tsv, .parquet, .graphml, .gml) other columns are
+        properties, which run --join adds to answers.
     bipartite: Sources and targets are apart, as users and items: an id on both sides is two vertices.
     layout: rows: sorted by vertex. list: in the order of the input, in one pass, and open to 'penstock append'.
     direction: Store out-edges alone, or in-edges too (both), so that programs can pull.
@@ -81,12 +83,15 @@ def convert(
     symmetrize: Add the reverse of each edge, and keep one of parallel edges as --dedupe says.
     dedupe: Of parallel edges keep one; its weight is the first, the sum, the least, the most.
     drop_self_loops: Leave out edges from a vertex to itself.
-    renumber: For sparse ids and strings: only ids that occur are vertices. Answers have the ids of the input.
+    renumber: The ids that occur are vertices, and answers have them: so it is by default. --renumber does it
+        with a table, which takes strings and any ids; --no-renumber makes all ids from 0 to the largest
+        vertices.
     order: Order of vertices in the file: by id, by falling degree, the best-connected 8 % first, or along paths
         (depth first, components in topological order).
     host_memory: Most memory to allocate, for instance 800MiB; by default a share of what is free.
     scratch: Folder for temporary data; beside the output if none.
-    stripe: Spread the file over these folders, each on a disk of its own. Repeatable.
+    stripe: Spread the file over these folders, each on a disk of its own. Repeatable. Folders inside that of
+        the output may be moved and copied with it.
     encoding: packed is small and fast; plain can be read by any HDF5 tool with the zstd plugin.
     threads: Threads; every core by default.
     force: Replace an existing output.

@@ -7,7 +7,7 @@ and only one that is not full is written again, at the head of the new part.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
@@ -19,6 +19,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.convert.lists.end_counts import EndCounts
 from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.sort.memory_quota import ArrayStore, StoredArrays
+from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding
 from penstock.storage.encoding.edge_keys import edge_keys, sources_of_keys, spans_of, targets_of_keys
 from penstock.storage.encoding.string_array import StringArray
@@ -252,14 +253,19 @@ class ListWriter:
         return vertices - found
 
     def _write_ids(self, original: Original, vertices: int) -> None:
-        if original is None:
-            return
-        if not isinstance(original, NameStore):
-            kind = original.dtype if original.dtype in schema.VERTEX_DTYPES else np.dtype(np.uint64)
-            array = ChunkedArray(self._files, schema.ORIGINAL_ID, kind, "delta")
-            array.append(original)
-            array.finish(vertices)
-            return
+        if isinstance(original, NameStore):
+            self._write_names(original, vertices)
+        elif original is not None:
+            pieces: Iterable[NDArray[Any]] = original.pieces() if isinstance(original, OccurringIds) else (original,)
+            array: ChunkedArray | None = None
+            for ids in pieces:
+                kind = ids.dtype if ids.dtype in schema.VERTEX_DTYPES else np.dtype(np.uint64)
+                array = array or ChunkedArray(self._files, schema.ORIGINAL_ID, kind, "delta")
+                array.append(ids)
+            if array is not None:
+                array.finish(vertices)
+
+    def _write_names(self, original: NameStore, vertices: int) -> None:
         ends = ChunkedArray(self._files, schema.NAME_ENDS, np.dtype(np.uint64), "delta")
         text, size = ChunkedArray(self._files, schema.NAME_TEXT, np.dtype(np.uint8), "plain"), 0
         names: StringArray

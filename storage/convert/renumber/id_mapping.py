@@ -1,4 +1,4 @@
-"""Owns how ids become vertices 0 to n-1: kept, compact, compact side by side, listed, or named.
+"""Owns how ids become vertices 0 to n-1: as they occur in a bitmap or a table, side by side, listed, or named.
 
 Each mapping scans a batch in any thread, records what it found in the order of the input, and in the end assigns
 vertices to all ids. With two sides (a bipartite graph) the targets' ids are a space of their own, shifted behind the
@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.convert.renumber.id_sets import IdMap, Ids, IdSet, distinct
+from penstock.storage.convert.renumber.input_ids import InputIds, Unlisted
 from penstock.storage.convert.renumber.kept_names import known_ids
 from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, merged
@@ -37,14 +38,6 @@ class AssignedIds:
     left: int | None = None
 
 
-class Unlisted(Exception):  # noqa: N818
-    """An id that `--vertices` does not list: the id, its role, and which edge of its batch has it (None: none)."""
-
-    def __init__(self, name: str, role: str, edge: int | None) -> None:
-        super().__init__(name, role, edge)
-        self.name, self.role, self.edge = name, role, edge
-
-
 class IdMapping(Protocol):
     """How ids become vertices."""
 
@@ -61,26 +54,28 @@ class IdMapping(Protocol):
         ...
 
 
-class KeptIds:
-    """Ids are vertices already."""
+class SeenInLog:
+    """Ids are vertices already, or those that occur in a bitmap are (`input_ids.py`)."""
 
-    def __init__(self, space: Workspace) -> None:
-        self._space = space
+    def __init__(self, space: Workspace, ids: InputIds) -> None:
+        self._space, self._ids = space, ids
 
     def scan(self, batch: EdgeBatch) -> int:
         """The largest id."""
-        ids = [ids for ids in (batch.sources, batch.targets, batch.lone) if ids is not None and len(ids)]
-        return max((int(array.max()) for array in ids), default=-1)
+        self._ids.seen.see(batch, drop_loops=False)
+        return max(int(batch.sources.max()), int(batch.targets.max())) if len(batch) else -1
 
     def record(self, batch: EdgeBatch, found: int) -> EdgeBatch:
-        """Note it."""
+        """Note it. Raises InputError for more ids than memory holds."""
         self._space.saw_id(found)
+        self._ids.check()
         return batch
 
     def assign(self) -> AssignedIds:
-        """Say how many vertices there are."""
+        """Say which ids are vertices."""
+        found = self._ids.numbering(-1)
         original, left = known_ids(self._space)
-        return AssignedIds(self._space.known_vertices, original=original, left=left)
+        return AssignedIds(found.vertices, found.ids, found.ids, found.ids or original, left)
 
 
 class CompactIds:
@@ -100,9 +95,15 @@ class CompactIds:
 
     def assign(self) -> AssignedIds:
         """Map them."""
-        ids = self._found.merged()
-        vertices = IdMap(ids)
-        return AssignedIds(len(ids), vertices, vertices, ids)
+        return _ascending(IdMap(self._found.merged()))
+
+
+def _ascending(vertices: IdMap) -> AssignedIds:
+    """Ids by their places in a table; those that are 0 to n-1 stay."""
+    count = len(vertices.ids)
+    if count == 0 or int(vertices.ids[-1]) == count - 1:
+        return AssignedIds(count)
+    return AssignedIds(count, vertices, vertices, vertices.narrow_ids())
 
 
 class BipartiteIds:
@@ -167,10 +168,7 @@ class ListedIds:
 
     def assign(self) -> AssignedIds:
         """Map them."""
-        ids = self._map.ids
-        if len(ids) == 0 or int(ids[-1]) == len(ids) - 1:
-            return AssignedIds(len(ids))
-        return AssignedIds(len(ids), self._map, self._map, ids)
+        return _ascending(self._map)
 
 
 class NamedIds:

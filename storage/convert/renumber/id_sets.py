@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
+from penstock.storage.format.schema import vertex_dtype
 
 Ids = NDArray[np.uint64]
 MERGE_BYTES = 24
@@ -121,6 +122,10 @@ class IdMap:
         if len(values):
             look_up(values, self.ids, self._guide, self._shift, found)
         return found
+
+    def narrow_ids(self) -> NDArray[Any]:
+        """The ids, as uint32 where that holds all."""
+        return self.ids.astype(vertex_dtype(int(self.ids[-1]) + 1 if len(self.ids) else 0), copy=False)
 
     def first_other(self, values: NDArray[Any]) -> int:
         """Return where the first value is that is none of ``ids``, or -1."""

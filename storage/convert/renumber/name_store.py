@@ -4,7 +4,7 @@ Names that are to come in another order take one more pass through the store: ev
 and kept again, and then blocks of new ids, as large as the memory given, are gathered from all pieces.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.convert.renumber.name_table import NAME_BYTES, SpilledNames, joined, spilled
 from penstock.storage.convert.sort.memory_quota import ArrayStore
+from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.encoding.string_array import StringArray
 
 STEP = 1 << 16
@@ -100,5 +101,12 @@ class NameStore:
         return StringArray(names.text[keep], names.ends - np.arange(1, len(names) + 1))
 
 
-Original = NDArray[Any] | NameStore | None
+Original = NDArray[Any] | OccurringIds | NameStore | None
 """The ids that vertices had, by vertex: numbers, strings, or None where they are the same."""
+
+
+def pieces_of(original: Original) -> Iterable[NDArray[Any] | StringArray]:
+    """Original ids in the order of their vertices, some at a time."""
+    if original is None or isinstance(original, np.ndarray):
+        return () if original is None else (original,)
+    return original.pieces()

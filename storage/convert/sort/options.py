@@ -1,5 +1,6 @@
 """Owns what a conversion is told, what it says underway, and what it reports at the end."""
 
+import re
 from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
@@ -31,8 +32,9 @@ class ConvertOptions:
     dedupe: of edges with the same ends keep the first in input order, or one with the sum, the
         least or the greatest weight; None keeps them all.
     drop_self_loops: leave edges from a vertex to itself out.
-    renumber: ids that occur, ascending, become 0 to n-1; the map is stored. (Ids that are strings are
-        always numbered so, in the order of their bytes.)
+    renumber: whether the ids that occur, ascending, become 0 to n-1; the map is stored. None does so beside those that
+        the input states by a number of vertices; True does so by a table, whatever the input states; False makes every
+        id up to the largest a vertex. (Ids that are strings are always numbered, in the order of their bytes.)
     bipartite: the ids of sources and those of targets are two spaces; both are renumbered, targets behind
         sources, and results name each in its own.
     order: the order of the vertices in the file. ``"none"`` is that of their ids; ``"degree"`` is by falling degree, in
@@ -42,7 +44,7 @@ class ConvertOptions:
         name them.
     vertices_file: a list of ids: exactly these vertices exist, isolated ones included, and an edge with another
         is refused. Unless they are 0 to n-1 they are renumbered, as by ``renumber``. Of a table the other columns are
-        kept as properties (`vertex_properties.py`).
+        kept as properties (`vertex_properties.py`). ``0:N`` is no file, but the list of 0 to N-1.
     host_memory: bytes that the conversion may hold. scratch: folder for what does not fit
         (default: beside the output). stripes, encoding, force: as `GraphWriter` has them.
     threads: None takes every core.
@@ -54,7 +56,7 @@ class ConvertOptions:
     symmetrize: bool = False
     dedupe: Dedupe | None = None
     drop_self_loops: bool = False
-    renumber: bool = False
+    renumber: bool | None = None
     bipartite: bool = False
     order: Order = "none"
     vertices_file: Path | None = None
@@ -90,7 +92,7 @@ class ConvertOptions:
             if value not in get_args(known) and not (name == "dedupe" and value is None):
                 raise InputError(f"--{name} is {value!r}; choose one of {', '.join(get_args(known))}")
         for name in ("undirected", "symmetrize", "drop_self_loops", "renumber", "bipartite", "force"):
-            if getattr(self, name) not in (True, False):
+            if getattr(self, name) not in (True, False) and not (name == "renumber" and self.renumber is None):
                 raise InputError(f"{name} is {getattr(self, name)!r}; give True or False")
         if self.threads is not None and not (isinstance(self.threads, Integral) and self.threads >= 1):
             raise InputError(f"--threads is {self.threads!r}; give a whole number from 1")
@@ -107,6 +109,18 @@ class ConvertOptions:
         for name, (given, reason) in needs.items():
             if given and self.layout == "list":
                 raise InputError(f"--layout list does not take {name}: {reason}; leave one of them out")
+
+    @property
+    def vertex_count(self) -> int | None:
+        """N where ``vertices_file`` is ``0:N``, else None."""
+        found = re.fullmatch(r"0:([0-9]+)", str(self.vertices_file))
+        return None if found is None else int(found[1])
+
+    @property
+    def numbers_vertices(self) -> bool:
+        """Whether options, and not the ids alone, say which vertices there are and how they are numbered."""
+        listed = self.vertices_file is not None and self.vertex_count is None
+        return bool(self.renumber) or self.bipartite or listed
 
     @property
     def workers(self) -> int:

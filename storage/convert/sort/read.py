@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.convert.sort.run import KeyPacking, KeyRun, pack_edges
+from penstock.storage.convert.sort.seen_ids import SeenIds
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.format.edges import EdgeBatch
 
@@ -21,13 +22,15 @@ NewIds = Callable[[NDArray[Any]], NDArray[Any]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
     """What is done to a batch: joined to runs of ``run_edges`` edges, ids of sources replaced by ``new_ids``
-    (None: kept) and those of targets by ``new_targets``, packed; ``in_flight`` runs at a time."""
+    (None: kept) and those of targets by ``new_targets``, packed, and what they are noted in ``seen``; ``in_flight``
+    runs at a time."""
 
     run_edges: int
     in_flight: int
     packing: KeyPacking
     new_ids: NewIds | None = None
     new_targets: NewIds | None = None
+    seen: SeenIds | None = None
 
     def renamed(self, batch: EdgeBatch) -> EdgeBatch:
         """The batch in new ids."""
@@ -91,6 +94,8 @@ def _packed(batches: list[EdgeBatch], steps: Steps) -> KeyRun:
     """One run of some batches. They are forgotten here first: joined, they are in memory once."""
     batch = steps.renamed(batches[0]) if len(batches) == 1 else _joined(batches, steps)
     batches.clear()
+    if steps.seen is not None:
+        steps.seen.see(batch, drop_loops=steps.packing.drop_loops)
     return pack_edges(batch, steps.packing)
 
 

@@ -22,6 +22,7 @@ from penstock.storage.convert.sort.groups import BucketGroup, SortPlan, group_bu
 from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
 from penstock.storage.convert.sort.octaves import octave_start
 from penstock.storage.convert.sort.run import NARROW_BITS, WIDE_BITS, KeyRange, KeyRun, Keys, pack_keys
+from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.convert.sort.spill import Part, Spill
 from penstock.storage.convert.sort.weights import bits, from_ordered, to_ordered, working_dtype
 from penstock.storage.format.edges import EdgeBatch
@@ -42,8 +43,9 @@ class SortedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ordering:
-    """What sorted rows look like: vertex count and dtype, weights, the rule for parallel edges
-    (None keeps them), and whether the exchanged edges are wanted too."""
+    """What sorted rows look like: weights, the rule for parallel edges (None keeps them), whether the exchanged edges
+    are wanted too; how many ids keys may have, whose vertices are in ``ids`` (None: they are), and the vertices' dtype.
+    """
 
     vertices: int
     vertex_dtype: np.dtype[Any]
@@ -51,6 +53,7 @@ class Ordering:
     rule: int | None
     reverse: bool = False
     wide: bool = False
+    ids: OccurringIds | None = None
 
     @property
     def target_bits(self) -> int:
@@ -284,8 +287,10 @@ def sort_group(
 
 
 def make_rows(keys: Keys, weights: NDArray[Any], base: int, ordering: Ordering) -> SortedRows:
-    """Turn sorted keys into rows in the dtypes of the graph, which share no memory with the keys."""
+    """Turn sorted keys, which may change, into rows in the dtypes of the graph, which share no memory with them."""
     move = ordering.target_bits
+    if ordering.ids is not None:
+        base = ordering.ids.in_keys(keys, move, base, wide=ordering.wide)
     first, last = int(keys[0]) >> move, int(keys[-1]) >> move
     degrees = np.zeros(last - first + 1, np.uint32)
     neighbors = np.empty(len(keys), ordering.vertex_dtype)

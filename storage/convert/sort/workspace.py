@@ -61,6 +61,8 @@ OCTAVE_SHARE = 4
 """Octaves of ids may have so many times as many edges as they would have if each had as many."""
 VERTEX_BYTES = {"degree": 12, "hubs": 24, "paths": 40}
 """What an order takes a vertex: degrees and both directions of the new ids, the score of hubs, the forest of paths."""
+SEEN_SHARE = 8
+"""One part in so many of the budget holds the bitmap of the ids that occur at most; half of that is set apart."""
 SPARE = 4
 """One part in so many is announced on top: later batches pack worse, and a bucket that is split is written twice."""
 
@@ -95,7 +97,7 @@ def shares(memory_bytes: int, workers: int, *, maps: bool) -> Shares:
     ingest = IngestOptions(host_memory=memory_bytes, threads=workers)
     parser = ingest.block_bytes * (10 * workers + 8)
     reading = parser + run_edges * 32 * (workers + 2)
-    apart = BOOKKEEPING_BYTES + (memory_bytes // 8 if maps else 0)
+    apart = BOOKKEEPING_BYTES + memory_bytes // (8 if maps else 2 * SEEN_SHARE)
     return Shares(
         spill_bytes=max(0, min(rest - sort, memory_bytes - reading) - apart),
         sort_bytes=sort,
@@ -123,7 +125,17 @@ def ignore(_: ConvertProgress) -> None:
 
 
 class Workspace:
-    """One conversion's means. Use as a context manager. table: of vertices, once it is sorted, if there is one."""
+    """One conversion's means. Use as a context manager.
+
+    Attributes
+    ----------
+    table : SortedTable or None
+        Of vertices, once it is sorted, if there is one.
+    renames : bool
+        Whether options or the source need a log of the edges, until all ids are known.
+    compacts : bool
+        Whether, by default, only the ids that occur are vertices; False where other options say which are.
+    """
 
     def __init__(self, source: Source, target: Path, options: ConvertOptions, progress: Progress) -> None:
         check_room(LIBRARY_BYTES, "a conversion")
@@ -134,8 +146,9 @@ class Workspace:
         self.seconds: dict[str, float] = {}
         self.mirror = options.undirected or options.symmetrize or source.undirected
         self.named = isinstance(source, NamedSource)
-        listed = options.vertices_file is not None
-        self.renames = options.renumber or options.order != "none" or options.bipartite or listed or self.named
+        numbered = options.numbers_vertices or self.named
+        self.renames = numbered or options.order != "none"
+        self.compacts = options.renumber is None and not numbered and options.vertex_count is None
         stays = not self.mirror and not self.renames
         self.row_source: RowSource | None = source if stays and isinstance(source, RowSource) else None
         if isinstance(source, GraphFileSource):
@@ -183,8 +196,7 @@ class Workspace:
 
     def _check_ids(self, source: GraphFileSource) -> None:
         """Refuse new numbers for vertices that have original ids already."""
-        options = self.options
-        new = options.renumber or options.bipartite or options.vertices_file is not None
+        new = self.options.numbers_vertices or self.options.vertex_count is not None
         if new and source.original is not None:
             raise InputError(f"{source.name}: its vertices are numbered, and keep their ids; leave that option out")
 
@@ -276,10 +288,12 @@ class Workspace:
         announced = self.scratch.announced
         self._progress(ConvertProgress(stage, done, total, self.read_edges, announced, self.scratch.folder))
 
-    def provenance(self) -> dict[str, Any]:
-        """Where the graph comes from, for its file."""
+    def provenance(self, *, renumbered: bool) -> dict[str, Any]:
+        """Where the graph comes from, for its file; renumbered: whether the ids that occur are not 0 to n-1."""
         options = self.options
         changed = {name: value for name in _RECORDED if (value := getattr(options, name)) not in (None, False, "none")}
+        if renumbered or options.renumber is False:
+            changed["renumber"] = renumbered
         if isinstance(self.source, GraphFileSource):
             changed = self.source.options | changed
         table = self.table

@@ -24,7 +24,7 @@ from penstock.storage.convert.subgraph.kept_list import KeptList
 from penstock.storage.convert.subgraph.kept_properties import kept_properties
 from penstock.storage.convert.subgraph.part import ExtractOptions, Subgraph
 from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
-from penstock.storage.encoding.string_array import StringArray, string_array
+from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.schema import vertex_dtype
 from penstock.storage.format.writer import GraphWriter
@@ -92,7 +92,7 @@ def _rows_to_file(part: Subgraph, target: Path, properties: dict[str, Any]) -> t
         writer.without_edges, writer.left = edgeless.count, part.left
         writer.input_edges = input_edges = edges if graph.directed else (edges + loops) // 2
         for ids in kept_ids(graph, part.chosen):
-            _write_ids(writer, ids)
+            writer.original_ids(ids)
     return edges, input_edges, writer.file_bytes
 
 
@@ -192,13 +192,3 @@ def _csr(part: Subgraph, adjacency: Adjacency) -> tuple[NDArray[Any], NDArray[An
                 weights.append(rows.weights)
     np.cumsum(offsets, out=offsets)
     return offsets, np.concatenate(neighbors), None if kind is None else np.concatenate(weights)
-
-
-def _write_ids(writer: GraphWriter, ids: NDArray[Any] | StringArray) -> None:
-    """Write some original ids, numbers or strings."""
-    if isinstance(ids, StringArray):
-        writer.original_names(ids)
-    elif ids.dtype.kind == "T":
-        writer.original_names(string_array(ids))
-    else:
-        writer.original_ids(ids)

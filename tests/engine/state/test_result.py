@@ -51,7 +51,19 @@ def test_hdf5_and_npy(result: Result, tmp_path: Path) -> None:
         assert file["vertex"][:].tolist() == [5, 30, 70, 2**63]
         assert file["level"][:].tolist() == [2, 2**32 - 1, 0, 1]
     result.write(tmp_path / "a.npy")
-    assert np.load(tmp_path / "a.npy").tolist() == [2, 2**32 - 1, 0, 1]
+    records = np.load(tmp_path / "a.npy")
+    assert records.dtype.names == ("vertex", "level")
+    assert records["vertex"].tolist() == [5, 30, 70, 2**63]
+    assert records["level"].tolist() == [2, 2**32 - 1, 0, 1]
+
+
+@pytest.mark.parametrize("order", ["none", "degree"])
+def test_npy_of_ids_from_0_on_has_the_values_alone(order: str, tmp_path: Path) -> None:
+    graph = from_edges([0, 2, 3], [1, 1, 1], order=order)
+    run("bfs", graph, source=3).write(tmp_path / "a.npy")
+    assert np.load(tmp_path / "a.npy").tolist() == [2**32 - 1, 1, 2**32 - 1, 0]
+    run("bfs", from_edges([0, 2, 9], [1, 1, 1], order=order), source=9).write(tmp_path / "b.npy")
+    assert np.load(tmp_path / "b.npy")["vertex"].tolist() == [0, 1, 2, 9]
 
 
 def test_an_unknown_format_and_an_existing_file_are_refused(result: Result, tmp_path: Path) -> None:

@@ -94,4 +94,6 @@ def test_writing_takes_no_array_of_the_vertices(plain: Graph, ids: NDArray[np.ui
         finally:
             tracemalloc.stop()
         assert peak < values.nbytes  # some ranges of rows, and their chunks of ids; whole columns: twice as much
-    assert np.array_equal(np.load(tmp_path / "r.npy"), values)
+    records = np.load(tmp_path / "r.npy")
+    assert np.array_equal(records["x"], values)
+    assert np.array_equal(records["vertex"], ids)

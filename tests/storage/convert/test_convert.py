@@ -1,7 +1,7 @@
 """Conversion equals plain Python for every option, in any budget, and leaves nothing when it fails."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.convert import convert as story
 from penstock.storage.convert.convert import convert
+from penstock.storage.convert.in_memory import EdgeArrays
 from penstock.storage.convert.sort import workspace
 from penstock.storage.convert.sort.groups import SortPlan
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
@@ -21,7 +22,8 @@ from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
-from support.conversions import Edge, Given, arrays, expected, stored
+from penstock.storage.read.verify import verify
+from support.conversions import Edge, Given, arrays, expected, stored, vertices_of
 from support.faults import open_files, python, small_disk
 
 
@@ -30,7 +32,10 @@ def check(edges: list[Edge], sizes: list[int], options: ConvertOptions, folder: 
     path = folder / "graph.h5"
     report = convert(Given(edges, sizes), path, options)
     graph = Graph.open(path)
-    found = stored(path)
+    found, ids = stored(path), graph.original_ids()
+    assert sorted(range(graph.vertices) if ids is None else ids.tolist()) == vertices_of(edges, options)
+    connected = {end for one, two, _ in expected(edges, options) for end in (one, two)}
+    assert report.without_edges == graph.without_edges == graph.vertices - len(connected)
     assert found["out"] == expected(edges, options)
     mirrored = options.undirected or options.symmetrize
     assert graph.directed is not mirrored
@@ -55,13 +60,15 @@ ALL = list(
         ["out", "both"],
     )
 )
+SPREADS: dict[bool | None, list[int]] = {True: [10**12 + 7], None: [1, 3, (1 << 24) + 3, 10**12 + 7], False: [1]}
+"""Of ids as `renumber` is; the third needs wide keys, the last no longer fits any."""
 WEIGHTS = st.sampled_from([None, "whole", "float"])
 
 
 @st.composite
-def graphs(draw: st.DrawFn, *, sparse: bool) -> tuple[list[Edge], list[int]]:
-    """Edges with weights or without, many parallel, and how they come in batches."""
-    spread = 10**12 + 7 if sparse else 1
+def graphs(draw: st.DrawFn, *, spreads: Sequence[int]) -> tuple[list[Edge], list[int]]:
+    """Edges with weights or without, many parallel, and how they come in batches; ids are multiples of a spread."""
+    spread = draw(st.sampled_from(spreads))
     vertices = draw(st.sampled_from([1, 2, 5, 40, 3000]))
     kind = draw(WEIGHTS)
     vertex = st.integers(0, vertices - 1).map(lambda v: v * spread)
@@ -81,7 +88,7 @@ def graphs(draw: st.DrawFn, *, sparse: bool) -> tuple[list[Edge], list[int]]:
 def test_every_option(mirror: str, dedupe: Any, renumber: bool, order: Any, direction: Any, tmp_path: Path) -> None:
     case = ALL.index((mirror, dedupe, renumber, order, direction))
     random = np.random.default_rng(case)
-    ends = random.integers(0, 30, (200, 2)) * (10**15 if renumber else 1)
+    ends = random.integers(0, 30, (200, 2)) * (10**15 if renumber else [1, 7, 1 << 20, 1 << 32][case % 7 % 4])
     kinds = [[None] * 200, random.integers(0, 9, 200).tolist(), (random.integers(-99, 99, 200) / 4).tolist()]
     edges = [(one, two, weight) for (one, two), weight in zip(ends.tolist(), kinds[case // 2 % 3], strict=True)]
     options = ConvertOptions(
@@ -89,7 +96,7 @@ def test_every_option(mirror: str, dedupe: Any, renumber: bool, order: Any, dire
         symmetrize=mirror == "symmetrize",
         dedupe=dedupe,
         drop_self_loops=case % 4 == 0,
-        renumber=renumber,
+        renumber=renumber or None,
         order=order,
         direction=direction,
         threads=2,
@@ -125,8 +132,8 @@ def test_any_budget(data: st.DataObject, tmp_path_factory: pytest.TempPathFactor
         patch.setattr(workspace, "shares", lambda *_, **__: share)
         patch.setattr(workspace, "bucket_count", lambda *_: sizes["buckets"])
         patch.setattr(story, "sort_plan", lambda *_: SortPlan(2, sizes["group"], 3 * sizes["group"]))
-        renumber = data.draw(st.booleans(), "renumber")
-        edges, batches = data.draw(graphs(sparse=renumber))
+        renumber = data.draw(st.sampled_from([None, False, True]), "renumber")
+        edges, batches = data.draw(graphs(spreads=SPREADS[renumber]))
         mirror = data.draw(st.sampled_from(["", "undirected", "symmetrize"]), "mirror")
         options = ConvertOptions(
             undirected=mirror == "undirected",
@@ -239,29 +246,36 @@ def test_an_edge_of_a_vertex_that_is_not_listed_is_refused(tmp_path: Path, edges
 
 
 @pytest.mark.parametrize("direction", ["out", "both"])
-@pytest.mark.parametrize("changed", [{}, {"undirected": True}, {"drop_self_loops": True}])
-def test_vertices_without_an_edge_are_counted(tmp_path: Path, direction: str, changed: dict[str, Any]) -> None:
+@pytest.mark.parametrize("changed", [{}, {"undirected": True}, {"drop_self_loops": True}, {"order": "degree"}])
+@pytest.mark.parametrize(("renumber", "vertices"), [(None, 4), (True, 4), (False, 21)])
+def test_vertices_without_an_edge_are_counted(
+    tmp_path: Path, direction: str, changed: dict[str, Any], renumber: bool | None, vertices: int
+) -> None:
     edges: list[Edge] = [(1, 20, None), (20, 3, None), (7, 7, None), (1, 20, None)]
-    options = ConvertOptions(direction=direction, **changed)  # type: ignore[arg-type]
+    options = ConvertOptions(direction=direction, renumber=renumber, **changed)  # type: ignore[arg-type]
     report = convert(Given(edges, []), tmp_path / "graph.h5", options)
-    expected = 21 - (3 if "drop_self_loops" in changed else 4)
-    assert (report.without_edges, Graph.open(tmp_path / "graph.h5").without_edges) == (expected, expected)
+    graph = Graph.open(tmp_path / "graph.h5")
+    expected = vertices - (3 if "drop_self_loops" in changed else 4)
+    assert (report.vertices, report.without_edges) == (vertices, expected)
+    assert (graph.vertices, graph.without_edges) == (vertices, expected)
 
 
 @pytest.mark.parametrize("largest", [(1 << 24) + 64 * 2 + 1, 1 << 33, 1 << 40, (1 << 64) - 1])
-def test_sparse_ids_are_refused_with_the_way_out(tmp_path: Path, largest: int) -> None:
+def test_sparse_ids_as_vertices_are_refused_with_the_way_out(tmp_path: Path, largest: int) -> None:
     edges: list[Edge] = [(0, largest, None), (1, 2, None)]
     with pytest.raises(InputError, match=rf"given: .*{largest}.*--renumber"):
-        convert(Given(edges, []), tmp_path / "graph.h5", ConvertOptions())
+        convert(Given(edges, []), tmp_path / "graph.h5", ConvertOptions(renumber=False))
     assert list(tmp_path.iterdir()) == []
-    convert(Given(edges, []), tmp_path / "graph.h5", ConvertOptions(renumber=True))
-    assert stored(tmp_path / "graph.h5")["out"] == edges
+    for renumber in (True, None):
+        convert(Given(edges, []), tmp_path / "graph.h5", ConvertOptions(renumber=renumber, force=True))
+        assert stored(tmp_path / "graph.h5")["out"] == edges
+        assert Graph.open(tmp_path / "graph.h5").vertices == 4
 
 
 def test_hubs_come_first(tmp_path: Path) -> None:
     edges: list[Edge] = [(v, 60, None) for v in range(40)] + [(60, v, None) for v in range(30)]
     edges += [(70, 71, None), (71, 70, None), (71, 99, None)]
-    graph = check(edges, [], ConvertOptions(order="hubs"), tmp_path)
+    graph = check(edges, [], ConvertOptions(order="hubs", renumber=False), tmp_path)
     ids = graph.original_ids()
     assert ids is not None
     assert ids[:2].tolist() == [60, 71]
@@ -462,3 +476,61 @@ def test_threads_end(tmp_path: Path) -> None:
 
     convert(Given([(1, 2, None)], []), tmp_path / "graph.h5", ConvertOptions(threads=3))
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("convert")]
+
+
+@pytest.mark.parametrize("order", ["none", "degree"])
+def test_vertices_are_the_ids_that_occur_or_are_named(tmp_path: Path, order: Any) -> None:
+    edges: list[Edge] = [(1, 2, None), (2, 3, None), (3, 1, None), (1000, 1, None)]
+
+    def ids_of(known: int | None, **options: Any) -> list[int]:
+        convert(Given(edges, [], known), tmp_path / "g.h5", ConvertOptions(force=True, order=order, **options))
+        assert verify(tmp_path / "g.h5").problems == []
+        graph = Graph.open(tmp_path / "g.h5")
+        ids = graph.original_ids()
+        assert stored(tmp_path / "g.h5")["out"] == sorted(edges)
+        return sorted(range(graph.vertices) if ids is None else ids.tolist())
+
+    assert ids_of(None) == [1, 2, 3, 1000]
+    assert ids_of(6) == [0, 1, 2, 3, 4, 5, 1000]
+    assert ids_of(1001) == ids_of(None, renumber=False) == list(range(1001))
+    assert ids_of(6, renumber=True) == [1, 2, 3, 1000]
+    assert ids_of(None, vertices_file=Path("0:1005")) == list(range(1005))
+
+
+@pytest.mark.parametrize("options", [{}, {"order": "degree"}, {"layout": "list"}])
+def test_vertices_from_0_on_are_listed_without_a_file(tmp_path: Path, options: dict[str, Any]) -> None:
+    settled = ConvertOptions(vertices_file=Path("0:7"), **options)
+    report = convert(Given([(1, 5, None), (5, 1, None)], []), tmp_path / "g.h5", settled)
+    assert (report.vertices, report.without_edges) == (7, 5)
+    edges: list[Edge] = [(1, 2, None)] * 5 + [(1, 7, None)]
+    with pytest.raises(InputError, match=r"edge 6 \(from 1\): target 7 is not listed in 0:7"):
+        convert(Given(edges, [3]), tmp_path / "other.h5", settled)
+    (tmp_path / "in.txt").write_text("# one\n1 2\n8 3\n")
+    with pytest.raises(InputError, match=r"in.txt, line 3: source 8 is not listed in 0:7"):
+        convert(open_source([tmp_path / "in.txt"], None, IngestOptions()), tmp_path / "other.h5", settled)
+    (tmp_path / "in.txt").write_text("a b\n")
+    named = open_source([tmp_path / "in.txt"], None, IngestOptions(string_ids=True))
+    with pytest.raises(InputError, match=r"--vertices 0:7 lists numbers, and .*in.txt has ids that are strings"):
+        convert(named, tmp_path / "other.h5", settled)
+    assert not (tmp_path / "other.h5").exists()
+
+
+def test_ids_beyond_the_bitmap_are_refused_where_they_come_late(tmp_path: Path) -> None:
+    edges: list[Edge] = [(0, 1, None), (1, 2, None), (1 << 40, 2, None)]
+    with pytest.raises(InputError, match=r"given: .*--renumber"):
+        convert(Given(edges, [2]), tmp_path / "g.h5", ConvertOptions())
+    assert list(tmp_path.iterdir()) == []
+    late: list[Edge] = [(0, 1, None)] + [(v << 16, v + 1 << 16, None) for v in range(450)]
+    with pytest.raises(
+        InputError, match=r"given: the bitmap of the ids .* than the 4.0 MiB .*--renumber.*--no-renumber"
+    ):
+        convert(Given(late, [1]), tmp_path / "g.h5", ConvertOptions(host_memory=32 << 20))
+    convert(Given(late, []), tmp_path / "g.h5", ConvertOptions(host_memory=32 << 20))
+    assert Graph.open(tmp_path / "g.h5").vertices == 452
+
+
+def test_named_vertices_need_no_bitmap(tmp_path: Path) -> None:
+    ids = np.random.default_rng(1).integers(0, 1 << 25, (2, 300_000)).astype(np.uint32)
+    source = EdgeArrays((ids[0], ids[1]), None, 1 << 25, undirected=False)
+    report = convert(source, tmp_path / "g.h5", ConvertOptions(host_memory=32 << 20))
+    assert (report.vertices, report.without_edges) == (1 << 25, None)

@@ -25,7 +25,7 @@ from support.lists import check_facts, edges_of, opened, small_chunks
 EDGES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 300)), max_size=40)
 SIZES = st.lists(st.integers(0, 15), max_size=3)
 OPTIONS = st.fixed_dictionaries(
-    {"undirected": st.booleans(), "drop_self_loops": st.booleans(), "renumber": st.booleans()}
+    {"undirected": st.booleans(), "drop_self_loops": st.booleans(), "renumber": st.sampled_from([None, False, True])}
 )
 
 
@@ -114,7 +114,7 @@ def opened_sides(path: Path) -> Graph:
 
 def test_degrees_are_left_out_where_memory_is_short(tmp_path: Path) -> None:
     edges: list[Edge] = [(0, 1, None), (5_000_000, 2, None)]
-    options = ConvertOptions(layout="list", host_memory=32 << 20)
+    options = ConvertOptions(layout="list", host_memory=32 << 20, renumber=False)
     report = convert(Given(edges, []), tmp_path / "g.h5", options)
     graph = Graph.open(tmp_path / "g.h5")
     assert graph.degree_index("out") is graph.degree_index("in") is None
@@ -148,8 +148,16 @@ def test_what_needs_rows_is_refused(options: dict[str, Any], named: str) -> None
 )
 def test_edges_that_a_list_cannot_hold_are_refused(tmp_path: Path, edges: list[Edge], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        convert(Given(edges, [1]), tmp_path / "g.h5", ConvertOptions(layout="list"))
+        convert(Given(edges, [1]), tmp_path / "g.h5", ConvertOptions(layout="list", renumber=False))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ids_that_keys_do_not_hold_are_numbered(tmp_path: Path) -> None:
+    for large in (1 << 32, (1 << 64) - 1):
+        edges: list[Edge] = [(large, 1, None), (1, 5, None), (5, large, None)]
+        convert(Given(edges, []), tmp_path / "g.h5", ConvertOptions(layout="list", force=True))
+        graph = Graph.open(tmp_path / "g.h5")
+        assert (edges_of(graph), graph.vertices) == (edges, 3)
 
 
 def test_sorted_rows_are_no_input(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def write(path: Path, pieces: list[StringArray], vertices: int, left: int | None
         out.finish()
         writer.left = left
         for names in pieces:
-            writer.original_names(names)
+            writer.original_ids(names)
 
 
 def test_a_graph_file_keeps_names(tmp_path: Path) -> None:

@@ -270,7 +270,7 @@ def named(path: Path, ends: list[int], text: bytes) -> Graph:
         rows.degrees(np.array([1] + [0] * (len(ends) - 1)))
         rows.finish()
         names = string_array([text.decode("latin-1")])
-        writer.original_names(type(names)(np.frombuffer(text, np.uint8), np.array(ends, np.uint64).view(np.int64)))
+        writer.original_ids(type(names)(np.frombuffer(text, np.uint8), np.array(ends, np.uint64).view(np.int64)))
     return Graph.open(path)
 
 

@@ -174,7 +174,7 @@ def forged(path: Path, *, left: int | None = None, original: Any = None, **parts
             rows.degrees(degrees)
             rows.finish()
         if original is not None and original.dtype == STRINGS:
-            writer.original_names(string_array(original.tolist()))
+            writer.original_ids(string_array(original.tolist()))
         elif original is not None:
             writer.original_ids(original)
     return found(verify(path, threads=1))

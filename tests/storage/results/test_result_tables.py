@@ -31,7 +31,7 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 def tables(draw: st.DrawFn, strings: bool = True) -> Arrays:
     """A column of ids and one or two of values, some of which may be absent."""
     rows = draw(st.integers(0, 20))
-    columns: Arrays = {"vertex": (np.arange(rows, dtype=np.uint64) * 3, None)}
+    columns: Arrays = {"vertex": (np.arange(rows, dtype=np.uint64) * draw(st.sampled_from([1, 3])), None)}
     for name in draw(st.sampled_from([["level"], ["level", "parent"]])):
         values: NDArray[Any]
         if strings and draw(st.integers(0, 4)) == 0:
@@ -111,7 +111,11 @@ def test_hdf5_comes_back(columns: Arrays, tmp_path_factory: Any) -> None:
 def test_npy_comes_back(columns: Arrays, tmp_path_factory: Any) -> None:
     path = tmp_path_factory.mktemp("t") / "r.npy"
     save(path, columns)
-    found, values = np.load(path, allow_pickle=False), columns["level"][0]
+    found, values, ids = np.load(path, allow_pickle=False), columns["level"][0], columns["vertex"][0]
+    if not np.array_equal(ids, np.arange(len(ids))):
+        assert found.dtype.names == ("vertex", "level")
+        assert np.array_equal(found["vertex"], ids)
+        found = found["level"]
     if values.dtype.kind == "T":
         # NumPy's strings of one width cannot tell trailing zeros; there are none in ids
         assert found.tolist() == values.tolist()
@@ -166,7 +170,8 @@ def test_rows_stay_in_order_whatever_the_threads(threads: int, tmp_path: Path) -
     with h5py.File(tmp_path / "r.h5") as file:
         assert np.array_equal(file["level"][()], level)
         assert np.array_equal(file["rank"][()], rank)
-    assert np.array_equal(np.load(tmp_path / "r.npy"), level)
+    assert np.array_equal(np.load(tmp_path / "r.npy")["level"], level)
+    assert np.array_equal(np.load(tmp_path / "r.npy")["vertex"], vertex)
     lines = (tmp_path / "r.txt").read_text().splitlines()
     absent = "9223372036854775807"
     texts = [str(value) if there else absent for value, there in zip(level.tolist(), present.tolist(), strict=True)]
@@ -175,7 +180,9 @@ def test_rows_stay_in_order_whatever_the_threads(threads: int, tmp_path: Path) -
 
 def test_the_bytes_of_some_formats_are_known_before(tmp_path: Path) -> None:
     columns = {name: Column.of(*column) for name, column in many_rows().items()}
-    assert bytes_of(Path("r.npy"), columns) == 4 * 300_001
+    assert bytes_of(Path("r.npy"), columns) == (8 + 4) * 300_001
+    places = {"vertex": Column.of(np.arange(300_001)), "level": columns["level"]}
+    assert bytes_of(Path("r.npy"), places) == 4 * 300_001
     assert bytes_of(Path("r.h5"), columns) == (8 + 4 + 8) * 300_001
     assert bytes_of(Path("r.csv"), columns) is None
     assert bytes_of(Path("r.npy"), columns, "parquet") is None

@@ -285,10 +285,10 @@ def test_two_sides_have_ids_of_their_own(tmp_path: Path, capsys: pytest.CaptureF
     ("name", "content", "vertices", "edges", "one_based"),
     [
         ("a.gr", "p sp 3 2\na 1 2 5\na 2 3 1\n", 3, 2, True),
-        ("b.gr", "a 1 2 5\na 2 3 1\n", 4, 2, False),
+        ("b.gr", "a 1 2 5\na 2 3 1\n", 3, 2, False),
         ("a.mtx", "%%MatrixMarket matrix coordinate pattern general\n3 3 1\n1 3\n", 3, 1, True),
         ("a.metis", "3 2 1\n2 5\n1 5 3 7\n2 7\n", 3, 2, True),
-        ("a.adj", "0: 1 2\n7\n", 8, 2, False),
+        ("a.adj", "0: 1 2\n7\n", 4, 2, False),
         ("a.graph-txt", "3\n1 2\n\n0\n", 3, 3, False),
     ],
 )
@@ -390,15 +390,22 @@ def test_vertices_without_an_edge_are_told(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "e.txt").write_text("3 9\n9 30\n")
     (tmp_path / "v.txt").write_text("3\n9\n30\n31\n")
     graph = str(tmp_path / "g.h5")
-    for how, count, unnamed in (([], 28, True), (["--renumber"], 0, False), (["--vertices", "v.txt"], 1, False)):
-        how = [str(tmp_path / word) if word.endswith(".txt") else word for word in how]
+    ways = {
+        (): (0, False),
+        ("--renumber",): (0, False),
+        ("--no-renumber",): (28, True),
+        ("--vertices", "v.txt"): (1, False),
+        ("--vertices", "0:40"): (37, False),
+    }
+    for words, (count, unnamed) in ways.items():
+        how = [str(tmp_path / word) if word.endswith(".txt") else word for word in words]
         assert cli.run_command(["convert", str(tmp_path / "e.txt"), graph, "--force", *how]) == 0
         told = capsys.readouterr().out
         assert cli.run_command(["info", graph]) == 0
         seen = capsys.readouterr().out
         for text in (told, seen):
             assert (f"{count} of the vertices" in text) == bool(count)
-            assert ("--renumber leaves out" in text) == unnamed
+            assert ("--no-renumber: ids that do not occur" in text) == unnamed
         assert ("3 vertices have an edge" in seen) == unnamed
         assert answered(capsys, "info", graph)["without_edges"] == count
 

@@ -31,7 +31,7 @@ def test_shares_are_of_all_vertices() -> None:
 
 @pytest.mark.parametrize("directed", [True, False])
 def test_a_picture(directed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from_edges([0, 0, 0, 5], [1, 2, 3, 0], undirected=not directed).save(tmp_path / "g.h5")
+    from_edges([0, 0, 0, 5], [1, 2, 3, 0], vertices=6, undirected=not directed).save(tmp_path / "g.h5")
     arguments = ("info", tmp_path / "g.h5", "--plot", tmp_path / "degrees.svg")
     facts = answered(capsys, *arguments)
     assert facts["plot"] == str(tmp_path / "degrees.svg")

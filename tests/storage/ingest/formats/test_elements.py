@@ -89,7 +89,8 @@ def test_nodes_without_edges_are_vertices(tmp_path: Path) -> None:
     assert (made.original_ids().tolist(), made.edges, made.directed) == (["a", "b", "lone"], 2, False)
     with gzip.open(tmp_path / "n.gml.gz", "wt") as file:
         file.write('Creator "me"\ngraph [ node [ id 1 ] node [ id 5 label "x" ] edge [ source 1 target 1 ] ]\n# end')
-    assert convert(tmp_path / "n.gml.gz", tmp_path / "n.h5").vertices == 6
+    assert convert(tmp_path / "n.gml.gz", tmp_path / "n.h5").original_ids().tolist() == [1, 5]
+    assert convert(tmp_path / "n.gml.gz", tmp_path / "all.h5", renumber=False).vertices == 6
 
 
 def test_weights_by_name(tmp_path: Path) -> None:

@@ -1,0 +1,158 @@
+"""The ids of an input while it is read, and which of them become vertices: by default exactly those that occur.
+
+They are noted in a bitmap beside the edges, which are packed, sorted or logged in the ids of the input; where some
+below the largest do not occur, vertices are the ranks of those that do (`sort/seen_ids.py`). Where the first edges have
+ids that a bitmap cannot hold, such as hashes, a log and a table take its place, as with ``--renumber``.
+"""
+
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import InputError
+from penstock.storage.convert.sort.run import MAX_VERTICES
+from penstock.storage.convert.sort.seen_ids import OccurringIds, SeenIds
+from penstock.storage.convert.sort.workspace import SEEN_SHARE, Workspace
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.text.diagnose import bad_line
+from penstock.storage.ingest.text.edge_list import TextSource
+
+LEAST_BYTES, PER_INPUT_BYTE = 16 << 20, 12
+"""A bitmap takes no more than this and so many bytes for each of the input, since a table takes less then."""
+
+
+class Unlisted(Exception):  # noqa: N818
+    """An id that `--vertices` does not list: the id, its role, and which edge of its batch has it (None: none)."""
+
+    def __init__(self, name: str, role: str, edge: int | None) -> None:
+        super().__init__(name, role, edge)
+        self.name, self.role, self.edge = name, role, edge
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """How many vertices there are, how many have no edge (None: unknown), and the ids that occur (None: 0 to n-1)."""
+
+    vertices: int
+    without_edges: int | None
+    ids: OccurringIds | None = None
+
+
+class InputIds:
+    """The batches of a source, and the ids in them; ids 0 to ``named - 1`` are vertices whatever it says.
+
+    Attributes
+    ----------
+    compacts : bool
+        Whether only ids that occur, or that the source names, are vertices, and the bitmap says which.
+    by_table : bool
+        Whether a table says which ids are vertices.
+    renames : bool
+        Whether ids become vertices by a log.
+    renumbered : bool
+        Whether the ids that are vertices are not 0 to n-1; known when all batches have come.
+    seen : SeenIds
+        What `batches` and the steps of reading note.
+    """
+
+    def __init__(self, space: Workspace, named: int = 0) -> None:
+        self._space, self._count = space, space.options.vertex_count
+        self._named = max(named, self._count or 0)
+        if self._count is not None and space.named:
+            raise InputError(
+                f"--vertices 0:{self._count} lists numbers, and {space.source.name} has ids that are strings; give a "
+                "file with a name a line"
+            )
+        self.renames, self.compacts, self.by_table = space.renames, space.compacts, bool(space.options.renumber)
+        self.renumbered = False
+        self.seen = SeenIds(self._limit())
+        self._first: EdgeBatch | None = None
+        self._rest = space.source.batches()
+        if self.compacts:
+            self._look_ahead()
+
+    def batches(self) -> Generator[EdgeBatch]:
+        """Yield all batches, once. Raises InputError as the source, or for an id that ``--vertices`` does not list."""
+        begun = 0
+        with closing(self._rest):
+            for batch in chain([] if self._first is None else [self._first], self._rest):
+                self._first = None
+                if self._count is not None:
+                    self._check_listed(batch, begun)
+                if batch.lone is not None:
+                    self._space.saw_id(int(batch.lone.max()))
+                    self.seen.name(batch.lone)
+                begun += len(batch)
+                yield batch
+
+    def check(self) -> None:
+        """Refuse more ids than the bitmap holds, unless the source may name all. Raises InputError."""
+        if self.compacts and self.seen.full and self._space.source.known_vertices is None:
+            raise self._too_many()
+
+    def numbering(self, largest: int) -> Numbering:
+        """Which ids are vertices, when all batches have come, with ids up to ``largest``. Raises InputError."""
+        self._space.saw_id(largest)
+        named = max(self._space.source.known_vertices or 0, self._named)
+        vertices, connected, ids = max(self._space.known_vertices, named), self.seen.with_edges, None
+        if self.compacts and named < vertices:
+            found = None if self.seen.full else self.seen.occurring(named)
+            if found is None or self.seen.full:
+                raise self._too_many()
+            if isinstance(found, OccurringIds):
+                vertices, ids, self.renumbered = found.count, found, True
+        return Numbering(vertices, None if connected is None else vertices - connected, ids)
+
+    def _look_ahead(self) -> None:
+        """Read the first batch, and let a log and a table take the place of a bitmap that does not hold its ids."""
+        self._first = next(self._rest, None)
+        if self._first is not None:
+            self.seen.see(self._first, drop_loops=self._space.options.drop_self_loops)
+            if self._first.lone is not None:
+                self.seen.name(self._first.lone)
+        if self.seen.full and self._space.source.known_vertices is None:
+            quota = self._space.quota
+            quota.reserve(min(quota.free_bytes, self._space.options.host_memory // SEEN_SHARE))
+            self.seen = SeenIds(0)
+            self.compacts, self.renames, self.by_table, self.renumbered = False, True, True, True
+
+    def _limit(self) -> int:
+        """Bytes that the bitmap may take."""
+        memory, size = self._space.options.host_memory, self._space.source.total_bytes
+        share = memory // (SEEN_SHARE if self.compacts else 2 * SEEN_SHARE)
+        return share if size is None else min(share, LEAST_BYTES + PER_INPUT_BYTE * size)
+
+    def _check_listed(self, batch: EdgeBatch, begun: int) -> None:
+        """Refuse a batch with an id from the number of listed vertices on; ``begun`` edges were before it."""
+        for ids, role in ((batch.sources, "source"), (batch.targets, "target"), (batch.lone, "vertex")):
+            if ids is not None and len(ids) and int(ids.max()) >= (self._count or 0):
+                at = int(np.argmax(ids >= (self._count or 0)))
+                raise refused(self._space, Unlisted(str(ids[at]), role, None if role == "vertex" else at), begun)
+
+    def _too_many(self) -> InputError:
+        return InputError(
+            f"{self._space.source.name}: the bitmap of the ids that occur would take more than the "
+            f"{format_bytes(self.seen.limit_bytes)} that it may, or one is {MAX_VERTICES} or more; --renumber numbers "
+            "them by a table, --no-renumber makes every id up to the largest a vertex, and --host-memory allows more"
+        )
+
+
+def refused(space: Workspace, other: Unlisted, begun: int) -> InputError:
+    """What is wrong with an edge of a batch, and where it is as far as that can be found out.
+
+    begun: how many edges were before the batch.
+    """
+    reason = (
+        f"{other.role} {other.name} is not listed in {space.options.vertices_file}, and exactly the vertices listed "
+        "there exist (--vertices); add it to the list, or leave the edge out"
+    )
+    if other.edge is None:
+        return InputError(f"{space.source.name}: {reason}")
+    edge = begun + other.edge
+    place = space.source.place_of(edge) if isinstance(space.source, TextSource) else None
+    if place is None:
+        return InputError(f"{space.source.name}: edge {edge + 1} (from 1): {reason}")
+    return bad_line(*place, reason)

@@ -1,0 +1,76 @@
+"""The bitmap of the ids that occur: what it holds, their ranks, threads that mark side by side, and its limits."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from penstock.storage.convert.sort.run import MAX_VERTICES, NARROW_BITS, WIDE_BITS
+from penstock.storage.convert.sort.seen_ids import PAGE_BYTES, PAGE_IDS, OccurringIds, SeenIds
+from penstock.storage.format.edges import EdgeBatch
+
+NEAR = st.one_of(st.integers(0, 700), st.integers(0, 3 * PAGE_IDS), st.integers(0, MAX_VERTICES - 1))
+PAIRS = st.lists(st.tuples(NEAR, NEAR), max_size=50)
+
+
+def batch_of(pairs: list[tuple[int, int]]) -> EdgeBatch:
+    ends = np.array(pairs, np.uint64).reshape(-1, 2)
+    return EdgeBatch(ends[:, 0].copy(), ends[:, 1].copy())
+
+
+@given(PAIRS, st.lists(NEAR, max_size=5), st.integers(0, 70_000), st.booleans())
+def test_vertices_are_ranks(pairs: list[tuple[int, int]], lone: list[int], named: int, drop: bool) -> None:
+    seen = SeenIds(1 << 20)
+    seen.see(batch_of(pairs), drop_loops=drop)
+    seen.name(np.array(lone, np.uint64))
+    assert seen.with_edges == len({end for pair in pairs if not drop or pair[0] != pair[1] for end in pair})
+    wanted = sorted({end for pair in pairs for end in pair} | set(lone) | set(range(named)))
+    found = seen.occurring(named)
+    assert not seen.full
+    if isinstance(found, int):
+        assert wanted == list(range(found))
+        return
+    assert wanted != list(range(len(wanted)))
+    assert (found.count, found.end, found.whole().tolist()) == (len(wanted), wanted[-1] + 1, wanted)
+    assert found(np.array(wanted, np.uint64)).tolist() == list(range(len(wanted)))
+
+
+@given(PAIRS.filter(bool), st.booleans())
+def test_keys_get_ranks_and_stay_sorted(pairs: list[tuple[int, int]], wide: bool) -> None:
+    pairs = sorted(pairs) if wide else sorted((one % (1 << 32), two % (1 << 32)) for one, two in pairs)
+    seen = SeenIds(1 << 20)
+    seen.see(batch_of([*pairs, (5, 5), (MAX_VERTICES - 1, 7)]), drop_loops=False)
+    found = seen.occurring(0)
+    assert isinstance(found, OccurringIds)
+    bits = WIDE_BITS if wide else NARROW_BITS
+    base = max(0, pairs[0][0] - 3) if wide else 0
+    pairs = [pair for pair in pairs if pair[0] - base < 1 << (64 - bits)]
+    keys = np.array([(one - base) << bits | two for one, two in pairs], np.uint64)
+    new = found.in_keys(keys, bits, base, wide=wide)
+    assert wide or new == 0
+    number = {one: rank for rank, one in enumerate(found.whole().tolist())}
+    got = [(new + (key >> bits), key & ((1 << bits) - 1)) for key in keys.tolist()]
+    assert got == [(number[one], number[two]) for one, two in pairs]
+    assert (np.diff(keys.astype(object)) >= 0).all()
+
+
+def test_threads_mark_side_by_side() -> None:
+    """Threads that set bits of the same words lose none."""
+    seen, ids = SeenIds(1 << 22), np.arange(1 << 18, dtype=np.uint32)
+    parts = [EdgeBatch(ids[first::16].copy(), ids[first::16].copy()) for first in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda part: seen.see(part, drop_loops=False), parts * 2))
+    assert seen.with_edges == len(ids)
+    assert seen.occurring(0) == len(ids)
+
+
+@pytest.mark.parametrize("ids", [[MAX_VERTICES], [(1 << 64) - 1], [0, PAGE_IDS, 2 * PAGE_IDS, 3 * PAGE_IDS]])
+def test_what_does_not_fit_makes_it_full(ids: list[int]) -> None:
+    seen = SeenIds(3 * PAGE_BYTES)
+    seen.see(batch_of([(0, PAGE_IDS), (2 * PAGE_IDS, 0)]), drop_loops=False)
+    assert (seen.full, seen.with_edges) == (False, 3)
+    seen.see(batch_of([(one, 0) for one in ids]), drop_loops=False)
+    assert (seen.full, seen.with_edges) == (True, None)
