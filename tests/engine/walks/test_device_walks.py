@@ -126,6 +126,6 @@ def test_refusals() -> None:
     with Session(graph, **DEVICE, device_memory=40_000) as session:
         with pytest.raises(InputError, match="unknown option 'pace'"):
             session.walk(pace=3)
-        assert session.walk(length=3).count == 60
+        assert session.walk(length=3).count == 30
         with pytest.raises(BudgetError, match=r'device_memory="\d+MiB" or more|--device-memory \d+MiB'):
             session.walk(length=100_000)

@@ -173,7 +173,7 @@ def test_sources_are_ids_of_the_input_in_their_order() -> None:
         ({"restart": 1.0}, "restart is 1.0; give a probability"),
         ({"dead_ends": "jump"}, "choose one of end, restart"),
         ({"pace": 3}, "unknown option 'pace'"),
-        ({"sources": [4, 900]}, "vertex 900 is not in the graph"),
+        ({"sources": [5, 900]}, "vertex 900 is not in the graph"),
         ({"sources": np.array([900])}, "vertex 900 is not in the graph"),
         ({"threads": 0}, "threads is 0"),
     ],

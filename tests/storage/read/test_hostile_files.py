@@ -294,7 +294,10 @@ def test_names_that_end_nowhere_or_are_no_text_are_refused(ends: list[int], text
 def test_nothing_is_unpickled() -> None:
     """No module can load pickled objects: neither NumPy's loader, nor pickle itself, nor Numba's kernels."""
     names = "pickle|marshal|shelve|dill|cloudpickle|numba.core.serialize|numba.core.caching import .*(Index|Unpickl)"
-    loader = re.compile(rf"^\s*(import|from) ({names})|allow_pickle=True|\.loads\(|_rebuild\(", re.MULTILINE)
+    written = r"marshal import dumps$"  # which loads nothing
+    loader = re.compile(
+        rf"^\s*(import|from) (?!{written})({names})|allow_pickle=True|\.loads\(|_rebuild\(", re.MULTILINE
+    )
     plain = re.compile(r"(json|tomllib)\.loads\(")
     assert loader.search("import pickle")
     for module in modules().values():
