@@ -134,8 +134,8 @@ class Reader:
         arguments = self._files[number], self._queues[number], memoryview(buffer)
         thread = threading.Thread(target=self._work, args=arguments, name="penstock-read")
         thread.daemon = True
+        self._threads.append(thread)  # before a signal can come, that `close` ends it
         start(thread)
-        self._threads.append(thread)
 
     @property
     def threads(self) -> int:
@@ -236,7 +236,7 @@ class Reader:
             for _ in self._threads:  # more than the queue has threads: each None ends one, the others are dropped
                 jobs.put(None)
         for thread in self._threads:
-            if thread is not threading.current_thread():  # a Session may be garbage-collected, and closed, there
+            if thread is not threading.current_thread() and thread.is_alive():  # a Session may be collected there
                 thread.join()
         self._threads.clear()
         for file in self._files.values():

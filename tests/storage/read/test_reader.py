@@ -16,6 +16,7 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.base.slot_pool import HUGE_PAGE
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.read_plan import PAGE
+from penstock.storage.read import reader
 from penstock.storage.read.pending_read import PendingRead, ReadRecord
 from penstock.storage.read.reader import Reader
 from support.faults import break_disk, cut_short, flip_bit, open_files
@@ -306,6 +307,26 @@ def test_a_reader_leaves_no_thread_and_no_file_behind(kept: Path) -> None:
         assert len(open_files(kept)) > len(files)
     assert not set(threading.enumerate()) - threads
     assert open_files(kept) == files
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_signal_while_threads_are_started_leaves_none_and_waits_for_none(
+    begun: bool, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, before, calls = Graph.open(kept), threading.active_count(), [0]
+
+    def interrupted(thread: threading.Thread) -> None:
+        calls[0] += 1
+        if calls[0] < 3 or begun:
+            thread.start()
+        if calls[0] == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(reader, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Reader(graph, decode_threads=4)
+    assert threading.active_count() == before
 
 
 def test_a_file_whose_name_is_gone_is_read_on(path: Path) -> None:
