@@ -14,8 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 from penstock.storage.base.atomic import in_place, sweep_debris
@@ -23,7 +22,7 @@ from penstock.storage.base.errors import InputError, PenstockError, on_command_l
 from penstock.storage.base.printable import KEPT, printable
 from penstock.tools.base import cycles, joined_ranks, out_of_memory, user_traceback
 from penstock.tools.base.output import begin_answer, write_error
-from penstock.tools.base.signals import NOTHING, Stopped, listening
+from penstock.tools.base.signals import NOTHING, Stopped, deafen, hear, listening, raised
 from penstock.tools.base.standard_output import NAME
 
 if TYPE_CHECKING:
@@ -105,15 +104,19 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     instruction = os.environ.get(COMPLETE)
     if instruction:
         sys.exit(complete(instruction))
-    _listen()
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
+        hear()
         with listening():
-            code = _finish(sys.argv[1:] if arguments is None else list(arguments))
+            code = _finish(given)
+    except Stopped as stop:  # before or behind all else
+        deafen()
+        code = _stopped(stop, given)
     except BaseException:
         joined_ranks.end_all_crashed()
         raise
     finally:
-        _deafen()
+        deafen()
         sweep_debris()
     joined_ranks.end_all(code)
     sys.exit(code)
@@ -131,15 +134,20 @@ def _finish(arguments: list[str]) -> int:
     try:
         return _flushed(run_command(arguments, own_process=True))
     except Stopped as stop:
-        hint = f": {stop.hint}" if stop.hint else ""
-        whole = in_place() if stop.left == NOTHING else []
-        left = f"whole and in place: {', '.join(map(str, whole))}" if whole else stop.left
-        message = f"stopped by {signal.Signals(stop.number).name}; {left}{hint}"
-        _print_error(message)
-        return _told(arguments, message, "stopped", 128 + stop.number)
+        return _stopped(stop, arguments)
     except BrokenPipeError:
         _abandon_output()
         return 128 + signal.SIGPIPE
+
+
+def _stopped(stop: Stopped, arguments: list[str]) -> int:
+    """Say what a signal ended, and what is left; return the exit code."""
+    hint = f": {stop.hint}" if stop.hint else ""
+    whole = in_place() if stop.left == NOTHING else []
+    left = f"whole and in place: {', '.join(map(str, whole))}" if whole else stop.left
+    message = f"stopped by {signal.Signals(stop.number).name}; {left}{hint}"
+    _print_error(message)
+    return _told(arguments, message, "stopped", 128 + stop.number)
 
 
 def _flushed(code: int) -> int:
@@ -182,6 +190,8 @@ def run_command(arguments: list[str], *, own_process: bool = False) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
+        if raised():  # a library made another exception of it
+            raise Stopped(raised()) from error
         message = out_of_memory.explain(error) or _system_error(error) or user_traceback.blame(error)
         if message is None:
             raise
@@ -221,24 +231,6 @@ def _print_error(message: str, *, common: bool = True) -> None:
     """Print a message on stderr, with unprintable characters escaped; common: as `joined_ranks.speaker` has it."""
     if not joined_ranks.is_silent():
         click.echo(f"penstock: {printable(joined_ranks.speaker(message, common=common), KEPT)}", err=True)
-
-
-def _listen() -> None:
-    """Turn SIGINT, SIGTERM and SIGHUP into `Stopped`, also where the shell ignores them; not SIGHUP under nohup."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
-            continue
-        signal.signal(number, _stop)
-
-
-def _deafen() -> None:
-    """Ignore further signals while `sweep_debris` removes unfinished files and folders."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-
-
-def _stop(number: int, frame: FrameType | None) -> Any:
-    raise Stopped(number)
 
 
 def _abandon_output() -> None:

@@ -6,6 +6,7 @@ sources; pip leaves those where they are, and an editable installation is then f
 
 import importlib.util
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -39,6 +40,7 @@ def open_standard_files() -> None:
 def main() -> NoReturn:
     """Run the command line and exit with its code."""
     open_standard_files()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until `signals.hear` it ends the process, without a traceback
     trouble = leftovers()
     if trouble is not None:
         print(f"penstock: {trouble}", file=sys.stderr)

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -50,6 +52,92 @@ def test_without_descriptors_or_threads_signals_are_heard_all_the_same(
     with signals.deferring_signals(lambda: heard.append(1), lambda: "stopping"):
         os.kill(os.getpid(), signal.SIGTERM)
     assert heard == [1]
+
+
+@pytest.fixture
+def hearing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Signals are heard as by a command, until the test ends."""
+    before = {number: signal.getsignal(number) for number in (*signals.HEARD, signal.SIGALRM)}
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    signals.hear()
+    yield
+    signals.deafen()
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def stop_now() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+class Finalized:
+    def __del__(self) -> None:
+        stop_now()
+
+
+class Lock:
+    taken = False
+
+    def __enter__(self) -> None:
+        self.taken = True
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def __exit__(self, *exception: object) -> None:
+        self.taken = False
+
+
+def test_a_signal_in_a_finalizer_is_not_lost(hearing: None) -> None:
+    def work() -> None:
+        Finalized()
+        time.sleep(10)
+
+    with pytest.raises(signals.Stopped):
+        work()
+
+
+def test_a_signal_while_a_lock_is_taken_comes_once_it_can_be_released(hearing: None) -> None:
+    lock = Lock()
+
+    def work() -> None:
+        with lock:
+            time.sleep(10)
+
+    with pytest.raises(signals.Stopped):
+        work()
+    assert not lock.taken
+
+
+def test_an_error_that_a_library_made_of_a_signal_is_that_signal(
+    hearing: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object) -> None:
+        try:
+            stop_now()
+        except signals.Stopped as stop:
+            raise ValueError("a callback failed") from stop
+
+    monkeypatch.setattr(front.cli, "invoke", broken)
+    with pytest.raises(signals.Stopped):
+        front.run_command(["info", "g.h5"])
+
+
+@pytest.mark.parametrize("where", ["__enter__", "__exit__"])
+def test_a_signal_before_or_behind_all_else_is_one_message(
+    where: str, hearing: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @contextmanager
+    def listening() -> Iterator[None]:
+        if where == "__enter__":
+            stop_now()
+        yield
+        stop_now()
+
+    monkeypatch.setattr(front, "listening", listening)
+    monkeypatch.setattr(front, "in_place", list)  # other tests wrote files
+    with pytest.raises(SystemExit) as left:
+        front.main(["--version"])
+    assert left.value.code == 143
+    assert capsys.readouterr().err == "penstock: stopped by SIGTERM; nothing was left behind\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

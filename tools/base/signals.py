@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,11 +21,16 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.base.threads import start
 from penstock.tools.base.log import leave_terminal, write_line
 
+HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DEFERRED = (signal.SIGINT, signal.SIGTERM)
 NOTHING = "nothing was left behind"
 GRACE = 0.1
 """Seconds after which a process that has not ended says that it is about to."""
 STOPPING = "stopping"
+DELICATE = ("__enter__", "__exit__", "__del__")
+"""Functions in which none is raised: a lock that one has taken would stay taken."""
+SOON = 0.002
+"""Seconds until it is tried again."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -47,6 +53,53 @@ class _Present:
     at_once = False
     listening = False
     passing = False
+    raised = 0
+
+
+def hear() -> None:
+    """Turn signals to end into `Stopped`, also where the shell ignores them; not SIGHUP under nohup."""
+    _Present.raised = 0
+    sys.unraisablehook = _raise_what_was_lost
+    for number in HEARD:
+        if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+            continue
+        signal.signal(number, _stop)
+
+
+def deafen() -> None:
+    """Ignore further signals."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for number in HEARD:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def raised() -> int:
+    """The signal of which `Stopped` was raised since `hear`, if any: another exception may be what became of it."""
+    return _Present.raised
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    if frame is not None and frame.f_code.co_name in DELICATE:
+        _stop_soon(number)
+        return
+    _Present.raised = number
+    raise Stopped(number)
+
+
+def _stop_soon(number: int) -> None:
+    signal.signal(signal.SIGALRM, lambda _, frame: _stop(number, frame))
+    signal.setitimer(signal.ITIMER_REAL, SOON)
+
+
+def _raise_what_was_lost(lost: sys.UnraisableHookArgs) -> None:
+    """Raise once more what Python ignores, as it does all that a finalizer raises.
+
+    After a signal nothing is said of finalizers of objects that it left unfinished.
+    """
+    if isinstance(lost.exc_value, Stopped):
+        _stop_soon(lost.exc_value.number)
+    elif not _Present.raised:
+        sys.__unraisablehook__(lost)
 
 
 def pass_signals() -> None:
