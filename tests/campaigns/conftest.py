@@ -17,10 +17,18 @@ class Workshop:
     child: Attempts
     place: Workplace
     before: Left
+    _form: Left | None = None
 
     def run(self, arguments: list[str], fault: Fault = NO_FAULT, **limits: int) -> Ended:
         """Run a command in the folder as it is."""
         return self.child.run(arguments, self.place.folder, fault, self.place.environment, limits)
+
+    def before_of(self, story: Story) -> Left:
+        """What was in the folder, as `left` sees it."""
+        if not story.inconstant:
+            return self.before
+        self._form = self._form or left_in(self.place.copy, inconstant=True)
+        return self._form
 
     def left(self, story: Story) -> Left:
         """What is in the folder."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import faulthandler
 import gc
 import importlib
 import json
@@ -34,7 +35,7 @@ import pytest
 from penstock.storage.base.atomic import sweep_debris
 from penstock.storage.base.errors import PenstockError
 from penstock.tools import cli
-from penstock.tools.base.signals import Stopped
+from penstock.tools.base.signals import Stopped, deafen, hear
 
 SOURCE = Path(__file__).parent / "failing_calls.c"
 SECONDS = 120
@@ -146,7 +147,7 @@ def serve() -> None:
         if order["fault"]["seconds"] is not None:
             time.sleep(order["fault"]["seconds"])
             os.kill(child, -order["fault"]["errno"])  # until it is waited for it has its number to itself
-        status = os.waitpid(child, 0)[1]
+        status = _waited(child)
         calls, _, failed = (told / "calls").read_text().partition(" ")
         ended = Ended(
             code=os.waitstatus_to_exitcode(status),
@@ -157,6 +158,21 @@ def serve() -> None:
         )
         _import((told / "modules").read_text().split())
         print(json.dumps(vars(ended)), flush=True)
+
+
+def _waited(child: int) -> int:
+    """Wait for a child; one that does not end is ended."""
+    limit = time.monotonic() + SECONDS
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status
+        if time.monotonic() > limit:
+            os.kill(child, signal.SIGUSR1)  # what its threads do
+            time.sleep(1)
+            os.kill(child, signal.SIGALRM)
+            limit = time.monotonic() + 1
+        time.sleep(0.002)
 
 
 def _import(names: list[str]) -> None:
@@ -185,10 +201,11 @@ def _warm_up(place: Path) -> None:
 
 def _attempt(shim: Any, told: Path, order: dict[str, Any]) -> None:
     """In the child: run the command, and end as a process ends, with what the libraries do at their end."""
-    signal.alarm(SECONDS)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # as `tools/main.py` does
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(told / name, os.O_WRONLY), number)
+    faulthandler.register(signal.SIGUSR1)
     fault = order["fault"]
     if order["environment"] is not None:
         os.chdir(order["watched"])
@@ -226,14 +243,14 @@ def _run(arguments: list[str]) -> None:
 
 def _as_a_command(work: Callable[..., None], arguments: list[str]) -> None:
     """Call a function as the command line calls its commands: signals raise, and debris is swept."""
-    cli._listen()
+    hear()
     try:
         work(*arguments)
     except Stopped as stop:
         print("stopped", file=sys.stderr)
         sys.exit(128 + stop.number)
     finally:
-        cli._deafen()
+        deafen()
         sweep_debris()
 
 

@@ -176,17 +176,17 @@ class Workplace:
     """The folder in which commands run, restored from a copy before each round."""
 
     def __init__(self, folder: Path, copy: Path) -> None:
-        self.folder, self._copy = folder, copy
+        self.folder, self.copy = folder, copy
 
     def keep(self) -> None:
         """Let the folder be restored to what it is now."""
-        shutil.copytree(self.folder, self._copy)
+        shutil.copytree(self.folder, self.copy)
 
     def restore(self) -> None:
         """Make the folder what it was, under the same name."""
         for path in self.folder.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-        shutil.copytree(self._copy, self.folder, dirs_exist_ok=True)
+        shutil.copytree(self.copy, self.folder, dirs_exist_ok=True)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -221,7 +221,7 @@ def left_in(folder: Path, *, inconstant: bool = False) -> Left:
     paths = list(_walked(folder))
     for path in paths:
         name = path.relative_to(folder).as_posix()
-        if DEBRIS.fullmatch(path.name):
+        if DEBRIS.fullmatch(path.name) or path.parent.name == "temporary":
             debris.append(name)
         elif path.is_file() and not SHARD.fullmatch(path.name):
             with naming(path):
