@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.vertex_ranges import ROWS, each_range
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.format.graph import Graph
 
 
@@ -31,8 +32,8 @@ def originals_of(source: Any, name: str = "source") -> list[int | str]:
     several = [source] if single else list(source)
     if not all(isinstance(one, int | np.integer | str) for one in several):
         raise InputError(
-            f"{name} {source!r} is not a vertex id or a list of them; an id is a whole number, or a text where ids are "
-            "strings"
+            f"{name} {brief(repr(source))} is not a vertex id or a list of them; an id is a whole number, or a text "
+            "where ids are strings"
         )
     if not several:
         raise InputError(f"no vertex is given as {name}; give at least one id")

@@ -40,6 +40,7 @@ from penstock.engine.programs.given_values import Given, bytes_to_translate, giv
 from penstock.engine.programs.precision import float_type, in_type, instance_in_type
 from penstock.engine.programs.weights import Sums, counts_by_weight
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.format.graph import Graph
 
 
@@ -293,8 +294,9 @@ def _check_grounded(graph: Graph, grounded: NDArray[Any]) -> None:
     at = next((int(places[0]) for places in found if len(places)), None)
     if at is not None:
         several = graph.vertices - int(np.count_nonzero(grounded))
+        named = brief(str(vertex_column(graph)[at]))
         raise InputError(
-            f"vertex {vertex_column(graph)[at]} and {several - 1:,} others have no path of conductances above 0 to a "
+            f"vertex {named} and {several - 1:,} others have no path of conductances above 0 to a "
             "fixed potential, so theirs are not determined: fix one in each component with --fixed, or leave such "
             "vertices without an answer (floating=True, by --set)"
         )

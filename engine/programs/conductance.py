@@ -16,6 +16,7 @@ from penstock.engine.program.vertex_ids import vertex_column
 from penstock.engine.program.vertex_ranges import over_ranges
 from penstock.engine.programs.weights import Sums
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.format.graph import Graph
 
 
@@ -55,8 +56,9 @@ def largest_conductance(graph: Graph, conductance: NDArray[Any]) -> float:
     largest = max(found, default=0.0)
     if not np.isfinite(largest):
         worst = np.flatnonzero(~np.isfinite(conductance))[0]
+        named = brief(str(vertex_column(graph)[worst]))
         raise InputError(
-            f"the conductances at vertex {vertex_column(graph)[worst]} add up to {conductance[worst]}, and must have "
+            f"the conductances at vertex {named} add up to {conductance[worst]}, and must have "
             "finite sums; run with --no-weight, convert with other weights, or set dtype to float64"
         )
     return largest

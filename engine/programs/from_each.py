@@ -22,6 +22,7 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.format.graph import Graph
 
 
@@ -136,7 +137,9 @@ def columns_for(sources: list[int | str]) -> tuple[str, ...]:
     """Return the names of the fields. Raises InputError where two sources would have the same."""
     names = {one: f"distance_{str(one).replace('/', '_')}" for one in sources}
     if len(set(names.values())) < len(names):
-        raise InputError(f"sources {', '.join(map(str, names))}: two columns would have the same name; run them apart")
+        raise InputError(
+            f"sources {brief(', '.join(map(str, names)))}: two columns would have the same name; run them apart"
+        )
     return tuple(names.values())
 
 

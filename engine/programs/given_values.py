@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.vertex_ranges import over_ranges
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.format.graph import Graph
 
 Given = Mapping[Any, float] | NDArray[Any]
@@ -39,7 +40,9 @@ def given_values(graph: Graph, given: Given | None, name: str) -> tuple[NDArray[
         names = list(given)
         places = _internal(graph, names)
     else:
-        raise InputError(f"{name} {given!r} is no mapping; write {{id: value}}, or an array of one number a vertex")
+        raise InputError(
+            f"{name} {brief(repr(given))} is no mapping; write {{id: value}}, or an array of one number a vertex"
+        )
     for vertex, value in zip(names, values, strict=True) if not np.isfinite(values).all() else ():
         _number(name, vertex, value)
     return places, values
@@ -49,7 +52,7 @@ def _number(name: str, vertex: Any, value: Any) -> float:
     """A value. Raises InputError for one that is no finite number."""
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not number or not np.isfinite(value):
-        raise InputError(f"{name} of vertex {vertex} is {value!r}; it must be a finite number")
+        raise InputError(f"{name} of vertex {brief(str(vertex))} is {brief(repr(value))}; it must be a finite number")
     return float(value)
 
 

@@ -17,6 +17,7 @@ from penstock.engine.program.vertex_ranges import over_ranges
 from penstock.engine.programs.pagerank_forms import Ranking, Sweeps, form_of, scaled
 from penstock.engine.programs.weights import OutgoingWeight
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.format.graph import Graph
 
 
@@ -95,7 +96,8 @@ def _check_finite(graph: Graph, outgoing: NDArray[Any]) -> None:
     finite = over_ranges(lambda first, last: bool(np.isfinite(outgoing[first:last]).all()), len(outgoing))
     if not all(finite):
         wrong = np.flatnonzero(~np.isfinite(outgoing))
+        named = brief(str(vertex_column(graph)[wrong[0]]))
         raise InputError(
-            f"the weights of the out-edges of vertex {vertex_column(graph)[wrong[0]]} add up to {outgoing[wrong[0]]}: "
+            f"the weights of the out-edges of vertex {named} add up to {outgoing[wrong[0]]}: "
             "PageRank needs finite sums; run with --no-weight, or convert with other weights"
         )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.vertex_ranges import over_ranges
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.format.graph import Graph
 
 Vector = NDArray[np.float64]
@@ -36,7 +37,7 @@ def fill_shares(graph: Graph, given: Given, name: str, vector: Vector) -> None:
                 raise _refused(f"{name} of vertex {vertex}", weight)
             vector[internal_id(graph, vertex)] += weight
     else:
-        raise InputError(f"{name} {given!r} is no mapping; write {{id: weight}}, as networkx has it")
+        raise InputError(f"{name} {brief(repr(given))} is no mapping; write {{id: weight}}, as networkx has it")
     with np.errstate(over="ignore"):
         total = float(vector.sum())
     if total == 0:

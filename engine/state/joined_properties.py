@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.program.vertex_ids import in_original_order, original_ranks
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.tables.properties import open_properties
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ def property_numbers(graph: Graph, name: str) -> NDArray[np.float64]:
     if values.dtype.kind == "T":
         first = next(iter(values if present is None else values[present]), None)
         if first is not None:
-            raise InputError(f"the property {name!r} has the value {first!r}, which is no number; name another one")
+            raise InputError(
+                f"the property {name!r} has the value {brief(first)!r}, which is no number; name another one"
+            )
         return np.full(graph.vertices, np.nan)
     found = values.astype(np.float64)
     if present is not None:

@@ -19,6 +19,7 @@ from penstock.engine.state.joined_properties import property_columns, property_v
 from penstock.engine.state.result_columns import columns_of, first_by_id, values_of
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.results.column_statistics import present_rows
 from penstock.storage.results.smallest_keys import Keys, first_rows
 from penstock.storage.tables.html_table import SHOWN, html_table
@@ -280,7 +281,7 @@ class Result(AnswerTable):
         """Return the name of a field, by default of the first. Raises InputError where the result has none such."""
         name = next(iter(self.fields)) if field is None else field
         if name not in self.fields:
-            raise InputError(f"there is no field {name!r} in the answer; it has {', '.join(self.fields)}")
+            raise InputError(f"there is no field {name!r} in the answer; it has {brief(', '.join(self.fields))}")
         return name
 
     @property

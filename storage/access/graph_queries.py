@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from penstock.storage.access.edge_pieces import EdgePieces, ListPieces, RowStarts, StoredRows
 from penstock.storage.access.vertex_lookup import IdSpace, internal_id
 from penstock.storage.base.errors import InputError, for_python
+from penstock.storage.base.printable import brief
 from penstock.storage.tables.html_table import SHOWN, html_table
 
 DIRECTIONS = ("out", "in")
@@ -184,7 +185,7 @@ def _row(graph: QueriedGraph, vertex: int | str, direction: str) -> tuple[Stored
     if direction not in DIRECTIONS:
         raise InputError(f"direction is {direction!r}; give one of {', '.join(DIRECTIONS)}")
     if isinstance(vertex, bool | np.bool_) or not isinstance(vertex, int | np.integer | str):
-        raise InputError(f"{vertex!r} is no vertex id: give a whole number, or a text where ids are strings")
+        raise InputError(f"{brief(repr(vertex))} is no vertex id: give a whole number, or a text where ids are strings")
     if graph.layout == "list":
         raise InputError(
             "the edges of the graph are in the order of the input, and no vertex has a row of them; `penstock convert` "

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import printable
+from penstock.storage.base.printable import brief, printable
 
 
 class IdSpace(Protocol):
@@ -47,7 +47,7 @@ def internal_id(graph: IdSpace, original: int | str) -> int:
     side, which an id that is on both needs.
     """
     side, plain = _side(graph, original)
-    named = printable(str(original))
+    named = printable(brief(str(original)))
     if graph.vertices == 0:
         raise InputError(f"vertex {named} is not in the graph: it has no vertices")
     if graph.original is None:
@@ -75,7 +75,9 @@ def _side(graph: IdSpace, original: int | str) -> tuple[str | None, int | str]:
 
 
 def _is_number(value: int | str) -> bool:
-    return isinstance(value, int | np.integer) or (value.isascii() and value.isdigit())
+    if isinstance(value, int | np.integer):
+        return True
+    return value.isascii() and value.isdigit() and len(value) <= len(str(1 << 64))
 
 
 def _rising_on_disk(graph: IdSpace) -> bool:
@@ -119,4 +121,4 @@ def _ends(graph: IdSpace) -> tuple[str, str]:
     ids = graph.original_ids()
     assert ids is not None, "numbers of vertices are not looked up"
     ids = ids if graph.left is not None else np.sort(ids)
-    return printable(str(ids[0])), printable(str(ids[-1]))
+    return printable(brief(str(ids[0]))), printable(brief(str(ids[-1])))

@@ -12,6 +12,7 @@ import resource
 from pathlib import Path
 
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 
 DEFAULT_SHARE = 0.7
 """The share of the free memory that a run takes by default; the rest is for the page cache."""
@@ -22,7 +23,7 @@ wait for it for ever, or end the process."""
 
 _UNIT = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40, "p": 1 << 50}
 _AVAILABLE = re.compile(r"^MemAvailable:\s*(\d+) kB", re.MULTILINE)
-_SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(?:([kmgtp]?)(i?b)?)\s*", re.IGNORECASE)
+_SIZE = re.compile(r"\s*(\d{1,30}(?:\.\d*)?|\.\d+)\s*(?:([kmgtp]?)(i?b)?)\s*", re.IGNORECASE)
 
 
 def parse_bytes(size: str | int) -> int:
@@ -36,14 +37,14 @@ def parse_bytes(size: str | int) -> int:
     """
     count = _bytes_of(size) if isinstance(size, str) else int(size)
     if count < 1:
-        raise InputError(f"size {size!r} is not at least one byte; write for instance 512MiB")
+        raise InputError(f"size {brief(str(size))!r} is not at least one byte; write for instance 512MiB")
     return count
 
 
 def _bytes_of(text: str) -> int:
     match = _SIZE.fullmatch(text)
     if match is None:
-        raise InputError(f"size {text!r} is not a number with a unit; write for instance 800MiB, 1.5GB or 2g")
+        raise InputError(f"size {brief(text)!r} is not a number with a unit; write for instance 800MiB, 1.5GB or 2g")
     number, letter, ending = match.groups()
     letter = letter.lower()
     decimal = letter != "" and (ending or "").lower() == "b"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from penstock.storage.base.errors import InputError, for_python
+from penstock.storage.base.printable import brief
 from penstock.storage.convert.device_arrays import host_array
 from penstock.storage.convert.in_memory import EdgeArrays, graph_of
 from penstock.storage.convert.sort.options import ConvertOptions
@@ -208,7 +209,9 @@ def _weights(values: NDArray[Any]) -> NDArray[Any]:
     values = _numbers(values)
     for row, value in enumerate(values.tolist() if values.dtype.kind == "O" else []):
         if not isinstance(value, int | float | Decimal):
-            raise InputError(f"weights: row {row} (from 0) is {value!r}, and weights are numbers; {_WAY_OUT}")
+            raise InputError(
+                f"weights: row {row} (from 0) is {brief(repr(value))}, and weights are numbers; {_WAY_OUT}"
+            )
     return values
 
 
@@ -227,15 +230,18 @@ def _check_strings(values: NDArray[Any], what: str) -> None:
     """Refuse the first value that is missing, too large, or no string."""
     rows = list(enumerate(values.tolist()))
     for row, value in rows:
-        if value is None or (str(value) in _MISSING and not isinstance(value, str)):
-            raise InputError(f"{what}: row {row} (from 0) is missing ({value}), and an id is needed; drop such rows")
+        if value is None or (not isinstance(value, str | int) and str(value) in _MISSING):
+            raise InputError(
+                f"{what}: row {row} (from 0) is missing ({brief(str(value))}), and an id is needed; drop such rows"
+            )
     for row, value in rows:
         if isinstance(value, int) and not 0 <= value < 1 << 64:
-            raise InputError(f"{what}: row {row} (from 0), {value}, is no id; ids are whole numbers from 0 to 2^64 - 1")
+            shown = value if value.bit_length() < 1 << 8 else f"a number of {value.bit_length()} bits"
+            raise InputError(f"{what}: row {row} (from 0), {shown}, is no id; ids are whole numbers from 0 to 2^64 - 1")
     for row, value in rows:
         if not isinstance(value, str):
             raise InputError(
-                f"{what} are neither whole numbers nor strings: row {row} (from 0) is {value!r}, of type "
+                f"{what} are neither whole numbers nor strings: row {row} (from 0) is {brief(repr(value))}, of type "
                 f"{type(value).__name__}; make all of them one or the other"
             )
 
@@ -301,10 +307,12 @@ def _column(table: Any, name: str | int) -> NDArray[Any]:
     known = _names(table)
     if isinstance(name, int) and not isinstance(name, bool) and name not in known:
         if not 0 <= name < len(known):
-            raise InputError(f"the table has no column {name}; it has {len(known)}: {', '.join(map(str, known))}")
+            raise InputError(
+                f"the table has no column {name}; it has {len(known)}: {brief(', '.join(map(str, known)))}"
+            )
         name = known[name]
     if name not in known:
-        raise InputError(f"the table has no column {name!r}; it has {', '.join(map(str, known))}")
+        raise InputError(f"the table has no column {name!r}; it has {brief(', '.join(map(str, known)))}")
     return _array(table[name])
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, for_python
+from penstock.storage.base.printable import brief
 from penstock.storage.convert.device_arrays import host_array
 from penstock.storage.convert.from_arrays import from_edges
 from penstock.storage.encoding.string_array import STRINGS
@@ -64,8 +65,8 @@ def _check_nodes(nodes: Sequence[Any]) -> None:
         number = isinstance(node, int | np.integer) and not isinstance(node, bool) and 0 <= node < 1 << 64
         if (not isinstance(node, str) and not number) or isinstance(node, str) != first_text:
             raise InputError(
-                f"node {node!r} is no id beside the others: nodes are all whole numbers from 0 to 2^64 - 1, or all "
-                "strings; networkx.convert_node_labels_to_integers numbers them"
+                f"node {brief(repr(node))} is no id beside the others: nodes are all whole numbers from 0 to 2^64 - 1, "
+                "or all strings; networkx.convert_node_labels_to_integers numbers them"
             )
 
 

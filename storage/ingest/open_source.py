@@ -51,7 +51,7 @@ _NOT_LISTS = {
     ".nkbg003": "NetworKit's binary format",
 }
 _GRAPHML = re.compile(rb"<([\w.-]+:)?graphml[\s>]")
-_GML = re.compile(rb"(Creator .*\s+|Version .*\s+|#.*\s+)*graph\s*\[")
+_GML = re.compile(rb"(?>(?:Creator |Version |#).*\s+)*+graph\s*\[")
 NAMED_FORMATS = ("text", "csv", "parquet", "graphml", "sqlite", "duckdb", "feather")
 _WHOLE: dict[str, Callable[[str | Path, IngestOptions], Source]] = {
     "matrix-market": MatrixMarketSource,

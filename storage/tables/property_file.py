@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.printable import brief
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.tables.columns import Column, Part, Read
 from penstock.storage.tables.vertex_rows import ID
@@ -47,7 +48,7 @@ class PropertyFile:
     def column(self, name: str) -> Column:
         """A property of all vertices, by ascending original id. Raises InputError for one that there is not."""
         if name not in self.types:
-            raise InputError(f"{self.path} has no property {name!r}; there is {', '.join(self.types)}")
+            raise InputError(f"{self.path} has no property {name!r}; there is {brief(', '.join(self.types))}")
         kind = self._file.schema_arrow.field(name).type
         dtype = STRINGS if pa.types.is_string(kind) else np.dtype(kind.to_pandas_dtype())
         read: Read = partial(self._read, name)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.tables.vertex_rows import ID
 
 GROUP_ROWS = 1 << 15
@@ -107,4 +108,4 @@ def _check_once(ids: Any) -> None:
     same = pc.equal(ids.slice(1), ids.slice(0, max(0, len(ids) - 1)))
     at = pc.index(same, True).as_py()
     if at >= 0:
-        raise InputError(f"vertex {ids[at].as_py()} has two lines, and a vertex has one; drop one of them")
+        raise InputError(f"vertex {brief(str(ids[at]))} has two lines, and a vertex has one; drop one of them")

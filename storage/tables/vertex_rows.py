@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.printable import brief
 
 WHOLE = r"^\s*-?(0|[1-9][0-9]{0,17})\s*$"
 NUMBER = r"^\s*-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?\s*$"
@@ -128,10 +129,13 @@ class CsvRows:
 
 
 class ParquetRows:
-    """Rows of a Parquet file, whose types stay; what is neither a number nor text becomes text."""
+    """Rows of a Parquet file, whose types stay; what is neither a number nor text becomes text.
 
-    def __init__(self, path: Path) -> None:
-        self.name, self._path = str(path), path
+    read: gives the record batches of some columns, of at most so many rows.
+    """
+
+    def __init__(self, path: Path, read: Callable[[list[str], int], Iterator[Any]]) -> None:
+        self.name, self._path, self._read = str(path), path, read
 
     def names(self) -> tuple[str, ...]:
         """The columns. Raises InputError where it is no Parquet."""
@@ -142,8 +146,8 @@ class ParquetRows:
         """Yield batches, as `CsvRows.batches`; types: of the id alone."""
         wanted = [columns.id, *columns.properties]
         rows = max(1024, block_bytes // (32 * len(wanted)))
-        with _refusing(self.name), pyarrow.parquet.ParquetFile(self._path, pre_buffer=False) as file:
-            for batch in file.iter_batches(batch_size=rows, columns=wanted, use_threads=False):
+        with _refusing(self.name):
+            for batch in self._read(wanted, rows):
                 kinds = [types.get(columns.id), *([None] * len(columns.properties))]
                 cast = [_plain(batch.column(name), kind) for name, kind in zip(wanted, kinds, strict=True)]
                 yield _named(pa.record_batch(cast, names=wanted), columns)
@@ -186,4 +190,5 @@ def _refusing(name: str) -> Iterator[None]:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+    reason = brief(str(error).partition("\n")[0])
+    return "a row is longer than 1 MiB, or a quote is not closed" if reason.startswith("straddling") else reason

@@ -12,11 +12,13 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.tools.base import user_traceback
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from penstock.engine.program.program import Program
 
 
+LONGEST_LINE = 1 << 20
+"""Characters of the longest line of a file that gives vertices."""
 OPTIONS = (
     *("source", "target", "cutoff", "damping", "alpha", "tol", "max_iter", "k", "weight", "parents", "delta"),
     *("personalization", "initial", "fixed", "inputs", "time_step", "resolution", "seed"),
@@ -151,16 +155,17 @@ def parse_setting(text: str) -> tuple[str, Any]:
     """
     name, equals, value = text.partition("=")
     if not equals or not name.strip().isidentifier():
-        raise InputError(f"--set {text!r} is not name=value, for instance --set depth=3")
+        raise InputError(f"--set {brief(text)!r} is not name=value, for instance --set depth=3")
     try:
         return name.strip(), ast.literal_eval(value.strip())
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, RecursionError, MemoryError):  # the last two: of brackets in brackets
         return name.strip(), value
 
 
 def read_vertex(text: str) -> int | str:
     """A vertex id: a number if it is written as one, else a string."""
-    return int(text) if text.isascii() and text.isdigit() and str(int(text)) == text else text
+    digits = text.isascii() and text.isdigit() and len(text) <= len(str(1 << 64))
+    return int(text) if digits and str(int(text)) == text else text
 
 
 def is_negative(text: str) -> bool:
@@ -181,24 +186,22 @@ def read_pairs(path: Path) -> list[Pair]:
     """
     import csv  # other commands do not need it
 
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--pairs {path}: {error}") from error
     found = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in _lines_of(path, "pairs"):
         if not line.strip() or line.startswith("#"):
             continue
         between = next((mark for mark in ",;\t" if mark in line), None)
-        parts = (
-            line.split() if between is None else [one.strip() for one in next(csv.reader([line], delimiter=between))]
-        )
+        try:
+            cells = line.split() if between is None else next(csv.reader([line], delimiter=between))
+        except csv.Error as error:
+            raise InputError(f"{path}:{number}: {brief(line)!r} is no line of CSV: {error}") from error
+        parts = [cell.strip() for cell in cells]
         if number == 1 and tuple(part.lower() for part in parts[:2]) in HEADS:
             continue
         if len(parts) < 2 or not parts[0] or not parts[1]:
-            raise InputError(f"{path}:{number}: {line!r} is no pair; write two ids, as in 3,17")
+            raise InputError(f"{path}:{number}: {brief(line)!r} is no pair; write two ids, as in 3,17")
         if is_negative(parts[0]) or is_negative(parts[1]):
-            raise InputError(f"{path}:{number}: {line!r} has a negative number, and no vertex has such an id")
+            raise InputError(f"{path}:{number}: {brief(line)!r} has a negative number, and no vertex has such an id")
         found.append((read_vertex(parts[0]), read_vertex(parts[1])))
     if not found:
         raise InputError(f"--pairs {path} has no pair; write two ids on each line")
@@ -228,7 +231,9 @@ def read_values(path: Path, name: str) -> dict[int | str, float]:
     found: dict[int | str, float] = {}
     for number, vertex, value in _lines(path, name, "a value", None):
         if vertex in found:
-            raise InputError(f"{path}:{number}: vertex {vertex} has a value already, {found[vertex]:g}; give it one")
+            raise InputError(
+                f"{path}:{number}: vertex {brief(str(vertex))} has a value already, {found[vertex]:g}; give it one"
+            )
         found[vertex] = value
     return found
 
@@ -242,11 +247,7 @@ def _lines(path: Path, name: str, what: str, missing: float | None) -> Iterator[
     """Line number, vertex id and number of every line of a file; missing: the number where there is none, None: an
     error.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--{name.replace('_', '-')} {path}: {error}") from error
-    for number, line in enumerate(lines, 1):
+    for number, line in _lines_of(path, name):
         words = line.partition("#")[0].replace(",", " ").split()
         if not words or (missing is None and number == 1 and is_header(words)):
             continue
@@ -255,5 +256,21 @@ def _lines(path: Path, name: str, what: str, missing: float | None) -> Iterator[
         except (ValueError, IndexError):
             value = float("nan")
         if is_negative(words[0]) or len(words) > 2 or value != value:
-            raise InputError(f"{path}:{number}: {line.strip()!r} is not a vertex id and {what}, such as 42 0.5")
+            raise InputError(f"{path}:{number}: {brief(line.strip())!r} is not a vertex id and {what}, such as 42 0.5")
         yield number, read_vertex(words[0]), value
+
+
+def _lines_of(path: Path, name: str) -> Iterator[tuple[int, str]]:
+    """The lines of a text file, and their numbers from 1. Raises InputError naming the option that takes the file."""
+    option = f"--{name.replace('_', '-')} {path}"
+    try:
+        with path.open(encoding="utf-8") as file:
+            for number in count(1):
+                line = file.readline(LONGEST_LINE + 1)
+                if len(line) > LONGEST_LINE:
+                    raise InputError(f"{option}: line {number} is longer than {LONGEST_LINE} characters")
+                if not line:
+                    return
+                yield number, line.rstrip("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{option}: {error}") from error

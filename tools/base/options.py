@@ -5,6 +5,7 @@ parameters and each group is declared in one place.
 """
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import click
 from penstock.storage.base.atomic import keep_inputs as keep_inputs
 from penstock.storage.base.budget import parse_bytes
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.base.time_budget import parse_seconds
 from penstock.tools.base import log
 from penstock.tools.base.find_program import is_negative, read_vertex
@@ -38,15 +40,15 @@ class ParsedType(click.ParamType):  # type: ignore[type-arg]
 
 
 def _weight_range(text: str) -> tuple[int, int]:
-    low, dots, high = text.partition("..")
-    if not (dots and low.strip().isdigit() and high.strip().isdigit()):
-        raise InputError(f"{text!r} is not a range of whole numbers such as 1..63")
-    return int(low), int(high)
+    found = re.fullmatch(r"\s*([0-9]{1,20})\s*\.\.\s*([0-9]{1,20})\s*", text)
+    if found is None:
+        raise InputError(f"{brief(text)!r} is not a range of whole numbers such as 1..63")
+    return int(found[1]), int(found[2])
 
 
 def _vertex(text: str) -> int | str:
     if is_negative(text):
-        raise InputError(f"{text} is negative, and no vertex has such an id")
+        raise InputError(f"{brief(text)} is negative, and no vertex has such an id")
     return read_vertex(text)
 
 

@@ -23,6 +23,7 @@ from typing import Any
 
 import click
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.tools.answers.answer_options import wanting
 from penstock.tools.base.options import FILE, SIZE, VERTEX, Option
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
@@ -35,7 +36,9 @@ OUTPUTS = ("output", "metrics", "trace", "checkpoint")
 """What a run writes to: relative to the run directory where there is one, else to the file."""
 HEADER = "A job of penstock: `penstock run job.toml --run-dir ANOTHER` repeats it."
 STEP_GROUPS = (parameters, wanting)
-_HEADER = re.compile(r"\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?$")
+LONGEST_JOB = 1 << 20
+"""Characters of the longest job file."""
+_HEADER = re.compile(r"\s*(\[\[?)([^\]]+)\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"""\s*("[^"]*"|'[^']*'|[\w.-]+)\s*=""")
 _AT = re.compile(r"\s*\(at line (\d+), column \d+\)")
 
@@ -70,7 +73,10 @@ def read(path: Path) -> JobFile:
     import tomllib
 
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(LONGEST_JOB + 1)
+        if len(text) > LONGEST_JOB:
+            raise InputError(f"{path} has more than {LONGEST_JOB} characters, so it is no job file")
         content = tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from None
@@ -79,7 +85,9 @@ def read(path: Path) -> JobFile:
     except tomllib.TOMLDecodeError as error:
         at = _AT.search(str(error))
         line = f":{at[1]}" if at else ""
-        raise InputError(f"{path}{line}: {_AT.sub('', str(error))}; job files are TOML (toml.io)") from None
+        raise InputError(f"{path}{line}: {brief(_AT.sub('', str(error)))}; job files are TOML (toml.io)") from None
+    except (ValueError, RecursionError):
+        raise InputError(f"{path} has a number of thousands of digits, or brackets in brackets without end") from None
     return _Reading(path, lines_of(text)).job(content)
 
 
@@ -138,7 +146,7 @@ class _Reading:
         of_program = [key_of(option) for group in STEP_GROUPS for option in group.options]
         if key in of_program:
             return f"{key} belongs to a program: write it below [[programs]]"
-        return f"there is no {key!r} here{nearest(key, known)}"
+        return f"there is no {brief(key)!r} here{nearest(key, known)}"
 
     def _steps(self, tables: Any) -> tuple[JobStep, ...]:
         if not isinstance(tables, list) or not tables or not all(isinstance(table, dict) for table in tables):
@@ -152,7 +160,9 @@ class _Reading:
         options = {key_of(option): option for group in STEP_GROUPS for option in group.options}
         for key in table:
             if key not in (*options, "name"):
-                raise self.error((*at, key), f"there is no {key!r} for a program{nearest(key, ['name', *options])}")
+                raise self.error(
+                    (*at, key), f"there is no {brief(key)!r} for a program{nearest(key, ['name', *options])}"
+                )
         given = _defaults(options.values())
         for key in options.keys() & table.keys():
             read = self._settings if key == "set" else self.value
@@ -175,7 +185,7 @@ class _Reading:
         """The path of a file that there must be."""
         found = self.path.parent / Path(text).expanduser()
         if not found.is_file():
-            raise self.error(keys, f"{keys[-1]}: there is no file {found}")
+            raise self.error(keys, f"{keys[-1]}: there is no file {brief(str(found))}")
         return found
 
     def value(self, option: Option, value: Any, keys: Keys) -> Any:
@@ -239,7 +249,7 @@ def _kinds(option: Option) -> tuple[tuple[type, ...], str]:
 
 
 def _shown(value: Any) -> str:
-    return "missing" if value is None else f"{value!r} ({type(value).__name__})"
+    return "missing" if value is None else f"{brief(repr(value))} ({type(value).__name__})"
 
 
 def text_of(job: Job, values: Mapping[str, Any]) -> str:

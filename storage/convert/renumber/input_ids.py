@@ -13,6 +13,7 @@ from itertools import chain
 import numpy as np
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.convert.sort.run import MAX_VERTICES
 from penstock.storage.convert.sort.seen_ids import OccurringIds, SeenIds
 from penstock.storage.convert.sort.workspace import SEEN_SHARE, Workspace
@@ -146,8 +147,8 @@ def refused(space: Workspace, other: Unlisted, begun: int) -> InputError:
     begun: how many edges were before the batch.
     """
     reason = (
-        f"{other.role} {other.name} is not listed in {space.options.vertices_file}, and exactly the vertices listed "
-        "there exist (--vertices); add it to the list, or leave the edge out"
+        f"{other.role} {brief(str(other.name))} is not listed in {space.options.vertices_file}, and exactly the "
+        "vertices listed there exist (--vertices); add it to the list, or leave the edge out"
     )
     if other.edge is None:
         return InputError(f"{space.source.name}: {reason}")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import printable
+from penstock.storage.base.printable import brief, printable
 from penstock.storage.convert.subgraph.vertex_bitmap import STEP, VertexBitmap
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Graph
@@ -50,7 +50,7 @@ def listed_vertices(
     else:
         chosen, missing = _chosen_numbers(graph, np.unique(_numbers(ids, where)))
     if missing and not skip_missing:
-        first = printable(str(missing[0]))
+        first = printable(brief(str(missing[0])))
         raise InputError(
             f"{where}: {len(missing)} of the ids are not in the graph, such as {first}; --skip-missing passes over them"
         )

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.ingest.bytes.stream import Stream
+from penstock.storage.ingest.core.source import LONGEST_VALUE
 
 Bytes = NDArray[np.uint8]
-LONGEST_LINE = 1 << 20
+LONGEST_LINE = LONGEST_VALUE
 NEWLINE = 10
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

@@ -8,8 +8,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.printable import brief
 
+READ_AHEAD = 256 << 10
+"""Bytes of a column of Parquet that are read at once."""
+WHOLE_SHARE = 4
+"""One part in so many of the budget has room for what is decoded as a whole: the text of a column in a row group, which
+may be one value, or a record batch."""
+BATCH_SHARE = 16
+"""One part in so many of the budget may be held as the rows of a batch, as Python's objects or as Arrow's."""
 Strings = tuple[NDArray[np.uint8], NDArray[np.int64]]
 """A column of strings: all bytes end to end, and where each begins in them; the last entry is the end."""
 
@@ -24,8 +33,45 @@ def parquet_file(path: Path) -> Iterator[Any]:
     """
     from pyarrow import parquet
 
-    with _reading(path), parquet.ParquetFile(path, pre_buffer=False) as file:
+    with _reading(path), parquet.ParquetFile(path, pre_buffer=False, buffer_size=READ_AHEAD) as file:
         yield file
+
+
+def parquet_batches(path: Path, names: list[str], rows: int, memory: int) -> Iterator[Any]:
+    """Columns of a Parquet file in record batches of so many rows, or of fewer where text is long.
+
+    Raises as `parquet_file`, and InputError where the text of a row group is too long for a budget of ``memory`` bytes.
+    """
+    from pyarrow import parquet
+
+    with parquet_file(path) as file:
+        texts = [name for name in names if str(file.schema_arrow.field(name).type).removeprefix("large_") == "string"]
+        if not texts:
+            yield from file.iter_batches(batch_size=rows, columns=names, use_threads=True)
+            return
+        known = {"metadata": file.metadata, "read_dictionary": texts}
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=READ_AHEAD, **known) as encoded:
+            for group in range(file.metadata.num_row_groups):
+                size = max(_column_bytes(file.metadata.row_group(group), texts))
+                if size > memory // WHOLE_SHARE:
+                    raise _too_large(path, f"row group {group} has a column of text", size)
+                longest = sum(_longest_known(encoded, group, name) for name in texts)
+                fitting = max(1, min(rows, memory // BATCH_SHARE // max(1, longest)))
+                yield from file.iter_batches(batch_size=fitting, row_groups=[group], columns=names, use_threads=True)
+
+
+def _column_bytes(group: Any, names: list[str]) -> list[int]:
+    """Bytes of columns in a row group, encoded, as it says."""
+    columns = map(group.column, range(group.num_columns))
+    return [column.total_uncompressed_size for column in columns if column.path_in_schema in names]
+
+
+def _longest_known(file: Any, group: int, name: str) -> int:
+    """Bytes of the longest value in the dictionary of a column in a row group, which rows may repeat."""
+    from pyarrow import compute
+
+    first = next(file.iter_batches(batch_size=1, row_groups=[group], columns=[name]), None)
+    return 0 if first is None else compute.max(compute.binary_length(first.column(0).dictionary)).as_py() or 0
 
 
 @contextmanager
@@ -53,11 +99,14 @@ def parquet_schema(path: str | Path) -> Any:
         return None
 
 
-def feather_batches(path: Path) -> Iterator[Any]:
-    """The record batches of an Arrow file (Feather), as they are in it. Raises as `parquet_file`."""
+def feather_batches(path: Path, memory: int) -> Iterator[Any]:
+    """The record batches of an Arrow file (Feather), as they are in it, within a budget. Raises as `parquet_file`."""
     import pyarrow
 
     with _reading(path), pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_file(file) as reader:
+        size = file.size() // max(1, reader.num_record_batches)
+        if size > memory // WHOLE_SHARE:
+            raise _too_large(path, "it has record batches", size)
         for number in range(reader.num_record_batches):
             yield reader.get_batch(number)
 
@@ -143,7 +192,14 @@ def arrow_table(table: Any) -> Any:
     return pyarrow.RecordBatchReader.from_stream(table).read_all()
 
 
+def _too_large(path: Path, what: str, size: int) -> InputError:
+    return InputError(
+        f"{path}: {what} of {format_bytes(size)}, which is decoded as a whole; give --host-memory "
+        f"{-(-size * WHOLE_SHARE >> 20)}MiB, or write smaller ones"
+    )
+
+
 def _unreadable(path: Path, error: Exception) -> InputError:
-    reason = str(error).partition("\n")[0]
+    reason = brief(str(error).partition("\n")[0])
     kind = "Parquet" if path.suffix.lower() == ".parquet" else "Parquet or Arrow"
     return InputError(f"{path} is no readable {kind} file: {reason}; fetch or write it again")

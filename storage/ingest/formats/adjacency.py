@@ -16,7 +16,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.blocks import Bytes, lines_of
 from penstock.storage.ingest.core.source import IngestOptions
-from penstock.storage.ingest.text.diagnose import is_data, shown, whole_number
+from penstock.storage.ingest.text.diagnose import LARGEST_ID, is_data, shown, whole_number
 from penstock.storage.ingest.text.edge_list import TextFile
 from penstock.storage.ingest.text.row_lists import RowListBlock, RowShape, RowsSource, what_is_wrong
 
@@ -68,12 +68,15 @@ class AdjacencySource(RowsSource):
             return 0, 0, self._shape
         for number, line, at in lines_of(block):
             if is_data(line):
+                where = f"{self.name}, line {file.lines + number}"
                 if not line.strip().isdigit() or not line.isascii():
                     raise InputError(
-                        f"{self.name}, line {number}: the first line of --format webgraph is the number of vertices; "
-                        f"--format rows reads rows without it\n    {shown(line)}"
+                        f"{where}: the first line of --format webgraph is the number of vertices; --format rows reads "
+                        f"rows without it\n    {shown(line)}"
                     )
                 self.known_vertices = whole_number(line)
+                if self.known_vertices > LARGEST_ID:
+                    raise InputError(f"{where}: no graph has so many vertices; correct it\n    {shown(line)}")
                 file.explain = partial(what_is_wrong, self._shape, range(self.known_vertices))
                 return at, number, self._shape
         return None

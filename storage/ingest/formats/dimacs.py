@@ -17,7 +17,7 @@ from penstock.storage.base.jit import jit
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.declared_size import DeclaredSize, DeclaredSource
-from penstock.storage.ingest.text.diagnose import bad_id, bad_weight, shown, whole_number
+from penstock.storage.ingest.text.diagnose import LARGEST_ID, bad_id, bad_weight, shown, whole_number
 from penstock.storage.ingest.text.parser import BAD_LINE, NEWLINE, id_at, is_blank, next_field, skip_line, weight_at
 
 _ARCS = Columns(1, 2, 3)
@@ -54,8 +54,15 @@ def read_problem(first: bytes, name: str) -> DeclaredSize:
                 f"correct it, or --format text --columns 1,2,3 ignores it if it is removed\n    {shown(line)}"
             )
         vertices, entries = map(whole_number, numbers)
+        if max(vertices, entries) > LARGEST_ID:
+            raise InputError(
+                f"{name}, line {number}: no graph has 2^64 vertices or edges; correct it\n    {shown(line)}"
+            )
         return DeclaredSize(_KINDS[words[1]], number, at, entries, (vertices, vertices))
-    raise InputError(f"{name}: the problem line 'p sp VERTICES ARCS' is missing; fetch the file again")
+    raise InputError(
+        f"{name}: its first {len(first)} bytes have no problem line 'p sp VERTICES ARCS': it is missing, or behind too "
+        "many comments; fetch the file again, or remove them"
+    )
 
 
 @jit

@@ -14,7 +14,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.declared_size import DeclaredSize, DeclaredSource
-from penstock.storage.ingest.text.diagnose import is_data, shown, whole_number
+from penstock.storage.ingest.text.diagnose import LARGEST_ID, is_data, shown, whole_number
 
 BANNERS = ("%%matrixmarket", "%matrixmarket")
 _VALUES = {"real": True, "double": True, "integer": True, "pattern": False}
@@ -51,7 +51,10 @@ class MatrixMarketSource(DeclaredSource):
             if is_data(line):
                 rows, columns, entries = _read_sizes(line, number, self.name)
                 return DeclaredSize(Columns(0, 1, 2 if valued else -1), number, at, entries, (rows, columns))
-        raise InputError(f"{self.name}: the size line (rows columns entries) is missing; fetch it again")
+        raise InputError(
+            f"{self.name}: its first {len(first)} bytes have no size line (rows columns entries): it is missing, or "
+            "behind too many comments; fetch it again, or remove them"
+        )
 
 
 def _read_banner(line: str, name: str) -> tuple[bool, bool]:
@@ -70,17 +73,18 @@ def _read_banner(line: str, name: str) -> tuple[bool, bool]:
         raise refuse("the banner needs four words: matrix coordinate FIELD SYMMETRY; correct it")
     kind, layout, field, symmetry = words
     if kind != "matrix":
-        raise refuse(f"{kind!r} is no graph; only 'matrix' is")
+        raise refuse(f"{shown(kind)!r} is no graph; only 'matrix' is")
     if layout != "coordinate":
         raise refuse(
-            f"the layout {layout!r} is not supported, only 'coordinate' is: a dense array has "
+            f"the layout {shown(layout)!r} is not supported, only 'coordinate' is: a dense array has "
             "every edge; write the entries that are edges in coordinate layout"
         )
     if field not in _VALUES:
-        raise refuse(f"values of type {field!r} cannot be weights; use real, integer or pattern")
+        raise refuse(f"values of type {shown(field)!r} cannot be weights; use real, integer or pattern")
     if symmetry not in ("general", "symmetric", "hermitian"):
         raise refuse(
-            f"the symmetry {symmetry!r} is not supported, only general and symmetric are; write the matrix as general"
+            f"the symmetry {shown(symmetry)!r} is not supported, only general and symmetric are; write the matrix as "
+            "general"
         )
     return _VALUES[field], symmetry != "general"
 
@@ -92,7 +96,7 @@ def _read_sizes(line: str, number: int, name: str) -> tuple[int, int, int]:
             f"{name}, line {number}: the size line must be three whole numbers, rows columns "
             f"entries; correct it\n    {shown(line)}"
         )
-    rows, columns, entries = (whole_number(word) for word in words)
-    if max(rows, columns) >= 1 << 64:
+    rows, columns, entries = map(whole_number, words)
+    if max(rows, columns, entries) > LARGEST_ID:
         raise InputError(f"{name}, line {number}: a matrix larger than 2^64 - 1 has no vertex ids\n    {shown(line)}")
     return rows, columns, entries

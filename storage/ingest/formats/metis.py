@@ -59,7 +59,7 @@ class MetisSource(RowsSource):
     def _head(self, block: Bytes, file: TextFile) -> tuple[int, int, RowShape] | None:
         for number, line, at in lines_of(block):
             if is_data(line):
-                self.known_vertices, self._edges, shape = read_header(line, f"{self.name}, line {number}")
+                self.known_vertices, self._edges, shape = read_header(line, f"{self.name}, line {file.lines + number}")
                 if self._options.weights and not shape.weighted:
                     raise InputError(f"{self.name}: its header says that edges have no weights to take")
                 file.explain = partial(what_is_wrong, shape, range(1, self.known_vertices + 1))

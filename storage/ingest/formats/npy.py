@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
 from penstock.storage.ingest.core.numbers import as_ids, as_weights, edge_batch
@@ -67,7 +68,7 @@ class ArrayStream:
             with warnings.catch_warnings(action="ignore"):  # of headers that Python 2 wrote
                 self.shape, self.fortran, self.dtype = read(head)
         except _MALFORMED as error:
-            raise InputError(f"{name} is no readable NumPy array: {error}; save it again with numpy.save") from error
+            raise InputError(f"{name} is no readable NumPy array: {brief(str(error))}; save it again") from error
         if self.dtype.hasobject:
             raise InputError(
                 f"{name} holds pickled Python objects, which are never loaded; save numbers: "
@@ -76,7 +77,7 @@ class ArrayStream:
         size = self.dtype.itemsize
         if not 0 < size <= MOST_ROW_BYTES or min(self.shape, default=0) < 0 or prod(self.shape) > MOST_BYTES // size:
             raise InputError(
-                f"{name} claims to be {self.shape} items of {size} bytes, which no file holds; fetch it again"
+                f"{name} claims to be {brief(str(self.shape))} items of {size} bytes, which no file has; fetch it again"
             )
 
     def read(self, items: int) -> NDArray[Any]:
@@ -161,8 +162,8 @@ def _chosen(array: ArrayStream, options: IngestOptions, name: str) -> list[int |
     wide = names is None and array.shape[1:] and array.shape[1] * array.dtype.itemsize > MOST_ROW_BYTES
     if len(array.shape) != (1 if names else 2) or not plain or wide:
         raise InputError(
-            f"{name} is an array of shape {array.shape} and {array.dtype}; edges are (m, 2) or (m, 3) numbers, or m "
-            "records"
+            f"{name} is an array of shape {array.shape} and {brief(str(array.dtype))}; edges are (m, 2) or (m, 3) "
+            "numbers, or m records"
         )
     known: list[int | str] = list(names) if names else list(range(array.shape[1]))
     third = options.weights is True or (options.weights is None and len(known) == 3)
@@ -174,12 +175,13 @@ def _chosen(array: ArrayStream, options: IngestOptions, name: str) -> list[int |
         elif column in known:
             found.append(column)
         else:
-            raise InputError(f"{name} has no column {column!r}; it has {', '.join(map(str, known))}: see --columns")
+            listed = brief(", ".join(map(str, known)))
+            raise InputError(f"{name} has no column {column!r}; it has {listed}: see --columns")
     return found
 
 
 def _edges(columns: list[NDArray[Any]], names: list[int | str], file: str, row: int) -> EdgeBatch:
-    said = [f"column {name}" for name in names]
+    said = [f"column {brief(str(name))}" for name in names]
     sources, targets = (as_ids(columns[end], said[end], file, row) for end in (0, 1))
     weights = as_weights(columns[2], said[2], file, row) if columns[2:] else None
     if weights is not None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.stream import DAMAGE
 from penstock.storage.ingest.core.numbers import as_ids, as_weights, edge_batch
@@ -53,7 +54,7 @@ class NpzSource:
         layout = kind.astype("S").item().decode("latin-1") if kind.dtype.kind == "S" else str(kind.item())
         if layout not in _MEMBERS:
             raise InputError(
-                f"{self.name}: the sparse layout {layout!r} is not supported; save matrix.tocsr() with "
+                f"{self.name}: the sparse layout {brief(layout)!r} is not supported; save matrix.tocsr() with "
                 "scipy.sparse.save_npz"
             )
         self._layout = layout
@@ -148,9 +149,10 @@ class _Members:
     def stream(self, name: str) -> ArrayStream:
         """An array to read front to back."""
         if f"{name}.npy" not in self._archive.namelist():
+            listed = brief(", ".join(self._archive.namelist()[:8]))
             raise InputError(
-                f"{self._path} is no sparse matrix of scipy: it has no array {name!r}, only "
-                f"{', '.join(self._archive.namelist()[:8])}; scipy.sparse.save_npz writes one, numpy.save an edge array"
+                f"{self._path} is no sparse matrix of scipy: it has no array {name!r}, only {listed}; "
+                "scipy.sparse.save_npz writes one, numpy.save an edge array"
             )
         with _sound(self._path):
             file = self._stack.enter_context(closing(self._archive.open(f"{name}.npy")))
@@ -186,4 +188,4 @@ def _sound(path: str) -> Iterator[None]:
     try:
         yield
     except (zipfile.BadZipFile, RuntimeError, struct.error, ValueError, *DAMAGE) as error:
-        raise InputError(f"{path} is damaged or truncated: {error}; fetch it again") from error
+        raise InputError(f"{path} is damaged or truncated: {brief(str(error))}; fetch it again") from error

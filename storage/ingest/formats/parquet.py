@@ -2,8 +2,7 @@
 
 Columns are chosen by name or position; a third one is taken as weight only when asked. Ids are whole
 numbers, or strings if asked (``--string-ids``, ``--renumber``). Refuses nulls, fractions and negative
-numbers as ids. What a row group decodes to is pyarrow's to hold: files with row groups far larger than
-the budget exceed it (ordinary ones have 1 M rows).
+numbers as ids, and text of which a row group has more than the budget has room for (ordinary ones have 1 M rows).
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -13,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.encoding.string_array import LONGEST_NAME
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.stream import InputFiles
-from penstock.storage.ingest.core.arrow import as_floats, parquet_file, parquet_schema, strings_of
+from penstock.storage.ingest.core.arrow import as_floats, parquet_batches, parquet_file, parquet_schema, strings_of
 from penstock.storage.ingest.core.numbers import as_ids, as_weights, edge_batch
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import TakenColumns, choose_columns, find_columns, note_columns
@@ -55,14 +55,15 @@ class ParquetSource(InputFiles):
         taken = columns_of(path, file.schema_arrow.names, self._options)
         note_columns(self.columns_taken, taken)
         names = [taken.names[column] for column in taken.columns if column >= 0]
+        said = list(map(brief, names))
         rows = max(1, file.metadata.num_rows)
         size = path.stat().st_size
         read = 0
         batch_rows = max(1024, self._options.block_bytes // self._row_bytes)
-        for batch in file.iter_batches(batch_size=batch_rows, columns=names, use_threads=True):
+        for batch in parquet_batches(path, names, batch_rows, self._options.host_memory):
             columns = [batch.column(name) for name in names]
-            weights = weights_of(columns[2], names[2], path, read) if names[2:] else None
-            yield self._batch(columns, weights, names, (path, read))
+            weights = weights_of(columns[2], said[2], path, read) if names[2:] else None
+            yield self._batch(columns, weights, said, (path, read))
             read += len(batch)
             self._closed_bytes = done + int(size * read / rows)
 
@@ -114,7 +115,7 @@ def columns_of(path: Path, names: list[str], options: IngestOptions) -> TakenCol
         columns = find_columns(names, options.columns, str(path))
     missing = [column for column in columns if column >= len(names)]
     if missing:
-        raise InputError(f"{path} has no column {missing[0]}; it has {', '.join(names)}: see --columns")
+        raise InputError(f"{path} has no column {missing[0]}; it has {brief(', '.join(names))}: see --columns")
     return TakenColumns(str(path), columns, tuple(names), len(names))
 
 
@@ -130,7 +131,7 @@ def string_fields(
         text, starts = strings_of(column)
         lengths = np.diff(starts)
         wrong = (lengths == 0) | (lengths > LONGEST_NAME)
-        for at in np.flatnonzero(text == 0)[:1].tolist():
+        for at in [] if wrong.any() else np.flatnonzero(text == 0)[:1].tolist():
             wrong[int(np.searchsorted(starts, at, "right")) - 1] = True
         if wrong.any():
             at = int(np.argmax(wrong))
@@ -148,7 +149,8 @@ def _ids(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
     values = _numbers(column, name, path, row)
     if values.dtype.kind not in "iu":
         raise InputError(
-            f"{path}: column {name!r} holds {column.type}, and ids are whole numbers; --columns names other columns"
+            f"{path}: column {name!r} holds {brief(str(column.type))}, and ids are whole numbers; --columns names "
+            "other columns"
         )
     return as_ids(values, name, str(path), row)
 
@@ -163,7 +165,7 @@ def _numbers(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
     values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     if values.dtype.kind not in "iuf":
         raise InputError(
-            f"{path}: column {name!r} holds {column.type}, not numbers; --columns names others "
+            f"{path}: column {name!r} holds {brief(str(column.type))}, not numbers; --columns names others "
             "(--string-ids takes ids that are strings)"
         )
     return values

@@ -19,7 +19,7 @@ from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.printable import brief
 from penstock.storage.encoding.string_array import LONGEST_NAME
 from penstock.storage.format.edges import EdgeBatch
-from penstock.storage.ingest.core.arrow import feather_batches, feather_schema, gathered, record_batch
+from penstock.storage.ingest.core.arrow import BATCH_SHARE, feather_batches, feather_schema, gathered, record_batch
 from penstock.storage.ingest.core.source import LONGEST_VALUE, IngestOptions
 from penstock.storage.ingest.formats.parquet import NamedParquetSource, ParquetSource, columns_of, weights_of
 from penstock.storage.ingest.text.columns import note_columns
@@ -27,8 +27,6 @@ from penstock.storage.ingest.text.columns import note_columns
 SQLITE = b"SQLite format 3\0"
 DUCKDB = (8, b"DUCK")
 FEATHER = b"ARROW1"
-BATCH_SHARE = 16
-"""One part in so many of the budget may be held as the rows of a batch, as Python's objects or as Arrow's."""
 MOST_ROWS = 1 << 14
 ENGINE_SHARE = 4
 """One part in so many of the budget is DuckDB's to work in; what needs more goes to scratch files."""
@@ -57,7 +55,7 @@ class BatchSource(ParquetSource):
                     taken = columns_of(path, batch.schema.names, self._options)
                     if not read:
                         note_columns(self.columns_taken, taken)
-                    names = [taken.names[column] for column in taken.columns if column >= 0]
+                    names = [brief(taken.names[column]) for column in taken.columns if column >= 0]
                     columns = [batch.column(column) for column in taken.columns if column >= 0]
                     weights = weights_of(columns[2], names[2], path, read) if names[2:] else None
                     yield self._batch(columns, weights, names, (path, read))
@@ -95,7 +93,7 @@ def _holds_text(path: Path, format: str, options: IngestOptions) -> bool:
 def record_batches(path: Path, format: str, options: IngestOptions) -> Generator[Any]:
     """Yield the record batches of a table. Raises InputError."""
     if format == "feather":
-        yield from feather_batches(path)
+        yield from feather_batches(path, options.host_memory)
     elif options.query is not None:
         yield from (_duckdb_batches if format == "duckdb" else _sqlite_batches)(path, options.query, options)
     else:

@@ -73,10 +73,11 @@ class DelimitedSource(TextSource):
     def _records(self) -> Iterator[RecordBlock]:
         for stream in self._streams():
             blocks = line_blocks(stream, self._options.block_bytes)
-            first = next(blocks, None)
-            layout = None if first is None else read_table_layout(first, self._options, stream.name)
-            if first is not None and layout is not None:
-                yield from whole_records(self._table(stream, layout), chain([first[layout.start :]], blocks))
+            if (found := _first_records(blocks, self._options, stream.name)) is not None:
+                first, layout, passed = found
+                file = self._table(stream, layout)
+                file.lines += passed
+                yield from whole_records(file, chain([first[layout.start :]], blocks))
 
     def _table(self, stream: Stream, layout: TableLayout) -> TableFile:
         taken = layout.taken
@@ -114,13 +115,24 @@ def _begins_with_strings(path: str | Path, options: IngestOptions) -> bool:
     if str(path) == STANDARD_INPUT:
         return False
     with Stream(path, options.host_memory) as stream:
-        first = next(line_blocks(stream, options.block_bytes), None)
-        layout = None if first is None else read_table_layout(first, options, stream.name)
-    if layout is None or not layout.first:
+        found = _first_records(line_blocks(stream, options.block_bytes), options, stream.name)
+    if found is None:
         return False
+    layout = found[1]
     columns = layout.taken.columns
     ends = [layout.first[at] for at in (columns.source, columns.target) if at < len(layout.first)]
     return any(not diagnose.is_number(end.strip()) for end in ends)
+
+
+def _first_records(blocks: Iterable[Bytes], options: IngestOptions, name: str) -> tuple[Bytes, TableLayout, int] | None:
+    """The first block that has a record, its layout, and how many lines of comments came before it."""
+    passed = 0
+    for block in blocks:
+        layout = read_table_layout(block, options, name)
+        if layout is not None:
+            return block, layout, passed
+        passed += int(np.count_nonzero(block == 10))
+    return None
 
 
 def whole_records(file: TableFile, blocks: Iterable[Bytes]) -> Iterator[RecordBlock]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.ingest.bytes.blocks import Bytes
 from penstock.storage.ingest.core.source import DELIMITERS, IngestOptions
 from penstock.storage.ingest.text import diagnose
@@ -56,8 +57,8 @@ def read_table_layout(block: Bytes, options: IngestOptions, file: str) -> TableL
     spaces = sorted(id_spaces(names))
     if len(spaces) > 1 and not options.sides:
         raise InputError(
-            f"{file}: its header has two spaces of ids, {' and '.join(spaces)}, in which an id may be two vertices; "
-            "--bipartite keeps them apart"
+            f"{file}: its header has two spaces of ids, {brief(' and '.join(spaces))}, in which an id may be two "
+            "vertices; --bipartite keeps them apart"
         )
     if max(columns) >= width:
         raise InputError(f"{file} has no column {max(columns)}; its first line has {width}, counted from 0")
@@ -195,7 +196,8 @@ def _is_header(records: list[list[str]], options: IngestOptions, file: str) -> b
     if not again.isdisjoint(first):
         return False
     raise InputError(
-        f"{file}: its first line ({', '.join(first[:6])}) may name columns, or be an edge; --header or --no-header says"
+        f"{file}: its first line ({brief(', '.join(first[:6]))}) may name columns, or be an edge; --header or "
+        "--no-header says"
     )
 
 

@@ -1,7 +1,6 @@
 """One record of CSV in plain Python: why it is no edge, and the option that would help."""
 
-import csv
-import io
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,13 +35,19 @@ def what_is_wrong(file: TableFile, record: str, columns: Columns) -> str:
         )
     if whole < len(text):
         return "a quote is opened and not closed; --format text takes quotes as part of ids"
-    reader = csv.reader(io.StringIO(record, newline=""), delimiter=file.delimiter)
-    fields = [cell.strip(" \t") for cell in next(reader, [])]
+    fields = [cell.strip(" \t") for cell in _cells(record, file.delimiter)]
     if record.lstrip()[:1] in ("#", "%") and (not file.named or len(fields) != file.width):
         return "a comment stands between the records, and in CSV it can be a record; take it out, or see --format text"
     if len(fields) != file.width:
         return _about_width(fields, file)
     return _about_cells(fields, columns, file) or "it cannot be read; --columns names the columns to take"
+
+
+def _cells(record: str, delimiter: str) -> list[str]:
+    """The fields of a record that is one, of any length."""
+    mark = re.escape(delimiter)
+    found = re.findall(rf'(?:^|{mark})("[^"]*(?:""[^"]*)*"|[^{mark}]*)', record.rstrip("\r"))
+    return [cell[1:-1].replace('""', '"') if cell[:1] == '"' else cell for cell in found]
 
 
 def _about_width(fields: list[str], file: TableFile) -> str:

@@ -15,9 +15,11 @@ from typing import IO, Any
 
 import numpy as np
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.ingest.bytes.blocks import next_block, without_mark
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import Stream
+from penstock.storage.ingest.core.arrow import parquet_batches
 from penstock.storage.ingest.formats.elements import NodeRows
 from penstock.storage.ingest.formats.gml import GMLParser
 from penstock.storage.ingest.formats.graphml import GraphMLParser
@@ -118,7 +120,7 @@ def open_vertex_table(path: Path, memory: int) -> VertexTable | None:
     if kind == ".parquet":
         if not path.is_file():
             raise InputError(f"{path} is not a file; --vertices needs one")
-        stored = ParquetRows(path)
+        stored = ParquetRows(path, partial(parquet_batches, path, memory=memory))
         return VertexTable(path, stored, columns_of(stored.names(), str(path)), memory)
     with Stream(path, memory) as stream:
         block, filled, _ = next_block(stream, np.empty(0, np.uint8), SAMPLE_BYTES)
@@ -141,14 +143,16 @@ def columns_of(names: tuple[str, ...], file: str) -> Any:
     from penstock.storage.tables.vertex_rows import ID, VertexColumns
 
     if len(set(names)) < len(names) or "" in names:
-        raise InputError(f"{file}: its header is {', '.join(names)}; every column needs a name of its own")
+        raise InputError(f"{file}: its header is {brief(', '.join(names))}; every column needs a name of its own")
     ids: list[str] = []
     properties: dict[str, tuple[str, str | None]] = {}
     for name in names:
         match = _FIELD.fullmatch(name)
         kind = match["kind"].lower() if match else ""
         if kind in ("start_id", "end_id", "type"):
-            raise InputError(f"{file} is a table of edges (column {name}); name it as input, and one of vertices here")
+            raise InputError(
+                f"{file} is a table of edges (column {brief(name)}); name it as input, and one of vertices here"
+            )
         if kind == "id":
             ids.append(name)
         elif match is None or kind not in ("label", "ignore", *_TYPES, *_TEXT):
@@ -158,14 +162,16 @@ def columns_of(names: tuple[str, ...], file: str) -> Any:
         elif kind != "ignore":
             properties[name] = match["name"], "string" if match["more"] else _TYPES.get(kind, "string")
     if len(ids) > 1:
-        raise InputError(f"{file}: columns {' and '.join(ids)} are ids, and a vertex has one; leave one of them out")
+        raise InputError(
+            f"{file}: columns {brief(' and '.join(ids))} are ids, and a vertex has one; leave one of them out"
+        )
     key = ids[0] if ids else next((name for name in names if _bare(name) in ID_NAMES), names[0])
     properties.pop(key, None)
     called = [name for name, _ in properties.values()]
     twice = next((name for name in called if called.count(name) > 1 or name in ("", ID, "vertex", "side")), None)
     if twice is not None:
         raise InputError(
-            f"{file}: a property is called {twice!r}, which is taken, empty or used twice; rename the column"
+            f"{file}: a property is called {brief(twice)!r}, which is taken, empty or used twice; rename the column"
         )
     return VertexColumns(names, key, properties)
 

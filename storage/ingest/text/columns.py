@@ -21,7 +21,7 @@ WEIGHT_NAMES = frozenset({"weight", "w", "cost", "distance", "length", "capacity
 WANTED = "name the columns with --columns (source, target and, third, weight)"
 
 
-_TYPED = re.compile(r"(?<=.):(int|long|short|byte|float|double)$|\([^)]*\)$")
+_TYPED = re.compile(r"(?<=.):(int|long|short|byte|float|double)$|\([^()]*\)$")
 """What Neo4j's importer writes behind a name: a type, or a space of ids."""
 
 
@@ -102,7 +102,9 @@ def find_columns(names: Sequence[str], wanted: tuple[int | str, ...], file: str)
         if isinstance(column, int):
             found.append(column)
         elif bare.count(column) > 1:
-            raise InputError(f"{file}: {bare.count(column)} columns are named {column!r}; give its number to --columns")
+            raise InputError(
+                f"{file}: {bare.count(column)} columns are named {brief(column)!r}; give its number to --columns"
+            )
         elif column in bare:
             found.append(bare.index(column))
         else:

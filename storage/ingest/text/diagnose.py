@@ -19,7 +19,7 @@ SHOWN_FIELD = 24
 WHOLE_DIGITS = 19
 """Of a weight that is a whole number; more are not looked at."""
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _COMMENT = re.compile(r"(?<=[ \t\r,])[#%]")
 _BLANKS = re.compile(r"[ \t\r]+")
 _NAME = re.compile(r"[\"']?[A-Za-z_][\w .:/()-]*[\"']?")

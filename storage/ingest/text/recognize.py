@@ -18,8 +18,8 @@ _TEXTS: tuple[tuple[re.Pattern[bytes], str, str], ...] = (
         "XML",
         "GraphML is read (--format graphml); of others " + _EDGES,
     ),
-    (re.compile(rb"(Creator .*\s+|#.*\s+)*graph\s*\["), "GML", "--format gml reads it"),
-    (re.compile(rb"(strict\s+)?(di)?graph\s*[\w\"]*\s*\{", re.IGNORECASE), "Graphviz DOT", _EDGES),
+    (re.compile(rb"(?>(?:Creator |#).*\s+)*+graph\s*\["), "GML", "--format gml reads it"),
+    (re.compile(rb"(strict\s+)?(di)?graph\s*+[\w\"]*+\s*+\{", re.IGNORECASE), "Graphviz DOT", _EDGES),
     (re.compile(rb"\*(vertices|network)\b", re.IGNORECASE), "Pajek", _EDGES),
 )
 _PARQUET = "write it as Parquet (pyarrow: parquet.write_table(feather.read_table(FILE), 'edges.parquet'))"

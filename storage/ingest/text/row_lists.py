@@ -14,7 +14,15 @@ from typing import NamedTuple
 import numpy as np
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.edges import EdgeBatch
-from penstock.storage.ingest.bytes.blocks import NEWLINE, Bytes, last_newline, lines_of, next_block, without_mark
+from penstock.storage.ingest.bytes.blocks import (
+    LONGEST_LINE,
+    NEWLINE,
+    Bytes,
+    last_newline,
+    lines_of,
+    next_block,
+    without_mark,
+)
 from penstock.storage.ingest.bytes.stream import InputFiles
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.diagnose import (
@@ -92,15 +100,22 @@ class RowsSource(InputFiles, ABC):
             block, filled, ended = next_block(file.stream, tail, block_bytes)
             if shape is None:
                 block, filled, shape = self._without_head(block, filled, file)
-            cut = last_newline(block, filled) + 1 if shape is not None else 0
-            if shape is not None and cut:
+            cut = last_newline(block, filled) + 1
+            if shape is None:  # comments alone
+                file.lines += int(np.count_nonzero(block[:cut] == NEWLINE))
+                if filled - cut > LONGEST_LINE:
+                    raise InputError(
+                        f"{file.stream.name}: its first line is longer than {LONGEST_LINE} bytes, so this is no list "
+                        "of neighbors in text; --format names what it is"
+                    )
+            elif cut:
                 rows = int(count_rows(block[:cut]))
                 yield RowListBlock(file, block[:cut], shape, row, inside, False, rows)
                 row = 0 if shape.owned else row + rows
                 inside = False
-            elif shape is not None and not ended and not inside and _is_comment(block[:filled]):
+            elif not ended and not inside and _is_comment(block[:filled]):
                 block, filled = np.array([HASH], np.uint8), 1
-            elif shape is not None and filled and not ended:
+            elif filled and not ended:
                 cut, owner = _cut_inside(block[:filled], shape, inside, file.stream.name)
                 piece = np.append(block[:cut], np.uint8(NEWLINE))
                 yield RowListBlock(file, piece, shape, row, inside, True)
@@ -119,7 +134,8 @@ class RowsSource(InputFiles, ABC):
         found = self._head(block[:filled], file)
         if found is None:
             return block, filled, None
-        passed, file.lines, shape = found
+        passed, lines, shape = found
+        file.lines += lines
         return block[passed:], filled - passed, shape
 
     def _parse(self, block: RowListBlock) -> Parsed:

@@ -70,6 +70,8 @@ def begins_with_strings(path: str | Path, options: IngestOptions) -> bool:
     with Stream(path, options.host_memory) as stream:
         for block in text_blocks(stream, options):
             rest, taken, _ = read_layout(block, options, stream.name)
+            if taken.width == 0:  # comments alone
+                continue
             columns = taken.columns
             line = first_data(rest)
             fields = split_fields(line) if line else []

@@ -6,7 +6,16 @@ import pytest
 from penstock.engine.program.program import Program
 from penstock.engine.programs.bfs import BFS
 from penstock.storage.base.errors import InputError
-from penstock.tools.base.find_program import find_program, make_program, parse_setting, read_values, read_weights
+from penstock.tools.base.find_program import (
+    LONGEST_LINE,
+    find_program,
+    make_program,
+    parse_setting,
+    read_pairs,
+    read_values,
+    read_vertex,
+    read_weights,
+)
 
 OWN = """
 from penstock.engine.program.program import Program, Field
@@ -139,3 +148,34 @@ def test_bad_values_name_the_line(tmp_path: Path, line: str) -> None:
         read_values(path, "initial")
     with pytest.raises(InputError, match=r"--time-step .*absent"):
         read_values(tmp_path / "absent", "time_step")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("1 2\n" + "x" * (LONGEST_LINE + 1), f"line 2 is longer than {LONGEST_LINE} characters"),
+        ("1 2\n3 " + "y" * 5000 + " z " + "9" * 5000 + " 4 5", "is not a vertex id and a value"),
+        ("1 2\n\xff", "can't decode byte"),
+    ],
+)
+def test_long_lines_of_values_are_refused_in_short(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "v.txt").write_text(text, encoding="latin-1")
+    with pytest.raises(InputError, match=reason) as caught:
+        read_values(tmp_path / "v.txt", "initial")
+    assert len(str(caught.value)) < 600
+
+
+def test_long_pairs_are_refused_in_short(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    for text, reason in (('1,"' + "y" * 200_000 + '"', "is no line of CSV"), (f"-{'9' * 5000},1", "a negative number")):
+        path.write_text(f"1,2\n{text}\n")
+        with pytest.raises(InputError, match=reason) as caught:
+            read_pairs(path)
+        assert len(str(caught.value)) < 600
+
+
+def test_more_digits_than_ids_have_are_text() -> None:
+    assert read_vertex("9" * 5000) == "9" * 5000
+    assert read_vertex(str(2**64 - 1)) == 2**64 - 1
+    assert parse_setting("depth=" + "(" * 500) == ("depth", "(" * 500)
+    assert parse_setting("depth=" + "-" * 100_000 + "1")[0] == "depth"

@@ -13,7 +13,7 @@ from penstock.tools.answers.answer_options import AnswerOptions
 from penstock.tools.base.find_program import read_vertex
 from penstock.tools.run.checkpointing import Checkpointing
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
-from penstock.tools.run.job_file import lines_of, read, text_of
+from penstock.tools.run.job_file import LONGEST_JOB, lines_of, read, text_of
 from penstock.tools.run.metrics import Watching
 from penstock.tools.run.run_options import Execution, Keeping, Parameters
 
@@ -138,6 +138,25 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_bytes(b"graph = \xff")
     with pytest.raises(InputError, match=r"bad.toml is not UTF-8"):
         read(tmp_path / "bad.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("#" * (LONGEST_JOB + 1), f"has more than {LONGEST_JOB} characters"),
+        (f"threads = {'9' * 5000}", "a number of thousands of digits"),
+        (f"threads = {'[' * 5000}{']' * 5000}", "brackets in brackets"),
+        (f'host-memory = "{"9" * 5000}"', "size '9+ ...' is not a number"),
+        (f"{'k' * 5000} = 1", "there is no 'k+ ...' here"),
+        (f'threads = "{"x" * 5000}"', "threads is 'x+ ... .str.; it must be a whole number"),
+        (f'words = """\n[{" " * 5000}\n"""', "there is no 'words' here"),
+    ],
+)
+def test_long_values_are_refused_in_short(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "job.toml").write_text(text)
+    with pytest.raises(InputError, match=reason) as caught:
+        read(tmp_path / "job.toml")
+    assert len(str(caught.value)) < 700
 
 
 def test_lines_are_those_of_keys_and_tables() -> None:
