@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.folder_lock import FolderLock
 from penstock.storage.convert.append_rows import append_rows
 from penstock.storage.convert.convert_list import COUNTING_SHARE, encoders, write_edges
 from penstock.storage.convert.lists.end_counts import EndCounts
@@ -26,7 +25,7 @@ from penstock.storage.convert.sort.workspace import Progress, Workspace, ignore
 from penstock.storage.encoding.edge_keys import sources_of_keys, targets_of_keys
 from penstock.storage.format import stripe
 from penstock.storage.format.direct_io import OpenFile
-from penstock.storage.format.file_set import AppendedTo, FileSet
+from penstock.storage.format.file_set import AppendedTo, FileSet, kept_to_itself
 from penstock.storage.format.frames import Frames, OpenedGraph, open_frames
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import (
@@ -88,7 +87,7 @@ def append(
         The new graph is in its place, but its folder could not be synced.
     """
     target = graph.resolve() if graph.is_symlink() else graph
-    with FolderLock(target.absolute().parent, f".{target.name}.append", "graph").holding():
+    with kept_to_itself(target):
         opened = open_frames(target, stripes)
         header = opened.header
         stripe.check_own(target, header, [shard.path for shard in opened.open_files[1:]])

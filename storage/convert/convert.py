@@ -33,6 +33,7 @@ from penstock.storage.convert.sort.sort_groups import Ordering, SortedRows, Sort
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.workspace import Progress, Workspace, ignore
 from penstock.storage.convert.vertex_properties import sorted_vertices
+from penstock.storage.format.file_set import check_unused
 from penstock.storage.format.schema import vertex_dtype
 from penstock.storage.format.writer import GraphWriter
 from penstock.storage.ingest.core.source import RowSource, Source
@@ -54,6 +55,7 @@ def convert(
         UnsyncedError: the graph is in its place, but its folder could not be synced.
     """
     target = check_target(output, force=options.force)
+    check_unused(target)  # it is locked when it is written
     with Workspace(source, target, options, progress) as space, sorted_vertices(space, target):
         rows = options.layout == "rows"
         report = write_graph(space, read_edges(space), target) if rows else write_list(space, target)

@@ -13,8 +13,9 @@ all.
 
 import logging
 import os
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import check_target, debris, flush, give_name, partial_name, sync_folder, writing
 from penstock.storage.base.errors import PenstockError, RunError
+from penstock.storage.base.folder_lock import FolderLock
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.encoding.codec import Coding, checksum
 from penstock.storage.format import hdf5, stripe
@@ -90,6 +92,42 @@ class _Part:
             return False
 
 
+_mine = threading.local()
+"""The graph files that this thread keeps to itself."""
+
+
+@contextmanager
+def kept_to_itself(target: Path) -> Iterator[None]:
+    """Let no other command append to a graph file, or replace it, in the block; one in the same thread may.
+
+    Raises InputError where another does.
+    """
+    if target.absolute() in _held():
+        yield
+        return
+    with _lock(target).holding():
+        _held().add(target.absolute())
+        try:
+            yield
+        finally:
+            _held().discard(target.absolute())
+
+
+def check_unused(target: Path) -> None:
+    """Refuse a graph file that another command appends to, or replaces, now. Raises InputError."""
+    if target.absolute() not in _held():
+        _lock(target).check()
+
+
+def _lock(target: Path) -> FolderLock:
+    return FolderLock(target.absolute().parent, f".{target.name}.append", "graph")
+
+
+def _held() -> set[Path]:
+    found: set[Path] = _mine.__dict__.setdefault("graphs", set())
+    return found
+
+
 class FileSet:
     """The manifest and the shards under temporary names, and what was written to them so far."""
 
@@ -147,6 +185,8 @@ class FileSet:
         """Make the files. Raises InputError where one may not be written."""
         self._force = force
         self.path = target = check_target(self.path, force=force)
+        if self._old is None and target.exists():
+            self._stack.enter_context(kept_to_itself(target))
         if self._old is not None:
             self._tag = os.urandom(4).hex()
         else:

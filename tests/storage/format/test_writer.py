@@ -2,6 +2,7 @@
 
 import os
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.storage.base import atomic
 from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.convert.convert import convert
+from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.encoding import bitpack
 from penstock.storage.encoding.payload import PAYLOADS, payload_words
 from penstock.storage.format import file_set
+from penstock.storage.format.file_set import kept_to_itself
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.hdf5 import FrameFile
 from penstock.storage.format.writer import GraphWriter
 from support.faults import flip_bit, python
 from support.graph_files import CHUNK, VERTICES, Rows, header_of, whole, write_rows
+from support.graphs import ArraySource, on_disk, shape
 
 
 def check(graph: Graph, rows: Rows, directions: tuple[str, ...] = ("out", "in")) -> None:
@@ -310,3 +315,31 @@ def test_files_are_flushed_before_they_get_their_names(tmp_path: Path, monkeypat
     (tmp_path / "a").mkdir()
     write_rows(tmp_path / "g.h5", Rows(), stripes=[tmp_path / "a"])
     assert steps == ["fsync", "g.0.h5", "fsync", "fsync", "g.h5", "fsync"]
+
+
+def test_a_graph_that_another_command_replaces_or_appends_to_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "g.h5"
+    on_disk(shape("ring"), path)
+    began, ended = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with kept_to_itself(path):
+            began.set()
+            ended.wait(60)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert began.wait(60)
+    try:
+        for refused in (
+            lambda: on_disk(shape("path"), path, force=True),
+            lambda: convert(ArraySource("edges", shape("path")), path, ConvertOptions(force=True)),
+        ):
+            with pytest.raises(InputError, match="is in use by another run"):
+                refused()
+    finally:
+        ended.set()
+        holder.join()
+    with kept_to_itself(path):
+        assert on_disk(shape("path"), path, force=True).vertices == 400
+    assert list(tmp_path.iterdir()) == [path]
