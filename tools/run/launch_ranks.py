@@ -7,6 +7,7 @@ mpiexec notices a rank that was killed, and ends the others; its report of sever
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
@@ -16,8 +17,9 @@ import subprocess
 import sys
 import sysconfig
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,6 +41,7 @@ DEAD = re.compile(rb"=   PID (\d+) RUNNING AT")
 CODE = re.compile(rb"=   EXIT CODE: (\d+)")
 
 
+PR_SET_PDEATHSIG = 1
 SHARED = Path("/dev/shm")
 RANK_BYTES = 6 << 20
 """What MPI takes of it for a rank (measured: 5.3 MiB). Where there is less, ranks may end by SIGBUS or SIGSEGV."""
@@ -60,6 +63,7 @@ def launch(devices: Sequence[str], *, quiet: bool = False) -> int:
         stderr=subprocess.PIPE,
         env=os.environ | {LAUNCHED: ",".join(devices)} | shown,
         start_new_session=True,
+        preexec_fn=_end_with_its_parent(),
     )
     with started:
         _pass_signals_to(started)
@@ -79,6 +83,12 @@ def launch(devices: Sequence[str], *, quiet: bool = False) -> int:
         click.echo(f"penstock: {message}", err=True)
         return 1
     return code if code >= 0 else 128 - code
+
+
+def _end_with_its_parent() -> Callable[[], object]:
+    """Return what lets a new process get SIGTERM when this one ends, though it be by SIGKILL (Linux: prctl(2))."""
+    control: Callable[[int, int], int] = ctypes.CDLL(None).prctl
+    return partial(control, PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def check_shared_memory(ranks: int, folder: Path = SHARED) -> None:

@@ -11,6 +11,7 @@ import signal
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from support.graphs import on_disk, shape
 from support.launched_ranks import SLOW, ended, needs_mpi, ranks_of, started
@@ -64,3 +65,32 @@ def test_a_killed_rank_ends_the_job_and_any_number_resumes_it(tmp_path: Path) ->
         assert not list(tmp_path.glob(".*")), "debris"
     print(f"{killed} killed, {before_joined} of them before they had joined; {resumed} resumed from a checkpoint; "
           f"the job ended at most {slowest:.1f} s later")  # fmt: skip
+
+
+@needs_mpi
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT] if KILLS > 1 else [signal.SIGKILL])
+def test_a_command_that_is_killed_ends_its_ranks_and_any_number_resumes_it(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    graph = on_disk(shape("wide"), tmp_path / "wide.h5", chunk_edges=1024).path
+    common = ("slow.py:Patient", graph, "--output", "values.csv", "--quiet")
+    assert ended(started(tmp_path, *common, "--device", "cpu")) == (0, "", "")
+    wanted = (tmp_path / "values.csv").read_text()
+    chance = random.Random(number)
+    for kill in range(KILLS):
+        (tmp_path / "values.csv").unlink()
+        kept = (*common, "--checkpoint", f"state{kill}", "--checkpoint-every", "2")
+        process = started(tmp_path, *kept, "--devices", "cpu,cpu")
+        ranks = [psutil.Process(pid) for pid in ranks_of(process, 2).values()]
+        time.sleep(chance.uniform(0, LATEST_SECONDS))
+        os.kill(process.pid, number)
+        code, _, err = ended(process)
+        assert code in (0, -number, 128 + number), err
+        assert "Traceback" not in err
+        assert psutil.wait_procs(ranks, timeout=30)[1] == [], "ranks run on"
+        assert not (tmp_path / "values.csv").exists() or (tmp_path / "values.csv").read_text() == wanted
+        on = chance.choice((("--device", "cpu"), ("--devices", "cpu,cpu,cpu")))
+        assert ended(started(tmp_path, *kept, "--resume", "--force", *on))[0] == 0
+        assert (tmp_path / "values.csv").read_text() == wanted
