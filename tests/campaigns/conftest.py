@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -22,6 +26,19 @@ class Workshop:
     def run(self, arguments: list[str], fault: Fault = NO_FAULT, **limits: int) -> Ended:
         """Run a command in the folder as it is."""
         return self.child.run(arguments, self.place.folder, fault, self.place.environment, limits)
+
+    def start(self, arguments: list[str], fault: Fault) -> Ended:
+        """Run a command in a process of its own, with all its threads; the fault comes at a time."""
+        assert fault.seconds is not None
+        with subprocess.Popen(
+            [sys.executable, "-P", "-m", "penstock.tools.main", *arguments],
+            cwd=self.place.folder, env=os.environ | self.place.environment,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as process:  # fmt: skip
+            time.sleep(fault.seconds)
+            process.send_signal(-fault.errno)
+            out, err = process.communicate(timeout=300)
+        return Ended(code=process.returncode, calls=-1, failed="", out=out, err=err)
 
     def before_of(self, story: Story) -> Left:
         """What was in the folder, as `left` sees it."""

@@ -2,8 +2,8 @@
 
 After each kill every file is the old one or the whole new one, and after SIGTERM and SIGINT nothing else is there;
 SIGKILL leaves hidden files at most. The same command then gives what it gives undisturbed. Kills come at random times,
-and behind every call that changes a file. By default some of them; PENSTOCK_CAMPAIGN=all makes 500 random rounds, and
-tries every call, or PENSTOCK_KILLS of each command.
+and behind every call that changes a file. By default some of them; PENSTOCK_CAMPAIGN=all makes 500 random rounds in
+forked processes and 200 in processes of their own, and tries every call, or PENSTOCK_KILLS of each command.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from support.stories import STORIES, Left, Story
 ALL = os.environ.get("PENSTOCK_CAMPAIGN") == "all"
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 SAMPLE = ("convert-names-over", "extract-names", "run-checkpoints-pagerank", "run-directory", "export-parquet")
-ROUNDS = 500 if ALL else 10
+FORKED, PROCESSES = (500, 200) if ALL else (8, 2)
+"""Rounds of each kind."""
+START_SECONDS = 0.5
+"""What a process takes to begin."""
 MOST = int(os.environ.get("PENSTOCK_KILLS", "1000"))
 """Kills behind calls, of a command."""
 
@@ -49,10 +52,15 @@ def undisturbed(workshop: Workshop, story: Story) -> Undisturbed:
     return Undisturbed(workshop.left(story), seconds, ended.calls)
 
 
-def killed(workshop: Workshop, story: Story, whole: Undisturbed, fault: Fault, more: str = "") -> str:
-    """Kill a story, look at what is there, and run it once more; returns how the killed one ended."""
+def killed(
+    workshop: Workshop, story: Story, whole: Undisturbed, fault: Fault, more: str = "", *, alone: bool = False
+) -> str:
+    """Kill a story, look at what is there, and run it once more; returns how the killed one ended.
+
+    alone: in a process that is not forked.
+    """
     workshop.place.restore()
-    ended = workshop.run(story.arguments, fault)
+    ended = (workshop.start if alone else workshop.run)(story.arguments, fault)
     number = -fault.errno
     said = f"{story.name}: {fault}: {ended}"
     found = workshop.left(story)
@@ -109,28 +117,31 @@ def test_killed_behind_every_call(workshop: Workshop, story: Story) -> None:
     assert not failures, "\n".join([f"{len(failures)} failures", *failures])
 
 
-def test_killed_at_random_times(workshop: Workshop) -> None:
+@pytest.mark.parametrize("alone", [False, True], ids=["forked", "process"])
+def test_killed_at_random_times(workshop: Workshop, alone: bool) -> None:
     """Each round a story, a signal and a moment; once more it may run with other options that change no answer."""
     chance = random.Random(29)
     known: dict[str, Undisturbed] = {}
     lasts: dict[str, float] = {}
     tally: Counter[tuple[str, str]] = Counter()
     failures = []
-    for _ in range(ROUNDS):
+    rounds = (FORKED, PROCESSES)[alone]
+    for _ in range(rounds):
         story = chance.choice(STORIES if ALL else [s for s in STORIES if s.name in SAMPLE])
         if story.name not in known:
             known[story.name] = undisturbed(workshop, story)
-            lasts[story.name] = known[story.name].seconds
+            lasts[story.name] = known[story.name].seconds + alone * START_SECONDS
         fault = Fault(0, -chance.choice(SIGNALS), seconds=chance.uniform(0, lasts[story.name]))
+        more = chance.choice(("", *story.otherwise))
         try:
-            how = killed(workshop, story, known[story.name], fault, chance.choice(("", *story.otherwise)))
+            how = killed(workshop, story, known[story.name], fault, more, alone=alone)
         except AssertionError as failure:
             failures.append(str(failure))
             print("failed:", failure)
             continue
         lasts[story.name] *= 0.8 if how == "done" else 1.05  # the machine may be busier, or less, later
         tally[story.name, how] += 1
-    print(f"{ROUNDS} kills: {dict(tally)}")
+    print(f"{rounds} kills: {dict(tally)}")
     assert not failures, "\n".join([f"{len(failures)} failures", *failures])
 
 
