@@ -75,7 +75,10 @@ def test_two_appends(workshop: Workshop, name: str) -> None:
     print(f"{name}: appends that were done of two: {dict(tally)}")
 
 
-@pytest.mark.parametrize("change", ["append g.h5 more.txt", "convert more.txt g.h5 --force", "append s.h5 more.txt"])
+CHANGES = ["convert more.txt g.h5 --force", "append g.h5 more.txt", "append s.h5 more.txt"]
+
+
+@pytest.mark.parametrize("change", CHANGES if ALL else CHANGES[:1])
 def test_a_graph_changes_while_it_is_read(workshop: Workshop, change: str) -> None:
     """The answer is that of the old graph or of the new one."""
     name = change.split()[1 if change.startswith("append") else 2]
@@ -129,13 +132,15 @@ def test_an_append_and_a_conversion_of_one_name(workshop: Workshop) -> None:
     print(f"codes: {dict(tally)}")
 
 
-@pytest.mark.parametrize("more", ["", "--checkpoint state --checkpoint-every 1", "--resume"])
+OPTIONS = ["--checkpoint state --checkpoint-every 1", "--checkpoint state --resume", ""]
+
+
+@pytest.mark.parametrize("more", OPTIONS if ALL else OPTIONS[:1])
 def test_jobs_in_one_run_directory(workshop: Workshop, more: str) -> None:
     """One runs at a time; the others are refused, and the directory holds one whole record."""
     tally: Counter[int] = Counter()
     for number in range(min(ROUNDS, 5)):
         workshop.place.restore()
-        more = "--checkpoint state --resume" if more == "--resume" else more
         command = f"run pagerank g.h5 --run-dir runs {more} --no-calibrate"
         ended = together(workshop, *[command] * JOBS, apart=number * 0.05)
         done = [code for code, _ in ended].count(0)
@@ -149,16 +154,16 @@ def test_jobs_in_one_run_directory(workshop: Workshop, more: str) -> None:
     print(f"jobs that ran of {JOBS} {more}: {dict(tally)}")
 
 
+@pytest.mark.skipif(not ALL, reason="every job compiles")
 def test_jobs_with_one_empty_cache(workshop: Workshop) -> None:
     """All compile, each keeps what the others may load, and all give the same answer."""
-    jobs = JOBS if ALL else 2
-    for number in range(2 if ALL else 1):
+    for number in range(2):
         workshop.place.restore()
         cache = workshop.place.folder / f"empty{number}"
-        commands = [f"export g.h5 new{job}.csv" for job in range(jobs)]
+        commands = [f"export g.h5 new{job}.csv" for job in range(JOBS)]
         ended = together(workshop, *commands, NUMBA_CACHE_DIR=str(cache))
-        assert ended == [(0, "")] * jobs
-        assert len({content(workshop.place.folder / f"new{job}.csv") for job in range(jobs)}) == 1
+        assert ended == [(0, "")] * JOBS
+        assert len({content(workshop.place.folder / f"new{job}.csv") for job in range(JOBS)}) == 1
         kept = [path for path in cache.rglob("*") if path.is_file()]
         assert kept
         assert not [path for path in kept if path.name.startswith(".")]
