@@ -195,8 +195,9 @@ def run_command(arguments: list[str], *, own_process: bool = False) -> int:
         message = out_of_memory.explain(error) or _system_error(error) or user_traceback.blame(error)
         if message is None:
             raise
+        wrong = isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.ELOOP)
         _print_error(message, common=False)
-        return _told(arguments, message, "run", 1)
+        return _told(arguments, message, "input" if wrong else "run", 2 if wrong else 1)
     return 0
 
 

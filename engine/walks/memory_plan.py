@@ -15,6 +15,8 @@ from penstock.transfer.planning.host_budget import READS, HostBudgetRequest, rea
 MIB = 1 << 20
 INDEX_BYTES = 4.1
 """Of a vertex in the row index, at most."""
+WRITER_BYTES = 8 * MIB
+"""What writes the file of walks takes beside blocks: pages of Parquet, what compresses."""
 BLOCK_BYTES = 8 * MIB
 BLOCK_WALKS = 1 << 16
 SLAB_BYTES = 32 * MIB

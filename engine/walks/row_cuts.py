@@ -53,7 +53,7 @@ def cut(index: Index, chunk: int, rows: tuple[int, int], most: int) -> list[RowP
 
 def longest_span(index: Index, chunk: int) -> int:
     """Edges of the chunks that hold the row whose edges are in most chunks."""
-    longest, step = chunk, 1 << 20
+    longest, step = chunk, 1 << 16
     for first in range(0, index.vertices, step):
         starts = index.starts(first, min(first + step, index.vertices) + 1)
         spans = -(-starts[1:] // chunk) - starts[:-1] // chunk

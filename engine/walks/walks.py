@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from penstock.engine.walks.device_plan import ROUNDING, DeviceWalkMemory, DeviceWalkRequest, divide_device_walks
 from penstock.engine.walks.memory_plan import (
     INDEX_BYTES,
+    WRITER_BYTES,
     WalkMemory,
     WalkMemoryRequest,
     divide_walk_memory,
@@ -161,7 +162,7 @@ class Walks:
         in_memory, width = rows.arrays is not None, graph.vertex_dtype.itemsize
         host = HostBudgetRequest(
             host_memory=given.host_memory,
-            fixed=int(INDEX_BYTES * graph.vertices) + name_bytes(graph) + self._sources.nbytes,
+            fixed=int(INDEX_BYTES * graph.vertices) + name_bytes(graph) + self._sources.nbytes + WRITER_BYTES,
             workers=given.threads,
             stripes=max(1, len(graph.files) - 1),
             frame_bytes=longest_frame(graph),

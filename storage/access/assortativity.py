@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 
+STEP = 1 << 16
+"""Vertices whose values are looked at together."""
+
+
 class KnownDegrees(Protocol):
     """The degrees of vertices; see `Index`."""
 
@@ -47,11 +51,11 @@ def degree_assortativity(graph: CountedGraph, threads: int | None = None) -> flo
     """
     threads = threads or cores()
     out = graph.degree_index("out", threads)
-    sent = _counted(graph, 0, threads) if out is None else out.degrees(0, graph.vertices).astype(np.float64)
+    sent = _counted(graph, 0, threads) if out is None else _degrees(out, graph.vertices)
     if not graph.directed:
         return assortativity(graph, sent, sent, threads)
     into = graph.degree_index("in", threads)
-    received = _counted(graph, 1, threads) if into is None else into.degrees(0, graph.vertices).astype(np.float64)
+    received = _counted(graph, 1, threads) if into is None else _degrees(into, graph.vertices)
     return assortativity(graph, sent, received, threads)
 
 
@@ -102,8 +106,21 @@ def assortativity(
 
 def _middle(values: Values) -> float:
     """A number near which most are, so that their squares lose no digits."""
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else 0.0
+    total, count = 0.0, 0
+    for first in range(0, len(values), STEP):
+        known = values[first : first + STEP]
+        known = known[~np.isnan(known)]
+        total, count = total + float(known.sum()), count + len(known)
+    return total / count if count else 0.0
+
+
+def _degrees(known: KnownDegrees, vertices: int) -> Values:
+    """The degrees of all vertices."""
+    found = np.empty(vertices)
+    for first in range(0, vertices, STEP):
+        last = min(vertices, first + STEP)
+        found[first:last] = known.degrees(first, last)
+    return found
 
 
 def _counted(graph: QueriedGraph, end: int, threads: int) -> Values:

@@ -9,6 +9,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,8 +17,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.base.errors import InputError, RunError, UnsyncedError
+from penstock.storage.base.errors import InputError, RunError, UnsyncedError, refusal
+from penstock.storage.base.printable import brief
 
+NAME_BYTES = 255
+"""Of the longest name of a file on Linux."""
 _debris: dict[Path, int] = {}
 _named: deque[tuple[int, Path, int]] = deque(maxlen=4)
 
@@ -29,20 +33,25 @@ def check_target(path: Path | str, *, force: bool, follow: bool = True) -> Path:
     link is replaced.
 
     Raises:
-        InputError: the folder is missing or not writable, or the target exists (without ``force``)
-            or is a folder or a device.
+        InputError: the folder is missing or not writable, the name is too long or a link to itself, or the target
+            exists (without ``force``) or is a folder, a pipe or a device.
     """
     target = Path(path)
+    try:
+        mode = target.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        mode = None
+    except OSError as error:
+        raise refusal(error, f"{brief(str(target))} cannot be written: {error.strerror}; name another output") from None
+    if mode is not None and not stat.S_ISREG(mode):
+        raise InputError(f"{target} is not a regular file; name another output")
     if follow and target.is_symlink():
         target = target.resolve()
     folder = target.parent
     if not folder.is_dir():
         raise InputError(f"{target}: the folder {folder} does not exist; create it or name another")
-    if target.exists():
-        if not target.is_file():
-            raise InputError(f"{target} is not a regular file; name another output")
-        if not force:
-            raise InputError(f"{target} exists already; --force replaces it")
+    if mode is not None and not force:
+        raise InputError(f"{target} exists already; --force replaces it")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(f"{target}: the folder {folder} is not writable; name another output")
     return target
@@ -87,7 +96,8 @@ def keep_inputs(output: Path, inputs: Iterable[Path]) -> None:
         InputError: it is.
     """
     for path in inputs:
-        if str(path) != "-" and path.exists() and output.exists() and path.samefile(output):
+        # os.path: names that cannot be are refused where they are opened
+        if str(path) != "-" and os.path.exists(path) and os.path.exists(output) and path.samefile(output):
             raise InputError(f"{output} is an input too, and would be replaced; name another output")
 
 
@@ -184,10 +194,11 @@ def write_text(path: Path | str, text: str, *, force: bool) -> None:
 
 
 def partial_name(target: Path) -> Path:
-    """A hidden, unused name beside ``target`` with its suffixes, for a file not finished yet."""
+    """A hidden, unused name beside ``target`` with its suffixes, for a file not finished yet; a long one is cut."""
     suffix = "".join(target.suffixes[-2:])
-    stem = target.name.removesuffix(suffix)
-    return target.with_name(f".{stem}.partial-{os.getpid()}-{os.urandom(4).hex()}{suffix}")
+    stem, ending = target.name.removesuffix(suffix), f".partial-{os.getpid()}-{os.urandom(4).hex()}{suffix}"
+    room = max(0, NAME_BYTES - 1 - len(os.fsencode(ending)))
+    return target.with_name(f".{os.fsencode(stem)[:room].decode(errors='ignore')}{ending}")
 
 
 def flush(path: Path) -> None:

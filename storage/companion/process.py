@@ -161,7 +161,7 @@ def expect(what: str) -> None:
     """
     with suppress(InputError, OSError):
         facts = f"{what} {sys.implementation.cache_tag} {Path(__file__).stat().st_mtime_ns}"
-        _Present.marker = _kept_in() / f"{hashlib.sha256(facts.encode()).hexdigest()}{_KNOWN}"
+        _Present.marker = _kept_in() / f"{hashlib.sha256(os.fsencode(facts)).hexdigest()}{_KNOWN}"
         if not _Present.marker.exists():
             start()
 

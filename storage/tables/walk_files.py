@@ -6,6 +6,7 @@ Walks are written as they are made; a file appears whole or not at all.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -60,7 +61,8 @@ def stream_walks(walks: WrittenWalks, file: Any, format: str, options: WriteOpti
     from penstock.storage.tables.arrow_tables import system_memory
     from penstock.storage.tables.walk_tables import WalkTable, save_walk_lines
 
-    with system_memory():
+    # Parquet's writer of lists, in the system's memory, keeps 0.4 MiB for each row group (369 MiB after 20 M walks)
+    with nullcontext() if format == "parquet" else system_memory():
         wide = walks.width if format.startswith("csv") else 0
         table = WalkTable(walks.blocks, walks.dtype, walks.names, wide=wide)
         if format.startswith("csv"):

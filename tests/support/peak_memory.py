@@ -154,33 +154,33 @@ def _measured(program: str, small: Path, large: Path, output: Path, options: lis
     usual = launch.SMALL
     for each in (usual, 1):  # kernels of one thread, kernels of all
         launch.SMALL = launch_rows.SMALL = each
-        _told([*given, str(small)])
+        told([*given, str(small)])
     launch.SMALL = launch_rows.SMALL = usual
     given += [str(large), "--host-memory", f"{least}MiB"]
-    found = _run(program, given, least * MIB)
+    found = measured(program, given, least * MIB)
     # Again, where it took more: kernels that the small graph has no use for were loaded, or compiled.
-    return _run(program, given, least * MIB) if found.beyond else found
+    return measured(program, given, least * MIB) if found.beyond else found
 
 
-def _run(program: str, given: list[str], least: int) -> Peak:
+def measured(program: str, given: list[str], least: int) -> Peak:
     """Run a command and measure its peak."""
     gc.collect()
     pyarrow.default_memory_pool().release_unused()
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
     before = budget.resident_bytes()
-    facts = json.loads(_told(given))
-    return Peak(program, least, facts["peak_memory_bytes"] - before, budget.peak_resident_bytes() - before)
+    facts = json.loads(told(given))
+    return Peak(program, least, facts.get("peak_memory_bytes", before) - before, budget.peak_resident_bytes() - before)
 
 
 def _least(given: list[str]) -> int:
     """The least budget that a program accepts, in MiB."""
-    found = re.search(r"give --host-memory (\d+)MiB or more", _told([*given, "--dry-run", "--host-memory", "1MiB"], 2))
+    found = re.search(r"give --host-memory (\d+)MiB or more", told([*given, "--dry-run", "--host-memory", "1MiB"], 2))
     assert found is not None
     return int(found[1])
 
 
-def _told(arguments: list[str], code: int = 0) -> str:
+def told(arguments: list[str], code: int = 0) -> str:
     """What a command says that ends with a code."""
     from penstock.tools import cli
 

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.printable import brief, printable
 from penstock.tools.base import user_traceback
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _load(place: str) -> ModuleType:
         path = Path(place)
         if not path.is_file():
             raise InputError(f"program file {path} does not exist")
-        spec = importlib.util.spec_from_file_location(f"penstock_user_{path.stem}", path)
+        spec = importlib.util.spec_from_file_location(f"penstock_user_{printable(path.stem)}", path)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
@@ -187,7 +187,7 @@ def read_pairs(path: Path) -> list[Pair]:
     import csv  # other commands do not need it
 
     found = []
-    for number, line in _lines_of(path, "pairs"):
+    for number, line in lines_of(path, "pairs"):
         if not line.strip() or line.startswith("#"):
             continue
         between = next((mark for mark in ",;\t" if mark in line), None)
@@ -247,7 +247,7 @@ def _lines(path: Path, name: str, what: str, missing: float | None) -> Iterator[
     """Line number, vertex id and number of every line of a file; missing: the number where there is none, None: an
     error.
     """
-    for number, line in _lines_of(path, name):
+    for number, line in lines_of(path, name):
         words = line.partition("#")[0].replace(",", " ").split()
         if not words or (missing is None and number == 1 and is_header(words)):
             continue
@@ -260,7 +260,7 @@ def _lines(path: Path, name: str, what: str, missing: float | None) -> Iterator[
         yield number, read_vertex(words[0]), value
 
 
-def _lines_of(path: Path, name: str) -> Iterator[tuple[int, str]]:
+def lines_of(path: Path, name: str) -> Iterator[tuple[int, str]]:
     """The lines of a text file, and their numbers from 1. Raises InputError naming the option that takes the file."""
     option = f"--{name.replace('_', '-')} {path}"
     try:

@@ -76,7 +76,10 @@ def begin_answer() -> None:
 
 
 def plain(value: Any) -> Any:
-    """Turn NumPy values, paths, tuples and infinities into what JSON has (null for no number)."""
+    """Turn NumPy values, paths, tuples and infinities into what JSON has (null for no number).
+
+    Bytes of names that are not UTF-8 are escaped, which JSON cannot hold otherwise.
+    """
     np = sys.modules.get("numpy")  # without it no value is NumPy's
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
@@ -88,8 +91,8 @@ def plain(value: Any) -> Any:
         return plain(value.item())
     if isinstance(value, float):
         return value if value - value == 0 else None
-    if isinstance(value, Path) or (np is not None and isinstance(value, np.dtype)):
-        return str(value)
+    if isinstance(value, str | Path) or (np is not None and isinstance(value, np.dtype)):
+        return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
     return value
 
 

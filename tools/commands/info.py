@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.printable import printable
 from penstock.storage.format.schema import LIST_BLOCK, WITHOUT_EDGES
 from penstock.tools.base import plots
 from penstock.tools.base.graph_making import UNNAMED, edgeless, size_of
@@ -16,11 +17,13 @@ from penstock.tools.base.options import ANY, FORCE, OUTPUT, console_options, opt
 from penstock.tools.base.output import Console, counted, pairs, short
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from penstock.storage.format.graph import Adjacency, Graph
     from penstock.storage.format.index import Index
+    from penstock.tools.report.degree_figure import DegreeCounts
 
 PERCENTILES = (50, 90, 99, 99.9)
+ROWS = SMALL_DEGREES = 1 << 16
+"""Rows that are counted together, and degrees that have a counter each."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Wanted:
         "--assortativity",
         metavar="degree|PROPERTY",
         help="Whether edges join vertices alike: correlation of their degrees, or of a property of vertices (reads all "
-        "edges; 16 bytes a vertex).",
+        "edges; 24 bytes a vertex).",
     ),
     option("--plot", type=OUTPUT, help="Draw how many vertices have each degree, and at least it: .png, .svg or .pdf."),
     FORCE,
@@ -74,7 +77,7 @@ def command(graph: Path, wanted: Wanted, console: Console) -> None:
         if wanted.plot is not None:
             from penstock.tools.report.degree_figure import degree_figure
 
-            title = f"{graph.name}: {opened.vertices:,} vertices, {opened.input_edges:,} edges"
+            title = f"{printable(graph.name)}: {opened.vertices:,} vertices, {opened.input_edges:,} edges"
             plots.save(degree_figure(found, title, directed=opened.directed), wanted.plot, force=wanted.force)
             facts["plot"] = wanted.plot
     if wanted.assortativity is not None:
@@ -151,37 +154,41 @@ def hints(graph: Graph) -> list[str]:
     return found
 
 
-def distributions_of(graph: Graph) -> dict[str, NDArray[np.int64]]:
-    """How many vertices have each degree, by direction, as far as the graph knows. Raises RunError, InputError."""
+def distributions_of(graph: Graph) -> dict[str, DegreeCounts]:
+    """The degrees that vertices have, ascending, and how many have each, by direction, as far as the graph knows.
+
+    Raises RunError, InputError.
+    """
     known = ("out", "in") if graph.into is not graph.out else ("out",)
     found = ((direction, graph.degree_index(direction)) for direction in known)
-    return {direction: _histogram(index) for direction, index in found if index is not None}
+    return {direction: _counts(index) for direction, index in found if index is not None}
 
 
-def degree_statistics(counts: NDArray[np.int64]) -> dict[str, Any]:
-    """Mean, percentiles, maximum and how many rows are empty; counts: how many rows have each degree."""
+def degree_statistics(found: DegreeCounts) -> dict[str, Any]:
+    """Mean, percentiles, maximum and how many rows are empty."""
+    degrees, counts = found
     total = int(counts.sum())
     if total == 0:
         return {"mean": 0.0, "max": 0, "empty": 0, "percentiles": {}}
     below = np.cumsum(counts)
-    at = {f"{p:g}": int(np.searchsorted(below, p / 100 * total)) for p in PERCENTILES}
     return {
-        "mean": int(counts @ np.arange(len(counts))) / total,
-        "max": len(counts) - 1,
-        "empty": int(counts[0]),
-        "percentiles": at,
+        "mean": int(counts @ degrees) / total,
+        "max": int(degrees[-1]),
+        "empty": int(counts[0]) if degrees[0] == 0 else 0,
+        "percentiles": {f"{p:g}": int(degrees[np.searchsorted(below, p / 100 * total)]) for p in PERCENTILES},
     }
 
 
-def _histogram(index: Index, rows: int = 1 << 20) -> NDArray[np.int64]:
-    """How many rows have each degree, a bounded number of rows at a time."""
-    counts = np.zeros(1, np.int64)
-    vertices = len(index.offsets) - 1
-    for first in range(0, vertices, rows):
-        part = np.bincount(index.degrees(first, min(vertices, first + rows)))
-        counts.resize(max(len(counts), len(part)), refcheck=False)
-        counts[: len(part)] += part
-    return counts
+def _counts(index: Index) -> DegreeCounts:
+    """The degrees of rows, and how many rows have each; large ones, of which there are few, are counted apart."""
+    small, large = np.zeros(SMALL_DEGREES, np.int64), [np.empty(0, np.int64)]
+    for first in range(0, index.vertices, ROWS):
+        found = index.degrees(first, min(index.vertices, first + ROWS)).astype(np.int64)
+        small += np.bincount(found[found < SMALL_DEGREES], minlength=SMALL_DEGREES)
+        large.append(found[found >= SMALL_DEGREES])
+    above, their = np.unique(np.concatenate(large), return_counts=True)
+    degrees = np.flatnonzero(small)
+    return np.concatenate([degrees, above]), np.concatenate([small[degrees], their])
 
 
 def _sides_line(facts: dict[str, Any]) -> str | None:

@@ -96,13 +96,14 @@ def _number(option: str, value: float | None) -> float:
 def _machine(place: Path | None) -> Machine:
     """The machine of a file. Raises InputError."""
     from penstock.engine.planning.cluster_machine import Machine
+    from penstock.storage.ingest.bytes.file import open_text
 
     if place is None:
         raise InputError("--machine is missing: `penstock plan --write-example > machine.toml` writes one to change")
+    with open_text(place, "--write-example prints such a file") as file:
+        text = file.read()
     try:
-        content = tomllib.loads(place.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{place} cannot be read: {error.strerror}; --write-example prints such a file") from error
+        content = tomllib.loads(text)
     except ValueError as error:
         raise InputError(f"{place} is no TOML: {error}; --write-example prints such a file") from error
     return Machine.of(content, place)

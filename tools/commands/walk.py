@@ -12,7 +12,8 @@ import click
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.budget import format_bytes, peak_resident_bytes
 from penstock.storage.base.errors import InputError
-from penstock.tools.base.find_program import is_negative, read_vertex
+from penstock.storage.base.printable import brief
+from penstock.tools.base.find_program import is_negative, lines_of, read_vertex
 from penstock.tools.base.options import (
     ANY,
     DEVICE_MEMORY,
@@ -149,11 +150,13 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
       penstock walk web.h5 --device cuda:0 --device-memory 4GiB --output walks.npy
     """
     from penstock.engine.walks.walk import walk
+    from penstock.storage.footprint.freed_memory import keep_no_large_blocks
     from penstock.storage.format.graph import Graph
     from penstock.storage.tables.columns import WriteOptions
     from penstock.storage.tables.walk_files import stream_walks, walk_format
 
     began = time.perf_counter()
+    keep_no_large_blocks()
     asked, target, use = given["walking"], given["writing"], given["using"]
     to_stdout = target.output == NAME
     format = target.format or "txt" if to_stdout else walk_format(target.output, target.format)
@@ -198,17 +201,15 @@ def _sources(asked: WalkChoice) -> list[int | str] | None:
         raise InputError("--source and --sources are both given; give one of them")
     if asked.sources is None:
         return list(asked.source) or None
-    try:
-        lines = asked.sources.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"--sources {asked.sources}: {error}") from error
-    named = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
-    for number, text in named:
-        if is_negative(text):
-            raise InputError(f"{asked.sources}:{number}: {text} is negative, and no vertex has such an id")
+    named: list[int | str] = []
+    for number, line in lines_of(asked.sources, "sources"):
+        if is_negative(text := line.strip()):
+            raise InputError(f"{asked.sources}:{number}: {brief(text)} is negative, and no vertex has such an id")
+        if text:
+            named.append(read_vertex(text))
     if not named:
         raise InputError(f"--sources {asked.sources} has no line; give one vertex id on each")
-    return [read_vertex(text) for _, text in named]
+    return named
 
 
 def _reporter(update: Any, walks: Walks) -> Callable[[Any], None]:

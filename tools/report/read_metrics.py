@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
+from penstock.storage.ingest.bytes.file import open_text
 from penstock.tools.base.output import short
 from penstock.tools.report.bottleneck import STAGES, Bottleneck, Spent
 from penstock.tools.report.job_verdict import judge_job
@@ -187,21 +188,16 @@ class RunMetrics:
 def read(path: Path) -> list[RunMetrics]:
     """Read a file of metrics, or that in the folder of a run. Raises InputError naming file, line and the way out."""
     file = path / METRICS if path.is_dir() else path
-    try:
-        lines = file.read_bytes().splitlines(keepends=True)
-    except OSError as error:
-        raise InputError(
-            f"{file} cannot be read: {error.strerror}; `penstock run --metrics FILE` writes one"
-        ) from error
     runs: list[RunMetrics] = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            _take(runs, json.loads(line))
-        except (ValueError, RecursionError) as error:
-            if number == len(lines) and not line.endswith(b"\n") and runs:
-                break  # a run was killed, or the disk was full, within this line
-            why = "it is nested too deeply" if isinstance(error, RecursionError) else error
-            raise InputError(f"{file}, line {number} is no line of `penstock run --metrics`: {why}") from error
+    with open_text(file, "`penstock run --metrics FILE` writes one") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                _take(runs, json.loads(line))
+            except (ValueError, RecursionError) as error:
+                if runs and not line.endswith("\n"):
+                    break  # a run was killed, or the disk was full, within this line, the last one
+                why = "it is nested too deeply" if isinstance(error, RecursionError) else error
+                raise InputError(f"{file}, line {number} is no line of `penstock run --metrics`: {why}") from error
     if not runs:
         raise InputError(f"{file} is empty; `penstock run --metrics FILE` writes one")
     for run in runs:

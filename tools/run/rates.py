@@ -76,12 +76,13 @@ def store(calibration: Calibration) -> Path:
 
 def load(path: Path) -> Calibration:
     """Read rates. Raises InputError naming the file where they are missing, damaged or not ours."""
+    from penstock.storage.ingest.bytes.file import open_text
     from penstock.transfer.calibration.calibration import Calibration
 
+    with open_text(path, "`penstock calibrate` measures rates") as file:
+        text = file.read()
     try:
-        return Calibration.of(json.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}; `penstock calibrate` measures rates") from error
+        return Calibration.of(json.loads(text))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is no file of rates ({error}); `penstock calibrate` makes one") from error
     except InputError as error:

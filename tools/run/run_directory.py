@@ -87,7 +87,12 @@ class Record:
             return
         if used.calibration is not None:
             self._write(RATES, _json(used.calibration.facts()))
-        self._write(JOB, _effective(job, session, used))
+        effective = _effective(job, session, used)
+        if any("\ud800" <= letter <= "\udfff" for letter in effective):  # bytes of names, which TOML cannot hold
+            raise InputError(
+                f"a file of this job has a name that is not UTF-8, and {JOB} is; rename it, or omit --run-dir"
+            )
+        self._write(JOB, effective)
         self.tell(**_facts_of(session), rates=used.facts(), status="running")
 
     def begin(self) -> None:

@@ -259,7 +259,8 @@ class Workspace:
         if needed > self.options.host_memory // 2:
             raise InputError(
                 f"--order {self.options.order} of {vertices} vertices needs {format_bytes(needed)} for the state "
-                f"of vertices, half of what --host-memory allows at most; give {format_bytes(2 * needed)}"
+                "of vertices, half of what is allowed at most; "
+                f"give --host-memory {-(-2 * needed >> 20)}MiB or more"
             )
 
     def stage(self, name: str) -> None:

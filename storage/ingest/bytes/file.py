@@ -1,6 +1,11 @@
-"""Owns the bytes of one raw input as they lie: a file or standard input, in order or by position. Refuses folders."""
+"""Owns the bytes of one raw input as they lie: a file or standard input, in order or by position; small files as text.
 
+Refuses folders, and devices that are neither a terminal nor the null device: their bytes do not end.
+"""
+
+import io
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,8 +29,13 @@ class RawFile:
         self.name, self._file, self.size = _open(path)
         self.done = 0
         self._ahead = b""
-        while len(self._ahead) < 64 and (piece := self._file.read(64 - len(self._ahead))):
-            self._ahead += piece
+        try:
+            with _reading(self.name):
+                while len(self._ahead) < 64 and (piece := self._file.read(64 - len(self._ahead))):
+                    self._ahead += piece
+        except RunError:
+            self.close()
+            raise
 
     @property
     def first(self) -> bytes:
@@ -101,6 +111,24 @@ class PositionedFile:
 
 
 @contextmanager
+def open_text(path: Path, hint: str = "") -> Iterator[io.TextIOWrapper]:
+    """Open a small file of text in UTF-8; hint: how to get one.
+
+    Raises:
+        InputError: there is no such file, or it is no such text.
+        RunError: the disk failed.
+    """
+    if hint and not path.exists():
+        raise InputError(f"{path} does not exist; {hint}")
+    name, file, _ = _open(path)
+    with _reading(name), io.TextIOWrapper(io.BufferedReader(file), encoding="utf-8-sig") as text:
+        try:
+            yield text
+        except UnicodeDecodeError as error:
+            raise InputError(f"{name} is not UTF-8 text ({error.reason} at byte {error.start})") from None
+
+
+@contextmanager
 def _reading(name: str) -> Iterator[None]:
     try:
         yield
@@ -121,5 +149,8 @@ def _open(path: str | Path) -> tuple[str, Any, int | None]:
         raise InputError(f"{path} does not exist; check the name ('-' is standard input)") from None
     except OSError as error:
         raise InputError(f"{path} cannot be opened: {error.strerror}; check its owner") from error
-    size = os.fstat(file.fileno()).st_size
-    return str(path), file, size if path.is_file() else None
+    found = os.fstat(file.fileno())
+    if stat.S_ISCHR(found.st_mode) and not file.isatty() and found.st_rdev != os.stat(os.devnull).st_rdev:
+        file.close()
+        raise InputError(f"{path} is a device; name a file or a pipe")
+    return str(path), file, found.st_size if stat.S_ISREG(found.st_mode) else None

@@ -92,6 +92,31 @@ def test_impossible_targets_are_refused(tmp_path: Path, name: str, message: str)
         atomic.check_target(tmp_path / name, force=True)
 
 
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("circle", "circle cannot be written: Too many levels of symbolic links"),
+        ("pipe", "link is not a regular file"),
+        ("long", r"x \.\.\. cannot be written: File name too long"),
+    ],
+)
+def test_names_that_cannot_be_files_are_refused_before_any_work(tmp_path: Path, kind: str, message: str) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    target = {"circle": tmp_path / "circle", "pipe": tmp_path / "link", "long": tmp_path / ("x" * 300)}[kind]
+    with pytest.raises(InputError, match=message):
+        atomic.check_target(target, force=True)
+
+
+@pytest.mark.parametrize("stem", ["x", "é", "\udcff"])
+def test_the_longest_names_can_be_written(tmp_path: Path, stem: str) -> None:
+    target = tmp_path / (stem * ((255 - 4) // len(os.fsencode(stem))) + ".csv")
+    atomic.write_text(target, "whole", force=False)
+    assert target.read_text() == "whole"
+    assert list(tmp_path.iterdir()) == [target]
+
+
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(InputError, match="not writable"):

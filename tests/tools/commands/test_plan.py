@@ -43,7 +43,7 @@ def test_people_read_it(capsys: pytest.CaptureFixture[str]) -> None:
         ([*GRAPH], "--write-example"),
         (["--edges", "5", "--machine", "m.toml"], "--vertices is missing"),
         ([*GRAPH, "--edges", "inf", "--machine", "m.toml"], "--edges is inf"),
-        ([*GRAPH, "--machine", "absent.toml"], "absent.toml cannot be read"),
+        ([*GRAPH, "--machine", "absent.toml"], "absent.toml does not exist; --write-example"),
         ([*GRAPH, "--machine", "bad.toml"], "bad.toml is no TOML"),
         ([*GRAPH, "--machine", "m.toml", "--ranks", "two"], "--ranks two"),
         ([*GRAPH, "--machine", "m.toml", "--program", "wcc"], "does not walk every edge"),

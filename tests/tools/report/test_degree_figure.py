@@ -7,26 +7,45 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.engine import from_edges
-from penstock.tools.report.degree_figure import at_least, log_bins
+from penstock.tools.commands import info
+from penstock.tools.report.degree_figure import DegreeCounts, at_least, log_bins
 from support.commands import answered, refused
+
+
+def sparse(counts: list[int]) -> DegreeCounts:
+    """Degrees that occur, and how often; counts: of each degree from 0 on."""
+    all_counts = np.array(counts)
+    return np.flatnonzero(all_counts), all_counts[all_counts > 0]
 
 
 def test_bins_hold_all_vertices_with_edges_and_grow() -> None:
     counts = np.random.default_rng(5).integers(1, 9, 3000)
-    degree, density = log_bins(counts)
+    degree, density = log_bins(sparse(counts.tolist()))
     assert np.all(np.diff(degree) > 0)
     assert degree[:3].tolist() == [1, 2, 3]
     assert density[:3].tolist() == counts[1:4].tolist()
     assert len(degree) < 50
-    assert [len(part) for part in log_bins(np.array([7]))] == [0, 0]
-    one, vertices = log_bins(np.array([0, 0, 0, 0, 0, 4]))
+    assert [len(part) for part in log_bins(sparse([7]))] == [0, 0]
+    one, vertices = log_bins(sparse([0, 0, 0, 0, 0, 4]))
     assert (one.tolist(), (vertices > 0).tolist()) == ([5.0], [True])
 
 
 def test_shares_are_of_all_vertices() -> None:
-    degrees, shares = at_least(np.array([2, 4, 0, 1, 1]))
+    degrees, shares = at_least(sparse([2, 4, 0, 1, 1]))
     assert (degrees.tolist(), shares.tolist()) == ([1, 3, 4], [6 / 8, 2 / 8, 1 / 8])
-    assert [len(part) for part in at_least(np.array([7]))] == [0, 0]
+    assert [len(part) for part in at_least(sparse([7]))] == [0, 0]
+
+
+def test_large_degrees_are_counted_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A star of n vertices has no array of n counters."""
+    monkeypatch.setattr(info, "ROWS", 2)
+    monkeypatch.setattr(info, "SMALL_DEGREES", 3)
+    ends = [0] * 9 + [1] * 4 + [2] * 2 + [5] * 4, [*range(1, 10), 2, 3, 4, 5, 0, 1, 6, 7, 8, 9]
+    from_edges(*ends).save(tmp_path / "g.h5")
+    found = answered(capsys, "info", tmp_path / "g.h5", "--degrees")["degrees"]["out"]
+    assert found == {"mean": 1.9, "max": 9, "empty": 6, "percentiles": {"50": 0, "90": 4, "99": 9, "99.9": 9}}
 
 
 @pytest.mark.parametrize("directed", [True, False])

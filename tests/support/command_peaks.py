@@ -1,0 +1,289 @@
+"""What every command takes at its peak, on graphs that strain memory in different ways.
+
+A process of its own for each graph: it runs each command on a small graph of the same kind, so that kernels are loaded
+and modules imported, then resets the peak of resident memory and runs it on the large one. A command with --host-memory
+gets the least budget that it accepts; others are held to what their help says. As a program it prints the table of
+tests/measurements.md, of all kinds and commands or of some:
+
+    cd tests; python -m support.command_peaks FOLDER [KIND[:COMMAND,...] ...]
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+from numpy.typing import NDArray
+from penstock.storage.base import kernel_cache
+from penstock.storage.base.budget import cores
+from penstock.storage.format.graph import Graph
+from support.peak_memory import MIB, Peak, measured, told
+
+SMALL = 1 << 12
+"""Vertices of the graph on which a command runs first."""
+PROPERTIES = 20
+LISTED = 1 << 20
+"""Most ids, pairs and values in the files that commands read beside a graph."""
+KINDS = {
+    "star": 1 << 21,
+    "path": 1 << 21,
+    "isolated": 5_000_000,
+    "rmat": 1 << 20,
+    "names": 5_000_000,
+    "properties": 1 << 20,
+}
+"""By kind of graph, how many vertices the large one has: names and vertices with properties are on a path, too."""
+NAME = "https://example.org/page/{}.html"
+
+
+def ends_of(kind: str, count: int) -> NDArray[np.int64]:
+    """The ends of the edges of a graph of so many vertices, shape (2, m)."""
+    others = np.arange(1, count)
+    if kind == "star":
+        return np.stack([np.zeros_like(others), others])
+    if kind == "isolated":
+        return np.array([[0, 1], [1, 2]])
+    return np.stack([others - 1, others])
+
+
+def write_input(kind: str, count: int, folder: Path) -> list[str]:
+    """Write the raw input of a graph; return the arguments of `convert` that read it."""
+    text, label = folder / "edges.txt", NAME if kind == "names" else "{}"
+    if kind == "rmat":
+        scale = str(count.bit_length() - 1)
+        told(["generate", "rmat", "--scale", scale, "--weights", "1..63", "--output", str(text), "--quiet"])
+        return [str(text)]
+    ends = ends_of(kind, count)
+    if kind == "isolated":  # a matrix names all its rows
+        lines = "".join(f"{source + 1} {target + 1} 5\n" for source, target in ends.T.tolist())
+        text = text.with_suffix(".mtx")
+        text.write_text(f"%%MatrixMarket matrix coordinate integer general\n{count} {count} 2\n{lines}")
+        return [str(text)]
+    if kind == "names":
+        ends = np.random.default_rng(1).permutation(count)[ends]  # not in the order of the names
+    with text.open("w") as file:
+        for first in range(0, ends.shape[1], 1 << 16):
+            part = ends[:, first : first + (1 << 16)].T.tolist()
+            file.write("".join(f"{label.format(one)} {label.format(other)} {one % 60}\n" for one, other in part))
+    if kind == "properties":
+        return [str(text), "--renumber", "--vertices", str(write_people(count, folder))]
+    return [str(text), *(["--renumber"] if kind == "names" else [])]
+
+
+def write_people(count: int, folder: Path) -> Path:
+    """Write a table of vertices: whole numbers, others, words and truth values."""
+    people, random = folder / "people.parquet", np.random.default_rng(2)
+    columns: dict[str, Any] = {"id": np.arange(count)}
+    for number in range(PROPERTIES):
+        drawn = random.integers(0, 1 << 20, count)
+        words = [f"word-{value}" for value in drawn.tolist()] if number % 4 == 2 else None
+        columns[f"p{number}"] = (drawn, drawn / 7, words, drawn % 2 == 0)[number % 4]
+    pyarrow.parquet.write_table(pyarrow.table(columns), people)
+    return people
+
+
+COMMANDS = {
+    "convert": "convert {input} {out}/made.h5 --force",
+    "convert --direction both": "convert {input} {out}/made.h5 --force --direction both --weights",
+    "convert --layout list": "convert {input} {out}/made.h5 --force --layout list",
+    "convert --order degree": "convert {input} {out}/made.h5 --force --order degree --direction both",
+    "convert --symmetrize": "convert {input} {out}/made.h5 --force --symmetrize --dedupe first",
+    "append (rows)": "append {grown} {folder}/more.txt",
+    "append (list)": "append {grown} {folder}/more.txt",
+    "extract --largest-component": "extract {graph} {out}/part.h5 --force --largest-component",
+    "extract --around": "extract {graph} {out}/part.h5 --force --around {source} --hops 2 --along both",
+    "extract --core 2": "extract {graph} {out}/part.h5 --force --core 2",
+    "extract --degrees": "extract {graph} {out}/part.h5 --force --degrees 1.. --drop-isolated",
+    "extract --vertices": "extract {graph} {out}/part.h5 --force --vertices {folder}/some.txt",
+    **{f"export .{form}": f"export {{graph}} {{out}}/edges.{form} --force" for form in ("csv", "csv.gz", "parquet")},
+    **{f"export .{form}": f"export {{graph}} {{out}}/edges.{form} --force" for form in ("feather", "npz")},
+    **{
+        f"walk .{form}": f"walk {{graph}} --length 10 --walks-per-vertex 1 --output {{out}}/walks.{form} --force"
+        for form in ("txt", "csv.gz", "parquet", "feather", "npy")
+    },
+    "walk --sources .txt": "walk {graph} --length 10 --sources {folder}/some.txt --output {out}/walks.txt --force",
+    "similarity --pairs .csv": "similarity {graph} --pairs {folder}/pairs.txt --output {out}/pairs.csv --force",
+    "similarity --k .parquet": "similarity {graph} --k 2 --output {out}/pairs.parquet --force",
+    "similarity --k .h5": "similarity {graph} --k 2 --output {out}/pairs.h5 --force",
+    "similarity --source .csv": "similarity {graph} --k 5 --source {source} --output {out}/pairs.csv --force",
+    **{
+        f"run wcc .{form}": f"run wcc {{graph}} --output {{out}}/answer.{form} --force"
+        for form in ("csv", "csv.gz", "tsv", "parquet", "feather", "h5", "npy")
+    },
+    "run pagerank .csv": "run pagerank {graph} --max-iter 2 --top 10 --output {out}/answer.csv --force",
+    "run pagerank --personalization": "run pagerank {graph} --max-iter 2 --personalization {folder}/values.txt",
+    "run heat --initial": "run heat {graph} --max-iter 2 --initial {folder}/values.txt",
+    "run bfs .parquet": "run bfs {graph} --source {source} --output {out}/answer.parquet --force",
+    "run louvain .parquet": "run louvain {graph} --tol 0.1 --output {out}/answer.parquet --force",
+    "run leiden .parquet": "run leiden {graph} --tol 0.1 --output {out}/answer.parquet --force",
+    "run wcc --join .csv": "run wcc {graph} --join {properties} --output {out}/answer.csv --force",
+    "run wcc --join .parquet": "run wcc {graph} --join {properties} --output {out}/answer.parquet --force",
+    "verify": "verify {graph}",
+    "verify (list)": "verify {list}",
+    "info": "info {graph}",
+    "info --degrees": "info {graph} --degrees",
+    "info --assortativity": "info {graph} --assortativity degree",
+}
+"""By name, the command line."""
+WITHOUT_BUDGET = ("export", "verify", "info")
+
+
+def suited(kind: str) -> list[str]:
+    """The commands for a kind: without properties that are not there, and an iteration for each vertex of a path."""
+    left_out = [] if kind == "properties" else ["run wcc --join .csv", "run wcc --join .parquet"]
+    left_out += ["extract --core 2"] if kind in ("path", "names", "properties") else []
+    left_out += ["run bfs .parquet"] if kind == "names" else []
+    return [name for name in COMMANDS if name not in left_out]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A graph in its folder, and the arguments with which `convert` reads its input."""
+
+    kind: str
+    count: int
+    folder: Path
+    input: list[str]
+
+    def words(self, name: str, out: Path) -> list[str]:
+        """The command line of a command; what append changes is copied first."""
+        number = str(self.count - 3 if self.kind in ("path", "properties") else 1)  # near the end of a path
+        fields = {
+            "graph": str(self.folder / "graph.h5"),
+            "list": str(self.folder / "list.h5"),
+            "folder": str(self.folder),
+            "source": NAME.format(number) if self.kind == "names" else number,
+            "properties": ",".join(f"p{number}" for number in range(PROPERTIES)),
+            "grown": str(out / "grown.h5"),
+            "out": str(out),
+        }
+        if name.startswith("append"):
+            for old in out.glob("grown*"):
+                old.unlink()
+            shutil.copy(self.folder / ("list.h5" if "list" in name else "graph.h5"), fields["grown"])
+        found: list[str] = []
+        for word in COMMANDS[name].split():
+            found += self.input if word == "{input}" else [word.format(**fields)]
+        return [*found, "--json", "--quiet", *(["--no-calibrate"] if found[0] == "run" else [])]
+
+    def promised(self, name: str) -> int:
+        """Bytes that the help, or the documentation, of a command without a budget allows."""
+        graph = Graph.open(self.folder / "graph.h5")
+        index = int(4.1 * graph.vertices)
+        stored = getattr(graph.original, "arrays", ())
+        ids = sum(frames.spec.items * frames.kind.itemsize for frames in stored) + 8 * graph.vertices * len(stored)
+        if name.startswith("export"):
+            return index + ids + 16 * MIB * (cores() + 1)
+        if name.startswith("verify"):
+            listed = 8 * graph.vertices if "list" in name else 0
+            table = 16 * graph.vertices if self.kind in ("names", "properties") else 0
+            return index + listed + ids + table + 16 * MIB * max(4, 2 * cores())
+        return {"info": 0, "info --degrees": 2 * index, "info --assortativity": 24 * graph.vertices}[name]
+
+
+def prepared(kind: str, count: int, folder: Path) -> Prepared:
+    """Make a graph with what commands read beside it, unless an earlier call has."""
+    place = folder / f"{kind}-{count}"
+    done = place / "input.json"
+    if not done.exists():
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        given = write_input(kind, count, place)
+        told(["convert", *given, str(place / "graph.h5"), "--direction", "both", "--weights", "--quiet"])
+        told(["convert", *given, str(place / "list.h5"), "--layout", "list", "--weights", "--quiet"])
+        ids = Graph.open(place / "graph.h5").original_ids()
+        some = list(map(str, (np.arange(count) if ids is None else ids)[:LISTED].tolist()))
+        few = some[:20_000]
+        for name, lines in (
+            ("some", some),
+            ("values", [f"{one} {number % 9}" for number, one in enumerate(some)]),
+            ("pairs", [f"{one} {other}" for one, other in pairwise(some)]),
+            ("more", [f"{one} {other} 7" for one, other in zip(few, few[7:], strict=False)]),
+        ):
+            (place / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
+        done.write_text(json.dumps(given))
+    return Prepared(kind, count, place, json.loads(done.read_text()))
+
+
+def peaks_of(kind: str, commands: Iterable[str], folder: Path, count: int | None = None) -> Iterator[Peak]:
+    """Peaks of commands on a kind of graph, measured one after another in a process of its own."""
+    size = KINDS[kind] if count is None else count
+    line = [sys.executable, "-m", "support.command_peaks", "--measure", kind, str(size), str(folder)]
+    tests = Path(__file__).parents[1]
+    with subprocess.Popen([*line, ",".join(commands)], cwd=tests, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        for answer in child.stdout:
+            yield Peak(**json.loads(answer))
+    if child.returncode:
+        raise RuntimeError(f"{' '.join(line)} ended with {child.returncode}")
+
+
+def _measured(name: str, small: Prepared, large: Prepared, out: Path) -> Peak:
+    """Measure one command in this process, at the least budget that it accepts.
+
+    With a little more for the most similar vertices: for each part of these that memory holds all rows are read once.
+    """
+    from penstock.engine.kernels.host import launch
+    from penstock.engine.kernels.host.whole_rows import launch_rows
+
+    usual = launch.SMALL
+    for each in (usual, 1):  # kernels of one thread, kernels of all
+        launch.SMALL = launch_rows.SMALL = each
+        told(small.words(name, out))
+    launch.SMALL = launch_rows.SMALL = usual
+    if name.split()[0] in WITHOUT_BUDGET:
+        return _again(name, large, out, large.promised(name), [])
+    least, more = 1, 32 if "--k" in name else 0
+    while True:
+        try:
+            return _again(name, large, out, least * MIB, ["--host-memory", f"{least}MiB"])
+        except RuntimeError as error:
+            wanted = re.search(r"(?:--host-memory|at least) (\d+)MiB", str(error).rpartition("too ")[2])
+            if wanted is None or int(wanted[1]) <= least:
+                raise
+            least = int(wanted[1]) + more
+
+
+def _again(name: str, large: Prepared, out: Path, budget: int, limit: list[str]) -> Peak:
+    """Measure; once more where it took more: kernels that the small graph has no use for were loaded, or compiled."""
+    found = measured(name, [*large.words(name, out), *limit], budget)
+    return measured(name, [*large.words(name, out), *limit], budget) if found.beyond else found
+
+
+def _child(kind: str, size: str, folder: str, commands: str) -> None:
+    """Measure commands in this process, and print a line of each; as `peak_memory` has it, pages of libraries stay."""
+    kernel_cache.give_back_library_pages = lambda: None
+    place = Path(folder)
+    small, large = prepared(kind, SMALL, place), prepared(kind, int(size), place)
+    out = place / f"out-{kind}"
+    for name in commands.split(","):
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+        print(json.dumps(vars(_measured(name, small, large, out))), flush=True)
+    shutil.rmtree(out, ignore_errors=True)
+
+
+def _main(folder: str, *wanted: str) -> None:
+    for one in wanted or KINDS:
+        kind, _, names = one.partition(":")
+        for peak in peaks_of(kind, names.split(",") if names else suited(kind), Path(folder)):
+            mark = ", beyond it" if peak.beyond else ""
+            print(f"| {kind} | {peak.program} | {peak.budget / MIB:.0f} | {peak.growth / MIB:.0f}{mark} |", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--measure":
+        _child(*sys.argv[2:])
+    else:
+        _main(*sys.argv[1:])
