@@ -22,7 +22,7 @@ from penstock.storage.base.errors import InputError, PenstockError, on_command_l
 from penstock.storage.base.printable import KEPT, printable
 from penstock.tools.base import cycles, joined_ranks, out_of_memory, user_traceback
 from penstock.tools.base.output import begin_answer, write_error
-from penstock.tools.base.signals import NOTHING, Stopped, deafen, hear, listening, raised
+from penstock.tools.base.signals import NOTHING, Stopped, deafen, forget_raised, hear, listening, raised
 from penstock.tools.base.standard_output import NAME
 
 if TYPE_CHECKING:
@@ -171,6 +171,7 @@ def run_command(arguments: list[str], *, own_process: bool = False) -> int:
     the message is on stdout, too, as JSON.
     """
     begin_answer()
+    forget_raised()
     try:
         # on_command_line: messages name options as typed (--host-memory), not as Python's arguments
         with on_command_line(), cli.make_context("penstock", arguments, obj=own_process) as context:

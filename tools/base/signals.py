@@ -74,8 +74,13 @@ def deafen() -> None:
 
 
 def raised() -> int:
-    """The signal of which `Stopped` was raised since `hear`, if any: another exception may be what became of it."""
+    """The signal of which `Stopped` was raised since a command began, if any: another exception may have come of it."""
     return _Present.raised
+
+
+def forget_raised() -> None:
+    """Forget the signals so far: a command begins, and another one in this process has ended."""
+    _Present.raised = 0
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
