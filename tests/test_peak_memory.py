@@ -6,9 +6,14 @@ program's own functions, of summaries and of tables would be large, and edges ar
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from penstock.storage.base.errors import PROCESS_MIB
 from support.peak_memory import ARGUMENTS, MIB, SMALL_CHANGE, graphs, peaks
 
 VERTICES = 2_400_000
@@ -57,3 +62,35 @@ def test_a_program_that_takes_more_is_found(folder: Path) -> None:
     (found,) = peaks(*graphs("isolated", VERTICES, folder), [f"{source}:Wasteful"], str(folder / "answer.npy"))
     assert found.beyond
     assert found.growth > found.budget + 8 * VERTICES > found.budget + SMALL_CHANGE
+
+
+def run_command(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own."""
+    command = [sys.executable, "-m", "penstock.tools.main", *arguments, "--json"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "bfs", "GRAPH", "--source", "0", "--output", "OUT.csv"],
+        ["run", "pagerank", "GRAPH", "--output", "OUT.parquet", "--max-iter", "3"],
+        ["run", "wcc", "GRAPH", "--output", "OUT.h5"],
+        ["walk", "GRAPH", "--length", "5", "--output", "OUT.csv"],
+    ],
+)
+def test_a_refusal_names_the_peak_of_the_process(arguments: list[str], folder: Path) -> None:
+    """It is not exceeded, and is not far off: the interpreter and its libraries take most of it."""
+    graph = graphs("star", VERTICES, folder)[-1]
+    given = [str(graph) if one == "GRAPH" else one.replace("OUT", str(folder / "out")) for one in arguments]
+    given += ["--force", "--threads", "2"]
+    refused = run_command([*given, "--host-memory", "1MiB"])
+    pattern, least, expected = r"--host-memory (\d+)MiB or more; expect a peak of (\d+)MiB", 1, 0
+    while found := re.search(pattern, refused.stderr):
+        least, expected = int(found[1]), int(found[2])
+        assert expected == least + PROCESS_MIB
+        refused = run_command([*given, "--host-memory", f"{least}MiB"])  # the first one may compile
+    ran = run_command([*given, "--host-memory", f"{least}MiB"])
+    assert (ran.returncode, bool(expected)) == (0, True), ran.stderr
+    peak = json.loads(ran.stdout)["peak_memory_bytes"] / MIB
+    assert expected / 3 < peak <= expected, (peak, expected)

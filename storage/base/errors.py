@@ -27,19 +27,31 @@ class InputError(PenstockError):
     """What the user gave (a file, an option, a value) cannot be used; the command exits with 2."""
 
 
+PROCESS_MIB = 150
+"""MiB of memory that interpreter, libraries and kernels take at most beside --host-memory, on cores (measured)."""
+
+
+def peak_to_expect(mib: int, processes: int = 1) -> str:
+    """What follows a budget of so many MiB in a message: the peak of the process that has it, or of several."""
+    more = PROCESS_MIB * processes
+    return f"; expect a peak of {mib + more}MiB, since interpreter and libraries take up to {more}MiB beside it"
+
+
 class BudgetError(InputError):
     """A memory budget below the least that works.
 
     option: the one that gives the budget. reason: the sum that shows it. least_mib: MiB that this sum needs.
-    otherwise: what else would help, from a comma on.
+    otherwise: what else would help, from a comma on. processes: how many divide a budget of host memory.
     """
 
-    def __init__(self, option: str, reason: str, least_mib: int, otherwise: str = "") -> None:
-        super().__init__(f"{reason}: give {option} {least_mib}MiB or more{otherwise}")
+    def __init__(self, option: str, reason: str, least_mib: int, otherwise: str = "", processes: int = 1) -> None:
+        peak = peak_to_expect(least_mib, processes) if option == "--host-memory" else ""
+        super().__init__(f"{reason}: give {option} {least_mib}MiB or more{otherwise}{peak}")
         self.option, self.reason, self.least_mib, self.otherwise = option, reason, least_mib, otherwise
+        self.processes = processes
 
-    def __reduce__(self) -> tuple[type["BudgetError"], tuple[str, str, int, str]]:
-        return type(self), (self.option, self.reason, self.least_mib, self.otherwise)
+    def __reduce__(self) -> tuple[type["BudgetError"], tuple[str, str, int, str, int]]:
+        return type(self), (self.option, self.reason, self.least_mib, self.otherwise, self.processes)
 
 
 class DamagedError(InputError):

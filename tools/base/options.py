@@ -15,7 +15,7 @@ from typing import Any
 import click
 from penstock.storage.base.atomic import keep_inputs as keep_inputs
 from penstock.storage.base.budget import parse_bytes
-from penstock.storage.base.errors import InputError
+from penstock.storage.base.errors import PROCESS_MIB, InputError
 from penstock.storage.base.printable import brief
 from penstock.storage.base.time_budget import parse_seconds
 from penstock.tools.base import log
@@ -210,7 +210,10 @@ DEVICE_MEMORY = option(
     "--device-memory", type=SIZE, help="Most memory to take on the GPU (nine tenths of what is free)."
 )
 HOST_MEMORY = option(
-    "--host-memory", type=SIZE, help="Most memory to allocate, for instance 800MiB; by default a share of what is free."
+    "--host-memory",
+    type=SIZE,
+    help=f"Most memory to allocate, for instance 800MiB; interpreter and libraries take up to {PROCESS_MIB}MiB more. "
+    "By default a share of what is free.",
 )
 FORCE = option("--force", is_flag=True, help="Replace existing files.")
 

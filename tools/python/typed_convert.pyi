@@ -88,7 +88,8 @@ def convert(
         vertices.
     order: Order of vertices in the file: by id, by falling degree, the best-connected 8 % first, or along paths
         (depth first, components in topological order).
-    host_memory: Most memory to allocate, for instance 800MiB; by default a share of what is free.
+    host_memory: Most memory to allocate, for instance 800MiB; interpreter and libraries take up to 150MiB more.
+        By default a share of what is free.
     scratch: Folder for temporary data; beside the output if none.
     stripe: Spread the file over these folders, each on a disk of its own. Repeatable. Folders inside that of
         the output may be moved and copied with it.

@@ -102,7 +102,7 @@ def of_all_ranks(error: BudgetError, local: int) -> BudgetError:
         return error
     return BudgetError(
         error.option, f"in each of {local} ranks, which divide it, {error.reason}", error.least_mib * local,
-        error.otherwise,
+        error.otherwise, local,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from penstock.storage.base.budget import cores, format_bytes
-from penstock.storage.base.errors import InputError
+from penstock.storage.base.errors import InputError, peak_to_expect
 
 Dedupe = Literal["first", "sum", "min", "max"]
 Order = Literal["none", "degree", "hubs", "paths"]
@@ -72,7 +72,7 @@ class ConvertOptions:
         if self.host_memory < SMALLEST_MEMORY:
             raise InputError(
                 f"--host-memory {format_bytes(self.host_memory)} is too little to convert; give at least "
-                f"{SMALLEST_MEMORY >> 20}MiB"
+                f"{SMALLEST_MEMORY >> 20}MiB{peak_to_expect(SMALLEST_MEMORY >> 20)}"
             )
         if self.undirected and self.symmetrize:
             raise InputError(

@@ -61,7 +61,10 @@ def test_without_a_report_there_is_no_message() -> None:
 
 def test_a_budget_is_that_of_all_ranks() -> None:
     error = of_all_ranks(BudgetError("--host-memory", "too small", 6), 2)
-    assert str(error) == "in each of 2 ranks, which divide it, too small: give --host-memory 12MiB or more"
+    assert str(error) == (
+        "in each of 2 ranks, which divide it, too small: give --host-memory 12MiB or more; expect a peak of 312MiB, "
+        "since interpreter and libraries take up to 300MiB beside it"
+    )
     assert of_all_ranks(BudgetError("--device-memory", "too small", 6), 2).least_mib == 6
 
 
