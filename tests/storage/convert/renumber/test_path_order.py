@@ -100,5 +100,5 @@ def test_only_orders_by_degree_put_hot_vertices_first(tmp_path: Path, order: Any
 def test_memory_for_too_many_vertices_is_refused_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "edges.txt").write_text("0 1000000\n")
     source = open_source([tmp_path / "edges.txt"], None, IngestOptions())
-    with pytest.raises(InputError, match=r"--order paths of 1000001 vertices .* give 7\d"):
+    with pytest.raises(InputError, match=r"--order paths of 1000001 vertices .* give --host-memory 7\d"):
         convert(source, tmp_path / "g.h5", ConvertOptions(order="paths", host_memory=32 << 20, renumber=False))
