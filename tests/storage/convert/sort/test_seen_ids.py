@@ -57,6 +57,22 @@ def test_keys_get_ranks_and_stay_sorted(pairs: list[tuple[int, int]], wide: bool
     assert (np.diff(keys.astype(object)) >= 0).all()
 
 
+@given(st.permutations(range(4)), st.sets(st.integers(0, 4 * PAGE_IDS - 1), min_size=1, max_size=20))
+def test_ranks_in_full_pages(order: list[int], missing: set[int]) -> None:
+    """The largest counts of a page, with its words in the order in which pages were met; ids at its borders."""
+    seen = SeenIds(4 * PAGE_BYTES)
+    ids = np.delete(np.arange(4 * PAGE_IDS, dtype=np.uint32), sorted(missing))
+    for page in order:
+        part = ids[ids >> 16 == page]
+        seen.see(EdgeBatch(part, part), drop_loops=False)
+    found = seen.occurring(0)
+    if isinstance(found, int):
+        assert found == len(ids) == ids[-1] + 1
+        return
+    assert np.array_equal(found(ids), np.arange(len(ids)))
+    assert np.array_equal(found.whole(), ids)
+
+
 def test_threads_mark_side_by_side() -> None:
     """Threads that set bits of the same words lose none."""
     seen, ids = SeenIds(1 << 22), np.arange(1 << 18, dtype=np.uint32)
