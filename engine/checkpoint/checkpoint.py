@@ -215,7 +215,11 @@ class Checkpoints:
             return None
         if kept.story.keys() != STORY:
             raise InputError(f"{kept.path} is no checkpoint of a run; remove it")
-        found = differences(kept.story["identity"], self._identity, self._watched[0].program)
+        program, there, here = self._watched[0].program, kept.story["identity"], self._identity
+        resumed = RestoredRun(kept)
+        with resumed.reading():
+            found = differences(there, here, program)
+            self._extended = is_extended(there["program"], here["program"], program)
         if found and self.folder.is_ended:
             self.notes.append(f"{kept.path} is of a run that has ended ({'; '.join(found)}): this one begins")
             return None
@@ -226,15 +230,15 @@ class Checkpoints:
             )
         for one in wrong:
             _log.warning("passed over %s", one)
-        there, here = kept.story["identity"]["program"], self._identity["program"]
-        self._extended = is_extended(there, here, self._watched[0].program)
         self.notes.append(f"goes on from {kept.path}, after iteration {kept.story['ran']}")
-        return RestoredRun(kept)
+        return resumed
 
     def _continued(self, program: Program, graph: Graph, config: Config, resumed: RestoredRun) -> Program:
         """Return the program that was running, with the attributes that it had."""
         story = resumed.story
-        for level in range(story["level"]):
+        with resumed.reading():
+            levels = range(story["level"])
+        for level in levels:
             values = fields_for(program, graph.vertices, graph.vertex_dtype)
             for name, array in values.items():
                 resumed.fill(f"earlier/{level}/{name}", array)
@@ -243,8 +247,10 @@ class Checkpoints:
                 raise resumed.damaged(f"{type(program).__name__} asked for another program then, and does not now")
             program = wider.form(graph, config.mode)
         self._watched = [RecordingAttributes.begin(program)]
-        self._watched[0].restore(story["attributes"])
-        self._phase, self.ran, self.began = story["phase"], story["ran"], story["ran"]
+        with resumed.reading():
+            self._watched[0].restore(story["attributes"])
+            self._phase, self.ran = int(story["phase"]), int(story["ran"])
+        self.began = self.ran
         return program
 
     def widen(self, program: Program, values: dict[str, NDArray[Any]]) -> Program | None:
@@ -275,18 +281,20 @@ class Checkpoints:
 
     def _go_on_in(self, phase: Program, resumed: RestoredRun) -> None:
         watched, before = self._watched[1], resumed.story["phase_identity"]
-        if without_limits(watched.identity, phase) != without_limits(before, phase):
-            raise resumed.damaged(
-                f"phase {self._phase} was {before['name']} and is {type(phase).__name__}, or one with other parameters"
-                "; phases(first) has to begin with the phase of that number"
-            )
-        watched.restore(resumed.story["phase_attributes"])
+        with resumed.reading():
+            if without_limits(watched.identity, phase) != without_limits(before, phase):
+                raise resumed.damaged(
+                    f"phase {self._phase} was {before['name']} and is {type(phase).__name__}, or one with other "
+                    "parameters; phases(first) has to begin with the phase of that number"
+                )
+            watched.restore(resumed.story["phase_attributes"])
 
     def restore(self, loop: Loop, shared: Fields) -> bool:
         """Restore the first loop, and the first device's fields; return False if it has to start."""
         resumed, self._from = self._from, None
         if resumed is not None:
-            restore(loop, shared, resumed)
+            with resumed.reading():
+                restore(loop, shared, resumed)
             if self._extended:
                 reconsider(loop)
         return resumed is not None

@@ -21,8 +21,9 @@ import numpy as np
 from penstock import __version__
 from penstock.engine.checkpoint.extension import goes_on, without_limits
 from penstock.engine.program.json_values import from_json_value, to_json_value
-from penstock.engine.program.program import Field, Global, Program
+from penstock.engine.program.program import Field, Global, Program, scalar_names
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import brief
 from penstock.storage.format.fingerprint import fingerprint
 
 if TYPE_CHECKING:
@@ -93,8 +94,20 @@ class RecordingAttributes:
         return {name: value for name, value in now.items() if name not in first or first[name] != value}
 
     def restore(self, changed: Mapping[str, Any]) -> None:
-        """Give them the values that they had."""
-        vars(self.program).update({name: from_json_value(value) for name, value in changed.items()})
+        """Give them the values that they had. Raises ValueError for what no run writes.
+
+        Texts and functions that the engine reads of a program become the source of its kernels, so that a checkpoint
+        chooses none of them: of what Program declares it sets numbers alone, and it sets no function's name.
+        """
+        values = {name: from_json_value(value) for name, value in changed.items()}
+        for name, value in values.items():
+            declared, engine = getattr(type(self.program), name, None), hasattr(Program, name)
+            if callable(declared) or (engine and not isinstance(declared, int | float)):
+                raise ValueError(f"no run changes {name}")
+            numeric = engine or name in scalar_names(self.program)
+            if numeric and not isinstance(value, int | float | np.number | np.bool_):
+                raise ValueError(f"{name} is {brief(repr(value))}, not a number")
+        vars(self.program).update(values)
 
 
 def differences(there: Fingerprint, here: Fingerprint, program: Program) -> list[str]:

@@ -8,12 +8,14 @@ Owns the names in a checkpoint of a loop; refuses arrays that are not of this ru
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.state.frontier import Frontier
 from penstock.storage.base.errors import RunError
+from penstock.storage.base.printable import brief
 from penstock.storage.checkpoint.file import Checkpoint, CheckpointError
 
 if TYPE_CHECKING:
@@ -60,6 +62,14 @@ class RestoredRun:
             own = f"field/{name}"
             self.fill(own if own in self._kept.arrays else f"shared/{name}", array)
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Make one RunError of a story that no run has written."""
+        try:
+            yield
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise self.damaged(f"its content is malformed ({brief(str(error))})") from error
+
     def damaged(self, why: str) -> RunError:
         """What to raise where it cannot be used."""
         return RunError(f"{self.path} cannot be resumed: {why}; remove it to go on from the one before")
@@ -97,11 +107,13 @@ def restore(loop: Loop, shared: Fields, resumed: RestoredRun) -> None:
         if values is not array:
             state.take({name: values})
     _mark(loop, resumed)
-    for name in _JSON_FIELDS:
-        setattr(loop, name, saved[name])
-    loop.before = Frontier(*saved["before"])
+    for name, kind in _JSON_FIELDS.items():
+        setattr(loop, name, kind(saved[name]))
+    vertices, edges = saved["before"]
+    loop.before = Frontier(int(vertices), int(edges))
     if loop.met and not loop.finished:
-        assert state.incoming is not None, "triangles are counted apart from the fields"
+        if state.incoming is None:
+            raise resumed.damaged("its messages have met in part, which those of this program do not")
         messages = np.empty(state.incoming.shape, state.incoming.dtype)
         resumed.fill("messages", messages)
         state.from_host(state.incoming, messages)

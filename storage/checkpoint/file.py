@@ -116,7 +116,7 @@ class Checkpoint:
         with path.open("rb") as file:
             header, end = _read_header(file)
             try:
-                self.story: dict[str, Any] = header["story"]
+                self.story: dict[str, Any] = dict(header["story"])
                 self.arrays = _layout(header["arrays"], end)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise CheckpointError(f"it is damaged: its header is malformed ({error})") from error

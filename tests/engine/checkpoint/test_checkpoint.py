@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from penstock.engine import Field, Graph, Program, run
 from penstock.engine.checkpoint import checkpoint, run_fingerprint
 from penstock.engine.checkpoint.checkpoint import Checkpoints
@@ -24,7 +26,8 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.php import PHP
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.state.result import Result
-from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.errors import InputError, PenstockError, RunError
+from penstock.storage.checkpoint.file import Checkpoint, write_checkpoint
 from support.faults import flip_bit
 from support.graphs import in_memory, on_disk, shape
 from support.oracles import EdgeList
@@ -386,3 +389,79 @@ def test_phases_that_begin_otherwise_are_refused(tmp_path: Path) -> None:
     follow(Restless(), graph, Checkpoints(tmp_path, 4), 4, **SLOW)
     with pytest.raises(RunError, match="phase 3 was Hubs and is Authorities, or one with other parameters"):
         follow(Restless(), graph, Checkpoints(tmp_path, resume=True), **SLOW)
+
+
+def stored(graph: Graph, folder: Path, make: Callable[[], Program], stop: int = 1) -> Path:
+    """The file of a run that was cut off."""
+    follow(make(), graph, Checkpoints(folder, stop), stop, **SLOW)
+    return Checkpoints(folder).folder.file(stop)
+
+
+def contents(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The story and the arrays of a checkpoint."""
+    kept = Checkpoint(path)
+    arrays = {name: np.empty(one.shape, one.dtype) for name, one in kept.arrays.items()}
+    for name, array in arrays.items():
+        kept.fill(name, array)
+    return kept.story, arrays
+
+
+def resumed(make: Callable[[], Program], graph: Graph, folder: Path) -> Result | PenstockError | None:
+    """The answer of a run that goes on, or why it does not."""
+    try:
+        with Checkpoints(folder, 10**6, resume=True) as kept:
+            result = follow(make(), graph, kept, **SLOW)
+            kept.clear()
+            return result
+    except PenstockError as error:
+        return error
+
+
+HOSTILE = "0) != 0\n\n    open({!r}, 'w')\n    return (0"
+"""Text that breaks out of the source of an adapter."""
+
+
+@pytest.mark.parametrize("name", ["pagerank", "harmonic"])
+@pytest.mark.parametrize("key", ["attributes", "phase_attributes"])
+def test_a_forged_checkpoint_chooses_no_source_of_kernels(name: str, key: str, tmp_path: Path) -> None:
+    """Texts that the engine reads of a program go into `exec`."""
+    graph, make, made = in_memory(EDGES), FORMS[name], tmp_path / "made"
+    path = stored(graph, tmp_path / "kept", make)
+    (story, arrays), text = contents(path), HOSTILE.format(str(made))
+    declared = [name for name in vars(Program) if not name.startswith("__")]
+    for forged in [{"combine": "all", "chosen_by": text}, *({one: text} for one in declared)]:
+        write_checkpoint(path, story | {key: forged}, arrays.items())
+        found = resumed(make, graph, path.parent)
+        assert not made.exists()
+        if isinstance(found, Result):
+            assert (name, key) == ("pagerank", "phase_attributes"), "it has no phases"
+        else:
+            assert f"{path} cannot be resumed" in str(found)
+            assert len(str(found)) < 1000
+
+
+def leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of all values in JSON."""
+    yield at
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from leaves(item, (*at, key))
+
+
+@pytest.mark.parametrize("name", ["pagerank", "harmonic", "sssp"])
+def test_a_malformed_story_is_one_error(name: str, tmp_path: Path) -> None:
+    """Each value in turn is one of another kind: refused, or of no account."""
+    make, graph = FORMS.get(name) or (lambda: program_of(name, EDGES)), in_memory(EDGES)
+    path = stored(graph, tmp_path / "kept", make)
+    story, arrays = contents(path)
+    for at in leaves(story):
+        for other in ("x", -1, None, [], {}, {"array": ["<f8", [2], "x"]}, 1e300):
+            forged = {"story": json.loads(json.dumps(story))}
+            inner: Any = forged
+            for step in ("story", *at)[:-1]:
+                inner = inner[step]
+            inner[("story", *at)[-1]] = other
+            write_checkpoint(path, forged["story"], arrays.items())
+            found = resumed(make, graph, path.parent)
+            assert isinstance(found, Result) or len(str(found)) < 1000, (at, other)
+    write_checkpoint(path, story, arrays.items())
+    same(make(), resumed(make, graph, path.parent), follow(make(), graph, None, **SLOW))
