@@ -248,10 +248,12 @@ def register_debris(path: Path) -> None:
 
 
 def remove_debris(path: Path) -> None:
-    """Remove ``path`` if it exists, and unregister it."""
+    """Remove ``path`` if it exists, and unregister it; `sweep_debris` tries again with a folder that stays."""
     with suppress(FileNotFoundError):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
+            if path.exists():  # it takes descriptors, of which there may be none
+                return
         else:
             path.unlink()
     _debris.pop(path.absolute(), None)

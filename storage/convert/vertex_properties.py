@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,18 +68,26 @@ def beside(target: Path, identity: str, *, force: bool) -> Iterator[Path]:
         RunError: the disk failed; the graph is in its place.
     """
     place, hidden = check_target(property_path(target), force=force, follow=False), hidden_path(target, identity)
+    before = _inode(target)
     try:
         with forgetting(target, force=force):
             yield hidden
         give_name(hidden, place, force=force)
     except BaseException:
         if hidden.exists():
-            if _named_by(target) == identity:
+            if _inode(target) != before and _named_by(target) == identity:  # the graph is in its place
                 give_name(hidden, place, force=force)
             else:
                 hidden.unlink()
         raise
     sync_folder(place)
+
+
+def _inode(path: Path) -> int:
+    """The number of the file of this name; 0 where there is none."""
+    with suppress(FileNotFoundError):
+        return path.stat().st_ino
+    return 0
 
 
 def _given(space: Workspace) -> VertexTable | None:

@@ -216,6 +216,7 @@ def _attempt(shim: Any, told: Path, order: dict[str, Any]) -> None:
     for name, value in order["limits"].items():
         _limit(getattr(resource, name), value)
     code = _code_of(lambda: _run(order["arguments"]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)  # for what follows
     sys.stdout.flush()
     sys.stderr.flush()
     (told / "calls").write_text(f"{shim.failing_calls_seen()} {shim.failing_calls_name().decode()}")

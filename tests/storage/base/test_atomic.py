@@ -183,6 +183,16 @@ def test_scratch_folders_go_with_all_they_hold(tmp_path: Path) -> None:
         pytest.fail("the block must not run")
 
 
+def test_a_folder_that_cannot_be_removed_goes_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic.shutil, "rmtree", lambda path, ignore_errors: None)
+        with atomic.scratch_folder(tmp_path) as folder:
+            (folder / "file").touch()
+    assert folder.exists()
+    atomic.sweep_debris()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_sweep_takes_what_a_signal_left_and_nothing_kept(tmp_path: Path) -> None:
     left, kept = tmp_path / "left", tmp_path / "kept"
     atomic.register_debris(left)

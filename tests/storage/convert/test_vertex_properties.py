@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph, convert, run
 from penstock.storage.base.errors import InputError
+from penstock.storage.convert import convert as steps
 from penstock.storage.convert import vertex_properties
 from penstock.storage.ingest.tables import vertex_table
 from penstock.storage.read.verify import verify
@@ -177,6 +178,20 @@ def test_a_signal_between_the_names_of_graph_and_table_leaves_both(
         made()
     assert sorted(path.name for path in folder.iterdir()) == ["edges.csv", "g.h5", "g.vertices.parquet", "nodes.csv"]
     assert verify(Path("g.h5")).problems == []
+
+
+def test_a_conversion_that_runs_out_of_memory_leaves_no_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def refused(*arguments: object, **named: object) -> None:
+        monkeypatch.setattr(vertex_properties, "read_manifest", refused)  # no graph can be opened from now on
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(steps, "write_graph", refused)
+    with pytest.raises(MemoryError):
+        made(force=True)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_what_is_done_to_a_copy_leaves_the_table_of_the_original(folder: Path) -> None:
