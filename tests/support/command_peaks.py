@@ -3,7 +3,7 @@
 A process of its own for each graph: it runs each command on a small graph of the same kind, so that kernels are loaded
 and modules imported, then resets the peak of resident memory and runs it on the large one. A command with --host-memory
 gets the least budget that it accepts; others are held to what their help says. As a program it prints the table of
-tests/measurements.md, of all kinds and commands or of some:
+tests/campaigns/measurements.md, of all kinds and commands or of some:
 
     cd tests; python -m support.command_peaks FOLDER [KIND[:COMMAND,...] ...]
 """
