@@ -52,13 +52,14 @@ MEASURES: dict[str, Callable[[Floats, Floats], Floats]] = {
 """By name, in the order of the kernels' numbers: scores of shared neighbors (n,) and the sizes of both sets (n, 2)."""
 
 
-def check_format(path: Path, format: str | None) -> None:
-    """Refuse formats that a table of pairs has no place in. Raises InputError."""
+def check_format(path: Path, format: str | None, *, csv_safe: bool = False) -> None:
+    """Refuse formats that a table of pairs has no place in, or that `csv_safe` is not for. Raises InputError."""
     from penstock.storage.results import result_tables
 
     wanted = result_tables.writer_for(path, format)
     if wanted not in [result_tables.FORMATS[name] for name in FORMATS]:
         raise InputError(f"{path}: pairs are a table of several columns; write one of {', '.join(FORMATS)}")
+    WriteOptions(csv_safe=csv_safe).check(result_tables.format_of(path, format))
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,13 @@ class PairTable:
 
     @for_python
     def write(
-        self, path: Path | str, *, force: bool = False, format: str | None = None, threads: int | None = None
+        self,
+        path: Path | str,
+        *,
+        force: bool = False,
+        format: str | None = None,
+        threads: int | None = None,
+        csv_safe: bool = False,
     ) -> None:
         """Write the table, whole or not at all.
 
@@ -140,18 +147,21 @@ class PairTable:
             The format.
         threads : int, optional
             Most threads that convert; default: every core.
+        csv_safe : bool
+            Of CSV and TSV put ``'`` before each text that a spreadsheet would take for a formula.
 
         Raises
         ------
         InputError
-            The format is unknown, or the file may not be written.
+            The format is unknown, or the file may not be written, or `csv_safe` is not for the format.
         RunError
             The disk failed or is full.
         """
         from penstock.storage.results.result_tables import write
 
         check_format(Path(path), format)
-        write(Path(path), self._columns(), force=force, format=format, options=WriteOptions(threads))
+        options = WriteOptions(threads, csv_safe=csv_safe)
+        write(Path(path), self._columns(), force=force, format=format, options=options)
 
     def best(self, measure: str, count: int) -> dict[str, NDArray[Any]]:
         """Return the columns of the pairs with the largest scores, in the order of the table where they are equal."""

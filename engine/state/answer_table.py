@@ -74,6 +74,7 @@ class AnswerTable(ABC):
         format: str | None = None,
         threads: int | None = None,
         written: Callable[[int], None] | None = None,
+        csv_safe: bool = False,
     ) -> None:
         """Write the result as a table.
 
@@ -90,27 +91,32 @@ class AnswerTable(ABC):
             Most threads that convert values; default: every core.
         written : callable, optional
             Called with the number of bytes written so far, again and again.
+        csv_safe : bool
+            Of CSV and TSV put ``'`` before each text that a spreadsheet would take for a formula.
 
         Raises
         ------
         InputError
-            The file exists, or the format is unknown or cannot hold the result.
+            The file exists, or the format is unknown or cannot hold the result, or `csv_safe` is not for it.
         RunError
             The disk is full or failed.
         """
-        write(Path(path), self._table(), force=force, format=format, options=WriteOptions(threads, written))
+        options = WriteOptions(threads, written, csv_safe)
+        write(Path(path), self._table(), force=force, format=format, options=options)
 
-    def write_to(self, file: OrderedFile, *, format: str = "csv", threads: int | None = None) -> None:
+    def write_to(
+        self, file: OrderedFile, *, format: str = "csv", threads: int | None = None, csv_safe: bool = False
+    ) -> None:
         """Write the table to an open file from its beginning to its end, in a format of text, Parquet or Feather."""
-        write_to(file, self._table(), format=format, options=WriteOptions(threads))
+        write_to(file, self._table(), format=format, options=WriteOptions(threads, csv_safe=csv_safe))
 
     def bytes_to_write(self, path: Path | str, format: str | None = None) -> int | None:
         """Return about how many bytes `write` will write; None where only writing can tell."""
         return bytes_of(Path(path), self._table(), format)
 
-    def to_csv(self, path: Path | str, *, force: bool = False) -> None:
-        """Write CSV with a header; the value of a vertex that was not reached is empty."""
-        self.write(path, force=force, format="csv")
+    def to_csv(self, path: Path | str, *, force: bool = False, csv_safe: bool = False) -> None:
+        """Write CSV with a header; the value of a vertex that was not reached is empty. csv_safe: as in `write`."""
+        self.write(path, force=force, format="csv", csv_safe=csv_safe)
 
     def to_parquet(self, path: Path | str, *, force: bool = False) -> None:
         """Write Parquet; the value of a vertex that was not reached is null."""

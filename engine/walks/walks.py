@@ -241,6 +241,7 @@ class Walks:
         *,
         format: str | None = None,
         force: bool = False,
+        csv_safe: bool = False,
         report: Callable[[Any], None] | None = None,
     ) -> None:
         """Write the walks to a file while they are made, whole or not at all.
@@ -254,13 +255,15 @@ class Walks:
             Whatever the name is: "parquet", "feather", "txt", "txt.gz", "csv", "csv.gz", "npy".
         force : bool
             Replace an existing file.
+        csv_safe : bool
+            Of CSV put ``'`` before each id that a spreadsheet would take for a formula.
         report : callable, optional
             Called with a `WalkProgress` now and then.
 
         Raises
         ------
         InputError
-            The file may not be written, or the format cannot hold the ids.
+            The file may not be written, or the format cannot hold the ids, or `csv_safe` is not for it.
         RunError
             The graph cannot be read, or a disk is full or failed.
         """
@@ -268,7 +271,8 @@ class Walks:
 
         target = Path(path)
         name = walk_format(target, format)
-        save_walks(self.written(report), target, name, WriteOptions(self._resources.threads), force=force)
+        options = WriteOptions(self._resources.threads, csv_safe=csv_safe)
+        save_walks(self.written(report), target, name, options, force=force)
 
     def written(self, report: Callable[[Any], None] | None = None) -> WrittenWalks:
         """Return the walks as files of them are written."""

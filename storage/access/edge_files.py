@@ -48,11 +48,18 @@ class ExportOptions:
 
     both_directions: of an undirected graph each edge from both its ends. threads: most that decode; None: every core.
     read: called with how many entries of the adjacency have been read; `entries_to_read` says of how many.
+    csv_safe: see `WriteOptions`.
     """
 
     both_directions: bool = False
     threads: int | None = None
     read: Callable[[int], None] = lambda entries: None
+    csv_safe: bool = False
+
+    @property
+    def written(self) -> WriteOptions:
+        """How the table is written."""
+        return WriteOptions(self.threads, csv_safe=self.csv_safe)
 
 
 def export_format(path: Path, format: str | None = None) -> str:
@@ -70,6 +77,7 @@ def export_edges(
         RunError: the graph cannot be read, or the disk is full or failed.
     """
     name = export_format(path, format)
+    options.written.check(name)
     pieces = pieces_of(graph, both_directions=options.both_directions)
     if name == "npz":
         matrix = _Matrix.of(graph, pieces, options)
@@ -86,6 +94,7 @@ def stream_edges(graph: QueriedGraph, file: OrderedFile, options: ExportOptions,
     """
     if format == "npz":
         raise InputError("npz cannot be written to standard output; name a file, or another format")
+    options.written.check(format)
     return _write_by_arrow(graph, pieces_of(graph, both_directions=options.both_directions), file, options, format)
 
 
@@ -104,7 +113,7 @@ def _write_by_arrow(
     with system_memory():
         table = EdgeTable(pieces, names_of(graph), options.read)
         name, style = _BY_ARROW[format]
-        getattr(arrow_files, name)(file, table, WriteOptions(options.threads), **style)
+        getattr(arrow_files, name)(file, table, options.written, **style)
     return table.rows
 
 

@@ -83,6 +83,7 @@ _FLAGS = frozenset(
         "waiting",
         "resume",
         "force",
+        "csv_safe",
         "largest_component",
         "strong",
         "skip_missing",

@@ -63,6 +63,7 @@ def write(
         The disk failed or is full; ``path`` is as it was.
     """
     save = writer_for(path, format)
+    options.check(format_of(path, format))
     with whole_file(path, force=force) as partial:
         save(partial, columns, options)
 
@@ -87,6 +88,7 @@ def write_to(file: OrderedFile, columns: Columns, *, format: str = "csv", option
         The format is unknown, or cannot be written from its beginning to its end.
     """
     check_streamed(format)
+    options.check(format)
     name, style = _BY_ARROW[format]
     _write_by_arrow(file, columns, options, name, style)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Generator
 from contextlib import closing
-from functools import partial
+from io import StringIO
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 from penstock.storage.tables.columns import WriteOptions
@@ -20,6 +22,8 @@ GZIP_LEVEL = 1
 """Arrow's default, 9, takes ten times as long for a seventh less."""
 GROUP_ROWS = 1 << 17
 """Rows of a row group of Parquet: the library keeps one in memory, encoded and not."""
+FORMULA = r"\A([=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}])"
+"""How a text begins that a spreadsheet may take for a formula, by OWASP's page "CSV Injection"."""
 
 
 class OrderedFile(Protocol):
@@ -50,13 +54,18 @@ def save_csv(
     file: OrderedFile, table: Batches, options: WriteOptions, *, delimiter: str = ",", gzip: bool = False
 ) -> None:
     """Write CSV with a header; absent values are empty. gzip: in members of their own, which threads compress."""
+    safe = _without_formulas if options.csv_safe else _same
     quoting = "needed" if table.holds(delimiter + '"\n\r') else "none"
     style = pyarrow.csv.WriteOptions(
         quoting_style=quoting, include_header=False, batch_size=CSV_ROWS, delimiter=delimiter
     )
-    file.write(compressed((delimiter.join(table.schema.names) + "\n").encode(), gzip))
-    rows = partial(csv_rows, style=style, gzip=gzip)
-    file.write_all(table.mapped(rows, threads=options.threads, rows=TEXT_ROWS))
+    head = StringIO()
+    names = safe(pa.record_batch([table.schema.names], ["names"])).column(0).to_pylist()
+    csv.writer(head, delimiter=delimiter, lineterminator="\n").writerow(names)
+    file.write(compressed(head.getvalue().encode(), gzip))
+    file.write_all(
+        table.mapped(lambda batch: csv_rows(safe(batch), style, gzip), threads=options.threads, rows=TEXT_ROWS)
+    )
 
 
 def save_parquet(file: OrderedFile, table: Batches, options: WriteOptions, **encodings: Any) -> None:
@@ -99,3 +108,12 @@ def compressed(data: Any, gzip: bool) -> Any:
 
 def _same(batch: Any) -> Any:
     return batch
+
+
+def _without_formulas(batch: Any) -> Any:
+    """The batch with a single quote before each text that a spreadsheet may take for a formula."""
+    columns = [
+        column if pa.types.is_primitive(column.type) else pc.replace_substring_regex(column, FORMULA, r"'\1")
+        for column in batch.columns
+    ]
+    return pa.record_batch(columns, schema=batch.schema)

@@ -53,10 +53,19 @@ class WriteOptions:
     """How a table is written.
 
     threads: most threads that convert; None: every core. written: called with the number of bytes written so far.
+    csv_safe: of CSV and TSV put ' before each text that a spreadsheet would take for a formula.
     """
 
     threads: int | None = None
     written: Callable[[int], None] | None = None
+    csv_safe: bool = False
+
+    def check(self, format: str) -> None:
+        """Refuse what a format has not. Raises InputError."""
+        if self.csv_safe and not format.startswith(("csv", "tsv")):
+            raise InputError(
+                f"--csv-safe is for CSV and TSV, and the format of the output is {format}; leave it out, or write .csv"
+            )
 
 
 def format_by_ending(path: Path, endings: Mapping[str, str], what: str) -> str:

@@ -54,6 +54,7 @@ def save_walks(walks: WrittenWalks, path: Path, format: str, options: WriteOptio
 
 def stream_walks(walks: WrittenWalks, file: Any, format: str, options: WriteOptions) -> None:
     """Write walks to an open file. Raises as `save_walks`."""
+    options.check(format)
     if format == "npy":
         file.write_all(_npy_parts(walks))
         return

@@ -10,7 +10,7 @@ import click
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
 from penstock.storage.clocks.stage_clock import stage
-from penstock.tools.base.options import ANSWER, option, option_group
+from penstock.tools.base.options import ANSWER, CSV_SAFE, option, option_group
 from penstock.tools.base.standard_output import NAME
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class AnswerOptions:
     by: str | None = None
     smallest: bool | None = None
     join: str | None = None
+    csv_safe: bool = False
 
     @property
     def joined(self) -> tuple[str, ...]:
@@ -65,6 +66,8 @@ class AnswerOptions:
         """Refuse, before the run, what could not be written; there: whether its folder is made already."""
         if self.path is None and self.format is not None:
             raise InputError(f"--format {self.format} is the format of an output, and there is none; add --output FILE")
+        if self.path is None and self.csv_safe:
+            raise InputError("--csv-safe is for an output that is CSV or TSV, and there is none; add --output FILE")
         if not self.top and (self.by is not None or self.smallest is not None):
             said = f"--by {self.by}" if self.by is not None else "--smallest" if self.smallest else "--largest"
             raise InputError(f"{said} is the order of the vertices that --top shows; add --top K")
@@ -73,7 +76,9 @@ class AnswerOptions:
         if self.path is not None:
             with stage("imports"):
                 from penstock.storage.results.result_tables import check_streamed, format_of
+                from penstock.storage.tables.columns import WriteOptions
 
+            WriteOptions(csv_safe=self.csv_safe).check(str(self.file_format))
             if self.printed:
                 check_streamed(self.format or "csv")
                 return
@@ -139,5 +144,6 @@ wanting = option_group(
         type=click.Choice(BY_NAME),
         help="Of the output; by its name if not given (-: csv). graphalytics: `id value` lines, as LDBC has them.",
     ),
+    CSV_SAFE,
     title="Answer",
 )

@@ -215,6 +215,12 @@ HOST_MEMORY = option(
     help=f"Most memory to allocate, for instance 800MiB; interpreter and libraries take up to {PROCESS_MIB}MiB more. "
     "By default a share of what is free.",
 )
+CSV_SAFE = option(
+    "--csv-safe",
+    is_flag=True,
+    help="Of CSV and TSV: put ' before each text that a spreadsheet would take for a formula (=, +, -, @, tab or line "
+    "end first).",
+)
 FORCE = option("--force", is_flag=True, help="Replace existing files.")
 
 

@@ -13,6 +13,7 @@ from penstock.storage.base.budget import format_bytes, peak_resident_bytes
 from penstock.tools.base.graph_making import edgeless
 from penstock.tools.base.options import (
     ANY,
+    CSV_SAFE,
     FORCE,
     THREADS,
     keep_inputs,
@@ -37,6 +38,7 @@ class Exporting:
 
     format: str | None
     both_directions: bool
+    csv_safe: bool
     threads: int | None
     force: bool
     stripes: tuple[Path, ...]
@@ -51,6 +53,7 @@ exporting = option_group(
         is_flag=True,
         help="Of an undirected graph write each edge from both its ends; by default each edge is written once.",
     ),
+    CSV_SAFE,
     THREADS,
     FORCE,
     stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
@@ -102,7 +105,10 @@ def command(graph: Path, output: Path, exporting: Exporting, console: Console) -
     total = entries_to_read(opened, format)
     with progress(console) as update, compiling_shown(update):
         options = ExportOptions(
-            exporting.both_directions, exporting.threads, lambda read: update("writing edges", read, total, "edges")
+            exporting.both_directions,
+            exporting.threads,
+            lambda read: update("writing edges", read, total, "edges"),
+            exporting.csv_safe,
         )
         if to_stdout:
             stream_edges(opened, StandardOutput(), options, format)

@@ -13,6 +13,7 @@ from penstock.storage.base.budget import format_bytes, peak_resident_bytes
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.options import (
     ANY,
+    CSV_SAFE,
     DEVICE_MEMORY,
     FILE,
     FORCE,
@@ -54,6 +55,7 @@ class PairOutput:
 
     output: Path | None
     format: str | None
+    csv_safe: bool
     force: bool
     top: int | None
 
@@ -88,6 +90,7 @@ writing = option_group(
         "--output", type=ANY, help="File for the table; by its name .csv, .tsv (with .gz), .parquet, .feather, .h5."
     ),
     option("--format", type=click.Choice(FORMATS), help="Format of the output; by its name by default."),
+    CSV_SAFE,
     FORCE,
     option(
         "--top", type=click.IntRange(0), help=f"Show so many pairs of the largest scores ({SHOWN} without --output)."
@@ -150,7 +153,9 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     )
     compared = time.perf_counter() - began
     if target.output is not None:
-        found.write(target.output, force=target.force, format=target.format, threads=use.threads)
+        found.write(
+            target.output, force=target.force, format=target.format, threads=use.threads, csv_safe=target.csv_safe
+        )
     shown = (SHOWN if target.output is None else 0) if target.top is None else target.top
     facts = {
         "command": "similarity",
@@ -181,12 +186,12 @@ def _check(graph: Path, asked: PairRequest, target: PairOutput, use: PairResourc
         )
     if use.device in ("cpu", "auto") and use.device_memory is not None:
         raise InputError("--device-memory is for a GPU; give --device cuda:0 as well, or leave it out")
-    if target.output is None and (target.format is not None or target.force):
-        raise InputError("--format and --force are for --output FILE; give it, or leave them out")
+    if target.output is None and (target.format is not None or target.force or target.csv_safe):
+        raise InputError("--format, --csv-safe and --force are for --output FILE; give it, or leave them out")
     if target.output is not None:
         from penstock.engine.similarities.pair_table import check_format
 
-        check_format(target.output, target.format)
+        check_format(target.output, target.format, csv_safe=target.csv_safe)
         check_target(target.output, force=target.force)
         keep_inputs(target.output, [graph] if asked.pairs is None else [graph, asked.pairs])
 

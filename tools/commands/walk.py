@@ -16,6 +16,7 @@ from penstock.storage.base.printable import brief
 from penstock.tools.base.find_program import is_negative, lines_of, read_vertex
 from penstock.tools.base.options import (
     ANY,
+    CSV_SAFE,
     DEVICE_MEMORY,
     FILE,
     FOLDER,
@@ -64,6 +65,7 @@ class WalkOutput:
 
     output: Path
     format: str | None
+    csv_safe: bool
     force: bool
 
 
@@ -106,6 +108,7 @@ writing = option_group(
     WalkOutput,
     option("--output", type=ANY, required=True, help="File for the walks; - is standard output."),
     option("--format", type=click.Choice(FORMATS), help="Format of the output; by its name by default (-: txt)."),
+    CSV_SAFE,
     FORCE,
     title="Output",
 )
@@ -185,9 +188,10 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     with progress(console) as update, compiling_shown(update):
         report = _reporter(update, walks)
         if to_stdout:
-            stream_walks(walks.written(report), StandardOutput(), format, WriteOptions(use.threads))
+            options = WriteOptions(use.threads, csv_safe=target.csv_safe)
+            stream_walks(walks.written(report), StandardOutput(), format, options)
             return
-        walks.save(target.output, format=format, force=target.force, report=report)
+        walks.save(target.output, format=format, force=target.force, csv_safe=target.csv_safe, report=report)
     facts = _facts(walks, graph, target.output, format) | {
         "seconds": time.perf_counter() - began,
         "peak_memory_bytes": peak_resident_bytes(),

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.engine.program.program import Program
     from penstock.engine.session import Session
     from penstock.storage.format.graph import Graph
+    from penstock.tools.answers.answer_options import AnswerOptions
     from penstock.tools.base.joined_ranks import Joined
 
 
@@ -219,24 +220,25 @@ def _written(step: JobStep, summary: ResultSummary, context: JobContext, job: Jo
     with ThreadPool(1, "summary") as pool:
         summing = pool.submit(_told, step, summary, context, job)
         if wanted.printed:
-            _print_table(summary, wanted.format or "csv")
+            _print_table(summary, wanted)
         else:
-            _write_table(summary, wanted.path, wanted.format, force=job.replaces(wanted.path))
+            _write_table(summary, wanted.path, wanted, force=job.replaces(wanted.path))
         with stage("summary"):
             return summing.result()
 
 
-def _write_table(summary: ResultSummary, path: Path, format: str | None, *, force: bool) -> None:
-    with stage("writing", summary.result.bytes_to_write(path, format)) as meter:
-        written = partial(setattr, meter, "bytes")
-        summary.result.write(path, force=force, format=format, threads=summary.threads, written=written)
+def _write_table(summary: ResultSummary, path: Path, wanted: AnswerOptions, *, force: bool) -> None:
+    with stage("writing", summary.result.bytes_to_write(path, wanted.format)) as meter:
+        how: Any = {"threads": summary.threads, "written": partial(setattr, meter, "bytes")}
+        summary.result.write(path, force=force, format=wanted.format, csv_safe=wanted.csv_safe, **how)
         meter.bytes = path.stat().st_size
 
 
-def _print_table(summary: ResultSummary, format: str) -> None:
+def _print_table(summary: ResultSummary, wanted: AnswerOptions) -> None:
     with stage("writing") as meter:
         file = StandardOutput()
-        summary.result.write_to(file, format=format, threads=summary.threads)
+        format = wanted.format or "csv"
+        summary.result.write_to(file, format=format, threads=summary.threads, csv_safe=wanted.csv_safe)
         file.flush()
         meter.bytes = file.tell()
 

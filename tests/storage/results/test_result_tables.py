@@ -90,6 +90,16 @@ def test_csv_comes_back(columns: Arrays, tmp_path_factory: Any) -> None:
                 assert values.dtype.type(row[place]) == values.dtype.type(value)
 
 
+@pytest.mark.parametrize(("name", "delimiter"), [("t.csv", ","), ("t.tsv", "\t")])
+def test_names_of_columns_come_back(name: str, delimiter: str, tmp_path: Path) -> None:
+    names = ["vertex", '"x"', "two\nlines", "a,b", "a\tb", "é"]
+    save(tmp_path / name, {name: (np.arange(3), None) for name in names})
+    with (tmp_path / name).open(newline="", encoding="utf-8") as file:
+        heads, *rows = list(csv.reader(file, delimiter=delimiter))
+    assert heads == names
+    assert rows == [[str(row)] * len(names) for row in range(3)]
+
+
 @settings(max_examples=25)
 @given(columns=tables())
 def test_hdf5_comes_back(columns: Arrays, tmp_path_factory: Any) -> None:
