@@ -57,6 +57,17 @@ DOORS: dict[str, tuple[str, ...]] = {
     "builtins.print": ("tools/*",),
     "builtins.input": ("tools/*",),
     "builtins.exit": ("tools/*",),
+    # What runs code: adapters of a program's functions, the annotations of its parameters, FILE.py:Class.
+    "builtins.exec": ("engine/program/bindings.py", "engine/kernels/cuda/*", "engine/kernels/host/fused_steps.py"),
+    "builtins.eval": ("engine/program/parameters.py",),
+    "builtins.__import__": (),
+    "importlib.util.spec_from_file_location": ("engine/program/program_description.py", "tools/base/find_program.py"),
+    "pickle": (),
+    "shelve": (),
+    "runpy": (),
+    "os.system": (),
+    "os.popen": (),
+    "subprocess": ("storage/companion/process.py", "tools/doctor/*", "tools/run/launch_ranks.py"),
     "builtins.SystemExit": ("tools/*",),
     "signal": ("tools/*", "storage/companion/*"),  # a companion is a process of its own: storage/README.md
     "logging.StreamHandler": ("tools/*",),

@@ -130,11 +130,17 @@ def forge_tables(path: Path, change: Callable[[str, NDArray[np.uint64]], NDArray
             spec["table_checksum"] = checksum(table)
             del file[name]
             file.create_dataset(name, data=table)
-        text = json.dumps(header).encode()
+        file.attrs["penstock_format"] = version
+    forge_header(path, header)
+
+
+def forge_header(path: Path, header: Any) -> None:
+    """Put another header into a graph file, with its checksum."""
+    text = json.dumps(header).encode()
+    with h5py.File(path, "r+") as file:
         del file["penstock_header"]
         file.create_dataset("penstock_header", data=np.bytes_(text))
         file.attrs["penstock_header_checksum"] = np.uint64(checksum(text))
-        file.attrs["penstock_format"] = version
 
 
 def as_version_1(path: Path) -> None:
