@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 from penstock.storage.base.budget import default_host_memory, format_bytes, peak_resident_bytes
-from penstock.storage.ingest.core.source import FORMATS, IngestOptions
+from penstock.storage.ingest.core.formats import FORMATS
+from penstock.storage.ingest.core.source import IngestOptions
 from penstock.tools.base.graph_making import size_of, watching
 from penstock.tools.base.options import (
     ANY,
@@ -33,7 +34,7 @@ from penstock.tools.commands.convert import reading
 @option_group(
     "adding",
     dict,
-    option("--format", type=click.Choice(FORMATS), help="Format of the input; detected by default."),
+    option("--format", type=click.Choice(list(FORMATS)), help="Format of the input; detected by default."),
     HOST_MEMORY,
     option("--scratch", type=FOLDER, help="Folder for temporary data; beside the graph if none."),
     THREADS,

@@ -8,7 +8,8 @@ import click
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.sort.options import ConvertOptions
-from penstock.storage.ingest.core.source import FORMATS, IngestOptions, parse_columns, parse_delimiter
+from penstock.storage.ingest.core.formats import FORMATS
+from penstock.storage.ingest.core.source import IngestOptions, parse_columns, parse_delimiter
 from penstock.tools.base.graph_making import converting, make_graph
 from penstock.tools.base.options import (
     ANY,
@@ -70,7 +71,7 @@ naming = option_group(
     Naming,
     option(
         "--format",
-        type=click.Choice(FORMATS),
+        type=click.Choice(list(FORMATS)),
         help="Format of the input; detected from names and first bytes by default.",
     ),
     option("--any-suffix", is_flag=True, help="The output's name need not end in .h5."),

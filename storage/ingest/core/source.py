@@ -20,28 +20,6 @@ SMALLEST_BLOCK = 64 << 10
 LARGEST_BLOCK = 4 << 20
 LONGEST_VALUE = 1 << 20
 """Bytes of the longest value that an input may have: a name, an attribute, a cell of a table or a database."""
-FORMATS = (
-    "text",
-    "csv",
-    "matrix-market",
-    "dimacs",
-    "metis",
-    "adjacency",
-    "rows",
-    "webgraph",
-    "npy",
-    "npz",
-    "binary32",
-    "binary64",
-    "csr",
-    "parquet",
-    "graph",
-    "graphml",
-    "gml",
-    "sqlite",
-    "duckdb",
-    "feather",
-)
 DELIMITERS = (",", ";", "\t", "|")
 """What divides the columns of CSV, looked for in this order."""
 

@@ -6,7 +6,6 @@ size that is no multiple of a pair's.
 
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from penstock.storage.base.errors import InputError
@@ -21,9 +20,9 @@ from penstock.storage.ingest.core.source import IngestOptions
 class PairSource(InputFiles):
     """Files of (source, target) pairs, one after another. See `options.Source`."""
 
-    def __init__(self, paths: Sequence[str | Path], dtype: np.dtype[Any], options: IngestOptions) -> None:
+    def __init__(self, paths: Sequence[str | Path], dtype: str, options: IngestOptions) -> None:
         super().__init__(paths, options)
-        self._dtype = dtype.newbyteorder("<")
+        self._dtype = np.dtype(dtype)
         self._block_bytes = options.block_bytes // 16 * 16
         if options.columns is not None or options.weights:
             raise InputError(f"{self.name}: binary pairs have no columns and no weights to choose")

@@ -24,7 +24,6 @@ from penstock.storage.tables.properties import open_properties
 if TYPE_CHECKING:
     from penstock.storage.tables.property_file import PropertyFile
 
-MAGIC = b"\x89HDF\r\n\x1a\n"
 KEPT = ("undirected", "drop_self_loops", "renumber", "bipartite", "vertices_file")
 """Options of a conversion that stay true of a graph that is made of its output."""
 

@@ -20,11 +20,6 @@ BANNERS = ("%%matrixmarket", "%matrixmarket")
 _VALUES = {"real": True, "double": True, "integer": True, "pattern": False}
 
 
-def has_banner(first: bytes) -> bool:
-    """Whether a file that begins so is a MatrixMarket file, or was meant to be one."""
-    return first.lstrip(b" \t\xef\xbb\xbf").lower().startswith((b"%%matrix", b"%matrixmarket"))
-
-
 class MatrixMarketSource(DeclaredSource):
     """One MatrixMarket file. See `options.Source`."""
 

@@ -22,7 +22,6 @@ from penstock.storage.ingest.bytes.stream import InputFiles, Stream
 from penstock.storage.ingest.core.numbers import as_ids, as_weights, edge_batch
 from penstock.storage.ingest.core.source import IngestOptions
 
-MAGIC = b"\x93NUMPY"
 MOST_BYTES = 1 << 62
 """No array is larger, whatever its header says."""
 MOST_ROW_BYTES = 1 << 16

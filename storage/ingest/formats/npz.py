@@ -28,7 +28,6 @@ from penstock.storage.ingest.formats.npy import MOST_BYTES, ArrayStream
 MOST_WHOLE = 64
 """Items of a small array: the layout's name, the matrix's shape."""
 ROWS_AT_ONCE = 1 << 16
-MAGIC = b"PK\x03\x04"
 _MEMBERS = {"csr": ("indptr", "indices"), "csc": ("indptr", "indices"), "coo": ("row", "col")}
 
 

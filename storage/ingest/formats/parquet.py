@@ -22,8 +22,6 @@ from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import TakenColumns, choose_columns, find_columns, note_columns
 from penstock.storage.ingest.text.strings import local_names
 
-MAGIC = b"PAR1"
-
 
 class ParquetSource(InputFiles):
     """Parquet files, one after another. See `options.Source`."""

@@ -7,7 +7,7 @@ SQLite gives at once, and what DuckDB works in, is a part of the budget.
 
 import importlib
 import sqlite3
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from marshal import dumps
 from pathlib import Path
@@ -24,9 +24,6 @@ from penstock.storage.ingest.core.source import LONGEST_VALUE, IngestOptions
 from penstock.storage.ingest.formats.parquet import NamedParquetSource, ParquetSource, columns_of, weights_of
 from penstock.storage.ingest.text.columns import note_columns
 
-SQLITE = b"SQLite format 3\0"
-DUCKDB = (8, b"DUCK")
-FEATHER = b"ARROW1"
 MOST_ROWS = 1 << 14
 ENGINE_SHARE = 4
 """One part in so many of the budget is DuckDB's to work in; what needs more goes to scratch files."""
@@ -67,11 +64,9 @@ class NamedBatchSource(BatchSource, NamedParquetSource):
     """The same, of ids that are text. See `core.source.NamedSource`."""
 
 
-def batch_source(paths: list[Path], format: str, options: IngestOptions) -> BatchSource:
+def batch_source(paths: Sequence[str | Path], format: str, options: IngestOptions) -> BatchSource:
     """The files as a source, of text where the options say so or the first rows do. Raises InputError."""
-    if format == "feather" and options.query is not None:
-        raise InputError(f"--query is for databases (SQLite, DuckDB), and {paths[0]} is an Arrow file; leave it out")
-    named = options.string_ids or (options.string_ids is None and _holds_text(paths[0], format, options))
+    named = options.string_ids or (options.string_ids is None and _holds_text(Path(paths[0]), format, options))
     source: BatchSource = (NamedBatchSource if named else BatchSource)(paths, options)
     source.format = format
     return source

@@ -8,10 +8,10 @@ from pathlib import Path
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
 from penstock.storage.ingest.bytes.blocks import Bytes
+from penstock.storage.ingest.core.formats import refuse_content
 from penstock.storage.ingest.core.source import DELIMITERS, IngestOptions
 from penstock.storage.ingest.text import diagnose
 from penstock.storage.ingest.text.columns import TakenColumns, choose_columns, find_columns, id_spaces, known_header
-from penstock.storage.ingest.text.recognize import refuse_content
 
 SAMPLE_BYTES = 64 << 10
 SAMPLE_RECORDS = 50

@@ -23,6 +23,7 @@ from penstock.storage.base.threads import ThreadPool
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.blocks import NEWLINE, Bytes, line_at, line_blocks, lines_of
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
+from penstock.storage.ingest.core.formats import refuse_content
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text import diagnose
 from penstock.storage.ingest.text.columns import (
@@ -34,7 +35,6 @@ from penstock.storage.ingest.text.columns import (
     note_columns,
 )
 from penstock.storage.ingest.text.parser import ANY_FIELDS, has_lone_return, parse_lines
-from penstock.storage.ingest.text.recognize import refuse_content
 
 UINT32_END = 1 << 32
 SAMPLE_BYTES = 4 << 10

@@ -39,6 +39,12 @@ BLOCK_PART = 4
 """Blocks are so much smaller than those of numbers, because what a block comes to is larger: 100 bytes an edge."""
 
 
+def text_source(paths: Sequence[str | Path], options: IngestOptions) -> TextSource:
+    """Edge lists as a source, of strings where the options or the first line say so."""
+    named = options.string_ids or (options.string_ids is None and _begins_with_strings(paths[0], options))
+    return (NamedTextSource if named else TextSource)(paths, options)
+
+
 class NamedTextSource(TextSource):
     """Edge lists in text whose ids are strings: numbers of the batch's ``names``. See `options.NamedSource`.
 
@@ -63,7 +69,7 @@ class NamedTextSource(TextSource):
             yield file, block
 
 
-def begins_with_strings(path: str | Path, options: IngestOptions) -> bool:
+def _begins_with_strings(path: str | Path, options: IngestOptions) -> bool:
     """Whether an end of the first edge of a file is no number; a pipe is not looked into."""
     if str(path) == STANDARD_INPUT:
         return False

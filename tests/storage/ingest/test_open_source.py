@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from penstock.storage.base.errors import InputError
+from penstock.storage.ingest.core.formats import FORMATS
 from penstock.storage.ingest.core.source import IngestOptions, parse_columns
 from penstock.storage.ingest.open_source import open_source
 
@@ -58,6 +59,14 @@ def test_unknown_and_mixed_formats(tmp_path: Path) -> None:
         open_source([text, matrix], None, IngestOptions())
     with pytest.raises(InputError, match="no input"):
         open_source([], None, IngestOptions())
+
+
+def test_absent_files_and_folders_are_refused_in_every_format(tmp_path: Path) -> None:
+    for name in FORMATS:
+        with pytest.raises(InputError, match="does not exist"):
+            open_source([tmp_path / "a"] * (2 if name == "csr" else 1), name, IngestOptions())
+        with pytest.raises(InputError, match="is a folder"):
+            open_source([tmp_path] * (2 if name == "csr" else 1), name, IngestOptions())
 
 
 def test_blocks_fit_the_budget() -> None:

@@ -12,9 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.storage.format.graph import Graph
-from penstock.storage.ingest import open_source
 from penstock.tools import cli
-from penstock.tools.commands import convert
 from support.commands import answered, refused
 
 PENSTOCK = [sys.executable, "-m", "penstock.tools.cli"]
@@ -105,10 +103,6 @@ def test_raw_csr_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     names = [tmp_path / name for name in ("offsets", "neighbors", "g.h5")]
     facts = answered(capsys, "convert", "--format", "csr", *names)
     assert (facts["vertices"], facts["edges"]) == (2, 3)
-
-
-def test_the_formats_offered_are_those_there_are() -> None:
-    assert set(convert.FORMATS) == set(open_source.FORMATS)
 
 
 def test_standard_input_is_read(tmp_path: Path) -> None:

@@ -91,5 +91,5 @@ def test_options_that_cannot_be(tmp_path: Path) -> None:
         edges_of(path, columns=(0, 1))
     with pytest.raises(InputError, match="dimacs is a whole graph"):
         open_source([path, path], None, IngestOptions())
-    with pytest.raises(InputError, match="--string-ids is for text, CSV, tables and GraphML"):
+    with pytest.raises(InputError, match="--string-ids is for text, csv, parquet, graphml"):
         edges_of(path, string_ids=True)

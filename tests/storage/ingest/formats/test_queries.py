@@ -197,7 +197,7 @@ def test_messages_are_short(shop: Path) -> None:
 
 def test_queries_are_for_databases(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("1 2\n")
-    with pytest.raises(InputError, match="--query is for databases"):
+    with pytest.raises(InputError, match="--query is for sqlite, duckdb"):
         edges_of(tmp_path / "a.txt", query="select 1")
     (tmp_path / "a.db").write_bytes(b"SQLite format 3\0 and so on")
     with pytest.raises(InputError, match="is no readable SQLite database"):
@@ -305,7 +305,7 @@ def test_files_are_open_to_a_query_by_intent(
         assert f"--query {query!r}" in refused(capsys, *convert_it, query, "--query-reads", "many")
     assert not Path("many/four.csv").exists()
     assert "--query-reads three.csv does not exist" in refused(capsys, *convert_it, one, "--query-reads", "three.csv")
-    assert "is for --query of a DuckDB database, and the format is csv" in refused(
+    assert "--query-reads is for duckdb, and the format is csv" in refused(
         capsys, "convert", "two.csv", "h.h5", "--query-reads", "many"
     )
 

@@ -278,7 +278,7 @@ def test_a_quote_that_never_ends_is_not_held_for_ever(tmp_path: Path, monkeypatc
 
 def test_options_that_contradict(tmp_path: Path) -> None:
     path = file_of(tmp_path, "0,1\n")
-    with pytest.raises(InputError, match="--delimiter is for CSV"):
+    with pytest.raises(InputError, match="--delimiter is for csv"):
         read(path, "text", delimiter=";")
     for mark in ("", ",,", "1", '"', "\n"):
         with pytest.raises(InputError, match="--delimiter"):
