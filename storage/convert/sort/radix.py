@@ -81,8 +81,8 @@ def move_digit(
     for i in range(len(keys)):
         key = keys[i]
         value = (key >> shift) & mask
-        slot = slots[value]
-        slots[value] = slot + 1
+        slot = np.uint64(slots[value])  # unsigned: numba looks at the sign of others
+        slots[value] = slot + np.uint64(1)
         sorted_keys[slot] = key
         if weighted:
             sorted_weights[slot] = weights[i]

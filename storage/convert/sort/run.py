@@ -191,8 +191,8 @@ def scatter_edges(
             continue
         for _ in range(1 if source == target else copies):
             bucket = bucket_of(source, shift, octaves)
-            slot = next_slot[bucket]
-            next_slot[bucket] = slot + 1
+            slot = np.uint64(next_slot[bucket])  # unsigned: numba looks at the sign of others
+            next_slot[bucket] = slot + np.uint64(1)
             if wide:
                 keys[slot] = (source & inside) << np.uint64(WIDE_BITS) | target
             else:
@@ -225,8 +225,8 @@ def scatter_keys(
     weighted = len(weights) > 0
     for i in range(len(keys)):
         bucket = (keys[i] - low) >> move
-        slot = next_slot[bucket]
-        next_slot[bucket] = slot + 1
+        slot = np.uint64(next_slot[bucket])
+        next_slot[bucket] = slot + np.uint64(1)
         placed[slot] = keys[i]
         if weighted:
             moved[slot] = weights[i]

@@ -1,9 +1,10 @@
 """The ids that occur in an input, in a bitmap of pages, and their ranks, which make them vertices 0 to n-1.
 
-A page has a bit for each of 2^16 ids and is there once one of them was met, so a few large ids take little. Threads
-mark ids side by side. The vertex of an id is its rank, how many smaller ids occur: a count for every page, one for
-every 64 ids within it, and a population count (Jacobson, "Space-efficient static trees and graphs", FOCS 1989), 0.16
-bytes an id in all. Ranks rise with the ids, so sorted edges stay sorted when they get them.
+A page has a bit for each of 2^16 ids and is there once one of them was met, so a few large ids take little. Words of
+small ids are in the order of the ids, those of others where a table says. Threads mark ids side by side. The vertex of
+an id is its rank, how many smaller ids occur: a count for every page, one for every 64 ids within it, and a population
+count (Jacobson, "Space-efficient static trees and graphs", FOCS 1989), 0.16 bytes an id in all. Ranks rise with the
+ids, so sorted edges stay sorted when they get them.
 """
 
 import mmap
@@ -22,9 +23,10 @@ from penstock.storage.format.schema import vertex_dtype
 PAGE_BITS = 16
 PAGE_IDS = 1 << PAGE_BITS
 PAGE_WORDS = PAGE_IDS // 64
-PAGE_BYTES = PAGE_WORDS * (8 + 2) + 8
-"""A page and its counts."""
-
+PAGE_BYTES = PAGE_WORDS * (8 + 4)
+"""A page, and its counts where those of its neighbors are not there: memory comes by 4 KiB."""
+HOME_SHIFT = 5
+"""Half of the words, of 64 ids each, are in the order of the ids."""
 
 Before = tuple[NDArray[np.uint64], NDArray[np.uint16]]
 """Of every page how many ids occur below it, and of every word how many below it in its page."""
@@ -50,19 +52,19 @@ class IdBitmap:
     """
 
     def __init__(self, limit_bytes: int) -> None:
-        pages = max(1, min(limit_bytes // PAGE_BYTES, MAX_VERTICES >> PAGE_BITS))
+        self._most = max(1, min(limit_bytes // PAGE_BYTES, MAX_VERTICES >> PAGE_BITS))
         self.full = False
         self.end = 0
         self.slots = np.frombuffer(_reserved(4 * (MAX_VERTICES >> PAGE_BITS)), np.int32)
-        self.words = np.frombuffer(_reserved(8 * PAGE_WORDS * pages), np.uint64)
-        self._used = 0
+        self.words = np.frombuffer(_reserved(2 * 8 * PAGE_WORDS * self._most), np.uint64)
+        self._used = self._others = 0
         self._lock = threading.Lock()
 
     def mark(self, ids: NDArray[Any], others: NDArray[Any], *, but_equal: bool = False) -> None:
         """Note the ids of two arrays of one length, without pairs of equal ones; any thread may."""
         at = 0
         while not self.full:
-            at = mark_pairs(self.slots, self.words, (ids, others), at, but_equal)
+            at += mark_pairs(self.slots, self.words, ids[at:], others[at:], but_equal)
             if at == len(ids):
                 return
             for one in (ids[at], others[at]):
@@ -100,7 +102,7 @@ class IdBitmap:
         return np.asarray(held[bits >> 6] * 64 + (bits & 63) + (page << PAGE_BITS))
 
     def __len__(self) -> int:
-        return int(np.bitwise_count(self.words[: self._used * PAGE_WORDS]).sum(dtype=np.int64))
+        return sum(int(np.bitwise_count(self.page_words(page)).sum(dtype=np.int64)) for page in self.pages())
 
     @property
     def largest(self) -> int:
@@ -110,12 +112,13 @@ class IdBitmap:
     def _page(self, page: int) -> NDArray[np.uint64] | None:
         """The words of a page, which is made if need be; None where there is no room."""
         with self._lock:
-            if page >= len(self.slots) or (self.slots[page] == 0 and (self._used + 1) * PAGE_WORDS > len(self.words)):
+            if page >= len(self.slots) or (self.slots[page] == 0 and self._used == self._most):
                 self.full = True
                 return None
             if self.slots[page] == 0:
                 self._used += 1
-                self.slots[page] = self._used
+                self._others += page >= self._most
+                self.slots[page] = page + 1 if page < self._most else self._most + self._others
                 self.end = max(self.end, page + 1)
             return self.page_words(page)
 
@@ -128,8 +131,8 @@ class OccurringIds:
         self.count = len(bitmap)
         self.end = bitmap.largest + 1
         self.dtype = vertex_dtype(self.count)
-        pages = len(bitmap.pages())
-        self._before = np.empty(pages, np.uint64), np.empty(pages * PAGE_WORDS, np.uint16)
+        words = len(bitmap.words)
+        self._before = np.empty(words // PAGE_WORDS, np.uint64), np.frombuffer(_reserved(2 * words), np.uint16)
         count_before(bitmap.slots[: bitmap.end], bitmap.words, self._before)
 
     def __call__(self, ids: NDArray[Any]) -> NDArray[Any]:
@@ -138,15 +141,18 @@ class OccurringIds:
         rank_ids(self._bitmap.slots, self._bitmap.words, self._before, ids, found)
         return found
 
-    def in_keys(self, keys: Keys, target_bits: int, base: int, *, wide: bool) -> int:
-        """Replace ids by vertices in sorted keys whose sources count from id ``base``; return from which they do then.
-
-        Those of narrow keys count from 0, before and after.
+    def rows(
+        self, keys: Keys, target_bits: int, base: int, neighbors: NDArray[Any], sources: NDArray[Any]
+    ) -> tuple[int, NDArray[np.uint32]]:
+        """Write the vertices of targets, and of sources if there is room, of sorted keys, whose sources count from id
+        ``base``; return the first source and the degrees from it on. The keys are lost.
         """
-        bitmap, first = self._bitmap, int(keys[0] >> np.uint64(target_bits)) + base
-        new = int(self(np.array([first], np.uint64))[0]) if wide else 0
-        rank_keys(bitmap.slots, bitmap.words, self._before, keys, (target_bits, base, new))
-        return new
+        ends = [int(key >> np.uint64(target_bits)) + base for key in (keys[0], keys[-1])]
+        first, last = map(int, self(np.array(ends, np.uint64)))
+        degrees = np.zeros(last - first + 1, np.uint32)
+        layout = target_bits, base, first
+        rank_keys(self._bitmap.slots, self._bitmap.words, self._before, keys, layout, (neighbors, sources, degrees))
+        return first, degrees
 
     def pieces(self) -> Iterator[NDArray[Any]]:
         """Yield all ids, uint32 or uint64, some at a time."""
@@ -232,13 +238,25 @@ def _ones(_: Any, value: Any) -> Any:
 
 
 @jit_inlined
+def word_of(slots: NDArray[np.int32], words: NDArray[np.uint64], id: Any) -> Any:
+    """Which word has the bit of an id whose page is there."""
+    word = id >> np.uint64(6)
+    if id < np.uint64(len(words)) << np.uint64(HOME_SHIFT):
+        return word
+    first = np.uint64(slots[id >> np.uint64(PAGE_BITS)] - 1) * np.uint64(PAGE_WORDS)
+    return first + (word & np.uint64(PAGE_WORDS - 1))
+
+
+@jit_inlined
 def mark_id(slots: NDArray[np.int32], words: NDArray[np.uint64], id: Any) -> bool:
     """Set the bit of an id; whether its page is there."""
+    bit = np.uint64(1) << (id & np.uint64(63))
+    if id < np.uint64(len(words)) << np.uint64(HOME_SHIFT) and words[id >> np.uint64(6)] & bit != np.uint64(0):
+        return True
     page = id >> np.uint64(PAGE_BITS)
     if page >= np.uint64(len(slots)) or slots[page] == 0:
         return False
-    word = np.uint64(slots[page] - 1) * np.uint64(PAGE_WORDS) + ((id >> np.uint64(6)) & np.uint64(PAGE_WORDS - 1))
-    bit = np.uint64(1) << (id & np.uint64(63))
+    word = word_of(slots, words, id)
     if words[word] & bit == np.uint64(0):
         _atomic_or(words, word, bit)
     return True
@@ -246,15 +264,10 @@ def mark_id(slots: NDArray[np.int32], words: NDArray[np.uint64], id: Any) -> boo
 
 @jit
 def mark_pairs(
-    slots: NDArray[np.int32],
-    words: NDArray[np.uint64],
-    pairs: tuple[NDArray[Any], NDArray[Any]],
-    at: int,
-    but_equal: bool,
+    slots: NDArray[np.int32], words: NDArray[np.uint64], ones: NDArray[Any], others: NDArray[Any], but_equal: bool
 ) -> int:
-    """Mark the ids of pairs from ``at`` on; return which has one whose page is missing, or how many there are."""
-    ones, others = pairs
-    for i in range(at, len(ones)):
+    """Mark the ids of pairs; return how many come before one that has an id whose page is missing."""
+    for i in range(len(ones)):  # from 0 on: numba looks at the sign of an index that may be negative
         one, other = np.uint64(ones[i]), np.uint64(others[i])
         if but_equal and one == other:
             continue
@@ -284,10 +297,9 @@ def count_before(slots: NDArray[np.int32], words: NDArray[np.uint64], before: Be
 def rank_of(slots: NDArray[np.int32], words: NDArray[np.uint64], before: Before, id: Any) -> Any:
     """How many smaller ids occur, of an id that does."""
     pages, inside = before
-    slot = np.uint64(slots[id >> np.uint64(PAGE_BITS)] - 1)
-    word = slot * np.uint64(PAGE_WORDS) + ((id >> np.uint64(6)) & np.uint64(PAGE_WORDS - 1))
+    word = word_of(slots, words, id)
     smaller = _ones(words[word] & ((np.uint64(1) << (id & np.uint64(63))) - np.uint64(1)))
-    return pages[slot] + np.uint64(inside[word]) + smaller
+    return pages[word // np.uint64(PAGE_WORDS)] + np.uint64(inside[word]) + smaller
 
 
 @jit
@@ -306,18 +318,28 @@ def rank_keys(
     before: Before,
     keys: Keys,
     layout: tuple[int, int, int],
+    rows: tuple[NDArray[Any], NDArray[Any], NDArray[np.uint32]],
 ) -> None:
-    """Put ranks in the place of ids in sorted keys (run.py).
+    """Write what `OccurringIds.rows` does; the keys become where rows end, since a jump at each row costs more.
 
-    ``layout``: bits of a target; from which id sources count, and from which rank they are to.
+    ``layout``: bits of a target; from which id sources count, and from which rank the degrees.
     """
-    target_bits, base, new = layout
-    move = np.uint64(target_bits)
+    target_bits, base, first = layout
+    neighbors, sources, degrees = rows
+    move, half = np.uint64(target_bits), np.uint64(32)  # a group has less than 2^32 keys, and sources of 32 bits
     mask = (np.uint64(1) << move) - np.uint64(1)
-    last = keys[0] >> move
-    source = rank_of(slots, words, before, last + np.uint64(base)) - np.uint64(new)
+    last, row = keys[0] >> move, np.uint64(0)
     for i in range(len(keys)):
-        if keys[i] >> move != last:
-            last = keys[i] >> move
-            source = rank_of(slots, words, before, last + np.uint64(base)) - np.uint64(new)
-        keys[i] = source << move | rank_of(slots, words, before, keys[i] & mask)
+        key = keys[i]
+        row += np.uint64(key >> move != last)
+        last = key >> move
+        keys[row] = last << half | np.uint64(i)
+        neighbors[i] = rank_of(slots, words, before, key & mask)
+    begin = np.int64(0)
+    for i in range(int(row) + 1):
+        end = np.int64(keys[i] & np.uint64(0xFFFFFFFF)) + 1
+        source = rank_of(slots, words, before, (keys[i] >> half) + np.uint64(base))
+        degrees[source - np.uint64(first)] = end - begin
+        if len(sources):
+            sources[begin:end] = source
+        begin = end

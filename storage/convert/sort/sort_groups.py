@@ -289,17 +289,17 @@ def sort_group(
 def make_rows(keys: Keys, weights: NDArray[Any], base: int, ordering: Ordering) -> SortedRows:
     """Turn sorted keys, which may change, into rows in the dtypes of the graph, which share no memory with them."""
     move = ordering.target_bits
-    if ordering.ids is not None:
-        base = ordering.ids.in_keys(keys, move, base, wide=ordering.wide)
-    first, last = int(keys[0]) >> move, int(keys[-1]) >> move
-    degrees = np.zeros(last - first + 1, np.uint32)
     neighbors = np.empty(len(keys), ordering.vertex_dtype)
-    radix.split_keys(keys, move, neighbors, degrees)
+    sources = np.empty(len(keys) if ordering.reverse else 0, ordering.vertex_dtype)
+    if ordering.ids is None:
+        first = int(keys[0]) >> move
+        degrees = np.zeros((int(keys[-1]) >> move) - first + 1, np.uint32)
+        radix.split_keys(keys, move, neighbors, degrees)
+        radix.split_sources(keys[: len(sources)], move, base, sources)
+        first += base
+    else:
+        first, degrees = ordering.ids.rows(keys, move, base, neighbors, sources)
     final = ordering.weight_dtype
     narrowed = None if final is None else weights.astype(final, copy=False)
-    reverse = None
-    if ordering.reverse:
-        sources = np.empty_like(neighbors)
-        radix.split_sources(keys, move, base, sources)
-        reverse = EdgeBatch(neighbors, sources, narrowed)
-    return SortedRows(base + first, degrees, neighbors, narrowed, reverse)
+    reverse = EdgeBatch(neighbors, sources, narrowed) if ordering.reverse else None
+    return SortedRows(first, degrees, neighbors, narrowed, reverse)

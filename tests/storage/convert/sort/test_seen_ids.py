@@ -38,8 +38,8 @@ def test_vertices_are_ranks(pairs: list[tuple[int, int]], lone: list[int], named
     assert found(np.array(wanted, np.uint64)).tolist() == list(range(len(wanted)))
 
 
-@given(PAIRS.filter(bool), st.booleans())
-def test_keys_get_ranks_and_stay_sorted(pairs: list[tuple[int, int]], wide: bool) -> None:
+@given(PAIRS.filter(bool), st.booleans(), st.booleans())
+def test_keys_become_rows_of_ranks(pairs: list[tuple[int, int]], wide: bool, reverse: bool) -> None:
     pairs = sorted(pairs) if wide else sorted((one % (1 << 32), two % (1 << 32)) for one, two in pairs)
     seen = SeenIds(1 << 20)
     seen.see(batch_of([*pairs, (5, 5), (MAX_VERTICES - 1, 7)]), drop_loops=False)
@@ -49,12 +49,13 @@ def test_keys_get_ranks_and_stay_sorted(pairs: list[tuple[int, int]], wide: bool
     base = max(0, pairs[0][0] - 3) if wide else 0
     pairs = [pair for pair in pairs if pair[0] - base < 1 << (64 - bits)]
     keys = np.array([(one - base) << bits | two for one, two in pairs], np.uint64)
-    new = found.in_keys(keys, bits, base, wide=wide)
-    assert wide or new == 0
+    neighbors, sources = np.empty(len(keys), np.uint64), np.empty(len(keys) if reverse else 0, np.uint64)
+    first, degrees = found.rows(keys, bits, base, neighbors, sources)
     number = {one: rank for rank, one in enumerate(found.whole().tolist())}
-    got = [(new + (key >> bits), key & ((1 << bits) - 1)) for key in keys.tolist()]
-    assert got == [(number[one], number[two]) for one, two in pairs]
-    assert (np.diff(keys.astype(object)) >= 0).all()
+    rows = np.repeat(np.arange(first, first + len(degrees)), degrees)
+    wanted = [(number[one], number[two]) for one, two in pairs]
+    assert list(zip(rows.tolist(), neighbors.tolist(), strict=True)) == wanted == sorted(wanted)
+    assert sources.tolist() == (rows.tolist() if reverse else [])
 
 
 @given(st.permutations(range(4)), st.sets(st.integers(0, 4 * PAGE_IDS - 1), min_size=1, max_size=20))
