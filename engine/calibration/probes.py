@@ -20,8 +20,7 @@ from penstock.storage.format.index import from_degrees
 from penstock.transfer.calibration.calibration import Samples
 from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.host import HostDevice
-from penstock.transfer.staging.compacted_layout import compacted_layout
-from penstock.transfer.staging.gather import ActiveRows, GatherSource, count_rows, gather_rows
+from penstock.transfer.staging.gather import ActiveRows, GatherSource, compacted_layout, count_rows, gather_rows
 from penstock.transfer.staging.gather_buffers import MOST_THREADS, GatherBuffers
 from penstock.transfer.values.task import partitions
 

@@ -16,8 +16,7 @@ from penstock.storage.base.rate_sample import RateSample
 from penstock.storage.base.time_budget import TimeBudget
 from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS, LANES
 from penstock.transfer.calibration.calibration import Samples
-from penstock.transfer.devices.device import Device
-from penstock.transfer.devices.unpacking import Unpacker, UnpackRequest
+from penstock.transfer.devices.device import Device, Unpacker, UnpackRequest
 
 WIDTH, HIGH_WIDTH, EXCEPTIONS = 15, 8, 8
 ID_BITS = 24

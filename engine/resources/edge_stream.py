@@ -20,8 +20,7 @@ from penstock.engine.resources.direction_cost import cheapest, gather_seconds
 from penstock.engine.state.device_state import DeviceState
 from penstock.engine.state.frontier import Frontier
 from penstock.storage.encoding.payload import BLOCK
-from penstock.transfer.planning.gain import pays
-from penstock.transfer.planning.plan import routes_of
+from penstock.transfer.planning.plan import pays, routes_of
 from penstock.transfer.values.cost import KERNEL, Cost, line_seconds
 from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES, TASK_SECONDS
 from penstock.transfer.values.task import Demand, Plan, Task, TaskRecord, whole_demand

@@ -12,7 +12,7 @@ from penstock.engine.kernels.packed.unpackers import unpacker_of
 from penstock.storage.base.errors import RunError
 from penstock.storage.encoding.payload import BLOCK
 from penstock.transfer.devices.cuda import CudaDevice
-from penstock.transfer.devices.unpacking import UnpackRequest
+from penstock.transfer.devices.device import UnpackRequest
 from support.payloads import Store, decoded, forged, rows, store_of
 
 pytestmark = pytest.mark.gpu

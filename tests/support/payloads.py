@@ -1,4 +1,4 @@
-"""Packed stores for tests: payloads one after another, as `transfer/devices/unpacking.py` describes them."""
+"""Packed stores for tests: payloads one after another, as `transfer/devices/device.py` describes them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.encoding.bitpack import pack
 from penstock.storage.encoding.payload import BLOCK, payload_words
-from penstock.transfer.devices.device import Device
-from penstock.transfer.devices.unpacking import Unpacker, UnpackRequest
+from penstock.transfer.devices.device import Device, Unpacker, UnpackRequest
 
 GUARD = 64
 """Items before and after `out` that no decoder may write."""

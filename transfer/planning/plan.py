@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.transfer.planning.balance import balance
 from penstock.transfer.planning.combine import PartitionGroup, Rules, combine
-from penstock.transfer.planning.gain import pays
 from penstock.transfer.values.cost import (
     DECODE,
     DISK,
@@ -28,7 +27,7 @@ from penstock.transfer.values.cost import (
     published_routes,
 )
 from penstock.transfer.values.options import TransferOptions
-from penstock.transfer.values.rates import Rates
+from penstock.transfer.values.rates import TASK_SECONDS, Rates
 from penstock.transfer.values.residency import DENSE, Residency
 from penstock.transfer.values.task import Demand, Floats, Ints, PartitionTable, Plan, Task
 
@@ -41,6 +40,16 @@ in one task; by whether all edges of partitions are wanted. A task for each part
 with a frontier's), of which the model knows only a part."""
 GATHER_GAIN = 0.7
 """Gathering must bring an iteration below this share of its time without: it shares the host's memory with the link."""
+COUNT_SECONDS = 8e-4
+"""What counting a frontier's demand, and making the plan, take: the link waits for them (on an H200's host)."""
+
+
+def pays(saved: float, tasks: int = 1, *, counted: bool) -> bool:
+    """Return whether saving so many seconds over reading all edges in place is worth the host's time for it.
+
+    It takes `tasks` tasks more and, unless the demand is `counted` already, counting it.
+    """
+    return saved >= tasks * TASK_SECONDS + (0.0 if counted else COUNT_SECONDS)
 
 
 def routes_of(options: TransferOptions) -> tuple[str, ...]:

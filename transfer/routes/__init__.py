@@ -1,1 +1,1 @@
-"""The routes by which edges reach a device, one file each; `registry.py` names them."""
+"""The routes by which edges reach a device, all named in `registry.py`."""

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.transfer.devices.device import Event
 from penstock.transfer.planning.plan import CARRIERS
-from penstock.transfer.staging.compacted_layout import CompactedLayout, compacted_layout
-from penstock.transfer.staging.gather import ActiveRows, GatherSource, count_rows
+from penstock.transfer.staging.gather import ActiveRows, CompactedLayout, GatherSource, compacted_layout, count_rows
 from penstock.transfer.staging.gather_buffers import GatherBuffer
 from penstock.transfer.staging.in_flight import Transfer
 from penstock.transfer.staging.partition_directory import PartitionDirectory
@@ -31,8 +30,6 @@ from penstock.transfer.values.task import Demand, Ints, Partition, Task, TaskRec
 from penstock.transfer.values.view import View
 
 name = "cel"
-kinds = frozenset({"emulated", "cuda"})
-uses_slabs = True
 
 AHEAD = 2
 """Carriers on their way at once: with the one at work they leave the third slab to a bundle."""

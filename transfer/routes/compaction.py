@@ -13,8 +13,7 @@ from contextlib import suppress
 import numpy as np
 from penstock.storage.base.errors import RunError
 from penstock.transfer.devices.device import Event
-from penstock.transfer.staging.compacted_layout import CompactedLayout, compacted_layout
-from penstock.transfer.staging.gather import ActiveRows, GatherSource, count_rows
+from penstock.transfer.staging.gather import ActiveRows, CompactedLayout, GatherSource, compacted_layout, count_rows
 from penstock.transfer.staging.gather_buffers import Gather, GatherBuffer
 from penstock.transfer.staging.in_flight import Transfer
 from penstock.transfer.staging.partition_directory import PartitionDirectory
@@ -24,8 +23,6 @@ from penstock.transfer.values.task import Demand, Ints, Task, TaskRecord
 from penstock.transfer.values.view import View
 
 name = "compaction"
-kinds = frozenset({"emulated", "cuda"})
-uses_slabs = True
 
 
 def start(task: Task, demand: Demand, directory: PartitionDirectory) -> Transfer | None:

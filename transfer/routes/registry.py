@@ -1,43 +1,93 @@
-"""The routes by name, and which devices each serves.
+"""The routes by name: how each starts a task, and which devices it serves.
 
-A new route is one file and one line here.
+What copies or reads whole ranges of partitions is here. Gathered rows (`compaction.py`, `cel.py`) have files of their
+own. A new route is one function and one line here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Protocol, cast
+from collections.abc import Callable, Collection
+from typing import NamedTuple
 
-from penstock.transfer.routes import blocks, cel, compaction, resident, zero_copy
-from penstock.transfer.routes import filter as filter_route
+from penstock.transfer.routes import cel, compaction
+from penstock.transfer.staging.fetch import fetch
 from penstock.transfer.staging.in_flight import Transfer
 from penstock.transfer.staging.partition_directory import PartitionDirectory
+from penstock.transfer.staging.unpacked import fetch_packed, read_blocks
+from penstock.transfer.values.rates import LINE_BYTES
 from penstock.transfer.values.task import Demand, Task
 
 
-class Route(Protocol):
-    """How edges reach a device: a module with these four names."""
+def start_resident(task: Task, demand: Demand, directory: PartitionDirectory) -> Transfer | None:
+    """Return the transfer of a task all of whose wanted chunks are where the device reads them; nothing moves.
 
-    @property
-    def name(self) -> str:
-        """Return the name under which plans know it."""
+    The view is over in-memory arrays, over a run of the cache or, where the cache holds packed edges, over a slab into
+    which they are unpacked. Refuses a plan that is older than the cache: a view over chunks that are gone would be a
+    wrong answer.
+    """
+    request, with_weights = directory.task_request(task, demand), demand.with_weights
+    first, last = request.first, request.last
+    if directory.in_memory:
+        neighbors, weights = directory.whole_arrays(with_weights)
+        edges = slice(request.e0, request.e1)
+        return request.transfer((neighbors[edges], None if weights is None else weights[edges]))
+    here = request.cached or (directory.pieces is not None and bool((directory.starts[first : last + 1] >= 0).all()))
+    if not here or len(directory.missing(request.chunks, with_weights)):
+        raise RuntimeError(
+            f"the plan takes partitions {first}..{last} ({demand.direction}) for resident but they are not: "
+            "make a new plan after every change of the cache"
+        )
+    if directory.unpacks:
+        return fetch_packed(task, demand, directory)
+    request.record.hits = len(request.chunks)
+    return request.transfer(directory.cached_arrays(first, last + 1 - first, with_weights))
 
-    @property
-    def kinds(self) -> frozenset[str]:
-        """Return the kinds of device that it serves."""
 
-    @property
-    def uses_slabs(self) -> bool:
-        """Return whether it brings edges into slabs; else kernels read them where they are stored."""
+def start_filter(task: Task, demand: Demand, directory: PartitionDirectory) -> Transfer | None:
+    """Start bringing the wanted chunks of whole partitions in one copy; None when it needs a slab and none is free.
 
-    def start(self, task: Task, demand: Demand, directory: PartitionDirectory) -> Transfer | None:
-        """Start bringing a task's edges; None when there is no slab for them yet."""
-
-
-_ALL = (resident, filter_route, compaction, zero_copy, blocks, cel)
-ROUTES: dict[str, Route] = {route.name: cast(Route, route) for route in _ALL}
+    HyTGraph's ExpTM-filter; reading only the chunks with wanted edges is an addition. So is that edges may travel
+    packed.
+    """
+    if directory.unpacks:
+        return fetch_packed(task, demand, directory)
+    return fetch(directory.task_request(task, demand), directory)
 
 
+def start_zero_copy(task: Task, demand: Demand, directory: PartitionDirectory) -> Transfer | None:
+    """Return the transfer of partitions that kernels read in page-locked host memory; None while it has no slab.
+
+    What crosses the link are the 128-byte lines of active rows, in ascending order because the frontier is. EMOGI's
+    idea (Min et al., VLDB 2020). Where the host does not hold every edge, the wanted chunks are brought there first,
+    and stay until the kernels are done.
+    """
+    request = directory.task_request(task, demand)
+    request.record.bytes_link = request.record.lines * LINE_BYTES
+    return directory.staging.link.in_place(request)
+
+
+class Route(NamedTuple):
+    """How edges reach a device.
+
+    kinds: of device that it serves. uses_slabs: whether it brings edges into slabs; else kernels read them where they
+    are stored. start: starts bringing a task's edges; None when there is no room for them yet.
+    """
+
+    kinds: frozenset[str]
+    uses_slabs: bool
+    start: Callable[[Task, Demand, PartitionDirectory], Transfer | None]
+
+
+_LINK = frozenset({"emulated", "cuda"})
+_ALL = _LINK | {"host"}
+ROUTES: dict[str, Route] = {
+    "resident": Route(_ALL, False, start_resident),
+    "filter": Route(_ALL, True, start_filter),
+    compaction.name: Route(_LINK, True, compaction.start),
+    "zero-copy": Route(_LINK, False, start_zero_copy),
+    "blocks": Route(_LINK, False, read_blocks),
+    cel.name: Route(_LINK, True, cel.start),
+}
 PLAIN = frozenset({"compaction", "zero-copy", "cel"})
 """Routes that read plain edges in host memory."""
 PACKED = frozenset({"blocks"})
@@ -50,7 +100,7 @@ def serving(kind: str, *, slabs: bool = True, packed: bool = False, plain: bool 
     slabs: whether it has any. packed: whether edges travel packed; rows are then not gathered, and read in place where
     host memory holds them `plain` as well.
     """
-    names = [route.name for route in ROUTES.values() if kind in route.kinds and (slabs or not route.uses_slabs)]
+    names = [name for name, route in ROUTES.items() if kind in route.kinds and (slabs or not route.uses_slabs)]
     if not packed:
         return tuple(name for name in names if name not in PACKED)
     return tuple(name for name in names if name not in PLAIN or (plain and name == "zero-copy"))

@@ -1,7 +1,7 @@
-"""Gathering: the active rows of a partition, copied one after another into a compacted buffer.
+"""Gathering: the active rows of a partition, copied one after another into a compacted buffer, and its layout.
 
 The loop over marked rows is `gather_kernel.py`, compiled and free of Python's lock: one call fills what
-`compacted_layout.py` planned for one partition, so that several threads fill one buffer at the same time. Rows that lie
+`compacted_layout` planned for one partition, so that several threads fill one buffer at the same time. Rows that lie
 side by side are copied in one piece; words of the bitmap without a mark are skipped whole. Only push is served: a pull
 looks at every vertex that still accepts messages, and reads few edges of many rows. Refuses counts other than the
 planned ones, and writes nothing outside a partition's place even then: a view over a wrong index would be a wrong
@@ -14,9 +14,88 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from penstock.transfer.staging.compacted_layout import BufferPlace
+from numpy.typing import ArrayLike, NDArray
 from penstock.transfer.values.task import Partition
+
+
+class BufferPlace(NamedTuple):
+    """What one partition fills of a task's buffer: row parts [r0, r1) and packed edges [a0, a1)."""
+
+    r0: int
+    r1: int
+    a0: int
+    a1: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompactedLayout:
+    """The plan of one task's buffer: int64[p + 1] running sums over its p partitions, in the order of the task.
+
+    One array of the vertex type has everything but weights, so that one copy moves it:
+
+        offsets (A + 1) | rows (A) | neighbors (a)
+
+    for A row parts and a edges; `offsets` count from the first packed neighbor. An entry of the index so costs two
+    words: d₂ = 8 bytes with uint32 ids (HyTGraph's Tec). Weights are a second array, item for item beside the
+    neighbors.
+
+    `row_starts`: row parts before each partition; `edge_starts`: edges before it. A row that is cut by the end of a
+    partition is two row parts, one in each.
+    """
+
+    row_starts: NDArray[np.int64]
+    edge_starts: NDArray[np.int64]
+
+    @property
+    def rows(self) -> int:
+        """A: row parts in all."""
+        return int(self.row_starts[-1])
+
+    @property
+    def edges(self) -> int:
+        """a: edges in all."""
+        return int(self.edge_starts[-1])
+
+    @property
+    def words(self) -> int:
+        """Items of the vertex type that offsets, rows and neighbors take together."""
+        return self.edges + 2 * self.rows + 1
+
+    def place(self, number: int) -> BufferPlace:
+        """Return what the task's partition of this number (from 0) fills."""
+        rows, edges = self.row_starts, self.edge_starts
+        return BufferPlace(int(rows[number]), int(rows[number + 1]), int(edges[number]), int(edges[number + 1]))
+
+    def slices(self, buffer: Any) -> tuple[Any, Any, Any]:
+        """Cut offsets (A + 1,), rows (A,) and neighbors (a,) out of a one-dimensional buffer of any memory.
+
+        Raises RuntimeError for a buffer of fewer than `words` items, or in whose type the offsets do not fit.
+        """
+        if len(buffer) < self.words:
+            raise RuntimeError(f"{self.rows} rows with {self.edges} edges do not fit a buffer of {len(buffer)} words")
+        if self.edges > np.iinfo(buffer.dtype).max:
+            raise RuntimeError(f"offsets up to {self.edges} do not fit {buffer.dtype}")
+        first, second = self.rows + 1, 2 * self.rows + 1
+        return buffer[:first], buffer[first:second], buffer[second : self.words]
+
+
+def compacted_layout(active_vertices: ArrayLike, active_edges: ArrayLike) -> CompactedLayout:
+    """Plan the buffer of a task from the exact counts of its partitions, integers of shape (p,).
+
+    `Demand.active_vertices` and `active_edges` of a frontier are exact; those of a whole sweep count rows without
+    edges as well: ask `count_rows` there. Raises ValueError where counts cannot be right.
+    """
+    rows, edges = (np.asarray(counts, dtype=np.int64) for counts in (active_vertices, active_edges))
+    if rows.shape != edges.shape or rows.ndim != 1 or np.any(rows < 0) or np.any(edges < rows):
+        raise ValueError(f"{rows.tolist()} rows with {edges.tolist()} edges: every row part has at least one edge")
+    return CompactedLayout(_starts(rows), _starts(edges))
+
+
+def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    starts = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
 
 EVERY_ROW = np.zeros(0, np.uint32)
 NOWHERE = BufferPlace(0, 0, 0, 0)

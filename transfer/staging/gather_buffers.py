@@ -19,8 +19,7 @@ from penstock.storage.base.slot_pool import SlotPool
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.base.timeline import Timeline, Work
 from penstock.transfer.devices.device import Device, Event
-from penstock.transfer.staging.compacted_layout import BufferPlace
-from penstock.transfer.staging.gather import ActiveRows, GatherSource, Target, gather_rows
+from penstock.transfer.staging.gather import ActiveRows, BufferPlace, GatherSource, Target, gather_rows
 from penstock.transfer.values.task import Partition
 
 MOST_THREADS = 8

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from penstock.storage.encoding.payload import BLOCK
 from penstock.storage.format.packed_layout import PackedLayout, PieceTable
-from penstock.transfer.devices.device import Device, DeviceArray, Event, Stream
-from penstock.transfer.devices.unpacking import Unpacker
+from penstock.transfer.devices.device import Device, DeviceArray, Event, Stream, Unpacker
 
 FEWEST_SLABS = 2
 """Slabs of plain edges at least: kernels are at work on one while the next is unpacked."""

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.transfer.devices.device import DeviceArray, Event
-from penstock.transfer.devices.unpacking import UnpackRequest
+from penstock.transfer.devices.device import DeviceArray, Event, UnpackRequest
 from penstock.transfer.staging.edge_source import PayloadRange
 from penstock.transfer.staging.fetch import fetch
 from penstock.transfer.staging.in_flight import EdgeRequest, Transfer
@@ -42,9 +41,10 @@ def fetch_packed(task: Task, demand: Demand, directory: PartitionDirectory) -> U
 
 
 def read_blocks(task: Task, demand: Demand, directory: PartitionDirectory) -> UnpackedInPlace | None:
-    """Bring the pieces of a task's partitions to host memory, from where their wanted blocks are unpacked.
+    """Bring the pieces of a task's partitions to host memory, from where kernels unpack their wanted blocks of 256.
 
-    None while the host has no room for them.
+    It is zero-copy of packed edges: what crosses the link are the payloads of these blocks, fewer bytes than the lines
+    of long rows. None while the host has no room for the pieces.
     """
     request = directory.task_request(task, demand)
     request.record.bytes_link = directory.block_bytes(request, demand)

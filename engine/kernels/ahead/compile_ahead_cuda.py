@@ -24,9 +24,8 @@ from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.fused_limits import FusedLimits
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.storage.companion.claims import Claims
-from penstock.transfer.devices.device import Device
+from penstock.transfer.devices.device import Device, UnpackRequest
 from penstock.transfer.devices.emulated import EmulatedDevice
-from penstock.transfer.devices.unpacking import UnpackRequest
 
 
 def compile_all(job: dict[str, Any], claims: Claims) -> None:

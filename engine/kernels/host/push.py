@@ -9,7 +9,7 @@ program is self-combining and runs asynchronously). Entries take an EdgeView and
 their parts first: a NamedTuple costs Numba's dispatch 6 us a call.
 
 A compacted view holds gathered rows one after another, with an index of their own
-(`transfer/staging/compacted_layout.py`). Every row in it is active, and no bitmap is read. A row's degree comes from
+(`transfer/staging/gather.py`). Every row in it is active, and no bitmap is read. A row's degree comes from
 the graph's index, since one row may be split over several views. Views are compacted for pushes only: a pull reads
 every vertex that still accepts messages, and little of its row.
 

@@ -13,8 +13,7 @@ from penstock.engine.kernels.packed.unpack import AT_ONCE, unpack_kernel
 from penstock.engine.kernels.packed.warp import WARP, WARPS
 from penstock.engine.kernels.payload_flaw import flaw
 from penstock.storage.encoding.payload import BLOCK as ITEMS
-from penstock.transfer.devices.device import Device, Stream
-from penstock.transfer.devices.unpacking import UnpackRequest
+from penstock.transfer.devices.device import Device, Stream, UnpackRequest
 
 IN_PLACE = 2
 """CUDA blocks a multiprocessor that read over the link: they keep it busy, and leave room for other kernels."""

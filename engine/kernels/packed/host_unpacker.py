@@ -6,8 +6,7 @@ import numpy as np
 from penstock.engine.kernels.payload_flaw import flaw
 from penstock.storage.encoding.packed_store import ALL, PackedStore, UnpackTarget, unpack_wanted
 from penstock.storage.encoding.payload import BLOCK as ITEMS
-from penstock.transfer.devices.device import Stream
-from penstock.transfer.devices.unpacking import UnpackRequest
+from penstock.transfer.devices.device import Stream, UnpackRequest
 
 
 class HostUnpacker:

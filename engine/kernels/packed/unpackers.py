@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from penstock.engine.kernels.packed.host_unpacker import HostUnpacker
-from penstock.transfer.devices.device import Device
-from penstock.transfer.devices.unpacking import Unpacker
+from penstock.transfer.devices.device import Device, Unpacker
 
 
 def unpacker_of(device: Device, *, cuda_kernels: bool = False) -> Unpacker:

@@ -9,8 +9,8 @@ from penstock.engine.kernels.packed.unpackers import unpacker_of
 from penstock.storage.base.time_budget import TimeBudget
 from penstock.storage.encoding.payload import BLOCK
 from penstock.storage.encoding.unpack import unpack
+from penstock.transfer.devices.device import UnpackRequest
 from penstock.transfer.devices.emulated import EmulatedDevice
-from penstock.transfer.devices.unpacking import UnpackRequest
 
 
 def test_a_made_payload_is_sound_and_has_far_ids() -> None:

@@ -23,8 +23,7 @@ from penstock.engine.state.state import State
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.index import from_degrees
 from penstock.transfer.devices.emulated import EmulatedDevice
-from penstock.transfer.staging.compacted_layout import compacted_layout
-from penstock.transfer.staging.gather import ActiveRows, GatherSource, count_rows, gather_rows
+from penstock.transfer.staging.gather import ActiveRows, GatherSource, compacted_layout, count_rows, gather_rows
 from penstock.transfer.values.task import Partition, TaskRecord, partitions
 from penstock.transfer.values.view import View
 from support.graphs import in_memory, skewed, weighed

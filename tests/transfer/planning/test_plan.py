@@ -1,5 +1,7 @@
 """Plans: every partition with demand exactly once, by a route that serves it, in a sensible order."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np
@@ -7,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
-from penstock.transfer.planning.plan import make_plan
+from penstock.transfer.planning.plan import COUNT_SECONDS, make_plan, pays
 from penstock.transfer.values.options import TransferOptions
-from penstock.transfer.values.rates import Rates
+from penstock.transfer.values.rates import TASK_SECONDS, Rates
 from penstock.transfer.values.residency import Residency
 from penstock.transfer.values.task import Demand, PartitionTable
 
@@ -172,3 +174,20 @@ def test_no_demand_no_tasks():
 def test_options_refuse_what_they_do_not_know(change, message):
     with pytest.raises(InputError, match=message):
         options(**change)
+
+
+@pytest.mark.parametrize(
+    ("saved", "tasks", "counted", "expected"),
+    [
+        (0.0, 1, True, False),
+        (TASK_SECONDS, 1, True, True),
+        (TASK_SECONDS, 2, True, False),
+        (TASK_SECONDS, 1, False, False),
+        (TASK_SECONDS + COUNT_SECONDS, 1, False, True),
+        (1.0, 3, False, True),
+    ],
+)
+def test_what_is_saved_must_outweigh_tasks_and_counting(
+    saved: float, tasks: int, counted: bool, expected: bool
+) -> None:
+    assert pays(saved, tasks, counted=counted) is expected

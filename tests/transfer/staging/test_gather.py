@@ -12,8 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from penstock.storage.format.index import Index, from_degrees
-from penstock.transfer.staging.compacted_layout import BufferPlace, CompactedLayout, compacted_layout
-from penstock.transfer.staging.gather import ActiveRows, GatherSource, count_rows, gather_rows
+from penstock.transfer.staging.gather import (
+    ActiveRows,
+    BufferPlace,
+    CompactedLayout,
+    GatherSource,
+    compacted_layout,
+    count_rows,
+    gather_rows,
+)
 from penstock.transfer.values.task import Partition
 
 KINDS = [("uint32", None), ("uint32", "uint8"), ("uint32", "float32"), ("uint64", "float64")]

@@ -14,8 +14,8 @@ from penstock.engine.kernels.packed.unpackers import unpacker_of
 from penstock.storage.base.errors import RunError
 from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS
 from penstock.storage.encoding.unpack import unpack
+from penstock.transfer.devices.device import Unpacker
 from penstock.transfer.devices.emulated import EmulatedDevice
-from penstock.transfer.devices.unpacking import Unpacker
 from support.payloads import Store, decoded, forged, rows, store_of
 
 pytestmark = pytest.mark.skipif(not driver.SIMULATED, reason="there is a device: tests/gpu")
