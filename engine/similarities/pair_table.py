@@ -14,9 +14,9 @@ from penstock.engine.program.vertex_ids import vertex_column
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
 from penstock.storage.tables.columns import Column, Columns, Read, WriteOptions
+from penstock.storage.tables.formats import PAIRS, format_of
 from penstock.storage.tables.html_table import SHOWN, html_table
 
-FORMATS = ("csv", "csv.gz", "tsv", "tsv.gz", "parquet", "feather", "hdf5")
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -54,12 +54,7 @@ MEASURES: dict[str, Callable[[Floats, Floats], Floats]] = {
 
 def check_format(path: Path, format: str | None, *, csv_safe: bool = False) -> None:
     """Refuse formats that a table of pairs has no place in, or that `csv_safe` is not for. Raises InputError."""
-    from penstock.storage.results import result_tables
-
-    wanted = result_tables.writer_for(path, format)
-    if wanted not in [result_tables.FORMATS[name] for name in FORMATS]:
-        raise InputError(f"{path}: pairs are a table of several columns; write one of {', '.join(FORMATS)}")
-    WriteOptions(csv_safe=csv_safe).check(result_tables.format_of(path, format))
+    WriteOptions(csv_safe=csv_safe).check(format_of(path, format, PAIRS))
 
 
 @dataclass(frozen=True)

@@ -267,10 +267,11 @@ class Walks:
         RunError
             The graph cannot be read, or a disk is full or failed.
         """
-        from penstock.storage.tables.walk_files import save_walks, walk_format
+        from penstock.storage.tables.formats import WALKS, format_of
+        from penstock.storage.tables.walk_files import save_walks
 
         target = Path(path)
-        name = walk_format(target, format)
+        name = format_of(target, format, WALKS)
         options = WriteOptions(self._resources.threads, csv_safe=csv_safe)
         save_walks(self.written(report), target, name, options, force=force)
 

@@ -24,22 +24,15 @@ from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.tables.columns import WriteOptions, format_by_ending
+from penstock.storage.tables.columns import WriteOptions
+from penstock.storage.tables.formats import EDGES, FORMATS, check_streamed, format_of
 from penstock.storage.tables.synced_file import SyncedFile
 
 if TYPE_CHECKING:
     from penstock.storage.tables.arrow_files import OrderedFile
 
-_BY_ARROW: dict[str, tuple[str, dict[str, Any]]] = {
-    "csv": ("save_csv", {}),
-    "csv.gz": ("save_csv", {"gzip": True}),
-    "tsv": ("save_csv", {"delimiter": "\t"}),
-    "tsv.gz": ("save_csv", {"delimiter": "\t", "gzip": True}),
-    "parquet": ("save_parquet", {"use_dictionary": ["source", "target"], "dictionary_pagesize_limit": 1 << 14}),
-    "feather": ("save_feather", {}),
-}
-FORMATS = (*_BY_ARROW, "npz")
-_ENDINGS = {f".{name}": name for name in FORMATS} | {".arrow": "feather"}
+DICTIONARY = {"use_dictionary": ["source", "target"], "dictionary_pagesize_limit": 1 << 14}
+"""Of Parquet: ids as numbers of a page's dictionary."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +55,6 @@ class ExportOptions:
         return WriteOptions(self.threads, csv_safe=self.csv_safe)
 
 
-def export_format(path: Path, format: str | None = None) -> str:
-    """Return the format, by default the one that a file's name asks for. Raises InputError."""
-    return format_by_ending(path, _ENDINGS, "edges") if format is None else format
-
-
 def export_edges(
     graph: QueriedGraph, path: Path, options: ExportOptions, *, format: str | None = None, force: bool = False
 ) -> int:
@@ -76,7 +64,7 @@ def export_edges(
         InputError: the file may not be written, or the format is unknown or cannot hold the ids.
         RunError: the graph cannot be read, or the disk is full or failed.
     """
-    name = export_format(path, format)
+    name = format_of(path, format, EDGES)
     options.written.check(name)
     pieces = pieces_of(graph, both_directions=options.both_directions)
     if name == "npz":
@@ -92,8 +80,7 @@ def stream_edges(graph: QueriedGraph, file: OrderedFile, options: ExportOptions,
 
     Raises InputError for npz, whose parts are written one by one, and as `export_edges`.
     """
-    if format == "npz":
-        raise InputError("npz cannot be written to standard output; name a file, or another format")
+    check_streamed(format, EDGES)
     options.written.check(format)
     return _write_by_arrow(graph, pieces_of(graph, both_directions=options.both_directions), file, options, format)
 
@@ -112,8 +99,9 @@ def _write_by_arrow(
 
     with system_memory():
         table = EdgeTable(pieces, names_of(graph), options.read)
-        name, style = _BY_ARROW[format]
-        getattr(arrow_files, name)(file, table, options.written, **style)
+        form = FORMATS[format]
+        style = DICTIONARY if format == "parquet" else form.style
+        getattr(arrow_files, form.save)(file, table, options.written, **style)
     return table.rows
 
 

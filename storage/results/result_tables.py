@@ -8,21 +8,21 @@ several threads while earlier ones are written, and the disk is at work meanwhil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import whole_file
-from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.format import hdf5
 from penstock.storage.format.driver_file import DriverFile
 from penstock.storage.tables.columns import Column, Columns, Part, WriteOptions, first_field, mapped
+from penstock.storage.tables.formats import ANSWERS, FORMATS, TableFormat, check_streamed, format_of
 from penstock.storage.tables.synced_file import SyncedFile
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def write(
     force : bool
         Whether a file of that name may be replaced.
     format : str, optional
-        A name in `FORMATS`; by default the one that the suffix of ``path`` asks for.
+        One of `formats_of(ANSWERS)`; by default the one that the suffix of ``path`` asks for.
     options : WriteOptions
         Threads, and who is told how much is written.
 
@@ -62,10 +62,10 @@ def write(
     RunError
         The disk failed or is full; ``path`` is as it was.
     """
-    save = writer_for(path, format)
-    options.check(format_of(path, format))
-    with whole_file(path, force=force) as partial:
-        save(partial, columns, options)
+    name = format_of(path, format, ANSWERS)
+    options.check(name)
+    with whole_file(path, force=force) as unfinished:
+        _OTHERS.get(name, partial(_save_by_arrow, format=FORMATS[name]))(unfinished, columns, options)
 
 
 def write_to(file: OrderedFile, columns: Columns, *, format: str = "csv", options: WriteOptions = DEFAULTS) -> None:
@@ -78,7 +78,7 @@ def write_to(file: OrderedFile, columns: Columns, *, format: str = "csv", option
     columns : Columns
         As in `write`.
     format : str
-        A name in `STREAMED`.
+        One of `formats_of(ANSWERS, streamed=True)`.
     options : WriteOptions
         As in `write`.
 
@@ -87,40 +87,16 @@ def write_to(file: OrderedFile, columns: Columns, *, format: str = "csv", option
     InputError
         The format is unknown, or cannot be written from its beginning to its end.
     """
-    check_streamed(format)
+    check_streamed(format, ANSWERS)
     options.check(format)
-    name, style = _BY_ARROW[format]
-    _write_by_arrow(file, columns, options, name, style)
-
-
-def check_streamed(format: str) -> None:
-    """Refuse a format that is not written from its beginning to its end. Raises InputError."""
-    if format not in STREAMED:
-        raise InputError(f"{format} cannot be written to standard output; name a file, or one of {', '.join(STREAMED)}")
-
-
-def writer_for(path: Path, format: str | None = None) -> Save:
-    """Return the function that writes `format`, or the one that `path` asks for. Raises InputError."""
-    return FORMATS[format_of(path, format)]
-
-
-def format_of(path: Path, format: str | None = None) -> str:
-    """Return `format`, or the name of the format that `path` asks for. Raises InputError."""
-    if format is None:
-        found = [format for ending, format in _SUFFIXES.items() if path.name.lower().endswith(ending)]
-        if not found:
-            raise InputError(f"{path}: no table format ends in {path.suffix!r}; use one of {', '.join(_SUFFIXES)}")
-        return found[0]
-    if format not in FORMATS:
-        raise InputError(f"{format!r} is not a format by name; there is {', '.join(FORMATS)}")
-    return format
+    _write_by_arrow(file, columns, options, FORMATS[format])
 
 
 def bytes_of(path: Path, columns: Columns, format: str | None = None) -> int | None:
-    """About how many bytes writing will take; None where only writing can tell. Raises InputError as `writer_for`."""
-    save = writer_for(path, format)
-    written = columns if save is not _save_npy else npy_columns(columns)
-    if save not in (_save_hdf5, _save_npy) or any(column.dtype.kind == "T" for column in written.values()):
+    """About how many bytes writing will take; None where only writing can tell. Raises InputError as `format_of`."""
+    name = format_of(path, format, ANSWERS)
+    written = npy_columns(columns) if name == "npy" else columns
+    if name not in _OTHERS or any(column.dtype.kind == "T" for column in written.values()):
         return None
     return sum(column.rows * column.dtype.itemsize for column in written.values())
 
@@ -200,45 +176,22 @@ def _widest(column: Column) -> int:
     return max(widths, default=1)
 
 
-def _by_arrow(name: str, **style: Any) -> Save:
-    """Return the function that writes so by Arrow."""
-
-    def save(path: Path, columns: Columns, options: WriteOptions) -> None:
-        with SyncedFile(path, options.written) as file:
-            _write_by_arrow(file, columns, options, name, style)
-
-    return save
+def _save_by_arrow(path: Path, columns: Columns, options: WriteOptions, format: TableFormat) -> None:
+    with SyncedFile(path, options.written) as file:
+        _write_by_arrow(file, columns, options, format)
 
 
-def _write_by_arrow(
-    file: OrderedFile, columns: Columns, options: WriteOptions, name: str, style: Mapping[str, Any]
-) -> None:
-    """Write a table to an open file. name: of the function in `arrow_files`, or `save_graphalytics`."""
+def _write_by_arrow(file: OrderedFile, columns: Columns, options: WriteOptions, format: TableFormat) -> None:
+    """Write a table to an open file."""
     from penstock.storage.tables import arrow_files, arrow_tables  # Arrow takes longer to import than a small run takes
 
     with arrow_tables.system_memory():
-        if name == "save_graphalytics":
+        if format.name == "graphalytics":
             arrow_tables.save_graphalytics(file, columns, options)
             return
-        encodings = arrow_tables.encodings(columns) if name == "save_parquet" else style
-        getattr(arrow_files, name)(file, arrow_tables.ColumnBatches(columns), options, **encodings)
+        style = arrow_tables.encodings(columns) if format.name == "parquet" else format.style
+        getattr(arrow_files, format.save)(file, arrow_tables.ColumnBatches(columns), options, **style)
 
 
-_BY_ARROW: dict[str, tuple[str, dict[str, Any]]] = {
-    "csv": ("save_csv", {}),
-    "csv.gz": ("save_csv", {"gzip": True}),
-    "tsv": ("save_csv", {"delimiter": "\t"}),
-    "tsv.gz": ("save_csv", {"delimiter": "\t", "gzip": True}),
-    "parquet": ("save_parquet", {}),
-    "feather": ("save_feather", {}),
-    "graphalytics": ("save_graphalytics", {}),
-}
-STREAMED = tuple(_BY_ARROW)
-"""Formats that are written from their beginning to their end."""
-FORMATS: dict[str, Save] = {
-    **{format: _by_arrow(name, **style) for format, (name, style) in _BY_ARROW.items()},
-    "hdf5": _save_hdf5,
-    "npy": _save_npy,
-}
-_SUFFIXES = {f".{name}": name for name in FORMATS if name != "graphalytics"} | {".h5": "hdf5", ".arrow": "feather"}
-"""How names end; none of them is the end of another."""
+_OTHERS: dict[str, Save] = {"hdf5": _save_hdf5, "npy": _save_npy}
+"""What writes the formats that are not written from their beginning to their end."""

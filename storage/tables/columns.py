@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -66,14 +65,6 @@ class WriteOptions:
             raise InputError(
                 f"--csv-safe is for CSV and TSV, and the format of the output is {format}; leave it out, or write .csv"
             )
-
-
-def format_by_ending(path: Path, endings: Mapping[str, str], what: str) -> str:
-    """The format that a file's name asks for; endings: formats by ending. Raises InputError that names `what`."""
-    for ending, name in endings.items():
-        if path.name.lower().endswith(ending):
-            return name
-    raise InputError(f"{path}: no format of {what} ends in {path.suffix!r}; use one of {', '.join(endings)}")
 
 
 def first_field(columns: Columns) -> str:

@@ -10,15 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from penstock.storage.tables.formats import FORMATS
 
-COMPRESSION: dict[str, tuple[int, float]] = {
-    "csv.gz": (64, 3),
-    "tsv.gz": (64, 3),
-    "parquet": (2048, 2),
-    "feather": (16, 1.2),
-}
-"""By how much a format makes a table smaller: at most (ids without a gap beside absent values), and usually."""
-TEXT = ("csv", "tsv", "csv.gz", "tsv.gz", "graphalytics")
 DECIMALS = {2: 6, 4: 10, 8: 18}
 """Characters of a floating-point number that is not round, by its bytes."""
 
@@ -56,12 +49,12 @@ def digits_of_first(count: int) -> int:
 
 
 def table_size(format: str, rows: int, columns: Sequence[ColumnSize]) -> SizeRange:
-    """The size of a table of so many rows in a format of `result_tables` or `edge_files`."""
-    if format in TEXT:
+    """The size of a table of so many rows in one of `FORMATS`."""
+    written = FORMATS[format]
+    if written.text:
         between = rows * len(columns)  # a delimiter or a newline behind every value
         least = between + sum(column.least_text for column in columns)
         likely = between + sum(column.likely_text for column in columns)
     else:
         least = likely = sum(column.in_memory for column in columns)
-    most, usual = COMPRESSION.get(format, (1, 1))
-    return SizeRange(least // most, int(likely / usual))
+    return SizeRange(least // written.most, int(likely / written.usual))

@@ -18,11 +18,8 @@ from numpy.typing import NDArray
 from penstock.storage.base.atomic import whole_file
 from penstock.storage.base.errors import InputError
 from penstock.storage.tables.arrow_edges import Names
-from penstock.storage.tables.columns import WriteOptions, format_by_ending
+from penstock.storage.tables.columns import WriteOptions
 from penstock.storage.tables.synced_file import SyncedFile
-
-FORMATS = ("parquet", "feather", "txt", "txt.gz", "csv", "csv.gz", "npy")
-_ENDINGS = {f".{name}": name for name in FORMATS} | {".arrow": "feather"}
 
 
 @dataclass(frozen=True)
@@ -34,11 +31,6 @@ class WrittenWalks:
     width: int
     dtype: np.dtype[Any]
     names: Names
-
-
-def walk_format(path: Path, format: str | None = None) -> str:
-    """Return the format, by default the one that a file's name asks for. Raises InputError."""
-    return format_by_ending(path, _ENDINGS, "walks") if format is None else format
 
 
 def save_walks(walks: WrittenWalks, path: Path, format: str, options: WriteOptions, *, force: bool) -> None:

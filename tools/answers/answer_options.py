@@ -10,14 +10,13 @@ import click
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
 from penstock.storage.clocks.stage_clock import stage
+from penstock.storage.tables.formats import ANSWERS, check_streamed, format_of, formats_of
 from penstock.tools.base.options import ANSWER, CSV_SAFE, option, option_group
 from penstock.tools.base.standard_output import NAME
 
 if TYPE_CHECKING:
     from penstock.engine.program.program import Program
     from penstock.storage.format.graph import Graph
-
-BY_NAME = ("graphalytics", "csv", "csv.gz", "tsv", "tsv.gz", "parquet", "feather", "hdf5", "npy")
 
 
 @dataclass(frozen=True)
@@ -45,11 +44,9 @@ class AnswerOptions:
     @property
     def file_format(self) -> str | None:
         """The name of the output's format; None without an output. Raises InputError for a name that says none."""
-        from penstock.storage.results.result_tables import format_of
-
         if self.path is None:
             return None
-        return (self.format or "csv") if self.printed else format_of(self.path, self.format)
+        return (self.format or "csv") if self.printed else format_of(self.path, self.format, ANSWERS)
 
     def inside(self, folder: Path, name: str) -> AnswerOptions:
         """The same with a relative output in a folder, and with an output in any case: `name`.parquet by default."""
@@ -75,16 +72,14 @@ class AnswerOptions:
             self._check_join()
         if self.path is not None:
             with stage("imports"):
-                from penstock.storage.results.result_tables import check_streamed, format_of
                 from penstock.storage.tables.columns import WriteOptions
 
             WriteOptions(csv_safe=self.csv_safe).check(str(self.file_format))
             if self.printed:
-                check_streamed(self.format or "csv")
+                check_streamed(self.format or "csv", ANSWERS)
                 return
             if there:
                 check_target(self.path, force=force)
-            format_of(self.path, self.format)
 
     def _check_join(self) -> None:
         if not self.joined or len(set(self.joined)) < len(self.joined):
@@ -141,7 +136,7 @@ wanting = option_group(
     ),
     option(
         "--format",
-        type=click.Choice(BY_NAME),
+        type=click.Choice(list(formats_of(ANSWERS))),
         help="Of the output; by its name if not given (-: csv). graphalytics: `id value` lines, as LDBC has them.",
     ),
     CSV_SAFE,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.budget import format_bytes, peak_resident_bytes
+from penstock.storage.tables.formats import EDGES, format_of, formats_of
 from penstock.tools.base.graph_making import edgeless
 from penstock.tools.base.options import (
     ANY,
@@ -29,8 +30,6 @@ from penstock.tools.base.standard_output import NAME, StandardOutput
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
 
-FORMATS = ("csv", "csv.gz", "tsv", "tsv.gz", "parquet", "feather", "npz")
-
 
 @dataclass(frozen=True)
 class Exporting:
@@ -47,7 +46,11 @@ class Exporting:
 exporting = option_group(
     "exporting",
     Exporting,
-    option("--format", type=click.Choice(FORMATS), help="Format of the output; by its name by default (-: csv)."),
+    option(
+        "--format",
+        type=click.Choice(list(formats_of(EDGES))),
+        help="Format of the output; by its name by default (-: csv).",
+    ),
     option(
         "--both-directions",
         is_flag=True,
@@ -85,7 +88,6 @@ def command(graph: Path, output: Path, exporting: Exporting, console: Console) -
         ExportOptions,
         entries_to_read,
         export_edges,
-        export_format,
         stream_edges,
     )
     from penstock.storage.access.edge_size import exported_size
@@ -94,7 +96,7 @@ def command(graph: Path, output: Path, exporting: Exporting, console: Console) -
 
     began = time.perf_counter()
     to_stdout = output == NAME
-    format = exporting.format or "csv" if to_stdout else export_format(output, exporting.format)
+    format = exporting.format or "csv" if to_stdout else format_of(output, exporting.format, EDGES)
     if not to_stdout:
         check_target(output, force=exporting.force)
         keep_inputs(output, [graph])

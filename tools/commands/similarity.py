@@ -11,6 +11,7 @@ import click
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.budget import format_bytes, peak_resident_bytes
 from penstock.storage.base.errors import InputError
+from penstock.storage.tables.formats import PAIRS, formats_of
 from penstock.tools.base.options import (
     ANY,
     CSV_SAFE,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from penstock.engine.similarities.pair_table import PairTable
 
 MEASURES = ("jaccard", "overlap", "cosine", "common")
-FORMATS = ("csv", "csv.gz", "tsv", "tsv.gz", "parquet", "feather", "hdf5")
 SHOWN = 10
 
 
@@ -89,7 +89,9 @@ writing = option_group(
     option(
         "--output", type=ANY, help="File for the table; by its name .csv, .tsv (with .gz), .parquet, .feather, .h5."
     ),
-    option("--format", type=click.Choice(FORMATS), help="Format of the output; by its name by default."),
+    option(
+        "--format", type=click.Choice(list(formats_of(PAIRS))), help="Format of the output; by its name by default."
+    ),
     CSV_SAFE,
     FORCE,
     option(

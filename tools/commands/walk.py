@@ -13,6 +13,7 @@ from penstock.storage.base.atomic import check_target
 from penstock.storage.base.budget import format_bytes, peak_resident_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
+from penstock.storage.tables.formats import WALKS, format_of, formats_of
 from penstock.tools.base.find_program import is_negative, lines_of, read_vertex
 from penstock.tools.base.options import (
     ANY,
@@ -39,8 +40,6 @@ from penstock.tools.base.standard_output import NAME, StandardOutput
 
 if TYPE_CHECKING:
     from penstock.engine.walks.walks import Walks
-
-FORMATS = ("parquet", "feather", "txt", "txt.gz", "csv", "csv.gz", "npy")
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,11 @@ writing = option_group(
     "writing",
     WalkOutput,
     option("--output", type=ANY, required=True, help="File for the walks; - is standard output."),
-    option("--format", type=click.Choice(FORMATS), help="Format of the output; by its name by default (-: txt)."),
+    option(
+        "--format",
+        type=click.Choice(list(formats_of(WALKS))),
+        help="Format of the output; by its name by default (-: txt).",
+    ),
     CSV_SAFE,
     FORCE,
     title="Output",
@@ -156,13 +159,13 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     from penstock.storage.footprint.freed_memory import keep_no_large_blocks
     from penstock.storage.format.graph import Graph
     from penstock.storage.tables.columns import WriteOptions
-    from penstock.storage.tables.walk_files import stream_walks, walk_format
+    from penstock.storage.tables.walk_files import stream_walks
 
     began = time.perf_counter()
     keep_no_large_blocks()
     asked, target, use = given["walking"], given["writing"], given["using"]
     to_stdout = target.output == NAME
-    format = target.format or "txt" if to_stdout else walk_format(target.output, target.format)
+    format = target.format or "txt" if to_stdout else format_of(target.output, target.format, WALKS)
     if not to_stdout:
         check_target(target.output, force=target.force)
         keep_inputs(target.output, [graph])

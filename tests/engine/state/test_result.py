@@ -67,7 +67,7 @@ def test_npy_of_ids_from_0_on_has_the_values_alone(order: str, tmp_path: Path) -
 
 
 def test_an_unknown_format_and_an_existing_file_are_refused(result: Result, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no table format ends in '.xlsx'; use one of .csv"):
+    with pytest.raises(InputError, match=r"no format of answers ends in '.xlsx'; use one of .csv"):
         result.write(tmp_path / "a.xlsx")
     result.write(tmp_path / "a.csv")
     with pytest.raises(InputError, match="--force"):
@@ -85,7 +85,7 @@ def test_dict_is_networkx_style(result: Result) -> None:
 def test_graphalytics(result: Result, tmp_path: Path) -> None:
     result.to_graphalytics(tmp_path / "a.out")
     assert (tmp_path / "a.out").read_text() == f"5 2\n30 9223372036854775807\n70 0\n{2**63} 1\n"
-    with pytest.raises(InputError, match=r"'ldbc' is not a format by name; there is csv, csv\.gz"):
+    with pytest.raises(InputError, match=r"'ldbc' is not a format of answers; there are csv, csv\.gz"):
         result.write(tmp_path / "b.out", format="ldbc")
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.engine import Graph, from_edges
-from penstock.storage.access.edge_files import FORMATS, ExportOptions, export_edges
+from penstock.storage.access.edge_files import ExportOptions, export_edges
 from penstock.storage.access.edge_size import exported_size
+from penstock.storage.tables.formats import EDGES, formats_of
 
 ENDS = np.random.default_rng(3).integers(0, 2000, (2, 6000))
 NAMES = np.array([f"vertex {number}" for number in range(2000)])
@@ -23,7 +24,7 @@ def graph(kind: str) -> Graph:
 @pytest.mark.parametrize("kind", ["plain", "weights", "undirected", "names"])
 def test_sizes(kind: str, tmp_path: Path) -> None:
     edges = graph(kind)
-    for format in FORMATS:
+    for format in formats_of(EDGES):
         if format == "npz" and kind == "names":
             continue
         for both in (False, True)[: 1 + (kind == "undirected")]:

@@ -278,5 +278,5 @@ def test_a_disk_that_fails_at_the_end_leaves_nothing(tmp_path: Path, monkeypatch
 
 
 def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no table format"):
+    with pytest.raises(InputError, match="no format of answers"):
         write(tmp_path / "r.xlsx", {})

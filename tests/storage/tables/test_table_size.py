@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from penstock.storage.results.result_tables import FORMATS, write
+from penstock.storage.results.result_tables import write
 from penstock.storage.tables.columns import Column
+from penstock.storage.tables.formats import ANSWERS, formats_of
 from penstock.storage.tables.table_size import ColumnSize, column_size, digits_of_first, table_size
 
 ROWS = 20_000
@@ -19,7 +20,7 @@ def test_digits(count: int) -> None:
 
 
 @pytest.mark.parametrize("absent", [True, False])
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", formats_of(ANSWERS))
 def test_a_file_is_no_smaller_than_its_least_size(format: str, absent: bool, tmp_path: Path) -> None:
     values = np.zeros(ROWS) if absent else np.random.default_rng(1).random(ROWS)
     columns = {

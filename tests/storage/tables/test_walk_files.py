@@ -15,8 +15,9 @@ import pytest
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.encoding.string_array import STRINGS
+from penstock.storage.tables import formats
 from penstock.storage.tables.columns import WriteOptions
-from penstock.storage.tables.walk_files import WrittenWalks, save_walks, walk_format
+from penstock.storage.tables.walk_files import WrittenWalks, save_walks
 
 NONE = 2**32 - 1
 BLOCKS = [np.array([[0, 1, 2], [2, NONE, NONE]], np.uint32), np.array([[1, 0, NONE]], np.uint32)]
@@ -57,7 +58,7 @@ READERS: dict[str, Callable[[Path], list[list[Any]]]] = {
 @pytest.mark.parametrize("names", [None, NUMBERS, NAMES], ids=["vertices", "numbers", "names"])
 def test_files(format: str, names: NDArray[Any] | None, tmp_path: Path) -> None:
     path = tmp_path / f"walks.{format}"
-    assert walk_format(path) == format
+    assert formats.format_of(path, None, formats.WALKS) == format
     if format == "npy" and names is NAMES:
         with pytest.raises(InputError, match="ids are strings"):
             save_walks(written(names), path, format, WriteOptions(2), force=False)
@@ -95,4 +96,4 @@ def test_matrices_are_as_narrow_as_ids(tmp_path: Path) -> None:
 
 def test_other_names_are_refused() -> None:
     with pytest.raises(InputError, match=r"no format of walks ends in '\.xyz'"):
-        walk_format(Path("walks.xyz"))
+        formats.format_of(Path("walks.xyz"), None, formats.WALKS)

@@ -11,9 +11,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 from penstock.engine import convert, from_edges
-from penstock.storage.results import result_tables
 from penstock.tools import cli
-from penstock.tools.answers.answer_options import BY_NAME
 from support.commands import answered, refused
 
 
@@ -25,10 +23,6 @@ def graph(tmp_path: Path) -> Path:
 
 
 BFS = ("run", "bfs", "--source", 0, "--no-calibrate")
-
-
-def test_formats_by_name_are_those_of_storage() -> None:
-    assert sorted(BY_NAME) == sorted(result_tables.FORMATS)
 
 
 def test_a_table_on_stdout(graph: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:

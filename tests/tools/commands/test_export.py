@@ -14,9 +14,7 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse
 from penstock.engine import Graph, from_edges
-from penstock.storage.access import edge_files
 from penstock.tools import cli
-from penstock.tools.commands import export
 from support.commands import answered, refused
 
 READERS: dict[str, Callable[[Path], Any]] = {
@@ -108,7 +106,3 @@ def test_what_cannot_be_written_is_refused(
     from_edges([1], [1], bipartite=True).save(tmp_path / "two.h5")
     assert "the graph is bipartite" in refused(capsys, "export", tmp_path / "two.h5", tmp_path / "c.npz")
     assert not list(tmp_path.glob(".*"))
-
-
-def test_formats_of_the_command_are_those_of_storage() -> None:
-    assert export.FORMATS == edge_files.FORMATS

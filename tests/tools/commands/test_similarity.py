@@ -59,7 +59,7 @@ def test_refusals(towns: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
         (("--k", 1, "--device", "cuda:0"), "--k is found on CPU cores"),
         (("--k", 1, "--device-memory", "1GiB"), "is for a GPU"),
         (("--k", 1, "--format", "csv"), "are for --output"),
-        (("--k", 1, "--output", tmp_path / "s.npy"), "several columns"),
+        (("--k", 1, "--output", tmp_path / "s.npy"), "no format of pairs ends in"),
         (("--k", 1, "--output", tmp_path / "there.csv"), "--force"),
         (("--k", 1, "--source", "turin"), "vertex turin is not in the graph"),
         (("--k", 1, "--host-memory", "1MiB"), "too small"),
@@ -67,6 +67,5 @@ def test_refusals(towns: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert re.search(message, refused(capsys, "similarity", towns, *arguments))
 
 
-def test_formats_are_those_of_the_table() -> None:
-    assert command.FORMATS == pair_table.FORMATS
+def test_measures_are_those_of_the_table() -> None:
     assert tuple(pair_table.MEASURES) == command.MEASURES

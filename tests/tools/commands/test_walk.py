@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.engine import Graph, from_edges, walk
-from penstock.storage.tables import walk_files
 from penstock.tools import cli
-from penstock.tools.commands import walk as walk_command
 from support.commands import answered, refused
 
 
@@ -68,7 +66,3 @@ def test_refusals(roads: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     ):
         assert message in refused(capsys, "walk", roads, *arguments)
     assert not (tmp_path / "w.txt").exists()
-
-
-def test_formats_are_those_of_the_files() -> None:
-    assert walk_command.FORMATS == walk_files.FORMATS

@@ -1,0 +1,99 @@
+"""The formats of tables, a record each: which tables are written so, how files are named, who writes them, how large.
+
+A new format is a record here, and a function of `arrow_files.py` that writes record batches from their beginning to
+their end; formats that are not written so belong to the writers of what they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from penstock.storage.base.errors import InputError
+
+ANSWERS, EDGES, PAIRS, WALKS = "answers", "edges", "pairs", "walks"
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """One format of tables.
+
+    Parameters
+    ----------
+    name : str
+        As `--format` has it.
+    holds : tuple of str
+        What is written so: `ANSWERS`, `EDGES`, `PAIRS`, `WALKS`.
+    save : str
+        The function of `arrow_files` that writes it; "" where tables are not written from beginning to end.
+    style : Mapping
+        What that function is given.
+    endings : tuple of str or None
+        Of files; None: the name behind a point.
+    text : bool
+        Whether numbers are written in decimals.
+    most, usual : float
+        By how much it makes a table smaller: at most (ids without a gap beside absent values), and usually.
+    """
+
+    name: str
+    holds: tuple[str, ...]
+    save: str = ""
+    style: Mapping[str, Any] = field(default_factory=dict)
+    endings: tuple[str, ...] | None = None
+    text: bool = False
+    most: int = 1
+    usual: float = 1
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """How the names of files of it end."""
+        return (f".{self.name}",) if self.endings is None else self.endings
+
+
+_TABLES = (ANSWERS, EDGES, PAIRS)
+_TABS = {"delimiter": "\t"}
+_GZIP = {"gzip": True}
+FORMATS = {
+    one.name: one
+    for one in (
+        TableFormat("csv", (*_TABLES, WALKS), "save_csv", text=True),
+        TableFormat("csv.gz", (*_TABLES, WALKS), "save_csv", _GZIP, text=True, most=64, usual=3),
+        TableFormat("tsv", _TABLES, "save_csv", _TABS, text=True),
+        TableFormat("tsv.gz", _TABLES, "save_csv", _TABS | _GZIP, text=True, most=64, usual=3),
+        TableFormat("parquet", (*_TABLES, WALKS), "save_parquet", most=2048, usual=2),
+        TableFormat("feather", (*_TABLES, WALKS), "save_feather", endings=(".feather", ".arrow"), most=16, usual=1.2),
+        TableFormat("txt", (WALKS,), "save_walk_lines", text=True),
+        TableFormat("txt.gz", (WALKS,), "save_walk_lines", _GZIP, text=True, most=64, usual=3),
+        TableFormat("hdf5", (ANSWERS, PAIRS), endings=(".h5",)),
+        TableFormat("npy", (ANSWERS, WALKS)),
+        TableFormat("npz", (EDGES,)),
+        TableFormat("graphalytics", (ANSWERS,), "save_graphalytics", endings=(), text=True),
+    )
+}
+
+
+def formats_of(what: str, *, streamed: bool = False) -> dict[str, TableFormat]:
+    """Return the formats that hold `what`, by name; streamed: only those written from their beginning to their end."""
+    return {one.name: one for one in FORMATS.values() if what in one.holds and (one.save or not streamed)}
+
+
+def format_of(path: Path, format: str | None, what: str) -> str:
+    """Return `format`, or the name of the one of `what` that a file's name asks for. Raises InputError."""
+    known = formats_of(what)
+    if format is not None and format not in known:
+        raise InputError(f"{format!r} is not a format of {what}; there are {', '.join(known)}")
+    endings = {end: one.name for one in known.values() for end in one.ends}
+    found = format or next((name for end, name in endings.items() if path.name.lower().endswith(end)), None)
+    if found is None:
+        raise InputError(f"{path}: no format of {what} ends in {path.suffix!r}; use one of {', '.join(endings)}")
+    return found
+
+
+def check_streamed(format: str, what: str) -> None:
+    """Refuse a format that is not written from its beginning to its end. Raises InputError."""
+    known = formats_of(what, streamed=True)
+    if format not in known:
+        raise InputError(f"{format} cannot be written to standard output; name a file, or one of {', '.join(known)}")
