@@ -21,6 +21,7 @@ from penstock.storage.base.atomic import in_place, sweep_debris
 from penstock.storage.base.errors import InputError, PenstockError, on_command_line
 from penstock.storage.base.printable import KEPT, printable
 from penstock.tools.base import cycles, joined_ranks, out_of_memory, user_traceback
+from penstock.tools.base.log import write_line
 from penstock.tools.base.output import begin_answer, write_error
 from penstock.tools.base.signals import NOTHING, Stopped, deafen, forget_raised, hear, listening, raised
 from penstock.tools.base.standard_output import NAME
@@ -182,7 +183,7 @@ def run_command(arguments: list[str], *, own_process: bool = False) -> int:
         shown = io.StringIO()
         error.show(shown)
         if not joined_ranks.is_silent():
-            click.echo(printable(joined_ranks.speaker(shown.getvalue()), KEPT), err=True, nl=False)
+            write_line(printable(joined_ranks.speaker(shown.getvalue().removesuffix("\n")), KEPT))
         return _told(arguments, error.format_message(), "usage", 2)
     except PenstockError as error:
         wrong = isinstance(error, InputError)
@@ -232,7 +233,7 @@ def _has_working_folder() -> bool:
 def _print_error(message: str, *, common: bool = True) -> None:
     """Print a message on stderr, with unprintable characters escaped; common: as `joined_ranks.speaker` has it."""
     if not joined_ranks.is_silent():
-        click.echo(f"penstock: {printable(joined_ranks.speaker(message, common=common), KEPT)}", err=True)
+        write_line(f"penstock: {printable(joined_ranks.speaker(message, common=common), KEPT)}")
 
 
 def _abandon_output() -> None:

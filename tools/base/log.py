@@ -6,6 +6,7 @@ attaches one handler, which replaces that of the command before in the same proc
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from collections.abc import Callable, Iterator
@@ -43,11 +44,18 @@ def leave_terminal() -> None:
 
 
 def write_line(text: str) -> None:
-    """Write a line on stderr, above the bars if there are some; any thread may call it."""
-    if _Present.above is None:
-        click.echo(text, err=True)
-    else:
+    """Write a line on stderr, above the bars if there are some; any thread may call it.
+
+    A line that stderr does not take, because its disk is full, is lost: the work goes on, and the exit code is its own.
+    """
+    if _Present.above is not None:
         _Present.above(text)
+        return
+    try:
+        click.echo(text, err=True)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
 
 
 _LOGGER = logging.getLogger("penstock")

@@ -38,17 +38,20 @@ class Console:
             click.echo(json.dumps(plain(facts), allow_nan=False))
         elif not self.quiet:
             for line in lines:
-                click.echo(printable(line, KEPT), err=self.to_stderr)
+                self._write(line)
 
     def say(self, line: str) -> None:
         """Write a line for people, now."""
         if not self.silent:
-            click.echo(printable(line, KEPT), err=self.to_stderr)
+            self._write(line)
 
     def note(self, line: str) -> None:
         """Write a line on stderr: worth knowing, not part of the answer."""
         if not self.quiet:
             write_line(printable(line, KEPT))
+
+    def _write(self, line: str) -> None:
+        (write_line if self.to_stderr else click.echo)(printable(line, KEPT))
 
 
 def beside_a_table(console: Console) -> Console:

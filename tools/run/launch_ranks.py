@@ -23,11 +23,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-import click
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.first_death import FirstDeath
 from penstock.tools.base.joined_ranks import INSTALL, LAUNCHED, MARK
+from penstock.tools.base.log import write_line
 from penstock.tools.base.progress import bars, on_terminal
 from penstock.tools.base.sent_progress import WANTED, ReceivedBars
 from penstock.tools.base.signals import pass_signals
@@ -43,8 +43,9 @@ CODE = re.compile(rb"=   EXIT CODE: (\d+)")
 
 PR_SET_PDEATHSIG = 1
 SHARED = Path("/dev/shm")
-RANK_BYTES = 6 << 20
-"""What MPI takes of it for a rank (measured: 5.3 MiB). Where there is less, ranks may end by SIGBUS or SIGSEGV."""
+RANK_BYTES, FREE_BYTES = 6 << 20, 16 << 20
+"""What MPI takes of it for a rank (measured: 5.3 MiB), and what must be free beside that: MPICH's UCX uses the folder
+only where it finds so much. Where there is less, ranks find different room, and one ends by SIGBUS or SIGSEGV."""
 
 
 def launch(devices: Sequence[str], *, quiet: bool = False) -> int:
@@ -80,7 +81,7 @@ def launch(devices: Sequence[str], *, quiet: bool = False) -> int:
         code = started.wait()
     message = report.message()
     if message is not None:
-        click.echo(f"penstock: {message}", err=True)
+        write_line(f"penstock: {message}")
         return 1
     return code if code >= 0 else 128 - code
 
@@ -93,7 +94,7 @@ def _end_with_its_parent() -> Callable[[], object]:
 
 def check_shared_memory(ranks: int, folder: Path = SHARED) -> None:
     """Raise InputError where a folder has no room for what so many ranks share."""
-    wanted = ranks * RANK_BYTES
+    wanted = ranks * RANK_BYTES + FREE_BYTES
     try:
         handle = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
@@ -102,7 +103,7 @@ def check_shared_memory(ranks: int, folder: Path = SHARED) -> None:
             os.close(handle)
     except OSError as error:
         raise InputError(
-            f"{ranks} ranks share {format_bytes(wanted)} of memory in {folder}: {error.strerror}; enlarge it "
+            f"{ranks} ranks need {format_bytes(wanted)} of memory in {folder}: {error.strerror}; enlarge it "
             f"(mount -o remount,size=1G {folder}; docker run --shm-size=1g)"
         ) from error
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from penstock.tools import cli
@@ -37,6 +40,19 @@ def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     log.show(quiet=True)
     logging.getLogger("penstock.storage").warning("w")
     assert capsys.readouterr().err == ""
+
+
+def test_what_stderr_does_not_take_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_disk(EDGES, tmp_path / "g.h5")
+    run = ["run", "bfs", str(tmp_path / "g.h5"), "--source", "0", "--output", "-"]
+    for arguments, code in ((["info", str(tmp_path / "none.h5")], 2), (["info"], 2), (run, 0)):
+        with io.FileIO("/dev/full", "w") as full, monkeypatch.context() as patch:
+            patch.setattr("sys.stderr", io.TextIOWrapper(full, write_through=True))
+            assert cli.run_command(arguments) == code
+    with open(os.devnull) as unwritable, monkeypatch.context() as patch:
+        patch.setattr("sys.stderr", unwritable)
+        with pytest.raises(OSError, match="not writable"):
+            log.write_line("w")
 
 
 def test_a_command_tells_on_stderr_what_happens_below(tmp_path, capsys, monkeypatch) -> None:

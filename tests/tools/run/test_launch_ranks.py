@@ -69,9 +69,9 @@ def test_a_budget_is_that_of_all_ranks() -> None:
 
 
 def test_too_little_shared_memory_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"2 ranks share 12\.0 MiB of memory in .*: No such file"):
+    with pytest.raises(InputError, match=r"2 ranks need 28\.0 MiB of memory in .*: No such file"):
         check_shared_memory(2, tmp_path / "none")
-    with small_disk(tmp_path / "shm", 20 << 20) as shm:
+    with small_disk(tmp_path / "shm", 36 << 20) as shm:
         check_shared_memory(3, shm)
         assert list(shm.iterdir()) == []
         with pytest.raises(InputError, match="No space left on device; enlarge it"):
