@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 from penstock.storage.base.atomic import in_place, sweep_debris
 from penstock.storage.base.errors import InputError, PenstockError, on_command_line
-from penstock.storage.base.printable import KEPT, printable
+from penstock.storage.base.printable import KEPT, printable, printable_message
 from penstock.tools.base import cycles, joined_ranks, out_of_memory, user_traceback
 from penstock.tools.base.log import write_line
 from penstock.tools.base.output import begin_answer, write_error
@@ -182,9 +182,11 @@ def run_command(arguments: list[str], *, own_process: bool = False) -> int:
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(shown)
+        said = error.format_message()
         if not joined_ranks.is_silent():
-            write_line(printable(joined_ranks.speaker(shown.getvalue().removesuffix("\n")), KEPT))
-        return _told(arguments, error.format_message(), "usage", 2)
+            lines = shown.getvalue().removesuffix("\n").replace(said, printable(said))
+            write_line(printable(joined_ranks.speaker(lines), KEPT))
+        return _told(arguments, said, "usage", 2)
     except PenstockError as error:
         wrong = isinstance(error, InputError)
         _print_error(str(error), common=wrong)
@@ -233,7 +235,7 @@ def _has_working_folder() -> bool:
 def _print_error(message: str, *, common: bool = True) -> None:
     """Print a message on stderr, with unprintable characters escaped; common: as `joined_ranks.speaker` has it."""
     if not joined_ranks.is_silent():
-        write_line(f"penstock: {printable(joined_ranks.speaker(message, common=common), KEPT)}")
+        write_line(f"penstock: {printable_message(joined_ranks.speaker(message, common=common))}")
 
 
 def _abandon_output() -> None:

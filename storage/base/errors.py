@@ -15,12 +15,18 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
+from penstock.storage.base.printable import printable_message
+
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
 
 
 class PenstockError(Exception):
-    """Base of every error whose message is complete and meant for the user."""
+    """Base of every error whose message is complete and meant for the user, at a terminal too: it is printable."""
+
+    def __str__(self) -> str:
+        """The message."""
+        return printable_message(super().__str__())
 
 
 class InputError(PenstockError):

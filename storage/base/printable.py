@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 KEPT = "\n\t"
-"""Unprintable characters that lines and messages of ours have themselves, to be printed as they are."""
+"""Unprintable characters that texts of several lines have themselves, to be printed as they are."""
+_NEXT_LINE = "\n    "
+"""Between two lines of a message."""
 
 QUOTED = 200
 """Characters of an input that a message quotes at most."""
@@ -22,3 +24,8 @@ def printable(text: str, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def printable_message(text: str) -> str:
+    """The same of a message. Its lines but the first are indented; other ends of lines are of what it quotes."""
+    return _NEXT_LINE.join(printable(line, "\t") for line in text.split(_NEXT_LINE))

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from penstock.storage.base.printable import printable
+
 SHOWN = 10
 """Rows that are shown; columns at most 12."""
 _COLUMNS = 12
@@ -33,15 +35,20 @@ def html_table(caption: str, columns: Mapping[str, Sequence[Any]], rows: int | N
     if rows is not None and rows > len(shown):
         lines.append(_row("td", ["…"] * len([*names, *dots])))
     note = "" if rows is None else f"<p>{rows:,} {'row' if rows == 1 else 'rows'}</p>"
-    return f"<div><p>{escape(caption)}</p><table>{''.join(lines)}</table>{note}</div>"
+    return f"<div><p>{html_text(caption)}</p><table>{''.join(lines)}</table>{note}</div>"
+
+
+def html_text(text: str) -> str:
+    """The text as HTML shows it, in an element or an attribute: unprintable characters are visible escapes."""
+    return escape(printable(text))
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+    return f"<tr>{''.join(f'<{tag}>{html_text(cell)}</{tag}>' for cell in cells)}</tr>"
 
 
 def _text(value: Any) -> str:
     if value is None:
         return "null"
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    text = f"{value:.6g}" if isinstance(value, float) else printable(str(value))
     return text if len(text) <= _CELL else text[: _CELL - 1] + "…"

@@ -48,6 +48,8 @@ SLOW_FILES = (
     "test_run_faults.py",
     "test_shared_data.py",
     "test_start.py",
+    "tools/answers/test_csv_safe.py",
+    "tools/base/test_escapes.py",
     "tools/bench/routes/test_figures.py",
     "tools/commands/test_calibrate.py",
     "tools/commands/test_demo.py",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import click
 from penstock.storage.base.atomic import sweep_debris
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import KEPT, printable
 
 if TYPE_CHECKING:
     from penstock.engine.ranks.communicator import Communicator
@@ -144,6 +145,6 @@ def end_all_crashed() -> None:
     if joined is None:
         return
     lines = traceback.format_exc()
-    click.echo(f"penstock: {speaker(f'crashed: {lines}')}", err=True)
+    click.echo(printable(f"penstock: {speaker(f'crashed: {lines}')}", KEPT), err=True)
     sweep_debris()
     end_all(1)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 from penstock.storage.base.errors import RunError
-from penstock.storage.base.printable import KEPT, printable
+from penstock.storage.base.printable import printable_message
 
 Write = Callable[[str], None]
 
@@ -80,7 +80,7 @@ class _Printable(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        return printable(super().format(record), KEPT)
+        return printable_message(super().format(record))
 
 
 def show(verbose: int = 0, *, quiet: bool = False) -> None:
@@ -177,7 +177,7 @@ def to_file(path: Path) -> Iterator[LogFile]:
         keeper = LogFile(path)
     except OSError as error:
         raise RunError(f"{path} could not be made: {error.strerror}; free space and retry") from error
-    keeper.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    keeper.setFormatter(_Printable("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logger = _LOGGER
     level = logger.level
     with closing(keeper):

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import KEPT, printable
+from penstock.storage.base.printable import printable
 from penstock.tools.base.log import write_line
 
 
@@ -48,10 +48,10 @@ class Console:
     def note(self, line: str) -> None:
         """Write a line on stderr: worth knowing, not part of the answer."""
         if not self.quiet:
-            write_line(printable(line, KEPT))
+            write_line(printable(line))
 
     def _write(self, line: str) -> None:
-        (write_line if self.to_stderr else click.echo)(printable(line, KEPT))
+        (write_line if self.to_stderr else click.echo)(printable(line))
 
 
 def beside_a_table(console: Console) -> Console:

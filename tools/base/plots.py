@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import check_target, whole_file
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import KEPT, printable
 
 Floats = NDArray[np.float64]
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -64,6 +65,7 @@ def as_svg(figure: Any) -> str:
 
     from matplotlib import rc_context
 
+    _make_printable(figure)
     buffer = StringIO()
     with rc_context({"svg.fonttype": "none"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
@@ -73,8 +75,17 @@ def as_svg(figure: Any) -> str:
 
 def save(figure: Any, path: Path, *, force: bool) -> None:
     """Write a figure in the format that the name asks for. Raises InputError as `check` does, RunError."""
+    _make_printable(figure)
     with whole_file(path, force=force) as partial:
         figure.savefig(partial)
+
+
+def _make_printable(figure: Any) -> None:
+    """Escape what is unprintable in the texts of a figure, which may be names of an input."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_text(printable(text.get_text(), KEPT))
 
 
 def plain_axes(panel: Any) -> None:

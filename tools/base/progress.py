@@ -88,7 +88,9 @@ class ProgressBars:
     def write(self, line: str) -> None:
         """Write a line above the bars, which stays."""
         if self._bars is not None:
-            self._bars.console.print(line, markup=False, highlight=False, no_wrap=True, overflow="crop", crop=True)
+            self._bars.console.print(
+                printable(line), markup=False, highlight=False, no_wrap=True, overflow="crop", crop=True
+            )
 
 
 COMPILING = "compiling kernels, once on this machine"
@@ -192,7 +194,7 @@ def waiting(title: str, *, quiet: bool) -> Iterator[None]:
         return
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
     with _drawing(_shown(*columns)) as shown:
         shown.add_task(printable(title), total=None)
         yield
@@ -220,7 +222,9 @@ def bars() -> Any:
         def render(self, task: Task) -> Text:
             return Text(amounts(task.completed, task.total, task.speed, task.fields["unit"]))
 
-    return _shown(SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), Amounts(), TimeRemainingColumn())
+    return _shown(
+        SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), Amounts(), TimeRemainingColumn()
+    )
 
 
 def _shown(*columns: Any) -> Any:

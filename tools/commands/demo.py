@@ -107,14 +107,15 @@ def command(folder: Path | None, console: Console) -> None:
         }
         console.say("The roads of Malta, (c) OpenStreetMap contributors, ODbL:")
         roads = _take(ROADS, places, console)
-        console.say(f"\nA graph of 64 MiB of edges each way, which gets {BUDGET >> 20} MiB of memory:")
+        console.say("")
+        console.say(f"A graph of 64 MiB of edges each way, which gets {BUDGET >> 20} MiB of memory:")
         large = _take(LARGE, places, console)
     took = time.perf_counter() - began
     compiled = sum(facts["compile_seconds"] for facts in (*roads.values(), *large.values()))
     slower = f", {seconds(compiled)} of them for compiling kernels: again it is faster" if compiled >= LEAST else ""
     console.answer(
         {"command": "demo", "roads": roads, "large": large, "seconds": took, "compile_seconds": compiled},
-        [f"\nDone in {seconds(took)}{slower}; the temporary folder is gone. Next: penstock --help"],
+        ["", f"Done in {seconds(took)}{slower}; the temporary folder is gone. Next: penstock --help"],
     )
 
 

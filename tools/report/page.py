@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from html import escape
 from typing import Any
 
 from penstock.storage.base.budget import format_bytes
+from penstock.storage.tables.html_table import html_text
 from penstock.tools.base.output import counted, pairs, seconds, table
 from penstock.tools.base.rank_table import rank_table
 from penstock.tools.report.bottleneck import STAGES, per_second, percent
@@ -70,7 +70,7 @@ def facts(run: RunMetrics) -> dict[str, Any]:
 
 def page(runs: Sequence[tuple[RunMetrics, Mapping[str, str]]]) -> str:
     """One HTML page; each run comes with its pictures as SVG elements, by name."""
-    title = escape("; ".join(run.title for run, _ in runs))
+    title = html_text("; ".join(run.title for run, _ in runs))
     body = "\n".join(_section(run, drawn) for run, drawn in runs)
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
@@ -81,9 +81,9 @@ def page(runs: Sequence[tuple[RunMetrics, Mapping[str, str]]]) -> str:
 def _section(run: RunMetrics, drawn: Mapping[str, str]) -> str:
     job, ranks, stages, routes = stage_table(run.account), rank_table(run.ranks), _stages(run), _routes(run)
     parts = [
-        f"<h1>{escape(run.title)}</h1>",
-        f'<div class="how">{escape(_how(run))}</div>',
-        f'<div class="verdict">{escape(run.verdict.sentence)}</div>',
+        f"<h1>{html_text(run.title)}</h1>",
+        f'<div class="how">{html_text(_how(run))}</div>',
+        f'<div class="verdict">{html_text(run.verdict.sentence)}</div>',
         *drawn.values(),
         *(["<h2>Stages of the job</h2>", _html(*job)] if job[1] else []),
         *(["<h2>Ranks</h2>", _html(*ranks)] if ranks[1] else []),
@@ -97,8 +97,8 @@ def _section(run: RunMetrics, drawn: Mapping[str, str]) -> str:
 
 
 def _html(heads: Sequence[str], rows: Rows) -> str:
-    top = "".join(f"<th>{escape(head)}</th>" for head in heads)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    top = "".join(f"<th>{html_text(head)}</th>" for head in heads)
+    body = "".join("<tr>" + "".join(f"<td>{html_text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table>{f'<tr>{top}</tr>' if any(heads) else ''}{body}</table>"
 
 

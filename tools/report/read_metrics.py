@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.printable import printable
 from penstock.storage.ingest.bytes.file import open_text
 from penstock.tools.base.output import short
 from penstock.tools.report.bottleneck import STAGES, Bottleneck, Spent
@@ -51,7 +52,7 @@ class RunMetrics:
         told = ", ".join(f"{name} {short(value, 24)}" for name, value in given.items())
         path = self.job["graph"].get("path")
         where = "a graph in memory" if path is None else Path(path).name
-        return f"{self.job.get('program', 'a program')}{f' ({told})' if told else ''} on {where}"
+        return printable(f"{self.job.get('program', 'a program')}{f' ({told})' if told else ''} on {where}")
 
     @property
     def linked(self) -> bool:
