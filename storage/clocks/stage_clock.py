@@ -232,11 +232,6 @@ def installed(clock: StageClock) -> Iterator[StageClock]:
         _Installed.clock = before
 
 
-def present_clock() -> StageClock | None:
-    """Return the clock that is installed."""
-    return _Installed.clock
-
-
 _UNCOUNTED: AbstractContextManager[Meter] = nullcontext(Meter())
 
 

@@ -24,7 +24,6 @@ from penstock.tools.doctor.finding import Finding, Section
 LEAST_PYTHON, BEYOND_PYTHON = (3, 11), (3, 14)
 LITTLE = 1 << 30
 """Bytes of free memory below which most graphs do not fit."""
-FEW_FILES = 1024
 HUGE_PAGES = Path("sys/kernel/mm/transparent_hugepage/enabled")
 OVERCOMMIT = Path("proc/sys/vm/overcommit_memory")
 
