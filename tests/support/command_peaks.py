@@ -1,8 +1,9 @@
-"""What every command takes at its peak, on graphs that strain memory in different ways.
+"""How much memory each command of the command line takes at its peak, on graphs that strain memory in different ways.
 
-A process of its own for each graph: it runs each command on a small graph of the same kind, so that kernels are loaded
-and modules imported, then resets the peak of resident memory and runs it on the large one. A command with --host-memory
-gets the least budget that it accepts; others are held to what their help says. As a program it prints the table of
+A command is measured in two ways, at the least budget that it accepts; one without --host-memory is held to what its
+help says. As a process of its own, whose peak the system tells, interpreter and libraries included; with half as much
+again, too. And in a process that has run it on a small graph of the same kind, so that kernels are loaded and modules
+imported: what it then takes more is the command's own. As a program it prints the table of
 tests/campaigns/measurements.md, of all kinds and commands or of some:
 
     cd tests; python -m support.command_peaks FOLDER [KIND[:COMMAND,...] ...]
@@ -13,9 +14,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -27,8 +29,9 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 from penstock.storage.base import kernel_cache
 from penstock.storage.base.budget import cores
+from penstock.storage.base.errors import PROCESS_MIB
 from penstock.storage.format.graph import Graph
-from support.peak_memory import MIB, Peak, measured, told
+from support.peak_memory import MIB, SMALL_CHANGE, Peak, measured, told
 
 SMALL = 1 << 12
 """Vertices of the graph on which a command runs first."""
@@ -36,14 +39,27 @@ PROPERTIES = 20
 LISTED = 1 << 20
 """Most ids, pairs and values in the files that commands read beside a graph."""
 KINDS = {
-    "star": 1 << 21,
-    "path": 1 << 21,
-    "isolated": 5_000_000,
+    "star": 5_000_000,
+    "path": 5_000_000,
+    "isolated": 10_000_000,
     "rmat": 1 << 20,
     "names": 5_000_000,
     "properties": 1 << 20,
 }
 """By kind of graph, how many vertices the large one has: names and vertices with properties are on a path, too."""
+PATIENCE_SECONDS = 120
+STARTER = """
+import os, sys
+process = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ)
+import signal
+def end(*_):
+    os.kill(process, signal.SIGALRM)
+signal.signal(signal.SIGALRM, end)
+signal.alarm(int(sys.argv[1]))
+_, status, usage = os.wait4(process, 0)
+print(f"\\n{os.waitstatus_to_exitcode(status)} {usage.ru_maxrss}", file=sys.stderr)
+"""
+"""Starts a process, ends it after so many seconds, and prints its exit code and its peak in KiB."""
 NAME = "https://example.org/page/{}.html"
 
 
@@ -216,17 +232,77 @@ def prepared(kind: str, count: int, folder: Path) -> Prepared:
     return Prepared(kind, count, place, json.loads(done.read_text()))
 
 
-def peaks_of(kind: str, commands: Iterable[str], folder: Path, count: int | None = None) -> Iterator[Peak]:
-    """Peaks of commands on a kind of graph, measured one after another in a process of its own."""
+@dataclass(frozen=True)
+class CommandPeak:
+    """What a command took at its peak, in bytes, and its budget.
+
+    growth: beside what was held before, in a process that has run it on a small graph. ended: False where it was ended,
+    since it took longer than `PATIENCE_SECONDS`.
+    """
+
+    kind: str
+    name: str
+    budget: int
+    peak: int
+    growth: int | None
+    ended: bool
+
+    @property
+    def promised(self) -> int:
+        """The most that the process may take."""
+        return self.budget + PROCESS_MIB * MIB
+
+    @property
+    def beyond(self) -> bool:
+        """Whether it took more, or more than its budget and what allocators keep."""
+        return self.peak > self.promised or (self.growth or 0) > self.budget + SMALL_CHANGE
+
+    def __str__(self) -> str:
+        numbers = [f"{number / MIB:.0f}" for number in (self.budget, self.promised, self.peak)]
+        numbers.append("" if self.growth is None else f"{self.growth / MIB:.0f}")
+        marks = ("" if self.ended else ", not ended") + (", **beyond**" if self.beyond else "")
+        return f"| {self.kind} | {self.name} | {' | '.join(numbers)} | {self.peak / self.promised:.2f}{marks} |"
+
+
+def peaks_of(kind: str, name: str, folder: Path, count: int | None = None) -> Iterator[CommandPeak]:
+    """Peaks of a command on a kind of graph: with the least budget, and with half as much again."""
     size = KINDS[kind] if count is None else count
-    line = [sys.executable, "-m", "support.command_peaks", "--measure", kind, str(size), str(folder)]
+    line = [sys.executable, "-m", "support.command_peaks", "--growth", kind, str(size), str(folder), name]
+    within = Peak(**json.loads(_run(line, codes=(0,)).out))
+    large, out = prepared(kind, size, folder), folder / f"out-{kind}"
+    for factor in (2,) if name.split()[0] in WITHOUT_BUDGET else (2, 3):
+        budget = within.budget * factor // 2
+        limit = [] if name.split()[0] in WITHOUT_BUDGET else ["--host-memory", str(budget)]
+        out.mkdir(exist_ok=True)
+        words = [*large.words(name, out), *limit]
+        ended = _run([sys.executable, "-P", "-m", "penstock.tools.main", *words])
+        growth = within.growth if factor == 2 else None
+        yield CommandPeak(kind, name, budget, ended.peak, growth, ended.code == 0)
+        shutil.rmtree(out)
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """How a process ended: its code, its peak in bytes, what it wrote to stdout."""
+
+    code: int
+    peak: int
+    out: str
+
+
+def _run(command: list[str], codes: tuple[int, ...] = (0, -signal.SIGALRM)) -> _Ended:
+    """Run a process.
+
+    A small one starts it and asks for its peak: Linux counts to a new process what the one that starts it holds.
+    """
+    starter = [sys.executable, "-S", "-E", "-c", STARTER, str(PATIENCE_SECONDS)]
     tests = Path(__file__).parents[1]
-    with subprocess.Popen([*line, ",".join(commands)], cwd=tests, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        for answer in child.stdout:
-            yield Peak(**json.loads(answer))
-    if child.returncode:
-        raise RuntimeError(f"{' '.join(line)} ended with {child.returncode}")
+    done = subprocess.run([*starter, *command], capture_output=True, text=True, check=True, cwd=tests)
+    said, _, last = done.stderr.rstrip("\n").rpartition("\n")
+    code, peak = map(int, last.split())
+    if code not in codes:
+        raise RuntimeError(f"{command} ended with {code}: {said}")
+    return _Ended(code, peak << 10, done.stdout)
 
 
 def _measured(name: str, small: Prepared, large: Prepared, out: Path) -> Peak:
@@ -261,29 +337,30 @@ def _again(name: str, large: Prepared, out: Path, budget: int, limit: list[str])
     return measured(name, [*large.words(name, out), *limit], budget) if found.beyond else found
 
 
-def _child(kind: str, size: str, folder: str, commands: str) -> None:
-    """Measure commands in this process, and print a line of each; as `peak_memory` has it, pages of libraries stay."""
+def _growth(kind: str, size: str, folder: str, name: str) -> None:
+    """Measure a command in this process, and print it; as `peak_memory` has it, pages of libraries stay."""
     kernel_cache.give_back_library_pages = lambda: None
     place = Path(folder)
     small, large = prepared(kind, SMALL, place), prepared(kind, int(size), place)
     out = place / f"out-{kind}"
-    for name in commands.split(","):
-        shutil.rmtree(out, ignore_errors=True)
-        out.mkdir()
-        print(json.dumps(vars(_measured(name, small, large, out))), flush=True)
     shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    print(json.dumps(vars(_measured(name, small, large, out))))
 
 
 def _main(folder: str, *wanted: str) -> None:
     for one in wanted or KINDS:
         kind, _, names = one.partition(":")
-        for peak in peaks_of(kind, names.split(",") if names else suited(kind), Path(folder)):
-            mark = ", beyond it" if peak.beyond else ""
-            print(f"| {kind} | {peak.program} | {peak.budget / MIB:.0f} | {peak.growth / MIB:.0f}{mark} |", flush=True)
+        for name in names.split(",") if names else suited(kind):
+            try:
+                for peak in peaks_of(kind, name, Path(folder)):
+                    print(peak, flush=True)
+            except RuntimeError as error:  # the others are measured nevertheless
+                print(f"| {kind} | {name} | {error}", flush=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--measure":
-        _child(*sys.argv[2:])
+    if sys.argv[1] == "--growth":
+        _growth(*sys.argv[2:])
     else:
         _main(*sys.argv[1:])
