@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,16 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.printable import brief
 from penstock.storage.encoding.string_array import STRINGS
+from penstock.storage.tables.arrow_tables import system_memory
 from penstock.storage.tables.columns import Column, Part, Read
 from penstock.storage.tables.vertex_rows import ID
 
 TABLE = b"penstock_table"
 """In the metadata of the file: the identity of the table, which the graph has, too."""
+
+
+COPY_BYTES = 16 << 20
+"""Bytes that Arrow takes to read and write a row group, beside its values (measured with 21 columns)."""
 
 
 class PropertyFile:
@@ -74,19 +80,27 @@ class PropertyFile:
             yield np.array(ids.to_pylist(), STRINGS) if pa.types.is_string(ids.type) else ids.to_numpy()
 
     def write_rows(self, path: Path, kept: NDArray[np.bool_], identity: str) -> None:
-        """Write the rows that `kept`, bool (vertices,), names, as the file of another graph. Raises RunError."""
+        """Write the rows that `kept`, bool (vertices,), names, as the file of another graph. Raises RunError.
+
+        A column at a time is read: Arrow keeps a page or two of every column that it reads at once. These are from
+        its own allocator in any case, which keeps what is freed until it is asked.
+        """
         metadata = {**(self._file.schema_arrow.metadata or {}), TABLE: identity.encode()}
-        schema = self._file.schema_arrow.with_metadata(metadata)
-        first = 0
-        with pyarrow.parquet.ParquetWriter(path, schema) as writer:
-            for group in range(self._file.metadata.num_row_groups):
-                try:
-                    rows = self._file.read_row_group(group, use_threads=False)
-                except (pa.ArrowException, OSError) as error:
-                    raise RunError(f"{self.path} could not be read: {error}; convert the input again") from error
-                wanted = rows.filter(pa.array(kept[first : first + len(rows)]))
-                writer.write_table(wanted.replace_schema_metadata(metadata))
-                first += len(rows)
+        schema, own = self._file.schema_arrow.with_metadata(metadata), pa.default_memory_pool()
+        with system_memory(), pyarrow.parquet.ParquetWriter(path, schema) as writer:
+            source = PropertyFile(self.path, self.identity, self.rows, self.types)  # values are from the system, too
+            for group, (first, last) in enumerate(pairwise([0, *self._ends.tolist()])):
+                rows = pa.array(kept[first:last])
+                columns = [source._group(group, name).filter(rows) for name in schema.names]
+                writer.write_table(pa.table(columns, schema=schema))
+                own.release_unused()
+
+    @property
+    def copy_bytes(self) -> int:
+        """About the most bytes that `write_rows` takes: what a row group holds, and its pages."""
+        facts = self._file.metadata
+        groups = map(facts.row_group, range(facts.num_row_groups))
+        return COPY_BYTES + 2 * max((group.total_byte_size for group in groups), default=0)
 
     @cached_property
     def _ends(self) -> NDArray[np.int64]:

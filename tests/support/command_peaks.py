@@ -4,9 +4,9 @@ A command is measured in two ways, at the least budget that it accepts; one with
 help says. As a process of its own, whose peak the system tells, interpreter and libraries included; with half as much
 again, too. And in a process that has run it on a small graph of the same kind, so that kernels are loaded and modules
 imported: what it then takes more is the command's own. As a program it prints the table of
-tests/campaigns/measurements.md, of all kinds and commands or of some:
+tests/campaigns/measurements.md, of all kinds and commands or of some; with --least of processes of their own alone:
 
-    cd tests; python -m support.command_peaks FOLDER [KIND[:COMMAND,...] ...]
+    cd tests; python -m support.command_peaks FOLDER [--least] [KIND[:COMMAND,...] ...]
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -39,15 +39,15 @@ PROPERTIES = 20
 LISTED = 1 << 20
 """Most ids, pairs and values in the files that commands read beside a graph."""
 KINDS = {
-    "star": 5_000_000,
-    "path": 5_000_000,
-    "isolated": 10_000_000,
+    "star": 1 << 21,
+    "path": 1 << 21,
+    "isolated": 5_000_000,
     "rmat": 1 << 20,
     "names": 5_000_000,
     "properties": 1 << 20,
 }
 """By kind of graph, how many vertices the large one has: names and vertices with properties are on a path, too."""
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 300
 STARTER = """
 import os, sys
 process = os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ)
@@ -125,10 +125,10 @@ COMMANDS = {
     **{f"export .{form}": f"export {{graph}} {{out}}/edges.{form} --force" for form in ("csv", "csv.gz", "parquet")},
     **{f"export .{form}": f"export {{graph}} {{out}}/edges.{form} --force" for form in ("feather", "npz")},
     **{
-        f"walk .{form}": f"walk {{graph}} --length 10 --walks-per-vertex 1 --output {{out}}/walks.{form} --force"
+        f"walk .{form}": f"walk {{graph}} --length 2 --walks-per-vertex 1 --output {{out}}/walks.{form} --force"
         for form in ("txt", "csv.gz", "parquet", "feather", "npy")
     },
-    "walk --sources .txt": "walk {graph} --length 10 --sources {folder}/some.txt --output {out}/walks.txt --force",
+    "walk --sources .txt": "walk {graph} --length 2 --sources {folder}/some.txt --output {out}/walks.txt --force",
     "similarity --pairs .csv": "similarity {graph} --pairs {folder}/pairs.txt --output {out}/pairs.csv --force",
     "similarity --k .parquet": "similarity {graph} --k 2 --output {out}/pairs.parquet --force",
     "similarity --k .h5": "similarity {graph} --k 2 --output {out}/pairs.h5 --force",
@@ -158,6 +158,7 @@ WITHOUT_BUDGET = ("export", "verify", "info")
 def suited(kind: str) -> list[str]:
     """The commands for a kind: without properties that are not there, and an iteration for each vertex of a path."""
     left_out = [] if kind == "properties" else ["run wcc --join .csv", "run wcc --join .parquet"]
+    left_out += ["append (rows)"] if kind == "properties" else []  # a table of vertices lists exactly those that exist
     left_out += ["extract --core 2"] if kind in ("path", "names", "properties") else []
     left_out += ["run bfs .parquet"] if kind == "names" else []
     return [name for name in COMMANDS if name not in left_out]
@@ -268,17 +269,51 @@ def peaks_of(kind: str, name: str, folder: Path, count: int | None = None) -> It
     """Peaks of a command on a kind of graph: with the least budget, and with half as much again."""
     size = KINDS[kind] if count is None else count
     line = [sys.executable, "-m", "support.command_peaks", "--growth", kind, str(size), str(folder), name]
-    within = Peak(**json.loads(_run(line, codes=(0,)).out))
-    large, out = prepared(kind, size, folder), folder / f"out-{kind}"
-    for factor in (2,) if name.split()[0] in WITHOUT_BUDGET else (2, 3):
-        budget = within.budget * factor // 2
-        limit = [] if name.split()[0] in WITHOUT_BUDGET else ["--host-memory", str(budget)]
-        out.mkdir(exist_ok=True)
-        words = [*large.words(name, out), *limit]
-        ended = _run([sys.executable, "-P", "-m", "penstock.tools.main", *words])
-        growth = within.growth if factor == 2 else None
-        yield CommandPeak(kind, name, budget, ended.peak, growth, ended.code == 0)
-        shutil.rmtree(out)
+    within = Peak(**json.loads(_run(line).out))
+    large = prepared(kind, size, folder)
+    yield replace(_peak(large, name, folder, within.budget), growth=within.growth)
+    if name.split()[0] not in WITHOUT_BUDGET:
+        yield _peak(large, name, folder, within.budget * 3 // 2)
+
+
+def peak_at_least(kind: str, name: str, folder: Path) -> CommandPeak:
+    """The peak of a command with the least budget that it accepts, as a process of its own alone."""
+    large, budget = prepared(kind, KINDS[kind], folder), MIB
+    if name.split()[0] in WITHOUT_BUDGET:
+        return _peak(large, name, folder, large.promised(name))
+    while True:
+        try:
+            return _peak(large, name, folder, budget)
+        except RuntimeError as error:
+            budget = _raised(str(error), budget, name)
+
+
+def _peak(large: Prepared, name: str, folder: Path, budget: int) -> CommandPeak:
+    """Run a command in a process of its own; once more where it took more: kernels may have been compiled."""
+    limit = [] if name.split()[0] in WITHOUT_BUDGET else ["--host-memory", str(budget)]
+    out = folder / f"out-{large.kind}"
+    for _ in range(2):
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir()
+        ended = _run([sys.executable, "-P", "-m", "penstock.tools.main", *large.words(name, out), *limit])
+        found = CommandPeak(large.kind, name, budget, ended.peak, None, ended.code == 0)
+        if not found.beyond:
+            break
+    shutil.rmtree(out)
+    return found
+
+
+def _raised(refusal: str, budget: int, name: str) -> int:
+    """The budget that a refusal asks for; an eighth more where it names none, since it comes before all ids are known.
+
+    With a little more for the most similar vertices: for each part of these that memory holds all rows are read once.
+    """
+    wanted = re.search(r"(?:--host-memory|at least) (\d+)MiB", refusal.rpartition("too ")[2])
+    if wanted is not None and int(wanted[1]) * MIB > budget:
+        return (int(wanted[1]) + (32 if "--k" in name else 0)) * MIB
+    if not refusal.rstrip().endswith("raise --host-memory"):
+        raise RuntimeError(refusal)
+    return (budget * 9 // 8 // MIB + 1) * MIB
 
 
 @dataclass(frozen=True)
@@ -290,8 +325,8 @@ class _Ended:
     out: str
 
 
-def _run(command: list[str], codes: tuple[int, ...] = (0, -signal.SIGALRM)) -> _Ended:
-    """Run a process.
+def _run(command: list[str]) -> _Ended:
+    """Run a process. Raises RuntimeError where it fails.
 
     A small one starts it and asks for its peak: Linux counts to a new process what the one that starts it holds.
     """
@@ -300,16 +335,13 @@ def _run(command: list[str], codes: tuple[int, ...] = (0, -signal.SIGALRM)) -> _
     done = subprocess.run([*starter, *command], capture_output=True, text=True, check=True, cwd=tests)
     said, _, last = done.stderr.rstrip("\n").rpartition("\n")
     code, peak = map(int, last.split())
-    if code not in codes:
+    if code not in (0, -signal.SIGALRM):
         raise RuntimeError(f"{command} ended with {code}: {said}")
     return _Ended(code, peak << 10, done.stdout)
 
 
 def _measured(name: str, small: Prepared, large: Prepared, out: Path) -> Peak:
-    """Measure one command in this process, at the least budget that it accepts.
-
-    With a little more for the most similar vertices: for each part of these that memory holds all rows are read once.
-    """
+    """Measure one command in this process, at the least budget that it accepts."""
     from penstock.engine.kernels.host import launch
     from penstock.engine.kernels.host.whole_rows import launch_rows
 
@@ -320,15 +352,12 @@ def _measured(name: str, small: Prepared, large: Prepared, out: Path) -> Peak:
     launch.SMALL = launch_rows.SMALL = usual
     if name.split()[0] in WITHOUT_BUDGET:
         return _again(name, large, out, large.promised(name), [])
-    least, more = 1, 32 if "--k" in name else 0
+    budget = MIB
     while True:
         try:
-            return _again(name, large, out, least * MIB, ["--host-memory", f"{least}MiB"])
+            return _again(name, large, out, budget, ["--host-memory", str(budget)])
         except RuntimeError as error:
-            wanted = re.search(r"(?:--host-memory|at least) (\d+)MiB", str(error).rpartition("too ")[2])
-            if wanted is None or int(wanted[1]) <= least:
-                raise
-            least = int(wanted[1]) + more
+            budget = _raised(str(error), budget, name)
 
 
 def _again(name: str, large: Prepared, out: Path, budget: int, limit: list[str]) -> Peak:
@@ -349,13 +378,15 @@ def _growth(kind: str, size: str, folder: str, name: str) -> None:
 
 
 def _main(folder: str, *wanted: str) -> None:
-    for one in wanted or KINDS:
+    least = "--least" in wanted
+    for one in [one for one in wanted if one != "--least"] or KINDS:
         kind, _, names = one.partition(":")
         for name in names.split(",") if names else suited(kind):
+            place = Path(folder)
             try:
-                for peak in peaks_of(kind, name, Path(folder)):
+                for peak in [peak_at_least(kind, name, place)] if least else peaks_of(kind, name, place):
                     print(peak, flush=True)
-            except RuntimeError as error:  # the others are measured nevertheless
+            except (RuntimeError, ValueError) as error:  # the others are measured nevertheless
                 print(f"| {kind} | {name} | {error}", flush=True)
 
 

@@ -19,7 +19,7 @@ from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.schema import CHUNK_EDGES, EXTRACTED, STRIPE_RUN, WITHOUT_EDGES
-from penstock.storage.tables.properties import PROPERTIES
+from penstock.storage.tables.properties import PROPERTIES, open_properties
 
 Watch = Callable[[str, int, int], None]
 """Called with a stage ("select", "out", "in"), and how many of its entries have been read of how many."""
@@ -89,26 +89,35 @@ class Subgraph:
     def _affordable(self) -> Subgraph:
         """The same with as many threads as the budget allows. Raises BudgetError where it allows none."""
         most = self.options.threads or cores()
-        allowed = (count for count in range(most, 0, -1) if self._needed(count) <= self.options.host_memory)
+        copied = self._copied()
+        allowed = (count for count in range(most, 0, -1) if self._needed(count, copied) <= self.options.host_memory)
         threads = next(allowed, 0)
         if threads == 0:
-            needed = self._needed(1)
+            needed = self._needed(1, copied)
             raise BudgetError(
                 "--host-memory",
                 f"taking a part of this graph needs {format_bytes(needed)}: row indexes and sets of its "
-                f"{self.graph.vertices:,} vertices, ids that are strings, chunks that are read and written",
+                f"{self.graph.vertices:,} vertices, ids that are strings, properties, chunks that are read and written",
                 -(-needed // (1 << 20)),
             )
         return replace(self, threads=threads)
 
-    def _needed(self, threads: int) -> int:
-        """Bytes that reading, filtering and writing with so many threads hold."""
+    def _copied(self) -> int:
+        """Bytes that copying properties holds, before edges are read; rows of another order are sorted by id."""
+        graph = self.graph
+        if not graph.properties:
+            return 0
+        table = open_properties(graph.path, graph.provenance, graph.vertices)
+        return table.copy_bytes + (17 if graph.reordered else 1) * graph.vertices
+
+    def _needed(self, threads: int, copied: int) -> int:
+        """Bytes that reading, filtering and writing with so many threads hold, or copying properties."""
         ids, out = self.graph.original, self.graph.out
         names = 3 * ids.text.spec.items + 24 * ids.ends.spec.items if isinstance(ids, StringIdFrames) else 0
         vertices = (1 + 5 * len(self.graph.adjacencies)) * self.graph.vertices
         pieces = (threads + 2) * KeptRows(out, self.chosen, self.options.weights, 1).piece_bytes
         encoded = (3 * threads + 2 + STRIPE_RUN) * CHUNK_EDGES * out.edge_bytes(with_weights=True)  # GraphWriter's sum
-        return names + vertices + pieces + encoded
+        return names + vertices + max(pieces + encoded, copied)
 
     def _with_edges(self) -> VertexBitmap:
         """The chosen vertices to which an edge is left."""

@@ -20,6 +20,7 @@ from penstock.storage.convert.subgraph.part import ExtractOptions
 from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.read.verify import verify
+from penstock.storage.tables import property_file
 from penstock.storage.tables.properties import open_properties
 from support.graphs import on_disk, shape
 
@@ -163,13 +164,23 @@ def test_too_little_memory_is_refused_and_a_failure_leaves_nothing(tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["g.h5"]
 
 
+def people(folder: Path, order: str) -> Graph:
+    """A graph whose vertices have ages."""
+    (folder / "edges.csv").write_text("from,to\ncy,bob\nann,cy\ncy,dan\n")
+    (folder / "people.csv").write_text("id,age\nann,31\nbob,42\ncy,\ndan,64\n")
+    return convert(folder / "edges.csv", folder / "g.h5", vertices=folder / "people.csv", order=order, renumber=True)
+
+
+def test_the_copy_of_properties_is_in_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = people(tmp_path, "none")
+    monkeypatch.setattr(property_file, "COPY_BYTES", 900 << 20)
+    with pytest.raises(BudgetError, match=r"needs 900.* MiB: .* properties, .*--host-memory 9\d\dMiB or more"):
+        extract_to_file(graph, VertexBitmap.whole(4), tmp_path / "part.h5", ExtractOptions(host_memory=800 << 20))
+
+
 @pytest.mark.parametrize("order", ["none", "degree"])
 def test_properties_of_vertices_stay(order: str, tmp_path: Path) -> None:
-    (tmp_path / "edges.csv").write_text("from,to\ncy,bob\nann,cy\ncy,dan\n")
-    (tmp_path / "people.csv").write_text("id,age\nann,31\nbob,42\ncy,\ndan,64\n")
-    graph = convert(
-        tmp_path / "edges.csv", tmp_path / "g.h5", vertices=tmp_path / "people.csv", order=order, renumber=True
-    )
+    graph = people(tmp_path, order)
     extract_to_file(graph, some(graph, {"ann", "cy", "dan"}), tmp_path / "part.h5", ExtractOptions())
     part = Graph.open(tmp_path / "part.h5")
     assert part.properties == graph.properties
