@@ -104,11 +104,86 @@ def feather_batches(path: Path, memory: int) -> Iterator[Any]:
     import pyarrow
 
     with _reading(path), pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_file(file) as reader:
-        size = file.size() // max(1, reader.num_record_batches)
+        _ = reader.schema.names  # not decoded before
+        try:
+            size = _decoded_bytes(file)
+        except (IndexError, ValueError) as error:  # what refers beyond the file
+            raise _unreadable(path, error) from error
         if size > memory // WHOLE_SHARE:
             raise _too_large(path, "it has record batches", size)
         for number in range(reader.num_record_batches):
-            yield reader.get_batch(number)
+            batch = reader.get_batch(number)
+            batch.validate(full=True)  # Arrow looks at no offset before it is used
+            yield batch
+
+
+def _decoded_bytes(file: Any) -> int:
+    """Bytes that the largest record batch of an Arrow file and all dictionaries will have once they are decoded.
+
+    The footer names the blocks, whose messages name their buffers. A compressed buffer begins with its length, or with
+    -1 where it is stored as it is (Arrow columnar format 1.5, "IPC File Format" and "Buffer compression").
+    """
+    end = file.size() - len(b"ARROW1") - 4
+    size = int.from_bytes(_bytes_at(file, end, 4), "little")
+    footer = _bytes_at(file, end - size, size)
+    root = _place(footer, 0)
+    dictionaries, batches = (_entries(footer, root, field, _BLOCK) for field in (2, 3))
+    held = sum(_block_bytes(file, block) for block in dictionaries)
+    return held + max((_block_bytes(file, block) for block in batches), default=0)
+
+
+_BLOCK = np.dtype({"names": ["offset", "metadata", "body"], "formats": ["<i8", "<i4", "<i8"], "offsets": [0, 8, 16]})
+_BUFFER = np.dtype([("offset", "<i8"), ("length", "<i8")])
+
+
+def _block_bytes(file: Any, block: Any) -> int:
+    """Bytes of the buffers of a block of an Arrow file once they are decoded."""
+    offset, metadata = int(block["offset"]), int(block["metadata"])
+    message = _bytes_at(file, offset, metadata)
+    first = 8 if message.startswith(b"\xff\xff\xff\xff") else 4
+    header = _field(message, _place(message, first), 2)
+    batch = _place(message, header)
+    if int(message[_field(message, _place(message, first), 1)]) == 2:  # a dictionary, which holds a batch
+        batch = _place(message, _field(message, batch, 1))
+    buffers = _entries(message, batch, 2, _BUFFER)
+    if not _field(message, batch, 3):
+        return int(buffers["length"].sum())
+    total = 0
+    for start, length in buffers[buffers["length"] > 0].tolist():
+        stored = int.from_bytes(_bytes_at(file, offset + metadata + start, 8), "little", signed=True)
+        total += length if stored < 0 else stored
+    return total
+
+
+def _bytes_at(file: Any, begin: int, count: int) -> bytes:
+    """Bytes of a file. Raises ValueError for a place that it does not have."""
+    if not 0 <= begin <= begin + count <= file.size():
+        raise ValueError("a part of it is not in the file")
+    return bytes(file.read_at(count, begin))
+
+
+def _place(data: bytes, at: int) -> int:
+    """Where a FlatBuffer's reference at a place leads."""
+    return at + int.from_bytes(data[at : at + 4], "little")
+
+
+def _field(data: bytes, table: int, number: int) -> int:
+    """Where a field of a FlatBuffer's table is; 0 for one that is absent."""
+    names = table - int.from_bytes(data[table : table + 4], "little", signed=True)
+    entry = 4 + 2 * number
+    if entry >= int.from_bytes(data[names : names + 2], "little"):
+        return 0
+    offset = int.from_bytes(data[names + entry : names + entry + 2], "little")
+    return table + offset if offset else 0
+
+
+def _entries(data: bytes, table: int, number: int, kind: Any) -> NDArray[Any]:
+    """A field of a FlatBuffer's table that holds several structures."""
+    field = _field(data, table, number)
+    if not field:
+        return np.empty(0, kind)
+    begin = _place(data, field)
+    return np.frombuffer(data, kind, int.from_bytes(data[begin : begin + 4], "little"), begin + 4)
 
 
 def feather_schema(path: Path) -> Any:

@@ -174,13 +174,46 @@ def test_text_of_numbers_and_lists_is_no_text(tmp_path: Path) -> None:
         edges_of(path, string_ids=True, columns=("a", "b"))
 
 
-def test_record_batches_fit_the_budget(long_text: pa.Table, tmp_path: Path) -> None:
+@pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
+def test_record_batches_fit_the_budget(compression: str, long_text: pa.Table, tmp_path: Path) -> None:
+    """A compressed one says how long it is, and is refused before it is decoded."""
     path = tmp_path / "a.feather"
-    pyarrow.feather.write_feather(long_text, path, compression="uncompressed")
-    with pytest.raises(
-        InputError, match=r"it has record batches of 38.1 MiB, which is decoded as a whole; give --host"
-    ):
-        edges_of(path, string_ids=True, host_memory=100 << 20)
+    pyarrow.feather.write_feather(long_text, path, compression=compression)
+    pool = pa.proxy_memory_pool(before := pa.default_memory_pool())
+    pa.set_memory_pool(pool)
+    try:
+        with pytest.raises(
+            InputError, match=r"it has record batches of 38.1 MiB, which is decoded as a whole; give --h"
+        ):
+            edges_of(path, string_ids=True, host_memory=100 << 20)
+    finally:
+        pa.set_memory_pool(before)
+    assert (pool.max_memory() or 0) < 1 << 20
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd"])
+def test_dictionaries_of_record_batches_count(compression: str, tmp_path: Path) -> None:
+    path, names = tmp_path / "a.feather", pa.array([f"{number}" + "x" * 100 for number in range(50_000)])
+    table = pa.table({"source": names.dictionary_encode(), "target": names.dictionary_encode()})
+    pyarrow.feather.write_feather(table, path, compression=compression)
+    with pytest.raises(InputError, match=r"it has record batches of 10\.\d MiB"):
+        edges_of(path, string_ids=True, host_memory=40 << 20)
+    edges, _ = edges_of(path, string_ids=True, host_memory=100 << 20)
+    assert len(edges) == 50_000
+
+
+def test_a_damaged_arrow_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.feather"
+    table = pa.table({"source": np.arange(20), "target": np.arange(20)})
+    pyarrow.feather.write_feather(table, path, compression="zstd")
+    whole, refused = path.read_bytes(), 0
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            edges_of(path)
+        except InputError:
+            refused += 1
+    assert refused > 100
 
 
 def test_columns_of_long_names_are_told_in_short(tmp_path: Path) -> None:
