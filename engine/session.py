@@ -26,13 +26,13 @@ from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.execution.worker import Worker
 from penstock.engine.kernels.edge_ways import ways_along
 from penstock.engine.kernels.interface import Kernels
-from penstock.engine.planning.formed import planned
 from penstock.engine.planning.listed_edges import check_options
 from penstock.engine.planning.requirements import (
     RunRequirements,
     RunSetting,
     check_program_on,
     held_bytes,
+    planned,
     requirements_of,
     retried,
     sending_direction,

@@ -1,18 +1,23 @@
 """What sharing a sweep between several ranks costs: what ranks of a host share, and what they exchange.
 
 Pure: numbers in, values out. Lux (VLDB 2017, section 6) adds up loading, computing and transfers of a part in the same
-way; its transfers are one link a GPU, here a ring of ranks. `paper_ranks.py` makes a session forecast one of them.
+way; its transfers are one link a GPU, here a ring of ranks. `PaperRanks` makes a session forecast one of them.
+
+Whether cores are worth a rank beside GPUs: as in Garaph (USENIX ATC 2017, equation 3) both sides work at the same time,
+and the best division lets them end together. GPUs alone exchange over NCCL; a rank of cores makes all of them exchange
+by way of host memory, which is slower by two orders of magnitude: that, more than the cores, decides.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from penstock.engine.program.program import Program, author_function, message_dtype
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from penstock.engine.resources.direction import Direction
     from penstock.transfer.values.rates import Rates
 
@@ -71,3 +76,80 @@ def exchanged_bytes(program: Program, direction: Direction, vertices: int, verte
     message = message_dtype(program, np.dtype(f"uint{8 * vertex_bytes}")).itemsize
     once = message * int(np.prod(program.message_shape)) * vertices
     return once if direction == "pull" or author_function(program, "corner") is not None else 2 * once
+
+
+@dataclass
+class PaperRanks:
+    """The first of so many ranks that all have its options. Refuses what only runs need: there is nobody to ask."""
+
+    size: int
+    rank: int = 0
+
+    def gather_numbers(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return these numbers once for every rank."""
+        return np.stack([numbers] * self.size)
+
+    def _refuse(self, *arguments: Any) -> NoReturn:
+        raise RuntimeError("ranks on paper forecast a run, and cannot take part in one")
+
+    gather_parts = gather_slices = exchange_slices = broadcast = wait = abort = _refuse
+
+
+GAIN = 1.05
+"""How many times as fast a sweep has to be with the cores."""
+BETWEEN_GPUS = RankLink(bytes_per_second=200e9, latency=3e-5)
+"""NCCL between H200s of one host: 128 MiB gathered in 0.34 ms (DESIGN section 1). A slower one changes little here."""
+BY_HOST = RankLink((256 << 20) / 0.375, latency=1e-4)
+"""Between GPUs and cores: the host's, and for each message a copy out and one in that are waited for."""
+STEPS = 40
+
+
+@dataclass(frozen=True)
+class SharedSweep:
+    """A sweep that ranks share.
+
+    edges: how many. link_bytes: of an edge, over a link. decode_bytes: of an edge that comes from disk, decoded; 0
+    where host memory holds all. disk_bytes: of all that come from disk. exchanged: bytes of the arrays handed out.
+    """
+
+    edges: int
+    link_bytes: float
+    exchanged: int
+    disk_bytes: float = 0.0
+    decode_bytes: float = 0.0
+
+
+@dataclass(frozen=True)
+class CoRun:
+    """Seconds of a sweep on the GPUs alone, and with the cores; share: of the edges that the cores then have."""
+
+    alone: float
+    beside: float
+    share: float
+
+    @property
+    def pays(self) -> bool:
+        """Whether the cores make it faster by more than GAIN says."""
+        return self.alone > GAIN * self.beside
+
+
+def co_run(work: SharedSweep, gpus: int, gpu: Rates, room: float, cores: Rates) -> CoRun:
+    """Predict both. gpu: rates of each of so many GPUs. room: bytes of edges that stay on each. cores: their rates."""
+
+    def on_gpus(edges: float) -> float:
+        each = edges / gpus
+        brought = max(0.0, each * work.link_bytes - room)
+        return max(each / gpu.kernel_edges, brought / gpu.copy_bytes)
+
+    def on_cores(edges: float) -> float:
+        return max(edges / cores.kernel_edges, edges * work.decode_bytes / cores.decode_bytes)
+
+    disk = work.disk_bytes / gpu.disk_bytes
+    low, high = 0.0, 1.0  # the longer the cores' share, the sooner the GPUs are done
+    for _ in range(STEPS):
+        share = (low + high) / 2
+        low, high = (share, high) if on_cores(share * work.edges) < on_gpus((1 - share) * work.edges) else (low, share)
+    alone = max(disk, on_gpus(work.edges)) + exchange_seconds(work.exchanged, gpus, BETWEEN_GPUS)
+    beside = max(disk, on_gpus((1 - low) * work.edges), on_cores(low * work.edges))
+    staged = 2 * work.exchanged / gpu.copy_bytes
+    return CoRun(alone, beside + staged + exchange_seconds(work.exchanged, gpus + 1, BY_HOST), low)

@@ -26,9 +26,9 @@ from penstock.engine.program.program import (
 )
 from penstock.engine.program.program_check import check_field_types, check_program, synchronous_words
 from penstock.engine.resources.device_memory_plan import edge_room
+from penstock.engine.resources.direction import Traversal, traversals
 from penstock.engine.resources.host_resources import left_for_edges
 from penstock.engine.resources.requirements_types import MemoryRequest, index_bytes
-from penstock.engine.resources.traversal import Traversal, traversals
 from penstock.engine.state.device_state import device_state_bytes
 from penstock.engine.state.row_blocks import message_capacity
 from penstock.engine.state.state import exchange_bytes, field_bytes, fields_for, state_bytes
@@ -353,3 +353,21 @@ def _directions(graph: Graph, config: Config, program: Program) -> dict[Directio
     if program.everywhere and "pull" in found:
         return {"pull": found["pull"]}
     return found
+
+
+def planned(
+    graph: Graph, program: Program, setting: RunSetting
+) -> tuple[Program, tuple[RunRequirements, ...], MemoryRequest]:
+    """The program that runs for this one, and what it asks for; lighter ones (`Program.lighter`) where memory is short.
+
+    Raises InputError for what cannot run, BudgetError where the lightest does not fit.
+    """
+    made = program.form(graph, setting.config.mode)
+    while True:
+        try:
+            return made, *plan_memory(graph, made, setting)
+        except BudgetError:
+            lighter = made.lighter(graph)
+            if lighter is None:
+                raise
+            made = lighter

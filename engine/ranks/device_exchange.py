@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.ranks.few_messages import gather_few
+from penstock.engine.ranks.communicator import gather_few
 from penstock.engine.ranks.rank_exchange import Ints, form_of, room_for_few, takes_ids
 
 if TYPE_CHECKING:

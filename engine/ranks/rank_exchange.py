@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.combiners import COMBINERS
-from penstock.engine.ranks.few_messages import Listed, gather_few
+from penstock.engine.ranks.communicator import Listed, gather_few
 from penstock.engine.ranks.marked import marked, marked_values, put_listed, put_marked, unite_words
 from penstock.engine.state.device_state import bitmap_words
 from penstock.engine.state.state import SPAN, Bitmap, State

@@ -18,12 +18,12 @@ from penstock.engine.resources.device_memory_plan import (
     place_residents,
     plan_device_memory,
 )
+from penstock.engine.resources.direction import FORWARD, Traversal
 from penstock.engine.resources.direction_cost import sample_degrees
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.resources.host_edge_source import HostEdgeSource, packed_cache
 from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache, ownership_of, spare_of
 from penstock.engine.resources.ownership import own_rows
-from penstock.engine.resources.traversal import FORWARD, Traversal
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.clocks.stage_clock import stage
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from penstock.transfer.staging.in_flight import Transfer
     from penstock.transfer.staging.partition_directory import PartitionDirectory
     from penstock.transfer.values.options import TransferOptions
-
 
 LOADED_AT_ONCE = 4
 """Partitions that are on their way to the device at once before the first iteration."""

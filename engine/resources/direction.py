@@ -1,4 +1,4 @@
-"""Push or pull, decided per iteration by numbers alone.
+"""Push or pull, decided per iteration by numbers alone; and which walks over stored edges each of the two takes.
 
 Early-exit programs on a GPU that holds every edge follow Beamer's direction-optimizing rule (SC 2012): pull once
 the frontier's edges outnumber 1/15 of the edges not yet explored, push again when the frontier has shrunk below 1/18
@@ -12,10 +12,12 @@ writes only what changes a vertex, it takes half as long for each edge as a pull
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from penstock.engine.kernels.edge_ways import WaysName, ways_along
 from penstock.engine.resources.direction_cost import LinkCosts, Progress, least_pull_seconds, pull_seconds, push_seconds
 from penstock.engine.state.frontier import Frontier
+from penstock.transfer.values.task import Direction as AdjacencyDirection
 
 Direction = Literal["push", "pull"]
 
@@ -162,3 +164,37 @@ def _dense_share(situation: Situation) -> float:
         return SUFFICED_DENSE_SHARE
     cheap = situation.selective and situation.on_cores and not situation.from_disk
     return SELECTIVE_DENSE_SHARE if cheap else DENSE_SHARE
+
+
+class Traversal(NamedTuple):
+    """A kernel's direction, and the adjacency it walks: "out" or "in". ways: of a list; None where edges are rows."""
+
+    direction: Direction
+    key: AdjacencyDirection
+    ways: WaysName | None = None
+
+
+FORWARD: dict[Direction, Traversal] = {"push": Traversal("push", "out"), "pull": Traversal("pull", "in")}
+REVERSE: dict[Direction, Traversal] = {"push": Traversal("push", "in"), "pull": Traversal("pull", "out")}
+TRAVERSALS = {"out": (FORWARD,), "in": (REVERSE,), "both": (FORWARD, REVERSE)}
+
+
+def traversals(
+    along: str, *, directed: bool, both_stored: bool, listed: bool = False
+) -> dict[Direction, tuple[Traversal, ...]]:
+    """For every direction that an iteration may choose, the walks that together carry all its messages.
+
+    Messages go with the edges, against them, or both ways (`Program.along`). Pushing with the edges and pulling against
+    them walk the out-adjacency, the two others the in-adjacency. A list is pushed along in one walk that goes the ways
+    of the program. An undirected graph stores every edge in both its rows, so there is one walk for every `along`. With only the
+    out-adjacency stored there is one direction: that of the first walk. listed: whether edges are in no rows.
+    """
+    if listed:
+        return {"push": (Traversal("push", "out", ways_along(along, directed=directed)),)}
+    if not directed:
+        return {direction: (walk,) for direction, walk in FORWARD.items()}
+    sides = TRAVERSALS[along]
+    if both_stored:
+        return {direction: tuple(side[direction] for side in sides) for direction in FORWARD}
+    possible = tuple(next(walk for walk in side.values() if walk.key == "out") for side in sides)
+    return {possible[0].direction: possible}

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from penstock.engine.resources.block_stream import BlockStream
 from penstock.engine.resources.edge_stream import EdgeStream
-from penstock.engine.resources.left_out import LeftOut
-from penstock.engine.resources.ownership import MARGIN, Ownership, owners, seconds_for_edge
+from penstock.engine.resources.ownership import MARGIN, LeftOut, Ownership, owners, seconds_for_edge
 from penstock.engine.resources.packed_sweeps import PackedSweeps, plan_packed_sweeps
 from penstock.engine.state.grouped_sources import LEAST_SWEEPS, LEAST_VERTICES, GroupedSources, place_bytes
 from penstock.storage.base.budget import format_bytes
@@ -53,9 +52,8 @@ if TYPE_CHECKING:
     from penstock.engine.program.bindings import Author
     from penstock.engine.program.program import Program
     from penstock.engine.resources.config import Config
-    from penstock.engine.resources.direction import Direction
+    from penstock.engine.resources.direction import Direction, Traversal
     from penstock.engine.resources.requirements_types import MemoryRequest
-    from penstock.engine.resources.traversal import Traversal
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
 

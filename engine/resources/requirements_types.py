@@ -13,7 +13,7 @@ import numpy as np
 from penstock.engine.program.vertex_ids import surely_in_original_order
 
 if TYPE_CHECKING:
-    from penstock.engine.resources.traversal import Traversal
+    from penstock.engine.resources.direction import Traversal
     from penstock.storage.format.graph import Adjacency, Graph
 
 SMALL_CHANGE = 4 << 20

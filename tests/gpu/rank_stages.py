@@ -30,8 +30,8 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.ranks.device_exchange import DeviceExchange
 from penstock.engine.ranks.mpi import MpiCommunicator
+from penstock.engine.ranks.rank_devices import StagedCommunicator
 from penstock.engine.ranks.rank_exchange import RankExchange
-from penstock.engine.ranks.staged import StagedCommunicator
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.storage.ingest.synthetic import rmat
 from support.program_cases import CASES as CATALOGUE

@@ -17,8 +17,7 @@ from penstock.tools.base.output import Console, seconds, table
 from penstock.tools.run.run_options import rank_counts
 
 if TYPE_CHECKING:
-    from penstock.engine.planning.cluster_forecast import RankPlan
-    from penstock.engine.planning.cluster_machine import Machine
+    from penstock.engine.planning.cluster_forecast import Machine, RankPlan
 
 HEADS = ("ranks", "hosts", "memory a rank", "edges from", "a sweep", "limit", "exchange", "price")
 
@@ -59,8 +58,7 @@ def command(
       penstock plan --write-example > machine.toml
       penstock plan --vertices 3.5e9 --edges 128e9 --program pagerank --machine machine.toml --ranks 16,64,256
     """
-    from penstock.engine.planning.cluster_forecast import SweepWork, plan_ranks
-    from penstock.engine.planning.cluster_machine import EXAMPLE
+    from penstock.engine.planning.cluster_forecast import EXAMPLE, SweepWork, plan_ranks
 
     if write_example:
         console.answer({"command": "plan", "example": EXAMPLE}, EXAMPLE.splitlines())
@@ -95,7 +93,7 @@ def _number(option: str, value: float | None) -> float:
 
 def _machine(place: Path | None) -> Machine:
     """The machine of a file. Raises InputError."""
-    from penstock.engine.planning.cluster_machine import Machine
+    from penstock.engine.planning.cluster_forecast import Machine
     from penstock.storage.ingest.bytes.file import open_text
 
     if place is None:

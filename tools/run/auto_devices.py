@@ -10,7 +10,7 @@ from penstock.tools.run.rank_devices import threads_of
 from penstock.tools.run.rates import rates_for
 
 if TYPE_CHECKING:
-    from penstock.engine.planning.co_run import CoRun, SharedSweep
+    from penstock.engine.planning.rank_forecast import CoRun, SharedSweep
     from penstock.engine.program.program import Program
     from penstock.storage.format.graph import Graph
     from penstock.tools.run.job import Job
@@ -36,7 +36,7 @@ def auto_devices(job: Job, note: Callable[[str], None]) -> tuple[str, ...]:
 
 def _forecast(job: Job, gpus: tuple[str, ...], note: Callable[[str], None]) -> list[CoRun]:
     """Of each program of the job."""
-    from penstock.engine.planning.co_run import co_run
+    from penstock.engine.planning.rank_forecast import co_run
     from penstock.engine.resources.config import Config
     from penstock.storage.format.graph import Graph
     from penstock.transfer.devices.cuda import CudaDevice
@@ -60,8 +60,7 @@ def _forecast(job: Job, gpus: tuple[str, ...], note: Callable[[str], None]) -> l
 
 def _sweep(program: Program, graph: Graph, host_memory: int) -> SharedSweep:
     """A sweep of a program over one adjacency of a graph; edges travel as they are stored, or plain if that is less."""
-    from penstock.engine.planning.co_run import SharedSweep
-    from penstock.engine.planning.rank_forecast import exchanged_bytes
+    from penstock.engine.planning.rank_forecast import SharedSweep, exchanged_bytes
     from penstock.engine.program.program import weighted
 
     with_weights, edges = weighted(program, graph), max(1, graph.out.edges)

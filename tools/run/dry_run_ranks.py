@@ -44,8 +44,7 @@ def forecast_ranks(
     job: Job, programs: Sequence[Program], graph: Graph, used: UsedRates, ranks: int
 ) -> list[RankForecast]:
     """What each program would take of one of so many ranks. Raises InputError for what ranks refuse."""
-    from penstock.engine.planning.paper_ranks import PaperRanks
-    from penstock.engine.planning.rank_forecast import rates_of_rank
+    from penstock.engine.planning.rank_forecast import PaperRanks, rates_of_rank
     from penstock.engine.resources.config import Config
     from penstock.engine.session import Session
     from penstock.transfer.values.rates import Rates

@@ -22,7 +22,7 @@ from penstock.tools.base.output import plain
 
 if TYPE_CHECKING:
     from penstock.engine.ranks.communicator import Communicator
-    from penstock.engine.ranks.timelines import RankTimeline
+    from penstock.engine.ranks.reports import RankTimeline
 
 GROUPS = ("engine", "exchange", "disk", "decode", "gather", "link", "unpack", "kernel")
 """Processes from top to bottom."""
@@ -67,7 +67,7 @@ def open_trace(
         raise
     told: Timeline | Sequence[RankTimeline] = timeline
     if ranks is not None:
-        from penstock.engine.ranks.timelines import gather_timelines
+        from penstock.engine.ranks.reports import gather_timelines
 
         told = gather_timelines(ranks, timeline)
     if path is not None:

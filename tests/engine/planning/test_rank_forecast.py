@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from penstock.engine import Graph, Session
 from penstock.engine.planning.forecast import Sweep
-from penstock.engine.planning.paper_ranks import PaperRanks
 from penstock.engine.planning.rank_forecast import (
     PACKED,
     SCATTERED,
+    PaperRanks,
     RankLink,
+    SharedSweep,
+    co_run,
     exchange_seconds,
     exchanged_bytes,
     rates_of_rank,
@@ -137,3 +139,43 @@ def test_nobody_else_is_there(tmp_path: Path) -> None:
     assert ranks.gather_numbers(np.arange(2)).tolist() == [[0, 1]] * 3
     with pytest.raises(RuntimeError, match="on paper"):
         ranks.wait()
+
+
+GPU, CORES = Rates.pcie5(4), Rates.host(12)
+SWEEP = SharedSweep(edges=1_000_000_000, link_bytes=4.0, exchanged=1_000_000 * 8)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "link", "vertices", "threads", "pays"),
+    [
+        (1, 53e9, 33_000_000, 12, False),  # the exchange by way of host memory takes longer than the sweep
+        (1, 53e9, 100_000, 12, True),  # few vertices: cores take a share of what the link would bring
+        (1, 6e9, 1_000_000, 12, True),  # a slow link
+        (1, 6e9, 99_000_000, 12, False),
+        (1, 53e9, 100_000, 1, False),  # few cores
+        (4, 53e9, 1_000_000, 12, False),
+    ],
+)
+def test_when_it_pays(gpus: int, link: float, vertices: int, threads: int, pays: bool) -> None:
+    work = replace(SWEEP, exchanged=8 * vertices)
+    found = co_run(work, gpus, replace(GPU, copy_bytes=link), 0.0, Rates.host(threads))
+    assert found.pays is pays
+    assert pays == (found.alone / found.beside > 1.05)
+
+
+def test_both_end_together() -> None:
+    found = co_run(replace(SWEEP, exchanged=0), 2, GPU, 0.0, CORES)
+    share = found.share * SWEEP.edges
+    assert share / CORES.kernel_edges == pytest.approx((SWEEP.edges - share) / 2 * 4 / GPU.copy_bytes, rel=1e-6)
+    assert found.beside < found.alone == pytest.approx(SWEEP.edges / 2 * 4 / GPU.copy_bytes, rel=1e-2)
+
+
+def test_what_stays_on_gpus_does_not_travel() -> None:
+    found = co_run(replace(SWEEP, exchanged=0), 2, GPU, 1e10, CORES)
+    assert found.alone == pytest.approx(SWEEP.edges / 2 / GPU.kernel_edges, rel=1e-2)
+
+
+def test_a_disk_that_limits_both_makes_them_equal() -> None:
+    found = co_run(replace(SWEEP, exchanged=0, disk_bytes=4e9), 1, GPU, 0.0, CORES)
+    assert (found.alone, found.beside) == pytest.approx((4e9 / GPU.disk_bytes,) * 2, rel=1e-3)
+    assert not found.pays

@@ -12,8 +12,7 @@ import pytest
 from penstock.engine import Graph, Program, Session
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.kernels.cuda import driver as seam
-from penstock.engine.planning.formed import planned
-from penstock.engine.planning.requirements import RunSetting
+from penstock.engine.planning.requirements import RunSetting, planned
 from penstock.engine.programs import shared_searches
 from penstock.engine.programs.closeness import Closeness, Harmonic
 from penstock.engine.programs.from_each import FromEach

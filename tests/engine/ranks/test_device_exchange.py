@@ -10,10 +10,10 @@ from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
 from penstock.engine.kernels.reference.vertex import ReferenceKernels, marked
 from penstock.engine.program.program import Field, Program
-from penstock.engine.ranks import few_messages, rank_exchange
+from penstock.engine.ranks import communicator, rank_exchange
 from penstock.engine.ranks.device_exchange import DeviceExchange
+from penstock.engine.ranks.rank_devices import StagedCommunicator
 from penstock.engine.ranks.rank_exchange import RankExchange
-from penstock.engine.ranks.staged import StagedCommunicator
 from penstock.engine.state.device_state import DeviceState
 from penstock.engine.state.state import State
 from penstock.transfer.devices.emulated import EmulatedDevice
@@ -119,7 +119,7 @@ def test_few_messages_go_by_way_of_the_hosts(
     spans = [tuple(BOUNDS[rank:][:2].tolist()) if pulled else (0, N) for rank in range(3)]
     limit = sum(len(_found(rank, 0.04, span, np.float32)[0]) for rank, span in enumerate(spans)) - more
     monkeypatch.setattr(rank_exchange, "FEW", limit)
-    monkeypatch.setattr(few_messages, "AT_ONCE", at_once)
+    monkeypatch.setattr(communicator, "AT_ONCE", at_once)
     gathered: list[str] = []
     gather = ThreadRanks.gather_parts
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from penstock.engine.ranks.communicator import gather_bytes
-from penstock.engine.ranks.reports import gather_reports
+from penstock.engine.ranks.reports import clocks_ahead, gather_reports, gather_timelines
 from penstock.engine.session import Session
 from penstock.engine.state.rank_report import COLUMNS
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.result import Result
-from penstock.storage.base.timeline import Timeline
+from penstock.storage.base.timeline import Timeline, Work
 from penstock.transfer.values.task import TaskRecord
 from support.graphs import in_memory, on_disk
 from support.program_cases import CASES, program_of, tangle
@@ -75,3 +76,30 @@ def test_every_kind_of_exchange_is_timed_and_stamped(name: str) -> None:
     for records, spans in on_ranks(2, work):
         assert sum(record.exchange_seconds > 0 for record in records) == len(records) > 0
         assert sum(span.group == "exchange" for span in spans) >= len(records)
+
+
+def test_a_clock_that_may_be_the_same_is_taken_for_it() -> None:
+    moments = np.array([[[0.0, 1.0], [2.0, 3.0]], [[0.5, 1.1], [2.2, 3.1]]])
+    assert clocks_ahead(moments).tolist() == [0.0, 0.0]
+
+
+def test_the_tightest_collectives_tell_how_far_clocks_are_apart() -> None:
+    begins, durations, late = np.array([0.0, 5.0, 9.0]), np.array([2.0, 0.02, 3.0]), np.array([1.0, 0.0, 0.5])
+    first = np.stack([begins, begins + durations], axis=1)
+    other = np.stack([begins + late, begins + durations], axis=1) + 100.0
+    ahead = clocks_ahead(np.stack([first, other]))
+    assert ahead[0] == 0.0
+    assert abs(ahead[1] - 100.0) <= 0.02
+
+
+def test_all_ranks_have_all_timelines() -> None:
+    def work(ranks: ThreadRanks):
+        timeline = Timeline(4)
+        for number in range(ranks.rank + 4):
+            timeline.add(timeline.track("kernel", "cpu"), f"push {ranks.rank}", float(number), 0.5, Work(items=number))
+        return gather_timelines(ranks, timeline)
+
+    for found in on_ranks(2, work):
+        assert [(one.rank, one.ahead, one.timeline.dropped) for one in found] == [(0, 0.0, 0), (1, 0.0, 1)]
+        assert [span.began for span in found[1].timeline.spans()] == [1.0, 2.0, 3.0, 4.0]
+        assert {span.name for span in found[1].timeline.spans()} == {"push 1"}

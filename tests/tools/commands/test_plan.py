@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from penstock.engine.planning.cluster_machine import EXAMPLE
+from penstock.engine.planning.cluster_forecast import EXAMPLE
 from penstock.tools import cli
 from support.commands import answered
 
