@@ -18,8 +18,8 @@ from penstock.engine.program.program import Program, has_phases
 from penstock.engine.program.program_lint import lint_program
 from penstock.engine.programs.table import named
 from penstock.engine.resources.config import Config
-from penstock.engine.run_progress import RunProgress
 from penstock.engine.session import Session
+from penstock.engine.state.records import RunProgress
 from penstock.engine.state.result import Result
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph

@@ -50,7 +50,7 @@ from penstock.engine.resources.device_resources import DeviceResources, device_o
 from penstock.engine.resources.host_resources import HeldBytes, HostResources, host_rates
 from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.state.device_state import DeviceState, VertexState
-from penstock.engine.state.fused_records import RunRecords
+from penstock.engine.state.fused_iterations import RunRecords
 from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.engine.state.result import Result
 from penstock.engine.state.state import Fill, State, fields_for, fill_ranges

@@ -2,6 +2,9 @@
 
 Owns the time of kernels (`kernels/probes.py` owns their work): seconds are the device's own, from events around a
 launch, but for the launch itself, which is the host's time to give many. Refuses to decide which probes run.
+
+Packed edges to decode are made without packing anything, which would take the packer's compiler: a made payload has
+random lanes of WIDTH bits and a few random exceptions in every block, about as a skewed graph's has; any bits are ids.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ from penstock.engine.kernels.probes.host_probes import ROW_EDGES, RUNS, HostProb
 from penstock.storage.base.budget import cores
 from penstock.storage.base.rate_sample import LEAST_SECONDS, RateSample, doublings
 from penstock.storage.base.time_budget import TimeBudget
+from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS, LANES
 from penstock.storage.format.index import from_degrees
 from penstock.transfer.calibration.calibration import Samples
-from penstock.transfer.devices.device import Device
+from penstock.transfer.devices.device import Device, Unpacker, UnpackRequest
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.staging.gather import ActiveRows, GatherSource, compacted_layout, count_rows, gather_rows
 from penstock.transfer.staging.gather_buffers import MOST_THREADS, GatherBuffers
@@ -153,3 +157,43 @@ def gathering(source: NDArray[np.uint32]) -> GatherWork:
         partial(gather_rows, active, table[number], edges, plan.place(number), whole) for number in range(len(table))
     ]
     return GatherWork(parts, target, target.nbytes)
+
+
+WIDTH, HIGH_WIDTH, EXCEPTIONS = 15, 8, 8
+ID_BITS = 24
+BLOCK_WORDS = LANES * WIDTH + EXCEPTIONS // 4 + EXCEPTIONS * HIGH_WIDTH // 32
+CHUNK_EDGES = 1 << 18
+"""Edges of a chunk, as conversion cuts them, where there is room for several."""
+CHUNKS = (1, 4, 16, 64)
+"""Chunks decoded at once: one shows what a launch takes, many the rate."""
+
+
+def made_payload(edges: int) -> NDArray[np.uint32]:
+    """A payload of so many ids, a multiple of BLOCK, below 2^ID_BITS."""
+    blocks = edges // BLOCK
+    data = HEADER_WORDS + 3 * blocks
+    words = np.zeros(data + BLOCK_WORDS * blocks + LANES, np.uint32)
+    words[:HEADER_WORDS] = edges, ID_BITS, blocks, len(words) - LANES
+    words[data - blocks : data] = WIDTH | HIGH_WIDTH << 6 | EXCEPTIONS << 12
+    words[data:-LANES] = np.random.default_rng(1).integers(0, 1 << 32, BLOCK_WORDS * blocks, np.uint32)
+    return words
+
+
+def unpack_rates(device: Device, unpacker: Unpacker, size: int, seconds: float, clock: TimeBudget) -> Samples:
+    """Ids per second by how many are decoded at once, into at most `size` bytes of the device."""
+    chunk = min(CHUNK_EDGES, size // (4 * CHUNKS[1]) // BLOCK * BLOCK)
+    counts = [count for count in CHUNKS if 4 * count * chunk <= size]
+    payload = made_payload(chunk)
+    words = device.to_device(np.tile(payload, counts[-1]))
+    starts = device.to_device(np.arange(counts[-1] + 1) * len(payload))
+    out: Any = device.array(counts[-1] * chunk, np.uint32)
+    samples = list[RateSample]()
+    for count in (counts[-1], *counts[:-1]):  # two samples at least: of one alone, what a launch takes counts as edges
+        if len(samples) < 2 or clock.left > 0:
+            edges = counts[-1] * chunk
+            request = UnpackRequest(words, 0, starts, 0, count, chunk, edges, out, 0, 1 << ID_BITS, False, None)
+            work = partial(unpacker.unpack, request, None)
+            took = best_seconds(device, work, seconds / len(counts), clock)
+            samples.append(RateSample(count * chunk, count * chunk, took))
+    unpacker.check()
+    return tuple(sorted(samples, key=lambda sample: sample.at))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.state import Frontier
 from penstock.storage.base.errors import RunError
 from penstock.storage.base.printable import brief
 from penstock.storage.checkpoint.file import Checkpoint, CheckpointError

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.engine.program.program import Program
     from penstock.engine.resources.config import Config
     from penstock.engine.state.device_state import VertexState
-    from penstock.engine.state.frontier import Frontier
+    from penstock.engine.state.state import Frontier
     from penstock.storage.format.index import Index
 
 ROUNDS = 8

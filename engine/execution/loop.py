@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from penstock.engine.execution import cel
-from penstock.engine.execution.bucket_width import bucket_width
-from penstock.engine.execution.horizon import Horizon
+from penstock.engine.execution.priorities import Horizon, bucket_width
 from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.execution.shared_situation import certainly_pushed, own_seconds, progress_of, seen_by_all
 from penstock.engine.execution.worker import Worker
@@ -43,11 +42,16 @@ from penstock.engine.resources.direction import (
 from penstock.engine.resources.direction_cost import LinkReading, reading
 from penstock.engine.resources.link_costs import fetched_of, link_costs_of
 from penstock.engine.state.device_state import DeviceState, bitmap_words
-from penstock.engine.state.frontier import Frontier
-from penstock.engine.state.fused_limits import NO_FRONTIERS, FusedIterations, FusedLimits
-from penstock.engine.state.fused_records import FusedCall, FusedRecord, RunRecords
+from penstock.engine.state.fused_iterations import (
+    NO_FRONTIERS,
+    FusedCall,
+    FusedIterations,
+    FusedLimits,
+    FusedRecord,
+    RunRecords,
+)
 from penstock.engine.state.records import IterationRecord, PhaseRecord
-from penstock.engine.state.state import State
+from penstock.engine.state.state import Frontier, State
 from penstock.storage.base.timeline import during
 from penstock.transfer.values.task import Demand, TaskRecord
 

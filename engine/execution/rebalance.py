@@ -18,8 +18,7 @@ import numpy as np
 from penstock.engine.ranks import repartition
 from penstock.engine.ranks.repartition import Floats, Measured, RankLoads
 from penstock.engine.resources.ownership import Ownership
-from penstock.engine.state.frontier import Frontier
-from penstock.engine.state.state import State
+from penstock.engine.state.state import Frontier, State
 
 if TYPE_CHECKING:
     from penstock.engine.execution.worker import Worker

@@ -23,7 +23,7 @@ from penstock.engine.resources.direction_cost import (
 if TYPE_CHECKING:
     from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.edge_stream import EdgeStream
-    from penstock.engine.state.frontier import Frontier
+    from penstock.engine.state.state import Frontier
 
 WORTH = 2
 """Numbers of a rank's own view of a direction: seconds of a push and of a pull."""

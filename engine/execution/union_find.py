@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.resources.packed_edges import AT_HAND
-from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.records import IterationRecord
+from penstock.engine.state.state import Frontier
 from penstock.transfer.staging.unpacked import sample_neighbors
 
 if TYPE_CHECKING:

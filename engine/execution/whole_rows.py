@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import fields_of, globals_of, message_dtype, resolve_dtype
-from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.row_blocks import ROWS, RowBlock, block_capacity, blocks, offset_bytes
-from penstock.engine.state.state import State
+from penstock.engine.state.state import Frontier, State
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

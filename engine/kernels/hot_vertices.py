@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from penstock.engine.program.bindings import Author
-    from penstock.engine.state.frontier import Frontier
+    from penstock.engine.state.state import Frontier
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 

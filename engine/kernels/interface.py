@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from penstock.engine.kernels.edge_ways import WaysName
     from penstock.engine.program.bindings import Author
-    from penstock.engine.state.frontier import Frontier
-    from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
+    from penstock.engine.state.fused_iterations import FusedIterations, FusedLimits
     from penstock.engine.state.row_blocks import RowBlock
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
+    from penstock.engine.state.state import Frontier
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 

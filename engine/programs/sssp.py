@@ -28,7 +28,7 @@ FARTHEST = float(np.finfo(np.float64).max)
 class SSSP(Ending, Program):
     """Distances from `source` (original id, or several); an unweighted graph counts edges.
 
-    delta: width of a bucket; by default the run chooses each (`execution/bucket_width.py`), within bounds from the
+    delta: width of a bucket; by default the run chooses each (`execution/priorities.py`), within bounds from the
     weights and the mean degree. weight: whether edges count by their weights where the graph has some (False or None:
     each counts 1). Integer weights give uint32 distances (uint64 where those do not suffice), float weights float64.
     parents: whether `parent` is in the answer, too: the vertex before on a shortest path (a source is its own), of

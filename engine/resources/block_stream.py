@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.kernels.interface import BlockKernels, Kernels
     from penstock.engine.state.device_state import VertexState
-    from penstock.engine.state.frontier import Frontier
+    from penstock.engine.state.state import Frontier
 
 
 @dataclass

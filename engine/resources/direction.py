@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from penstock.engine.kernels.edge_ways import WaysName, ways_along
 from penstock.engine.resources.direction_cost import LinkCosts, Progress, least_pull_seconds, pull_seconds, push_seconds
-from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.state import Frontier
 from penstock.transfer.values.task import Direction as AdjacencyDirection
 
 Direction = Literal["push", "pull"]
@@ -186,8 +186,8 @@ def traversals(
 
     Messages go with the edges, against them, or both ways (`Program.along`). Pushing with the edges and pulling against
     them walk the out-adjacency, the two others the in-adjacency. A list is pushed along in one walk that goes the ways
-    of the program. An undirected graph stores every edge in both its rows, so there is one walk for every `along`. With only the
-    out-adjacency stored there is one direction: that of the first walk. listed: whether edges are in no rows.
+    of the program. An undirected graph stores every edge in both its rows, so there is one walk for every `along`. With
+    only the out-adjacency stored there is one direction: that of the first walk. listed: whether edges are in no rows.
     """
     if listed:
         return {"push": (Traversal("push", "out", ways_along(along, directed=directed)),)}

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.state import Frontier
 from penstock.storage.format.index import Index
 from penstock.transfer.planning.plan import GATHER_GAIN
 from penstock.transfer.values.cost import INDEX_BYTES

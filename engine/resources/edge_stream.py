@@ -18,7 +18,7 @@ import numpy as np
 from penstock.engine.resources.direction import Direction
 from penstock.engine.resources.direction_cost import cheapest, gather_seconds
 from penstock.engine.state.device_state import DeviceState
-from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.state import Frontier
 from penstock.storage.encoding.payload import BLOCK
 from penstock.transfer.planning.plan import pays, routes_of
 from penstock.transfer.values.cost import KERNEL, Cost, line_seconds

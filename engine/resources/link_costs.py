@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.engine.resources.direction_cost import GLANCE, DirectionSide, LinkCosts
-from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.state import Frontier
 from penstock.transfer.planning.plan import routes_of
 
 if TYPE_CHECKING:
     from penstock.engine.resources.edge_stream import EdgeStream
-
 
 WIDE = 15
 """A frontier of more than this part of the edges leaves few vertices behind that nothing was found for."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.engine.resources.host_resources import budget_of
-from penstock.engine.resources.packed_layouts import packed_layout
+from penstock.storage.format.packed_layout import packed_layout
 from penstock.transfer.planning.packed_budget import PackedBudget, divide_packed_budget
 from penstock.transfer.staging.packing import Packing
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.engine.resources.packed_layouts import packed_layout
 from penstock.engine.state.sweep_sizes import SCRATCH, STEP_EDGES
 from penstock.storage.base.slot_pool import aligned_empty
+from penstock.storage.format.packed_layout import packed_layout
 from penstock.storage.read.packed_cache import PackedCache
 from penstock.transfer.planning.host_budget import HostBudget, HostBudgetRequest
 from penstock.transfer.planning.packed_budget import PackedHost, divide_packed_sweeps

@@ -16,8 +16,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.kernels.host.whole_rows import row_lists
-from penstock.engine.kernels.host.whole_rows.best_similar import take_similar
+from penstock.engine.kernels.host.whole_rows.best_similar import (
+    count_lists,
+    fill_lists,
+    shift_starts,
+    sum_lists,
+    take_similar,
+)
 from penstock.engine.program.vertex_ids import original_ranks, surely_in_original_order
 from penstock.engine.similarities.memory_plan import Room, Runs, even_cuts, runs
 from penstock.engine.similarities.pair_table import PairTable
@@ -59,7 +64,7 @@ class Counting:
         """Add the block's vertices to the best of rows: numbers (rows,), vertices and common neighbors (rows, k)."""
         rows, threads = len(ones.vertices), self.threads
         reach = np.zeros(rows, np.int64)
-        row_lists.sum_lists(threads, rows, ones.offsets, ones.neighbors, block.starts, reach)
+        sum_lists(threads, rows, ones.offsets, ones.neighbors, block.starts, reach)
         cuts = even_cuts(reach, max(1, min(rows, STEPS * threads)))
         take_similar(
             threads, len(cuts) - 1, cuts, (ones.vertices, ones.offsets, ones.neighbors),
@@ -143,14 +148,14 @@ def _lists(counting: Counting, first: int, last: int, rows: Any) -> VertexLists:
     starts, at = np.zeros(counting.graph.vertices + 1, np.int64), first
     for part in rows():
         counting.sizes[at : at + len(part.vertices)] = part.sizes
-        row_lists.count_lists(part.neighbors, starts)
+        count_lists(part.neighbors, starts)
         at += len(part.vertices)
     np.cumsum(starts, out=starts)
     members, at = np.empty(int(starts[-1]), counting.graph.out.neighbor_dtype), 0
     for part in rows():
-        row_lists.fill_lists(at, part.offsets, part.neighbors, starts, members)
+        fill_lists(at, part.offsets, part.neighbors, starts, members)
         at += len(part.vertices)
-    row_lists.shift_starts(starts)
+    shift_starts(starts)
     return VertexLists(first, last, starts, members)
 
 

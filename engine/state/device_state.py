@@ -17,7 +17,7 @@ from penstock.engine.state.state import SPAN, State
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.bindings import Author
-    from penstock.engine.state.frontier import Frontier
+    from penstock.engine.state.state import Frontier
     from penstock.engine.state.unmatched_rows import UnmatchedRows
     from penstock.storage.format.index import Index
     from penstock.transfer.devices.device import Device

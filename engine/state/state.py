@@ -27,9 +27,29 @@ from penstock.storage.base.parallel_map import map_ranges
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.bindings import Author
-    from penstock.engine.state.frontier import Frontier
     from penstock.engine.state.grouped_sources import GroupedSources
     from penstock.storage.format.index import Index
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """vertices and edges (out-edges) that are active.
+
+    everything: every vertex is. listed: State.vertices and State.work hold them, ascending.
+    rest: lowest priority still pending above the limit (inf where none).
+    """
+
+    vertices: int
+    edges: int
+    everything: bool = False
+    listed: bool = False
+    rest: float = float("inf")
+
+    @property
+    def empty(self) -> bool:
+        """Whether no vertex is active."""
+        return self.vertices == 0 and not self.everything
+
 
 SPAN = 4096
 ADDED = 1 << 15  # positions that are added to a bitmap together, so that their copies stay small

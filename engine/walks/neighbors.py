@@ -152,7 +152,7 @@ class NeighborSampler:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Edges drawn of the rows of some vertices, and how many of each."""
         from penstock.engine.kernels.host.walks.neighbors import draw_by_weight, draw_edges
-        from penstock.engine.kernels.walk_functions import mix64
+        from penstock.engine.kernels.walk_steps import mix64
 
         index = self._rows.index(self._threads)
         degrees = index.lengths_of(vertices)

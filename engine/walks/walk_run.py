@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from penstock.engine.kernels.host.jit import use_workers
 from penstock.engine.kernels.host.walks.steps import Found, advance_walkers, mark_chunks
 from penstock.engine.kernels.walk_arrays import Rule, Walkers, Window
-from penstock.engine.kernels.walk_functions import mix64
+from penstock.engine.kernels.walk_steps import mix64
 from penstock.engine.walks.memory_plan import BLOCK_WALKS, GAINED, UNIT, UNIT_ROWS, WalkMemory
 from penstock.engine.walks.options import WalkOptions
 from penstock.engine.walks.row_windows import RowWindows

@@ -5,12 +5,15 @@ are wanted. A bitmap of wanted blocks has bit b & 31 of word b >> 5 for block b,
 Nothing in a store is trusted: a forged payload is neither read outside of its words nor written outside of its items.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.base.errors import RunError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.encoding.payload import BLOCK, payload_words
@@ -175,3 +178,11 @@ def _check(store: PackedStore, target: UnpackTarget, first_chunk: int, last_chun
         raise ValueError(f"items {first}..{last} for room of {len(target.out)}")
     if len(target.marks) and (size % BLOCK or len(target.marks) * 32 * BLOCK < store.items):
         raise ValueError(f"a bitmap of {len(target.marks)} words for {store.items} items, {size} a chunk")
+
+
+def malformed(chunk: int) -> RunError:
+    """The error about a chunk."""
+    return RunError(
+        f"packed edges of chunk {chunk} are malformed, or name a vertex that does not exist: the graph file or memory "
+        "is damaged; check the file with: penstock verify"
+    )

@@ -28,7 +28,7 @@ from typing import Any, Literal, Required, TypedDict, Unpack, overload
 
 from numpy.typing import NDArray
 from penstock.engine.program.program import Program
-from penstock.engine.run_progress import RunProgress
+from penstock.engine.state.records import RunProgress
 from penstock.engine.state.result import Result
 from penstock.storage.format.graph import Graph
 from penstock.transfer.values.rates import Rates

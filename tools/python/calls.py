@@ -12,7 +12,7 @@ from penstock.tools.python.shown_progress import shown
 
 if TYPE_CHECKING:
     from penstock.engine.program.program import Program
-    from penstock.engine.run_progress import RunProgress
+    from penstock.engine.state.records import RunProgress
     from penstock.engine.state.result import Result
     from penstock.storage.convert.sort.options import ConvertProgress
     from penstock.storage.format.graph import Graph

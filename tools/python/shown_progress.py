@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.engine.run_progress import RunProgress
+    from penstock.engine.state.records import RunProgress
     from penstock.storage.convert.sort.options import ConvertProgress
     from penstock.tools.base.progress import ProgressBars
 

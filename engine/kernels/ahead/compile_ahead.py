@@ -13,8 +13,7 @@ import numpy as np
 from penstock.engine.kernels.ahead.stand_ins import VERTICES, packed_view_of, row_index, scalars_of, view_of
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.program.program_description import described_program
-from penstock.engine.state.frontier import Frontier
-from penstock.engine.state.state import State
+from penstock.engine.state.state import Frontier, State
 from penstock.storage.companion.claims import Claims
 from penstock.transfer.values.view import View
 

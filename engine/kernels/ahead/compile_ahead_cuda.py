@@ -20,9 +20,9 @@ from penstock.engine.kernels.hot_vertices import sums_numbers
 from penstock.engine.kernels.packed.cuda_unpacker import CudaUnpacker
 from penstock.engine.program.program_description import described_program
 from penstock.engine.state.device_state import DeviceState
-from penstock.engine.state.frontier import Frontier
-from penstock.engine.state.fused_limits import FusedLimits
+from penstock.engine.state.fused_iterations import FusedLimits
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
+from penstock.engine.state.state import Frontier
 from penstock.storage.companion.claims import Claims
 from penstock.transfer.devices.device import Device, UnpackRequest
 from penstock.transfer.devices.emulated import EmulatedDevice

@@ -166,7 +166,7 @@ def make_fused_iterations(author: Author, weighted: bool, apart: bool) -> Device
     """Kernel: iterations until a bound; apart: messages lie apart (synchronous), see `DeviceState`.
 
     frontier: the list and its length. bounds int64[5]: iterations, edges, alpha, unexplored, before; limits float64[2]:
-    limit, bucket (see `fused_limits.py`). marks: bitmaps pending, joined (empty). queues: pieces (owners uint64[n],
+    limit, bucket (see `FusedLimits`). marks: bitmaps pending, joined (empty). queues: pieces (owners uint64[n],
     firsts int64[n]), joiners int64[m]. control: arrivals int64[1], counts int64[COUNTS], both 0, lowest float64[3],
     infinite. arrived: see `make_filter`. readback: int64[1 + 2 * iterations], how many, then vertices and edges of
     each; float64[2], the limit, and the lowest priority that moved it (-inf if none did).

@@ -45,9 +45,8 @@ from penstock.engine.kernels.interface import EdgeView, ReadyRows, VertexArrays
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.program import arguments, author_function, fields_of
 from penstock.engine.state.device_state import TALLIES, bitmap_words
-from penstock.engine.state.frontier import Frontier
-from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
-from penstock.engine.state.state import MASKED
+from penstock.engine.state.fused_iterations import FusedIterations, FusedLimits
+from penstock.engine.state.state import MASKED, Frontier
 from penstock.storage.base.errors import InputError
 from penstock.transfer.values.rates import LINE_BYTES
 
@@ -60,7 +59,6 @@ if TYPE_CHECKING:
     from penstock.storage.format.index import Index
     from penstock.transfer.values.task import TaskRecord
     from penstock.transfer.values.view import View
-
 
 RUN_TILES = 8
 """Neighboring tiles that a block of a pull takes at most."""

@@ -44,7 +44,7 @@ from penstock.engine.program.bindings import Author
 from penstock.engine.program.program import Program
 
 if TYPE_CHECKING:
-    from penstock.engine.state.fused_limits import FusedLimits
+    from penstock.engine.state.fused_iterations import FusedLimits
 
 MOST_ITERATIONS = 2048
 MOST_EDGES = 1 << 14
@@ -69,7 +69,7 @@ def make_fused_iterations(author: Author, weighted: bool, apart: bool, both: boo
     run where the first frontier has too many edges in both.
 
     lists: `State.lists`; the first frontier is the first `count` of `begun`, and is run whatever its size. bounds
-    (see `fused_limits.py`): int64 (iterations, edges, alpha, unexplored, before, unvisited) and float64 (limit, bucket,
+    (see `FusedLimits`): int64 (iterations, edges, alpha, unexplored, before, unvisited) and float64 (limit, bucket,
     per_row). marks: of who is pending the words, a bit for each word, and the bounds of their priorities (float64, one
     a word and one a span); with priorities, all have been looked at (`due.py`). active: words and summary. arrays:
     VertexArrays. readback: int64[iterations, 2], vertices and edges

@@ -26,14 +26,14 @@ from penstock.engine.kernels.host import vertices as vertex_kernels
 from penstock.engine.kernels.host.jit import JitKernel, compile_author, inline, use_workers
 from penstock.engine.kernels.hot_vertices import has_sums_apart, is_hot, pushes_many, sums_numbers
 from penstock.engine.kernels.interface import ReadyRows
-from penstock.engine.kernels.payload_flaw import flaw
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.program_description import describe_program, described_program
 from penstock.engine.program.vertex_ranges import mask_of
-from penstock.engine.state.frontier import Frontier
-from penstock.engine.state.fused_limits import FusedIterations, FusedLimits
+from penstock.engine.state.fused_iterations import FusedIterations, FusedLimits
+from penstock.engine.state.state import Frontier
 from penstock.engine.state.sweep_sizes import SCRATCH, STEP_EDGES
 from penstock.storage.base.errors import InputError
+from penstock.storage.encoding.packed_store import malformed
 from penstock.storage.footprint.argument_types import signature_of
 
 if TYPE_CHECKING:
@@ -349,7 +349,7 @@ class HostKernels:
             np.uint64(out.vertices), state.arrays, scalars, state.identity, vertices, self._scratch, partials, flaws,
         )  # fmt: skip
         if flaws.any():
-            raise flaw(view.e0 // payloads.chunk_edges + int(flaws.argmax()) // parts)
+            raise malformed(view.e0 // payloads.chunk_edges + int(flaws.argmax()) // parts)
         self._call_alone("reduce_partials", partials, *vertices[1:])
 
     def pull_unmatched(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:

@@ -11,7 +11,7 @@ from penstock.engine.kernels.cuda.driver import blocks_together, use
 from penstock.engine.kernels.packed.part_table import MOST_BLOCKS
 from penstock.engine.kernels.packed.unpack import AT_ONCE, unpack_kernel
 from penstock.engine.kernels.packed.warp import WARP, WARPS
-from penstock.engine.kernels.payload_flaw import flaw
+from penstock.storage.encoding.packed_store import malformed
 from penstock.storage.encoding.payload import BLOCK as ITEMS
 from penstock.transfer.devices.device import Device, Stream, UnpackRequest
 
@@ -54,7 +54,7 @@ class CudaUnpacker:
     def check(self) -> None:
         """As `Unpacker.check`."""
         if self._flaws[0]:
-            raise flaw(int(self._flaws[0]) - 1)
+            raise malformed(int(self._flaws[0]) - 1)
 
 
 def part_of(chunks: int, blocks: int, room: int, most: int) -> int:

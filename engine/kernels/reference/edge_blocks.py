@@ -11,8 +11,7 @@ from penstock.engine.kernels.reference.vertex import ReferenceKernels, row
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from penstock.engine.state.frontier import Frontier
-    from penstock.engine.state.state import State
+    from penstock.engine.state.state import Frontier, State
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.bindings import bind
 from penstock.engine.program.combiners import COMBINERS
-from penstock.engine.state.frontier import Frontier
-from penstock.engine.state.fused_limits import NO_FRONTIERS, FusedIterations, FusedLimits
-from penstock.engine.state.state import Bitmap
+from penstock.engine.state.fused_iterations import NO_FRONTIERS, FusedIterations, FusedLimits
+from penstock.engine.state.state import Bitmap, Frontier
 
 if TYPE_CHECKING:
     from penstock.engine.program.program import Program

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import Graph
-from penstock.engine.kernels.packed.host_unpacker import HostUnpacker
+from penstock.engine.kernels.packed.unpackers import HostUnpacker
 from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
 from penstock.transfer.pipeline import Pipeline

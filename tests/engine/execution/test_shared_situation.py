@@ -8,7 +8,7 @@ import numpy as np
 from penstock.engine.execution.shared_situation import certainly_pushed, seen_by_all
 from penstock.engine.resources.direction import Situation, choose
 from penstock.engine.resources.direction_cost import Progress, own_part
-from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.state import Frontier
 from support.thread_ranks import on_ranks
 
 FRONTIER = Frontier(500, 5000)

@@ -18,8 +18,7 @@ from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.state.device_state import DeviceState
-from penstock.engine.state.frontier import Frontier
-from penstock.engine.state.state import State
+from penstock.engine.state.state import Frontier, State
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.index import from_degrees
 from penstock.transfer.devices.emulated import EmulatedDevice

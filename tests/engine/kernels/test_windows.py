@@ -17,8 +17,7 @@ from penstock.engine.program.program import Field, Program
 from penstock.engine.programs.bfs import BFS, UNREACHED
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
-from penstock.engine.state.frontier import Frontier
-from penstock.engine.state.state import State
+from penstock.engine.state.state import Frontier, State
 from penstock.storage.format.index import Index, from_offsets
 from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import View

@@ -10,7 +10,7 @@ from penstock.engine.programs import bfs, reachability
 from penstock.engine.resources.direction import Situation, certain_push, choose, is_certain, traversals, weighs
 from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide, LinkCosts
 from penstock.engine.session import Session
-from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.state import Frontier
 from penstock.transfer.values.rates import Rates
 from support.graphs import in_memory, skewed
 from support.oracles import EdgeList

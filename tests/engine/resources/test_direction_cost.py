@@ -19,7 +19,7 @@ from penstock.engine.resources.direction_cost import (
     reading,
     sample_degrees,
 )
-from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.state import Frontier
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.index import from_degrees
 from penstock.transfer.values.rates import Rates

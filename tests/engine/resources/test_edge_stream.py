@@ -11,8 +11,8 @@ from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.resources import edge_stream
 from penstock.engine.resources.edge_stream import EdgeStream
-from penstock.engine.state.frontier import Frontier
 from penstock.engine.state.result import Result
+from penstock.engine.state.state import Frontier
 from support.graphs import in_memory, skewed
 from support.oracles import EdgeList
 

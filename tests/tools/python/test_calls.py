@@ -7,7 +7,7 @@ from pathlib import Path
 
 import penstock
 import pytest
-from penstock.engine.run_progress import RunProgress
+from penstock.engine.state.records import RunProgress
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.sort.options import ConvertProgress
 from penstock.tools.base.progress import ProgressBars

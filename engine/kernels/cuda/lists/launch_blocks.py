@@ -18,7 +18,7 @@ from penstock.storage.format.schema import LIST_BLOCK
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.state.device_state import DeviceState
-    from penstock.engine.state.frontier import Frontier
+    from penstock.engine.state.state import Frontier
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.program import Program
     from penstock.engine.state.device_state import DeviceState
-    from penstock.engine.state.frontier import Frontier
     from penstock.engine.state.oriented_rows import DeviceOrientedRows
     from penstock.engine.state.row_blocks import RowBlock
+    from penstock.engine.state.state import Frontier
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 

@@ -1,6 +1,7 @@
 """The K vertices of a block that are most similar to each row: counted list by list, the short lists first.
 
-A list of x has the vertices of the block that have x as a neighbor. For a row of u the lists of its neighbors are
+A list of x has the vertices of the block that have x as a neighbor, ascending: lists[starts[x] : starts[x + 1]], with
+starts int64 (vertices + 1,). For a row of u the lists of its neighbors are
 walked, and how often each vertex occurs in them is counted. A vertex that has not occurred can share the neighbors only
 whose lists are left. Where K others have a larger score than that would be, no vertex is added any more: those that can
 still reach the score are looked up in the lists that are left, the longest ones (prefix filtering: Chaudhuri, Ganti and
@@ -10,7 +11,7 @@ Kaushik, ICDE 2006; Bayardo, Ma and Srikant, WWW 2007).
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.kernels.host.jit import inline, loop_kernel
+from penstock.engine.kernels.host.jit import inline, kernel, loop_kernel
 from penstock.engine.kernels.host.whole_rows.similarity import compare, score
 
 LEFT_OUT = np.uint32(1 << 31)
@@ -299,3 +300,39 @@ def take_similar(first_step, end_step, cuts, ones, block, sizes, order, asked, f
                 base, taken, measure, here, (turn, size, walked), (common, met, count), lists, order,
                 (scores, best[row], best_common[row], widths),
             )  # fmt: skip
+
+
+@kernel("count_lists")
+def count_lists(neighbors, starts):  # type: ignore[no-untyped-def]
+    """starts[x + 1] += how often x is a neighbor."""
+    for e in range(len(neighbors)):
+        starts[neighbors[e] + 1] += 1
+
+
+@kernel("fill_lists")
+def fill_lists(first, offsets, neighbors, ends, lists):  # type: ignore[no-untyped-def]
+    """Append each row, numbered from `first` on, to the lists of its neighbors; ends: of the lists so far."""
+    for row in range(len(offsets) - 1):
+        for e in range(offsets[row], offsets[row + 1]):
+            x = neighbors[e]
+            lists[ends[x]] = first + row
+            ends[x] += 1
+
+
+@kernel("shift_starts")
+def shift_starts(starts):  # type: ignore[no-untyped-def]
+    """Make the ends of lists, which follow each other, their starts."""
+    for x in range(len(starts) - 1, 0, -1):
+        starts[x] = starts[x - 1]
+    starts[0] = 0
+
+
+@loop_kernel("sum_lists", grain=1024)
+def sum_lists(first_step, end_step, offsets, neighbors, starts, sums):  # type: ignore[no-untyped-def]
+    """sums[row] = the lengths of its neighbors' lists together."""
+    for row in range(first_step, end_step):
+        total = 0
+        for e in range(offsets[row], offsets[row + 1]):
+            x = neighbors[e]
+            total += starts[x + 1] - starts[x]
+        sums[row] = total

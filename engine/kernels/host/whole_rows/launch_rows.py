@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.kernels.host.jit import JitKernel
 from penstock.engine.kernels.host.launch import SMALL, SPAN, HostKernels, kernel_index
-from penstock.engine.kernels.host.whole_rows import rows, triangles, vectors
+from penstock.engine.kernels.host.whole_rows import rows, triangles
 from penstock.engine.state.row_blocks import RowOffsets
 
 if TYPE_CHECKING:
@@ -140,11 +140,11 @@ class HostRowKernels(HostKernels):
         return super()._make(name)
 
 
-_BY_EDGE = {"collect": rows.make_collect, "pull_vectors": vectors.make_pull_vectors}
+_BY_EDGE = {"collect": rows.make_collect, "pull_vectors": rows.make_pull_vectors}
 _BY_VERTEX = {
     "apply_rows": rows.make_apply_rows,
     "intersect": triangles.make_intersect,
-    "reduce_vector_partials": vectors.make_reduce_vector_partials,
+    "reduce_vector_partials": rows.make_reduce_vector_partials,
 }
 _SHARED: dict[str, JitKernel] = {
     "copy_rows": rows.copy_rows,

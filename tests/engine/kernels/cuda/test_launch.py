@@ -18,7 +18,7 @@ from penstock.engine.programs.bfs import BFS, UNREACHED
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.session import Session
 from penstock.engine.state.device_state import DeviceState
-from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.state import Frontier
 from penstock.storage.format.index import from_offsets
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.values.task import TaskRecord

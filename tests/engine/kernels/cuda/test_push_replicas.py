@@ -15,7 +15,7 @@ from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.program.program import Field, Program
 from penstock.engine.state.device_state import DeviceState
-from penstock.engine.state.frontier import Frontier
+from penstock.engine.state.state import Frontier
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.values.task import TaskRecord

@@ -29,7 +29,7 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.scc import ReachForward
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
-from penstock.engine.state.fused_records import FusedCall
+from penstock.engine.state.fused_iterations import FusedCall
 from penstock.engine.state.records import CheckpointRecord
 from penstock.engine.state.result import Result
 from penstock.engine.state.state import State, state_bytes

@@ -11,8 +11,7 @@ from penstock.engine.kernels.host import launch
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.programs.pagerank import PageRank
-from penstock.engine.state.frontier import Frontier
-from penstock.engine.state.state import State
+from penstock.engine.state.state import Frontier, State
 from penstock.engine.state.sweep_sizes import STEP_EDGES
 from penstock.storage.encoding.packed_store import pack_arrays
 from penstock.storage.format.graph import Graph

@@ -15,8 +15,7 @@ from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.program import Program
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.pagerank_forms import WeightedSweeps
-from penstock.engine.state.frontier import Frontier
-from penstock.engine.state.state import State
+from penstock.engine.state.state import Frontier, State
 from penstock.storage.format.graph import Graph
 from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import View

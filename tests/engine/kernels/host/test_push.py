@@ -11,8 +11,7 @@ import pytest
 from penstock.engine import run
 from penstock.engine.kernels import hot_vertices
 from penstock.engine.kernels.host.launch import HostKernels
-from penstock.engine.state.frontier import Frontier
-from penstock.engine.state.state import State
+from penstock.engine.state.state import Frontier, State
 from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import View
 from support.graphs import in_memory, shape, skewed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.state.fused_records import FusedCall, FusedRecord, RunRecords
+from penstock.engine.state.fused_iterations import FusedCall, FusedRecord, RunRecords
 from penstock.engine.state.records import IterationRecord
 
 

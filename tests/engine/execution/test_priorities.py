@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from penstock.engine import Session
 from penstock.engine.execution import loop
-from penstock.engine.execution.bucket_width import BucketWidth, bucket_width
+from penstock.engine.execution.priorities import BucketWidth, bucket_width
 from penstock.engine.programs.sssp import SSSP
 from penstock.storage.format.graph import Graph
 from support.graphs import on_disk, skewed, weighed

@@ -1,16 +1,31 @@
-"""How wide the next bucket of priorities is: narrow while many edges are to be relaxed, wide where few are left.
+"""Up to which priority vertices are due: the width of the next bucket, and the horizon beyond which none is wanted.
+
+A bucket is narrow while many edges are to be relaxed, wide where few are left.
 
 On skewed graphs nearly all edges belong to vertices of two or three distances (R-MAT, weights 1 to 63: 85 % of them),
 and a bucket that holds more than one of these relaxes many edges twice, for no path within a bucket is final before the
 bucket is. A hundred distances behind them hold a few edges each, and would take an iteration each.
 So a width follows the edges relaxed per unit of distance, as the buckets of ADDS do (Wang, Fussell, Lin, PPoPP 2021).
-Pure: numbers in, numbers out. Refuses nothing.
+
+A run whose answer is wanted only to vertices that are asked for, or to a distance, has a horizon. With priorities what
+is beyond it never becomes due, and the run ends when only that is left: no path through a vertex of a larger
+distance shortens one (Dijkstra, Numerische Mathematik 1959, ends at a single target likewise). Without priorities
+vertices are reached level by level, and the number of the iteration is the distance.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.engine.program.program import author_function, fields_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.program.program import Program
+    from penstock.engine.state.device_state import VertexState
 
 SHARE = 1 / 2  # of a graph's edges that a bucket may hold before it is narrowed
 GROWTH = 8.0  # of edges per unit from one bucket to the next where it is not known
@@ -82,3 +97,39 @@ def bucket_width(usual: float, narrowest: float, edges: int, linked: bool) -> Bu
     widest = max(usual * LINKED, narrowest * STEPS) if linked else usual
     widest = max(widest, narrowest)
     return BucketWidth(edges, widest, narrowest, widest if usual >= narrowest * SPARSE else narrowest)
+
+
+LEAST_FUSED, SHARE_FUSED = 16, 2
+"""Iterations in one launch at most, the first time, and later by the part of those that have run: between launches the
+horizon is looked at, which takes as long as tens of iterations of a few vertices."""
+
+
+class Horizon:
+    """The horizon of a run, which may come nearer after every iteration.
+
+    ceiling: priorities from here on need not become due. last: iterations that need to run.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.ceiling = self.last = math.inf
+        self._by_priority = author_function(program, "priority") is not None
+
+    def most_fused(self, iteration: int) -> int:
+        """Return how many iterations may run in one launch."""
+        return max(LEAST_FUSED, iteration // SHARE_FUSED)
+
+    def look(self, state: VertexState) -> None:
+        """Take the horizon from the values that the watched vertices have now."""
+        horizon = self.program.horizon(self._watched(state))
+        if self._by_priority:
+            self.ceiling = math.nextafter(horizon, math.inf)
+        else:
+            self.last = horizon
+
+    def _watched(self, state: VertexState) -> NDArray[Any]:
+        """The first field's values at the vertices that the program watches, from where the state is."""
+        field: Any = state.fields[next(iter(fields_of(self.program)))]
+        if not self.program.watched:
+            return np.empty(0, field.dtype)
+        return state.to_host(field[np.asarray(self.program.watched, np.int64)])
