@@ -96,10 +96,8 @@ class IdBitmap:
 
     def ids_of(self, page: int) -> NDArray[Any]:
         """The ids of a page, ascending."""
-        words = self.page_words(page)
-        held = np.flatnonzero(words)
-        bits = np.flatnonzero(np.unpackbits(words[held].view(np.uint8), bitorder="little"))
-        return np.asarray(held[bits >> 6] * 64 + (bits & 63) + (page << PAGE_BITS))
+        bits = np.unpackbits(self.page_words(page).view(np.uint8), bitorder="little")
+        return np.flatnonzero(bits.view(np.bool_)) + (page << PAGE_BITS)
 
     def __len__(self) -> int:
         return sum(int(np.bitwise_count(self.page_words(page)).sum(dtype=np.int64)) for page in self.pages())
