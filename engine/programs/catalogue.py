@@ -23,6 +23,8 @@ class ProgramInfo:
         The parameters that have an option or matter most, and the fields of the answer, in Markdown.
     weighted : bool
         Whether edges count by their weights where the graph has some: the constructor takes `weight`.
+    needs_weights : bool
+        Whether it refuses a graph without weights.
     aliases : tuple of str
         What networkx, igraph and cuGraph call it.
     """
@@ -34,6 +36,7 @@ class ProgramInfo:
     answer: str
     parameters: str = ""
     weighted: bool = False
+    needs_weights: bool = False
     aliases: tuple[str, ...] = ()
 
 
@@ -386,6 +389,7 @@ CATALOGUE = (
             "`vector_0` and so on: factors of a ratings graph (`convert --bipartite --weights --direction both`), "
             "last the bias; reports the RMSE, with `--json` of every epoch"
         ),
+        needs_weights=True,
         aliases=("collaborative_filtering", "matrix_factorization"),
     ),
     ProgramInfo(

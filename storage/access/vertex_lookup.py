@@ -51,7 +51,7 @@ def internal_id(graph: IdSpace, original: int | str) -> int:
     if graph.vertices == 0:
         raise InputError(f"vertex {named} is not in the graph: it has no vertices")
     if graph.original is None:
-        if _is_number(plain) and 0 <= int(plain) < graph.vertices:
+        if is_number(plain) and 0 <= int(plain) < graph.vertices:
             return int(plain)
         raise InputError(f"vertex {named} is not in the graph: its ids are 0 to {graph.vertices - 1}")
     found = _bisected(graph, plain) if _rising_on_disk(graph) else _scanned(graph, plain)
@@ -74,7 +74,8 @@ def _side(graph: IdSpace, original: int | str) -> tuple[str | None, int | str]:
     return None, original
 
 
-def _is_number(value: int | str) -> bool:
+def is_number(value: int | str) -> bool:
+    """Whether an id is a number, or a text of digits, no more of them than 2^64 has."""
     if isinstance(value, int | np.integer):
         return True
     return value.isascii() and value.isdigit() and len(value) <= len(str(1 << 64))
@@ -87,7 +88,7 @@ def _rising_on_disk(graph: IdSpace) -> bool:
 
 def _bisected(graph: IdSpace, plain: int | str) -> list[int]:
     """The vertices of an id, found by reading a few chunks."""
-    if not _is_number(plain):
+    if not is_number(plain):
         return []
     left = graph.left or 0
     found = []
@@ -111,7 +112,7 @@ def _scanned(graph: IdSpace, plain: int | str) -> list[int]:
     assert ids is not None, "numbers of vertices are not looked up"
     if ids.dtype.kind == "T":
         return np.flatnonzero(ids == str(plain)).tolist()
-    return np.flatnonzero(ids == int(plain)).tolist() if _is_number(plain) else []
+    return np.flatnonzero(ids == int(plain)).tolist() if is_number(plain) else []
 
 
 def _ends(graph: IdSpace) -> tuple[str, str]:

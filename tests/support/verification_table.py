@@ -22,7 +22,7 @@ TESTS = Path(__file__).resolve().parents[1]
 COLUMNS = ("plain Python", "CPU", "CUDA simulator", "H200")
 OLDEST = {{"sweeps": "pagerank"}.get(name, name) for name in TRIALS}
 """The programs of `program_of` by their names in the catalogue."""
-WEIGHTED = {info.name for info in CATALOGUE if info.weighted} | {"cf"}
+WEIGHTED = {info.name for info in CATALOGUE if info.weighted or info.needs_weights}
 """Programs that use the weights there are."""
 
 CUDA_ROWS = "engine/kernels/cuda/whole_rows/test_rows.py"

@@ -164,8 +164,9 @@ def parse_setting(text: str) -> tuple[str, Any]:
 
 def read_vertex(text: str) -> int | str:
     """A vertex id: a number if it is written as one, else a string."""
-    digits = text.isascii() and text.isdigit() and len(text) <= len(str(1 << 64))
-    return int(text) if digits and str(int(text)) == text else text
+    from penstock.storage.access.vertex_lookup import is_number  # NumPy, which a command without ids may not need
+
+    return int(text) if is_number(text) and str(int(text)) == text else text
 
 
 def is_negative(text: str) -> bool:
@@ -262,15 +263,16 @@ def _lines(path: Path, name: str, what: str, missing: float | None) -> Iterator[
 
 def lines_of(path: Path, name: str) -> Iterator[tuple[int, str]]:
     """The lines of a text file, and their numbers from 1. Raises InputError naming the option that takes the file."""
-    option = f"--{name.replace('_', '-')} {path}"
+    from penstock.storage.ingest.bytes.file import open_text
+
     try:
-        with path.open(encoding="utf-8") as file:
+        with open_text(path) as file:
             for number in count(1):
                 line = file.readline(LONGEST_LINE + 1)
                 if len(line) > LONGEST_LINE:
-                    raise InputError(f"{option}: line {number} is longer than {LONGEST_LINE} characters")
+                    raise InputError(f"{path}: line {number} is longer than {LONGEST_LINE} characters")
                 if not line:
                     return
                 yield number, line.rstrip("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{option}: {error}") from error
+    except InputError as error:
+        raise InputError(f"--{name.replace('_', '-')} {error}") from error

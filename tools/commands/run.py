@@ -34,7 +34,7 @@ Vertices are named by the ids of the input (from 0 where it counts from 1: conve
 of a program go by --set.
 
 Edges count by their weights where the graph has some and the program has a meaning for them ({weighted}); the first
-line of the answer says so, and --no-weight counts each edge as 1.
+line of the answer says so, and --no-weight counts each edge as 1. A graph must have weights for {needed}.
 
 \b
 {programs}
@@ -82,7 +82,8 @@ def _help() -> str:
         for at, line in enumerate(wrap(names, 66))
     ]
     weighted = " ".join(info.name for info in CATALOGUE if info.weighted)
-    return _HELP.format(programs="\n".join(listed), weighted=weighted)
+    needed = ", ".join(info.name for info in CATALOGUE if info.needs_weights)
+    return _HELP.format(programs="\n".join(listed), weighted=weighted, needed=needed)
 
 
 class _RunCommand(Titled):
@@ -110,6 +111,9 @@ class _RunCommand(Titled):
                 formatter.write_text(
                     "Edges count by their weights where the graph has some; --no-weight: each counts 1."
                 )
+            if info.needs_weights:
+                formatter.write_paragraph()
+                formatter.write_text("The graph must have weights.")
             if info.aliases:
                 formatter.write_paragraph()
                 formatter.write_text(f"Other libraries call it {', '.join(info.aliases)}.")

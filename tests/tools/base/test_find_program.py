@@ -155,7 +155,7 @@ def test_bad_values_name_the_line(tmp_path: Path, line: str) -> None:
     [
         ("1 2\n" + "x" * (LONGEST_LINE + 1), f"line 2 is longer than {LONGEST_LINE} characters"),
         ("1 2\n3 " + "y" * 5000 + " z " + "9" * 5000 + " 4 5", "is not a vertex id and a value"),
-        ("1 2\n\xff", "can't decode byte"),
+        ("1 2\n\xff", "v.txt is not UTF-8 text"),
     ],
 )
 def test_long_lines_of_values_are_refused_in_short(tmp_path: Path, text: str, reason: str) -> None:
@@ -163,6 +163,12 @@ def test_long_lines_of_values_are_refused_in_short(tmp_path: Path, text: str, re
     with pytest.raises(InputError, match=reason) as caught:
         read_values(tmp_path / "v.txt", "initial")
     assert len(str(caught.value)) < 600
+
+
+def test_devices_have_no_lines() -> None:
+    for read, option in ((read_pairs, "--pairs"), (read_weights, "--personalization")):
+        with pytest.raises(InputError, match=f"{option} /dev/zero is a device; name a file or a pipe"):
+            read(Path("/dev/zero"))
 
 
 def test_long_pairs_are_refused_in_short(tmp_path: Path) -> None:

@@ -152,6 +152,9 @@ def test_the_rule_of_weights_is_in_the_help(graph: Path, capsys: pytest.CaptureF
     shown = " ".join(capsys.readouterr().out.split())
     assert "--weight / --no-weight" in shown
     assert "Edges count by their weights where the graph has some" in shown
+    assert "A graph must have weights for cf." in shown
+    assert cli.run_command(["run", "cf", "--help"]) == 0
+    assert "The graph must have weights." in capsys.readouterr().out
     assert "bfs does not take --weight" in refused(capsys, "run", "bfs", graph, "--source", "100", "--no-weight")
 
 

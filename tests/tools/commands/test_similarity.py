@@ -54,7 +54,7 @@ def test_refusals(towns: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
         (("--pairs", tmp_path / "none"), "has no pair"),
         (("--pairs", tmp_path / "short"), "short:2: 'rome' is no pair"),
         (("--pairs", tmp_path / "minus"), "minus:1: .* negative"),
-        (("--pairs", tmp_path / "gone"), "No such file"),
+        (("--pairs", tmp_path / "gone"), "gone does not exist"),
         (("--pairs", tmp_path / "short", "--missing-only"), "leave them out with --pairs"),
         (("--k", 1, "--device", "cuda:0"), "--k is found on CPU cores"),
         (("--k", 1, "--device-memory", "1GiB"), "is for a GPU"),
