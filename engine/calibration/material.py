@@ -41,7 +41,10 @@ class Material:
     @property
     def disk(self) -> str:
         """The name under which the files' disk is measured: several disks that are read at once count as one."""
-        name = "+".join(sorted({hardware_info.disk_of(file) for file in self.files}))
+        files = self.files
+        if self.graph is not None:  # open: their names may be gone
+            files = [Path(file.name) for file in self.graph.open_files[-len(files) :]]
+        name = "+".join(sorted({hardware_info.disk_of(file) for file in files}))
         return name if self.graph is not None else name + NEW_FILE
 
 

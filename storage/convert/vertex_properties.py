@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.storage.base.atomic import check_target, flush, give_name, sync_folder, writing
+from penstock.storage.base.errors import UnsyncedError
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.edges import EdgeBatch
@@ -106,8 +107,19 @@ def _known(space: Workspace) -> PropertyFile | None:
 @contextmanager
 def forgetting(target: Path, *, force: bool) -> Iterator[None]:
     """Remove the properties of the graph file that is replaced in the block; a table that it does not name stays."""
-    table = _named_by(target) if force else None
-    yield
+    table, before = _named_by(target) if force else None, _inode(target)
+    try:
+        yield
+    except UnsyncedError:  # after a power failure the old graph may be there
+        raise
+    except BaseException:  # a signal
+        if _inode(target) != before:
+            _forget(target, table)
+        raise
+    _forget(target, table)
+
+
+def _forget(target: Path, table: str | None) -> None:
     if table is None:
         return
     from penstock.storage.tables.property_file import identity_of

@@ -43,6 +43,14 @@ class OpenFile:
         return os.fstat(self._handle).st_size
 
     @property
+    def replaced(self) -> bool:
+        """Whether its name is another file's now."""
+        try:
+            return not os.path.samestat(os.fstat(self._handle), self.path.stat())
+        except FileNotFoundError:
+            return False
+
+    @property
     def name(self) -> str:
         """A name by which this very file can be opened again, also if ``path`` is another's now."""
         alias = f"/dev/fd/{self._handle}"

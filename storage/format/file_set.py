@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import check_target, debris, flush, give_name, partial_name, sync_folder, writing
-from penstock.storage.base.errors import PenstockError, RunError
+from penstock.storage.base.errors import PenstockError, RunError, UnsyncedError
 from penstock.storage.base.folder_lock import FolderLock
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.encoding.codec import Coding, checksum
@@ -262,11 +262,15 @@ class FileSet:
                 flush(shard.target.parent)
         self._keep_manifest(manifest.target)
         give_name(manifest.partial, manifest.target, force=self._force)
-        sync_folder(manifest.target)
-        _remove(self._superseded)
+        self._drop_superseded()
         for path in sorted(self._unknown):
             _log.warning("%s stays: it may be another graph's; remove it if no graph needs it", path)
         self._stack.close()
+
+    def _drop_superseded(self) -> None:
+        """Once the new manifest will have its name after a power failure, too, remove the shards of the old one."""
+        sync_folder(self._parts[0].target)
+        _remove(self._superseded)
 
     def _keep_manifest(self, path: Path) -> None:
         """Give an old manifest that holds edges a second name, under which the new one finds them."""
@@ -301,6 +305,8 @@ class FileSet:
                 shard.target.unlink()
         if self._linked is not None and not replaced:
             self._linked.unlink(missing_ok=True)
+        if replaced and not isinstance(error, UnsyncedError):  # a signal
+            self._drop_superseded()
 
 
 def _read_back(path: Path, manifest: Path, before: Sequence[OpenFile], shards: Sequence[Path]) -> None:
@@ -349,5 +355,7 @@ def _remove(inodes: dict[Path, int]) -> None:
         try:
             if path.stat().st_ino == inode:
                 path.unlink()
+        except FileNotFoundError:
+            continue
         except OSError as error:
             _log.warning("%s, a shard of the graph that was replaced, stays: %s", path, error.strerror or error)

@@ -267,16 +267,30 @@ class OpenedGraph:
 
 
 def open_frames(path: Path, stripes: Sequence[Path] = ()) -> OpenedGraph:
-    """Open a graph file and its shards, if it has any.
+    """Open a graph file and its shards, if it has any; once more where it is replaced between the two.
 
     Raises:
         InputError: the file is missing, foreign or newer.
         DamagedError: it is half-written, truncated or damaged, or a shard is missing; the message says where
             shards were looked for.
     """
+    while True:
+        held, manifest = _open_manifest(path)
+        header = manifest.header
+        try:
+            return assemble(
+                held, manifest, [_find_shard(path, header, number, stripes) for number in range(len(header.shards))]
+            )
+        except DamagedError:
+            if not held.replaced:
+                raise
+
+
+def _open_manifest(path: Path) -> tuple[OpenFile, hdf5.Manifest]:
+    """Open a graph file alone. Raises as `open_frames`."""
     try:
         held = OpenFile(path)
-        manifest = hdf5.read_manifest(held)
+        return held, hdf5.read_manifest(held)
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist; 'penstock convert INPUT {path}' makes one") from error
     except IsADirectoryError as error:
@@ -292,10 +306,6 @@ def open_frames(path: Path, stripes: Sequence[Path] = ()) -> OpenedGraph:
         if error.errno == errno.EIO:
             raise RunError(f"{path} cannot be read: {error.strerror}; check the disk") from error
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
-    header = manifest.header
-    return assemble(
-        held, manifest, [_find_shard(path, header, number, stripes) for number in range(len(header.shards))]
-    )
 
 
 def assemble(

@@ -107,6 +107,8 @@ def test_a_graph_on_disk_gives_its_own_chunks(tmp_path: Path) -> None:
     found = calibrate(HostDevice(), Effort(1.5, 0.01, ARENA), material, clock=ticking(1e-3, 10.0))
     assert found.tables["decode"][0].amount % 4 == 0
     assert "too short" in found.missing["disk"]
+    (tmp_path / "g.h5").unlink()
+    assert material.disk == hardware_info.disk_of(tmp_path), "of the file, whatever becomes of its name"
 
 
 def test_a_quick_calibration_encodes_nothing() -> None:

@@ -16,9 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph, convert, run
-from penstock.storage.base.errors import InputError
+from penstock.storage.base.errors import InputError, UnsyncedError
 from penstock.storage.convert import convert as steps
 from penstock.storage.convert import vertex_properties
+from penstock.storage.format import file_set
 from penstock.storage.ingest.tables import vertex_table
 from penstock.storage.read.verify import verify
 from penstock.storage.tables import sorted_rows
@@ -178,6 +179,25 @@ def test_a_signal_between_the_names_of_graph_and_table_leaves_both(
         made()
     assert sorted(path.name for path in folder.iterdir()) == ["edges.csv", "g.h5", "g.vertices.parquet", "nodes.csv"]
     assert verify(Path("g.h5")).problems == []
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), UnsyncedError("cannot be synced")])
+def test_a_signal_behind_the_name_of_a_graph_without_a_table_leaves_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, stop: BaseException
+) -> None:
+    """The old graph may be there again after a power failure where the folder could not be synced: its table stays."""
+    made()
+    stops = [stop]
+
+    def stopped(target: Path) -> None:
+        if stops:
+            raise stops.pop()
+
+    monkeypatch.setattr(file_set, "sync_folder", stopped)
+    with pytest.raises(type(stop)):
+        convert("edges.csv", "g.h5", renumber=True, weights=True, force=True)
+    assert Graph.open("g.h5").properties == {}
+    assert Path("g.vertices.parquet").exists() == isinstance(stop, UnsyncedError)
 
 
 def test_a_conversion_that_runs_out_of_memory_leaves_no_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.encoding.codec import checksum
-from penstock.storage.format import hdf5
+from penstock.storage.format import frames, hdf5
 from penstock.storage.format.graph import Graph
 from penstock.tools import cli
 from support.faults import break_disk, cut_short, flip_bit
@@ -257,6 +257,24 @@ def test_a_missing_shard_says_where_it_was_sought(striped: Path) -> None:
     assert np.array_equal(whole(graph.out.neighbors), expected[5])
     shutil.move(folder / "moved" / "web.1.h5", folder / "web.1.h5")
     assert same(everything(striped), expected)
+
+
+def test_a_graph_that_is_replaced_while_it_is_opened_is_the_new_one(
+    striped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find, times = frames._find_shard, []
+
+    def replacing(*arguments: Any) -> Any:
+        times.append(arguments)
+        if len(times) < 3:
+            write_rows(striped, Rows(len(times)), stripes=[striped.parent / "a"], force=True)
+        return find(*arguments)
+
+    monkeypatch.setattr(frames, "_find_shard", replacing)
+    found = everything(striped)
+    monkeypatch.undo()
+    assert len(times) == 3
+    assert same(found, everything(write_rows(striped.with_name("new.h5"), Rows(2))))
 
 
 def test_a_shard_of_another_graph_is_not_used(striped: Path, tmp_path: Path) -> None:
