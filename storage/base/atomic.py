@@ -274,16 +274,18 @@ def sweep_debris() -> None:
 
 def _rename(partial: Path, target: Path, *, force: bool) -> None:
     """Rename; without ``force`` only onto a free name, as far as the file system can."""
-    if not force:
-        try:
-            os.link(partial, target)
-        except FileExistsError:
+    if force:
+        os.replace(partial, target)
+        return
+    try:
+        os.link(partial, target)
+    except FileExistsError:
+        if not (target.exists() and target.samefile(partial)):  # else a signal came behind that call
             raise
-        except OSError:
-            if target.exists():
-                raise FileExistsError(target) from None
-        else:
-            with suppress(OSError):
-                partial.unlink()  # it is debris: another attempt follows
-            return
-    os.replace(partial, target)
+    except OSError:
+        if target.exists():
+            raise FileExistsError(target) from None
+        os.replace(partial, target)
+        return
+    with suppress(OSError):
+        partial.unlink()  # it is debris: another attempt follows

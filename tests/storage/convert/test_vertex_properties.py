@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -163,14 +164,18 @@ def test_a_kill_between_the_names_of_graph_and_table_parts_them_not(
     assert sorted(path.name for path in folder.iterdir()) == ["edges.csv", "g.h5", "g.vertices.parquet", "nodes.csv"]
 
 
+@pytest.mark.parametrize("named", [False, True])
 def test_a_signal_between_the_names_of_graph_and_table_leaves_both(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch, named: bool
 ) -> None:
+    """Or behind the link that is the table's name, before its hidden one goes."""
     real, calls = vertex_properties.give_name, [0]
 
     def interrupted(partial: Path, target: Path, *, force: bool) -> None:
         calls[0] += 1
         if calls[0] == 1:
+            if named:
+                os.link(partial, target)
             raise KeyboardInterrupt
         real(partial, target, force=force)
 
