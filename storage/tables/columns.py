@@ -72,10 +72,20 @@ def first_field(columns: Columns) -> str:
     return next(name for name in columns if name not in ("vertex", "side"))
 
 
+NARROW_BYTES, TEXT_BYTES = 24, 32
+"""Bytes of a row up to which ranges have all their rows, and about what a text takes in memory."""
+LEAST_ROWS = 1 << 10
+
+
 def mapped(
     columns: Columns, function: Callable[[list[Part]], Any], *, threads: int | None = None, size: int = ROWS
 ) -> Generator[Any, None, None]:
-    """Yield what the function makes of the columns' parts, range by range in order; threads work on the next ones."""
+    """Yield what the function makes of the columns' parts, range by range in order; threads work on the next ones.
+
+    Ranges have so many rows, or fewer where rows are wide, so that they take as much memory.
+    """
     reads = [column.opened() for column in columns.values()]
     rows = next((column.rows for column in columns.values()), 0)
+    width = sum(TEXT_BYTES if column.dtype.kind == "T" else column.dtype.itemsize for column in columns.values())
+    size = min(size, max(LEAST_ROWS, size * NARROW_BYTES // max(width, NARROW_BYTES)))
     return map_ranges(lambda a, b: function([read(a, b) for read in reads]), rows, threads=threads, size=size)

@@ -39,8 +39,11 @@ class PropertyFile:
     def __init__(self, path: Path, identity: str, vertices: int, types: Mapping[str, str]) -> None:
         self.path, self.identity, self.types, self.rows = path, identity, dict(types), vertices
         self._lock = threading.Lock()
+        self._last: dict[str, tuple[int, Any]] = {}
+        self._own = pa.default_memory_pool()
         try:
-            self._file = pyarrow.parquet.ParquetFile(path, pre_buffer=False)
+            with system_memory():  # from there come all values that are read
+                self._file = pyarrow.parquet.ParquetFile(path, pre_buffer=False)
         except FileNotFoundError:
             raise InputError(
                 f"{path} is missing, and has the properties of the vertices; put it beside the graph, where it was made"
@@ -82,18 +85,15 @@ class PropertyFile:
     def write_rows(self, path: Path, kept: NDArray[np.bool_], identity: str) -> None:
         """Write the rows that `kept`, bool (vertices,), names, as the file of another graph. Raises RunError.
 
-        A column at a time is read: Arrow keeps a page or two of every column that it reads at once. These are from
-        its own allocator in any case, which keeps what is freed until it is asked.
+        A column at a time is read: Arrow keeps a page or two of every column that it reads at once.
         """
         metadata = {**(self._file.schema_arrow.metadata or {}), TABLE: identity.encode()}
-        schema, own = self._file.schema_arrow.with_metadata(metadata), pa.default_memory_pool()
+        schema = self._file.schema_arrow.with_metadata(metadata)
         with system_memory(), pyarrow.parquet.ParquetWriter(path, schema) as writer:
-            source = PropertyFile(self.path, self.identity, self.rows, self.types)  # values are from the system, too
             for group, (first, last) in enumerate(pairwise([0, *self._ends.tolist()])):
                 rows = pa.array(kept[first:last])
-                columns = [source._group(group, name).filter(rows) for name in schema.names]
+                columns = [self._group(group, name).filter(rows) for name in schema.names]
                 writer.write_table(pa.table(columns, schema=schema))
-                own.release_unused()
 
     @property
     def copy_bytes(self) -> int:
@@ -110,11 +110,18 @@ class PropertyFile:
         return np.cumsum(counts, dtype=np.int64)
 
     def _group(self, group: int, name: str) -> Any:
+        """A column of a row group; the last one is kept, of which several ranges are read one after another."""
         with self._lock:
+            known, values = self._last.get(name, (-1, None))
+            if known == group:
+                return values
             try:
-                return self._file.read_row_group(group, columns=[name], use_threads=False).column(0).combine_chunks()
+                values = self._file.read_row_group(group, columns=[name], use_threads=False).column(0).combine_chunks()
             except (pa.ArrowException, OSError) as error:
                 raise RunError(f"{self.path} is damaged ({error}); convert the input again") from error
+            self._last[name] = (group, values)
+            self._own.release_unused()  # pages come from Arrow's own allocator in any case, which keeps what is freed
+            return values
 
     def _read(self, name: str, first: int, last: int) -> Part:
         """Values of rows first..last-1, and which are present."""
