@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief, printable
 from penstock.storage.convert.subgraph.vertex_bitmap import STEP, VertexBitmap
@@ -19,21 +20,42 @@ from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.edge_list import read_ids
 from penstock.storage.ingest.text.strings import NamedTextSource
 
+NUMBER_BYTES, NAME_BYTES = 32, 160
+"""Bytes that an id of a list takes while all are looked for: of a number, and of a name beside its text."""
+
 
 def listed_in_file(graph: Graph, path: Path, reading: IngestOptions, *, skip_missing: bool) -> VertexBitmap:
     """The vertices whose ids are in a text file, the first of each line; see `listed_vertices`.
 
-    Raises InputError where the file cannot be read, or a line has no id.
+    Raises InputError where the file cannot be read, a line has no id, or ids take more than half of the budget.
     """
     if graph.id_dtype.kind != "T":
-        found = [np.unique(ids) for ids in read_ids(path, reading)]
+        found: list[NDArray[Any]] = []
+        count = 0
+        for ids in read_ids(path, reading):
+            found.append(np.unique(ids))
+            count += len(found[-1])
+            _check_room(path, count, count * NUMBER_BYTES, reading)
         return listed_vertices(graph, np.concatenate(found) if found else [], str(path), skip_missing=skip_missing)
-    wanted: set[str] = set()
+    wanted: dict[str, bool] = {}
+    size = 0
     with closing(NamedTextSource([path], reading, Columns(0, 0)).batches()) as batches:
         for batch in batches:
             assert batch.names is not None, "a batch of a named source has names"
-            wanted.update(batch.names.names.strings().tolist())
-    return listed_vertices(graph, wanted, str(path), skip_missing=skip_missing)
+            names = batch.names.names
+            size += len(names.text)
+            _check_room(path, len(wanted) + len(names), size + (len(wanted) + len(names)) * NAME_BYTES, reading)
+            wanted.update(dict.fromkeys(names.strings().tolist(), False))
+    return _vertices_of(*_chosen_names(graph, wanted), str(path), skip_missing=skip_missing)
+
+
+def _check_room(path: Path, count: int, size: int, reading: IngestOptions) -> None:
+    """Raise InputError where so many ids take too much."""
+    if size > reading.host_memory // 2:
+        raise InputError(
+            f"{path}: the first {count:,} ids take {format_bytes(size)} of memory, and half of --host-memory is "
+            f"{format_bytes(reading.host_memory // 2)}; list fewer, or raise --host-memory"
+        )
 
 
 def listed_vertices(
@@ -46,9 +68,14 @@ def listed_vertices(
     Raises InputError for an id that the graph does not have, or for what is no id.
     """
     if graph.id_dtype.kind == "T":
-        chosen, missing = _chosen_names(graph, {str(one) for one in ids})
+        found = _chosen_names(graph, {str(one): False for one in ids})
     else:
-        chosen, missing = _chosen_numbers(graph, np.unique(_numbers(ids, where)))
+        found = _chosen_numbers(graph, np.unique(_numbers(ids, where)))
+    return _vertices_of(*found, where, skip_missing=skip_missing)
+
+
+def _vertices_of(chosen: VertexBitmap, missing: Sequence[int | str], where: str, *, skip_missing: bool) -> VertexBitmap:
+    """What was found. Raises InputError for an id that was not, unless these are passed over."""
     if missing and not skip_missing:
         first = printable(brief(str(missing[0])))
         raise InputError(
@@ -82,17 +109,18 @@ def _chosen_numbers(graph: Graph, wanted: NDArray[np.uint64]) -> tuple[VertexBit
     return chosen, wanted[~seen].tolist()
 
 
-def _chosen_names(graph: Graph, wanted: set[str]) -> tuple[VertexBitmap, Sequence[int | str]]:
-    seen: set[str] = set()
+def _chosen_names(graph: Graph, wanted: dict[str, bool]) -> tuple[VertexBitmap, Sequence[int | str]]:
+    """The vertices of names, which are marked where they are found."""
     ranges = _name_ranges(graph)
 
     def holds(first: int, last: int) -> NDArray[np.bool_]:
         names = next(ranges)
         found = np.fromiter((name in wanted for name in names), np.bool_, last - first)
-        seen.update(name for name in names if name in wanted)
+        wanted.update((name, True) for name, one in zip(names, found, strict=True) if one)
         return found
 
-    return VertexBitmap.of(graph.vertices, holds), sorted(wanted - seen)
+    chosen = VertexBitmap.of(graph.vertices, holds)
+    return chosen, sorted(name for name, found in wanted.items() if not found)
 
 
 def _name_ranges(graph: Graph) -> Iterator[list[str]]:

@@ -139,6 +139,17 @@ def test_listed_vertices(named: bool, tmp_path: Path) -> None:
     assert len(listed_vertices(graph, [], "ids", skip_missing=True)) == 0
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_a_list_has_half_of_the_budget(named: bool, tmp_path: Path) -> None:
+    name = "v{}" if named else "{}"
+    graph = from_edges([(name.format(0), name.format(1))] if named else [(0, 1)])
+    (tmp_path / "ids.txt").write_text("".join(f"{name.format(number)}\n" for number in range(1 << 18)))
+    few, many = IngestOptions(host_memory=8 << 20), IngestOptions(host_memory=100 << 20)
+    assert len(listed_in_file(graph, tmp_path / "ids.txt", many, skip_missing=True)) == 2
+    with pytest.raises(InputError, match=r"the first [\d,]+ ids take .* of memory, .* raise --host-memory"):
+        listed_in_file(graph, tmp_path / "ids.txt", few, skip_missing=True)
+
+
 @pytest.mark.parametrize("wrong", [[-1], ["x"], [1.5, None], np.array([-4])])
 def test_what_is_no_id_is_refused(wrong: Any) -> None:
     graph = from_edges([(0, 1)])
