@@ -203,9 +203,14 @@ class Left:
     debris: tuple[str, ...]
 
     def differs(self, before: Left, after: Left) -> str:
-        """Say which file is neither as it was nor as it should be; empty if none is."""
+        """Say which file is neither as it was nor as it should be; empty if none is.
+
+        The files of a record that takes the place of another are in its hidden folder while they are moved.
+        """
         for name in sorted({*self.files, *before.files, *after.files}):
             found = self.files.get(name)
+            if found is None and f"{Path(name).parent}/.penstock-begun" in self.debris:
+                continue
             if found not in (before.files.get(name), after.files.get(name)):
                 return f"{name} is {found}; before {before.files.get(name)}, after {after.files.get(name)}"
         return ""
