@@ -55,11 +55,11 @@ from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.engine.state.result import Result
 from penstock.engine.state.state import Fill, State, fields_for, fill_ranges
 from penstock.storage.base.errors import BudgetError, InputError
-from penstock.storage.base.exclusive_use import ExclusiveUse
+from penstock.storage.base.freed_memory import give_back_freed_memory
+from penstock.storage.base.threads import ExclusiveUse
 from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.companion.process import end, expect
-from penstock.storage.footprint.freed_memory import give_back_freed_memory
 from penstock.storage.format.graph import Graph
 from penstock.storage.read.degree_count import degree_index
 from penstock.transfer.devices.device import Device

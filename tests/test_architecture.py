@@ -105,7 +105,7 @@ README_BYTES = 10_000
 FILE_METHODS = {"write_text", "read_text", "write_bytes", "read_bytes", "mkdir", "unlink"}
 TOP = "tools/package"
 """The package `penstock` itself, above the floors; it holds the version."""
-MEMORY_FILES = ("storage/base/budget.py", "storage/footprint/library_pages.py")
+MEMORY_FILES = ("storage/base/budget.py", "storage/base/freed_memory.py")
 """May ask the system what memory there is and what this process has of it."""
 OWN_SOURCE = "engine/kernels/host/jit.py"
 """Reads the kernels' own source text, for the key of the compilation cache; no file of a user."""

@@ -22,8 +22,7 @@ from penstock.engine.kernels.packed.unpackers import unpacker_of
 from penstock.engine.kernels.probes.host_probes import HostProbes, Probes
 from penstock.storage.base.budget import available_memory, cores
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.rate_sample import RateSample, doublings
-from penstock.storage.base.time_budget import TimeBudget
+from penstock.storage.base.measurement import RateSample, TimeBudget, doublings
 from penstock.storage.format.read_plan import read_threads
 from penstock.storage.read.disk_probe import RUN_BYTES, DiskBlocks, DiskProbe, direct_files, spread
 from penstock.storage.read.probes import PLACES, decode_rates, made_chunks, stored_chunks

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.probes.host_probes import ROW_EDGES, RUNS, HostProbes, Probes
 from penstock.storage.base.budget import cores
-from penstock.storage.base.rate_sample import LEAST_SECONDS, RateSample, doublings
-from penstock.storage.base.time_budget import TimeBudget
+from penstock.storage.base.measurement import LEAST_SECONDS, RateSample, TimeBudget, doublings
 from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS, LANES
 from penstock.storage.format.index import from_degrees
 from penstock.transfer.calibration.calibration import Samples

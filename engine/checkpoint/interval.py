@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.time_budget import parse_seconds
+from penstock.storage.base.measurement import parse_seconds
 
 DEFAULT_SECONDS = 300.0
 LEAST_TIMES = 60.0

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
-from penstock.storage.tables.row_ranges import map_ranges
+from penstock.storage.base.parallel_map import map_rows
 
 Found = TypeVar("Found")
 ROWS = 1 << 15
@@ -28,7 +28,7 @@ THREADS = 4
 def over_ranges(function: Callable[[int, int], Found], vertices: int, *, size: int = ROWS) -> Iterator[Found]:
     """Yield function(first, last) of every range of `size` vertices in order, by several threads if there are many."""
     threads = 1 if vertices <= ALONE else min(cores(), THREADS)
-    return map_ranges(function, vertices, threads=threads, size=size)
+    return map_rows(function, vertices, threads=threads, size=size)
 
 
 def each_range(function: Callable[[int, int], None], vertices: int) -> None:

@@ -24,10 +24,9 @@ from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.format.frames import READS
 from penstock.storage.format.read_plan import MOST_BYTES
-from penstock.storage.read.longest import decoder_bytes, longest_frame
 from penstock.storage.read.partition_cache import Allocate, HostCache
 from penstock.storage.read.partition_records import Extent
-from penstock.storage.read.reader import Reader
+from penstock.storage.read.reader import Reader, decoder_bytes, longest_frame
 from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from penstock.storage.base.errors import InputError
-from penstock.storage.convert.subgraph.kept_rows import Bounds
+from penstock.storage.convert.subgraph.kept_edges import Bounds
 
 ALONG = ("out", "in", "both")
 Interval = str | tuple[float | None, float | None] | Bounds

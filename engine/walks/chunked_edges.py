@@ -13,8 +13,7 @@ from penstock.engine.walks.sources import name_bytes
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.format.graph import Adjacency, Graph
-from penstock.storage.read.longest import decoder_bytes, longest_frame
-from penstock.storage.read.reader import Reader
+from penstock.storage.read.reader import Reader, decoder_bytes, longest_frame
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
 
 MIB = 1 << 20

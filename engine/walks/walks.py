@@ -25,7 +25,7 @@ from penstock.storage.access.graph_queries import names_of
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
-from penstock.storage.read.longest import decoder_bytes, longest_frame
+from penstock.storage.read.reader import decoder_bytes, longest_frame
 from penstock.storage.tables.columns import WriteOptions
 from penstock.transfer.devices.device import Device
 from penstock.transfer.planning.host_budget import HostBudgetRequest, check_fixed

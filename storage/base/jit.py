@@ -41,7 +41,7 @@ class JitFunction:
         return kept(numba.njit(nogil=True)(self.py_func), origin=self._origin)
 
     def _origin(self) -> dict[str, Any]:
-        """Describe it to another process, which finds it in its module (`footprint/missing_code.py`)."""
+        """Describe it to another process, which finds it in its module (`missing_code.py`)."""
         function = [self.py_func.__module__, self.py_func.__qualname__]
         return {"target": [__name__, compile_function.__name__], "function": function}
 
@@ -90,7 +90,7 @@ def jit_inlined(function: F) -> F:
 
 def compile_function(request: dict[str, Any]) -> None:
     """Compile and keep what another process asks for: a function for arguments of some types."""
-    from penstock.storage.footprint.argument_types import signature_of
+    from penstock.storage.base.kernel_loading import signature_of
 
     module, name = request["function"]
     getattr(importlib.import_module(module), name).compiled.compile(signature_of(request["types"]))

@@ -26,11 +26,11 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import _Cache
 from numba.core.sigutils import normalize_signature
 from penstock.storage.base.atomic import partial_name
+from penstock.storage.base.freed_memory import give_back_library_pages
 from penstock.storage.base.kernel_loading import FORM, load, stored
+from penstock.storage.base.missing_code import Origin, compiled_elsewhere, tell_missing
 from penstock.storage.base.user_cache import kernel_folder, kernel_places, make_place, read_own, way_out
 from penstock.storage.clocks.compile_times import begin_compiling, count_loaded, end_compiling, loading
-from penstock.storage.footprint.library_pages import give_back_library_pages
-from penstock.storage.footprint.missing_code import Origin, compiled_elsewhere, tell_missing
 
 MOST_ENTRIES = 4096
 """Of each kind: some 250 MiB of the host's, and as much of a GPU's."""

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import llvmlite.binding
 import numpy as np
+from numba import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompileResult
 from numba.core.environment import Environment, lookup_environment
@@ -25,7 +26,6 @@ from numba.core.funcdesc import PythonFunctionDescriptor
 from numba.core.itanium_mangler import prepend_namespace
 from numba.core.runtime import _nrt_python
 from numba.core.typing import Signature
-from penstock.storage.footprint.argument_types import signature_of, told_types
 
 FORM = 1
 """Of what is kept; part of the name of an entry."""
@@ -191,3 +191,39 @@ def _environment(module: str, name: str, dtypes: list[np.dtype[Any]]) -> Environ
     made.env_name = name
     Environment._memo[name] = made
     return made
+
+
+def told_types(signature: Any) -> list[Any]:
+    """Types of arguments as JSON has them. Raises TypeError for any that could not be told apart from another."""
+    told = [_type_told(kind) for kind in signature]
+    if signature_of(told) != tuple(signature):
+        raise TypeError(f"arguments of types {signature}")
+    return told
+
+
+def signature_of(told: list[Any]) -> tuple[Any, ...]:
+    """The types that `told_types` was given."""
+    return tuple(_type_of(kind) for kind in told)
+
+
+def _type_told(kind: Any) -> Any:
+    if isinstance(kind, types.Array):
+        return ["array", _type_told(kind.dtype), kind.ndim, kind.layout, not kind.mutable, kind.aligned]
+    if isinstance(kind, types.BaseTuple):
+        return ["tuple", *map(_type_told, kind)]
+    return str(kind)
+
+
+def _type_of(told: Any) -> Any:
+    """The type that was told; None for anything else, and where its name does not say which it is."""
+    match told:
+        case str():
+            found = getattr(types, told, None)
+            return found if isinstance(found, types.Type) else None
+        case ["tuple", *parts]:
+            inner = [_type_of(part) for part in parts]
+            return None if None in inner else types.Tuple(inner)
+        case ["array", name, int(ndim), "C" | "F" | "A" as layout, bool(readonly), bool(aligned)]:
+            dtype = _type_of(name)
+            return None if dtype is None else types.Array(dtype, ndim, layout, readonly=readonly, aligned=aligned)
+    return None

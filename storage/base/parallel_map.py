@@ -1,15 +1,25 @@
 """Owns the ordered parallel maps: results come in input order, and only so many, or so much, are under way."""
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Executor, Future, wait
 from typing import TypeVar
 
+from penstock.storage.base.budget import cores
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.clocks import stage_clock
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+ROWS = 1 << 17
+"""Rows of a range: a column's values fit into a core's cache, and NumPy's calls take longer than Python's."""
+
+
+def ranges(rows: int, size: int = ROWS) -> list[tuple[int, int]]:
+    """The ranges [first, last) of so many rows, in order."""
+    return [(first, min(first + size, rows)) for first in range(0, rows, size)]
 
 
 def ordered_map(
@@ -41,12 +51,12 @@ def map_ranges(function: Callable[[int, int], Result], count: int, step: int, th
     One range, or one thread, is the caller's own; a pool lives as long as the call. Raises RunError where a thread
     cannot be started.
     """
-    ranges = [(first, min(first + step, count)) for first in range(0, count, step)]
-    threads = min(threads, len(ranges))
+    parts = ranges(count, step)
+    threads = min(threads, len(parts))
     if threads <= 1:
-        return [function(*each) for each in ranges]
+        return [function(*each) for each in parts]
     with ThreadPool(threads, "penstock-ranges") as pool, stage_clock.waiting():
-        return list(ordered_map(pool, lambda each: function(*each), ranges, len(ranges)))
+        return list(ordered_map(pool, lambda each: function(*each), parts, len(parts)))
 
 
 def weighed_map(
@@ -77,3 +87,16 @@ def weighed_map(
         for future, _ in waiting:
             future.cancel()
         wait([future for future, _ in waiting])
+
+
+def map_rows(
+    function: Callable[[int, int], Result], rows: int, *, threads: int | None = None, size: int = ROWS
+) -> Generator[Result, None, None]:
+    """Yield ``function(first, last)`` of every range in order; threads (default: every core) work on the next ones."""
+    parts = ranges(rows, size)
+    workers = min(threads or cores(), len(parts))
+    if workers <= 1:
+        yield from (function(first, last) for first, last in parts)
+        return
+    with ThreadPool(workers, "results") as pool:
+        yield from ordered_map(pool, lambda part: function(*part), parts, workers + 1)

@@ -1,4 +1,4 @@
-"""A pool of numbered slots, and the aligned arrays that they are in.
+"""A pool of numbered slots, a pool of ranges, and the aligned arrays that they are in.
 
 A slot that is not taken cannot be given back: a slab freed twice would go to two readers at once.
 """
@@ -6,6 +6,7 @@ A slot that is not taken cannot be given back: a slab freed twice would go to tw
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
@@ -51,3 +52,36 @@ class SlotPool:
             raise ValueError(f"slot {slot} of {self.count} is given back but is not taken")
         self._taken.remove(slot)
         heapq.heappush(self._free, slot)
+
+
+class RangePool:
+    """`count` items, all free at first. A range that is not taken cannot be given back."""
+
+    def __init__(self, count: int) -> None:
+        self.count = self.free = count
+        self._gaps: list[tuple[int, int]] = [(0, count)] if count else []
+        self._taken: dict[int, int] = {}
+
+    def take(self, length: int) -> int | None:
+        """Take `length` items, at least one, and return the first; None where no gap is so long."""
+        for at, (first, room) in enumerate(self._gaps):
+            if room >= length:
+                self._gaps[at : at + 1] = [(first + length, room - length)] if room > length else []
+                self._taken[first] = length
+                self.free -= length
+                return first
+        return None
+
+    def give(self, first: int) -> None:
+        """Give back the range that begins at item `first`, and join it with the gaps beside it."""
+        if first not in self._taken:
+            raise ValueError(f"the range at {first} of {self.count} is given back but is not taken")
+        length = self._taken.pop(first)
+        self.free += length
+        at = bisect_left(self._gaps, (first, 0))
+        begin, end, low, high = first, first + length, at, at
+        if at > 0 and sum(self._gaps[at - 1]) == first:
+            low, begin = at - 1, self._gaps[at - 1][0]
+        if at < len(self._gaps) and self._gaps[at][0] == end:
+            high, end = at + 1, sum(self._gaps[at])
+        self._gaps[low:high] = [(begin, end - begin)]

@@ -29,10 +29,10 @@ from typing import Any
 
 from penstock.storage.base.budget import address_limit, available_memory
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.missing_code import Origin, compile_elsewhere, when_missing
 from penstock.storage.base.user_cache import kernel_places, make_place
 from penstock.storage.clocks.compile_times import compiling
 from penstock.storage.companion.claims import Claims
-from penstock.storage.footprint.missing_code import Origin, compile_elsewhere, when_missing
 
 COMPANION_BYTES = 256 << 20
 """Memory of each process: must be free beside what the run may take."""
@@ -222,7 +222,7 @@ def planned_kernels() -> tuple[int, int] | None:
 
 def _compile(origin: Origin, signature: Any) -> bool:
     """Let a function be compiled for arguments of these types; return whether it is kept now."""
-    from penstock.storage.footprint.argument_types import told_types
+    from penstock.storage.base.kernel_loading import told_types
 
     try:
         request = {**origin(), "types": told_types(signature)}

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.append_rows import append_rows
 from penstock.storage.convert.convert_list import COUNTING_SHARE, encoders, write_edges
-from penstock.storage.convert.lists.end_counts import EndCounts
-from penstock.storage.convert.lists.list_writer import KEYS, WEIGHTS, ListBase
+from penstock.storage.convert.list_writer import KEYS, WEIGHTS, EndCounts, ListBase
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
 from penstock.storage.convert.sort.workspace import Progress, Workspace, ignore
 from penstock.storage.encoding.edge_keys import sources_of_keys, targets_of_keys

@@ -19,10 +19,9 @@ from typing import Literal
 from penstock.storage.base.atomic import check_target
 from penstock.storage.convert.convert_list import write_list
 from penstock.storage.convert.csr_passthrough import CsrPassthrough, weight_range
-from penstock.storage.convert.input_edges import InputEdges
-from penstock.storage.convert.rename import read_and_rename
+from penstock.storage.convert.rename import InputEdges, read_and_rename
+from penstock.storage.convert.renumber.id_mapping import known_ids
 from penstock.storage.convert.renumber.input_ids import InputIds
-from penstock.storage.convert.renumber.kept_names import known_ids
 from penstock.storage.convert.renumber.name_store import pieces_of
 from penstock.storage.convert.row_writer import EdgelessCount, RowSink
 from penstock.storage.convert.sort.groups import check_density, sort_plan

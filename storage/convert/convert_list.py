@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.storage.convert.input_order import InputOrder
-from penstock.storage.convert.lists.end_counts import EndCounts
-from penstock.storage.convert.lists.list_writer import ListBase, ListWriter
+from penstock.storage.convert.list_writer import EndCounts, ListBase, ListWriter
 from penstock.storage.convert.sort.groups import check_density
 from penstock.storage.convert.sort.memory_quota import ArrayStore
 from penstock.storage.convert.sort.options import ConvertReport

@@ -5,6 +5,8 @@ matrix anything with ``tocoo``. Ids may be strings or any numbers; they are then
 What `convert` refuses is refused here too, with column and row.
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -13,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.base.printable import brief
-from penstock.storage.convert.device_arrays import host_array
 from penstock.storage.convert.in_memory import EdgeArrays, graph_of
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.encoding.string_array import STRINGS
@@ -334,3 +335,22 @@ def _names(table: Any) -> list[Any]:
         if names is not None:
             return list(names() if callable(names) else names)
     raise InputError(f"{type(table).__name__} is no table: it has no columns; from_edges takes arrays")
+
+
+def host_array(values: Any) -> NDArray[Any]:
+    """Values as an array of NumPy; copied from a device where they are on one.
+
+    Known by what they can do: `detach` (PyTorch), `copy_to_host` (Numba), `get` beside a CUDA array interface (CuPy),
+    `to_numpy` (cuDF, pandas, polars, pyarrow), `to_arrow` (columns of other libraries on a device).
+    """
+    if isinstance(values, np.ndarray):
+        return values
+    if hasattr(values, "detach") and hasattr(values, "cpu"):
+        return np.asarray(values.detach().cpu().numpy())
+    if hasattr(values, "__cuda_array_interface__"):
+        for copied in ("copy_to_host", "get", "to_numpy"):
+            if hasattr(values, copied):
+                return np.asarray(getattr(values, copied)())
+    if hasattr(values, "to_numpy"):
+        return np.asarray(values.to_numpy())
+    return np.asarray(values.to_arrow().to_numpy() if hasattr(values, "to_arrow") else values)

@@ -13,8 +13,8 @@ import numpy as np
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.convert.rename import logged
+from penstock.storage.convert.renumber.id_mapping import known_ids
 from penstock.storage.convert.renumber.input_ids import InputIds
-from penstock.storage.convert.renumber.kept_names import known_ids
 from penstock.storage.convert.renumber.name_store import Original
 from penstock.storage.convert.sort.weights import WeightExtent, narrow
 from penstock.storage.convert.sort.workspace import Workspace

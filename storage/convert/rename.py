@@ -5,14 +5,13 @@ order. See id_mapping.py for the ways to number, vertex_order.py for the orders.
 """
 
 from contextlib import closing, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.convert.input_edges import InputEdges
 from penstock.storage.convert.renumber.degree_count import count_degrees
 from penstock.storage.convert.renumber.id_mapping import (
     AssignedIds,
@@ -24,7 +23,7 @@ from penstock.storage.convert.renumber.id_mapping import (
     SeenInLog,
 )
 from penstock.storage.convert.renumber.input_ids import InputIds, Unlisted, refused
-from penstock.storage.convert.renumber.name_store import NameStore
+from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.renumber.path_order import PathOrder, by_paths
 from penstock.storage.convert.renumber.vertex_order import Permuted, by_degree, hubs_first, inverse
 from penstock.storage.convert.row_writer import EDGELESS_SHARE
@@ -33,12 +32,35 @@ from penstock.storage.convert.sort.groups import check_density
 from penstock.storage.convert.sort.read import SpillFiller, Steps
 from penstock.storage.convert.sort.seen_ids import OccurringIds, SeenIds, bitmap_bytes
 from penstock.storage.convert.sort.spill import Spill
+from penstock.storage.convert.sort.weights import WeightExtent
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.convert.vertex_properties import name_batches
 from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.core.source import RowSource
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.edge_list import read_ids
 from penstock.storage.ingest.text.strings import NamedTextSource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputEdges:
+    """What reading came to: where the edges are, of which vertices and with what weights; their original ids
+    if ids were changed; of two sides, how many sources; how many vertices have no edge (None: not known yet).
+
+    ids: those that the store's edges are in; None where they are in vertices. renumbered: whether ids that occur were
+    found not to be 0 to n-1.
+    """
+
+    store: Spill | RowSource
+    vertices: int
+    input_edges: int
+    weights: WeightExtent | None
+    original: Original = None
+    left: int | None = None
+    without_edges: int | None = None
+    ids: OccurringIds | None = None
+    renumbered: bool = False
+
 
 COUNTING_SHARE = 4
 """One part in so many of the budget may count degrees, or hold edges of paths: the writer's, which has not begun."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import flush
 from penstock.storage.base.errors import InputError, RunError
-from penstock.storage.base.rate_sample import RateSample
+from penstock.storage.base.measurement import RateSample
 from penstock.storage.base.slot_pool import HUGE_PAGE, aligned_empty
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.format.direct_io import DirectFile, OpenFile, open_direct_file

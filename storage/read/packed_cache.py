@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.range_pool import RangePool
-from penstock.storage.base.slot_pool import aligned_empty
+from penstock.storage.base.slot_pool import RangePool, aligned_empty
 from penstock.storage.format.packed_layout import PackedLayout, PieceTable
 from penstock.storage.read.partition_cache import Allocate
 from penstock.storage.read.partition_records import Extent, Ints, PartitionRecords

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import RunError
-from penstock.storage.base.rate_sample import RateSample
+from penstock.storage.base.measurement import RateSample, TimeBudget
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.base.time_budget import TimeBudget
 from penstock.storage.encoding.codec import LEVELS, Coding, Decoder, Encoder, checksum
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import CHUNK_EDGES

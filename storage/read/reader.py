@@ -19,9 +19,8 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.base.slot_pool import HUGE_PAGE, aligned_empty
 from penstock.storage.base.threads import check_stacks, start
 from penstock.storage.base.timeline import Timeline, Work
-from penstock.storage.clocks.busy_timer import BusyTimer
-from penstock.storage.clocks.stage_clock import stage
-from penstock.storage.encoding.codec import Decoder
+from penstock.storage.clocks.stage_clock import BusyTimer, stage
+from penstock.storage.encoding.codec import Decoder, payload_bytes
 from penstock.storage.format.direct_io import DirectFile, open_direct_file
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Adjacency, Graph
@@ -34,7 +33,6 @@ from penstock.storage.format.read_plan import (
     read_threads,
     split_bytes,
 )
-from penstock.storage.read.longest import decoder_bytes, longest_frame
 from penstock.storage.read.pending_read import PendingRead, ReadRecord
 from penstock.storage.read.targets import Fill, PayloadTarget, SlabTarget
 
@@ -298,3 +296,28 @@ def _stamp(timeline: Timeline, job: _Job, moments: tuple[float, float, float, fl
 def _edge_files(graph: Graph) -> list[int]:
     """Numbers of the files that hold edges: the shards, or else the manifest."""
     return list(range(1, len(graph.open_files))) if len(graph.open_files) > 1 else list(range(len(graph.open_files)))
+
+
+ZSTD_BYTES = 512 << 10
+"""What zstd's tables and its input take in one decoder."""
+
+
+def longest_frame(graph: Graph) -> int:
+    """Return the bytes of the longest frame."""
+    return max((int(frames.lengths.max()) for frames in _edge_frames(graph) if len(frames.lengths)), default=0)
+
+
+def decoder_bytes(graph: Graph) -> int:
+    """Return the bytes that a decoder of any frame takes.
+
+    It has room for the longest that a frame decompresses to, and so has zstd where it stops before that.
+    """
+    specs = [frames.spec for frames in _edge_frames(graph)]
+    longest = max((payload_bytes(spec.encoding, spec.kind, spec.chunk_items) for spec in specs), default=0)
+    return 2 * longest + ZSTD_BYTES
+
+
+def _edge_frames(graph: Graph) -> list[Frames]:
+    """The frames of all neighbors and weights."""
+    arrays = [frames for adjacency in graph.adjacencies for frames in (adjacency.neighbors, adjacency.weights)]
+    return [frames for frames in arrays if frames is not None]

@@ -11,7 +11,7 @@ from collections import deque
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.rate_sample import RateSample
+from penstock.storage.base.measurement import RateSample
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.format.graph import Adjacency
 from penstock.storage.format.read_plan import PAGE, ReadRange, plan_reads, split_bytes

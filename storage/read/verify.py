@@ -2,7 +2,7 @@
 
 The file is opened, which checks header, tables, stripes and places; then every chunk of every array is read, verified
 and decoded (scan.py), degrees first, because rows come of them; edges are checked for order, range, sides and
-weights, and both adjacencies for holding the same edges (edge_checks.py); at last original ids and properties. What is
+weights, and both adjacencies for holding the same edges (checks.py); at last original ids and properties. What is
 wrong is listed, not raised, and a bad chunk does not hide the next one. Nothing is repaired.
 """
 
@@ -15,18 +15,23 @@ from typing import TypeVar
 
 import numpy as np
 from penstock.storage.base.budget import cores
-from penstock.storage.base.errors import DamagedError, RunError
+from penstock.storage.base.errors import DamagedError, InputError, RunError
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.encoding.unique_ids import repeated_name, repeated_number
 from penstock.storage.format.degrees import ListFacts
 from penstock.storage.format.frames import Frames, StringIdFrames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.index import Index
 from penstock.storage.format.schema import NEW_IDS
-from penstock.storage.read.edge_checks import EdgeChecks, check_edges
-from penstock.storage.read.list_checks import ListChecks, ListInspection
-from penstock.storage.read.property_checks import property_problems
+from penstock.storage.read.checks import (
+    EdgeChecks,
+    ListChecks,
+    ListInspection,
+    check_edges,
+    repeated_name,
+    repeated_number,
+)
 from penstock.storage.read.scan import GraphProblem, Items, Scan, ScannedChunk, reason
+from penstock.storage.tables.properties import open_properties, property_path
 
 T = TypeVar("T")
 MOST_PROBLEMS = 100
@@ -298,3 +303,21 @@ def _complaints(place: str, facts: EdgeChecks, *, follows: bool, first: int) -> 
         yield GraphProblem(place, f"edge {facts.same_side} does not lead from a source to a target")
     if not facts.weights_are_finite:
         yield GraphProblem(place, "a weight is not finite")
+
+
+def property_problems(graph: Graph) -> Iterator[GraphProblem]:
+    """Read all properties of a graph's vertices; they belong to its ids, in ascending order."""
+    if graph.path is None or not graph.properties:
+        return
+    place = str(property_path(graph.path))
+    try:
+        properties = open_properties(graph.path, graph.provenance, graph.vertices)
+        stored = graph.original_ids()
+        wanted = np.arange(graph.vertices, dtype=np.uint64) if stored is None else np.sort(stored)
+        first = 0
+        for ids in properties.checked_ids():
+            if not np.array_equal(ids, wanted[first : first + len(ids)]):
+                yield GraphProblem(place, f"rows {first} to {first + len(ids) - 1} are not those of the graph's ids")
+            first += len(ids)
+    except (InputError, RunError) as error:
+        yield GraphProblem(place, str(error))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.tables.row_ranges import ROWS, map_ranges
+from penstock.storage.base.parallel_map import ROWS, map_rows
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def count_present(values: NDArray[Any], absent: Any, *, threads: int | None = No
     """How many rows have a value."""
     if absent is None:
         return len(values)
-    counts = map_ranges(lambda a, b: int(np.count_nonzero(values[a:b] != absent)), len(values), threads=threads)
+    counts = map_rows(lambda a, b: int(np.count_nonzero(values[a:b] != absent)), len(values), threads=threads)
     return sum(counts)
 
 
@@ -54,7 +54,7 @@ def count_nonzero(values: NDArray[Any], absent: Any, *, threads: int | None = No
         found = present_values(values[first:last], absent)
         return len(found), int(np.count_nonzero(found))
 
-    parts = list(map_ranges(count, len(values), threads=threads))
+    parts = list(map_rows(count, len(values), threads=threads))
     return ColumnStatistics(sum(part[0] for part in parts), sum(part[1] for part in parts))
 
 
@@ -71,7 +71,7 @@ def extremes(values: NDArray[Any], absent: Any, *, threads: int | None = None) -
             found = np.where(present, found, found[present.argmax()])
         return count, found.min(), found.max()
 
-    parts = list(map_ranges(find, len(values), threads=threads))
+    parts = list(map_rows(find, len(values), threads=threads))
     least = [part[1] for part in parts if part[1] is not None]
     largest = [part[2] for part in parts if part[2] is not None]
     count = sum(part[0] for part in parts)
@@ -93,14 +93,14 @@ def total(values: NDArray[Any], absent: Any, *, threads: int | None = None, size
         first, last = leaves[number]
         return np.add.reduce(flat[first:last] if ends is None else _compacted(flat, absent, ends, (first, last), size))
 
-    return _folded(count, map_ranges(leaf, len(leaves), threads=threads, size=1), size)
+    return _folded(count, map_rows(leaf, len(leaves), threads=threads, size=1), size)
 
 
 def _present_ends(flat: NDArray[Any], absent: Any, threads: int | None, size: int) -> NDArray[np.int64] | None:
     """How many numbers are present up to the end of each range; None where all are."""
     if absent is None:
         return None
-    counted = map_ranges(lambda a, b: int(np.count_nonzero(flat[a:b] != absent)), len(flat), threads=threads, size=size)
+    counted = map_rows(lambda a, b: int(np.count_nonzero(flat[a:b] != absent)), len(flat), threads=threads, size=size)
     ends = np.cumsum(list(counted), dtype=np.int64)
     return None if len(ends) == 0 or int(ends[-1]) == len(flat) else ends
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.jit import jit
+from penstock.storage.base.parallel_map import map_rows
 from penstock.storage.results.column_statistics import extremes
 from penstock.storage.results.smallest_keys import Keys, first_rows
-from penstock.storage.tables.row_ranges import map_ranges
 
 SMALL = 1 << 20
 """Labels that are sorted in one go: that takes less time than loading a kernel, and a few MiB."""
@@ -109,7 +109,7 @@ def _dense(labels: NDArray[Any], spread: tuple[int, int], room_bytes: int, top: 
             places = [place for place in _first_by_size(part, top).tolist() if part[place]]
             return int(np.count_nonzero(part)), [(first + begin + place, int(part[place])) for place in places]
 
-        yield from map_ranges(count, len(block), threads=threads, size=-(-len(block) // threads))
+        yield from map_rows(count, len(block), threads=threads, size=-(-len(block) // threads))
 
 
 @jit
@@ -136,7 +136,7 @@ def _scattered(labels: NDArray[Any], room_bytes: int, top: int, threads: int | N
             names, sizes = np.unique(some, return_counts=True)
             return names, sizes.astype(np.int64)
 
-        yield _largest(*_summed(list(map_ranges(count, len(labels), threads=threads))), top)
+        yield _largest(*_summed(list(map_rows(count, len(labels), threads=threads))), top)
 
 
 def _summed(parts: list[tuple[NDArray[Any], NDArray[np.int64]]]) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.tables.row_ranges import ROWS, map_ranges
+from penstock.storage.base.parallel_map import ROWS, map_rows
 
 Keys = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 """Keys, what decides between equal ones, and rows; of one length, by ascending row."""
@@ -44,7 +44,7 @@ def first_rows(
                 limit[:] = [worst]
         return found
 
-    parts = list(map_ranges(least, rows, threads=threads, size=size))
+    parts = list(map_rows(least, rows, threads=threads, size=size))
     if not parts:
         return _taken(keys_of(0, 0), np.empty(0, np.intp))
     keys, ties, places = (np.concatenate(column) for column in zip(*parts, strict=True))

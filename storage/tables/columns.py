@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.tables.row_ranges import ROWS, map_ranges
+from penstock.storage.base.parallel_map import ROWS, map_rows
 
 Part = tuple[NDArray[Any], NDArray[np.bool_] | None]
 """Values of a range of rows, and which of them are present (None: all)."""
@@ -88,4 +88,4 @@ def mapped(
     rows = next((column.rows for column in columns.values()), 0)
     width = sum(TEXT_BYTES if column.dtype.kind == "T" else column.dtype.itemsize for column in columns.values())
     size = min(size, max(LEAST_ROWS, size * NARROW_BYTES // max(width, NARROW_BYTES)))
-    return map_ranges(lambda a, b: function([read(a, b) for read in reads]), rows, threads=threads, size=size)
+    return map_rows(lambda a, b: function([read(a, b) for read in reads]), rows, threads=threads, size=size)

@@ -15,8 +15,8 @@ from support.conversions import Edge
 
 CHUNK, BLOCK = 8, 4
 FLOOR = "penstock.storage."
-CHUNKED = ("convert.lists.list_writer", "convert.append")
-BLOCKED = (*CHUNKED, "format.graph", "format.schema", "format.csr_input", "read.list_checks")
+CHUNKED = ("convert.list_writer", "convert.append")
+BLOCKED = (*CHUNKED, "format.graph", "format.schema", "format.csr_input", "read.checks")
 
 
 @contextmanager

@@ -6,10 +6,9 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.read_plan import MOST_BYTES
 from penstock.storage.format.writer import GraphWriter
-from penstock.storage.read.longest import decoder_bytes, longest_frame
 from penstock.storage.read.partition_cache import HostCache
 from penstock.storage.read.partition_records import Extent
-from penstock.storage.read.reader import Reader
+from penstock.storage.read.reader import Reader, decoder_bytes, longest_frame
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes

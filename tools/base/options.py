@@ -16,8 +16,8 @@ import click
 from penstock.storage.base.atomic import keep_inputs as keep_inputs
 from penstock.storage.base.budget import parse_bytes
 from penstock.storage.base.errors import PROCESS_MIB, InputError
+from penstock.storage.base.measurement import parse_seconds
 from penstock.storage.base.printable import brief
-from penstock.storage.base.time_budget import parse_seconds
 from penstock.tools.base import log
 from penstock.tools.base.find_program import is_negative, read_vertex
 from penstock.tools.base.output import Console

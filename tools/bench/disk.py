@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.storage.base.budget import cores
-from penstock.storage.base.rate_sample import RateSample
+from penstock.storage.base.measurement import RateSample
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.read_plan import ReadRange
 from penstock.storage.read.disk_probe import RUN_BYTES, DiskBlocks, DiskProbe, Files, edge_stretches, spread

@@ -16,7 +16,7 @@ from penstock.tools.base.output import Console, seconds, table
 from penstock.tools.base.progress import ProgressBars, progress
 
 if TYPE_CHECKING:
-    from penstock.storage.base.rate_sample import RateSample
+    from penstock.storage.base.measurement import RateSample
     from penstock.tools.bench.disk import RawRead, SweepPart
 
 DEFAULT_SIZE = 1 << 30

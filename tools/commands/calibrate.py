@@ -74,7 +74,7 @@ def _stored(path: Path, *, quick: bool) -> Calibration | None:
 def _measure(device: Device, known: Calibration | None, material: Material, *, quick: bool) -> Calibration:
     """New rates; or the known ones, with those of a disk that is new to them, or of which a graph file is named."""
     from penstock.engine.calibration.calibrate import Effort, calibrate, disk_rates
-    from penstock.storage.base.time_budget import TimeBudget
+    from penstock.storage.base.measurement import TimeBudget
 
     effort = Effort.quick() if quick else Effort.full()
     if known is None:

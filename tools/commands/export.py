@@ -88,9 +88,9 @@ def command(graph: Path, output: Path, exporting: Exporting, console: Console) -
         ExportOptions,
         entries_to_read,
         export_edges,
+        exported_size,
         stream_edges,
     )
-    from penstock.storage.access.edge_size import exported_size
     from penstock.storage.format.graph import Graph
     from penstock.tools.answers.answer_room import check_sizes
 

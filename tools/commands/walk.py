@@ -156,7 +156,7 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
       penstock walk web.h5 --device cuda:0 --device-memory 4GiB --output walks.npy
     """
     from penstock.engine.walks.walk import walk
-    from penstock.storage.footprint.freed_memory import keep_no_large_blocks
+    from penstock.storage.base.freed_memory import keep_no_large_blocks
     from penstock.storage.format.graph import Graph
     from penstock.storage.tables.columns import WriteOptions
     from penstock.storage.tables.walk_files import stream_walks

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.budget import peak_resident_bytes
 from penstock.storage.base.errors import BudgetError
+from penstock.storage.base.freed_memory import give_back_freed_memory
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.clocks.stage_clock import StageClock, installed, stage
-from penstock.storage.footprint.freed_memory import give_back_freed_memory
 from penstock.tools.answers.answer_room import check_answer_room
 from penstock.tools.base import cycles
 from penstock.tools.base.output import Console

@@ -167,7 +167,7 @@ def _measured(config: Config, device: Device, material: Any, note: Note) -> tupl
 def _with_disk(known: Calibration, material: Any, note: Note) -> Calibration:
     """Rates with those of the disk that the graph lies on, which they lack: measured now, and stored."""
     from penstock.engine.calibration.calibrate import Effort, disk_rates
-    from penstock.storage.base.time_budget import TimeBudget
+    from penstock.storage.base.measurement import TimeBudget
 
     try:
         with stage("calibrating"):

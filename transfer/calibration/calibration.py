@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.hardware_info import fingerprint
-from penstock.storage.base.rate_sample import RateSample
+from penstock.storage.base.measurement import RateSample
 from penstock.transfer.calibration.copy_probe import fit_copy_rate
 from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES, TASK_SECONDS, Rates
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.rate_sample import LEAST_SECONDS, RateSample
-from penstock.storage.base.time_budget import TimeBudget
+from penstock.storage.base.measurement import LEAST_SECONDS, RateSample, TimeBudget
 from penstock.transfer.devices.device import Device
 
 COPY_SIZES = tuple(1 << power for power in range(16, 31, 2))

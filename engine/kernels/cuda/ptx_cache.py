@@ -18,9 +18,9 @@ from numba.types import BaseTuple
 from penstock.engine.kernels.shared_functions import sort_in_place
 from penstock.engine.program.bindings import digest_of
 from penstock.storage.base.kernel_cache import KernelStore, versions
+from penstock.storage.base.missing_code import tell_missing
 from penstock.storage.clocks.compile_times import compiling, count_loaded
 from penstock.storage.companion.process import before_compiling
-from penstock.storage.footprint.missing_code import tell_missing
 
 Compile = Callable[[], str]
 _STORE = KernelStore(".ptx")

@@ -31,11 +31,11 @@ from penstock.storage.base.budget import check_room
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.inlined_code import DistinctArraysCompiler, InlinedCompiler
 from penstock.storage.base.kernel_cache import kept
+from penstock.storage.base.kernel_loading import signature_of
+from penstock.storage.base.missing_code import Origin
 from penstock.storage.base.threads import check_startable
 from penstock.storage.companion.process import before_compiling
 from penstock.storage.encoding import payload, simd, unpack, vectors
-from penstock.storage.footprint.argument_types import signature_of
-from penstock.storage.footprint.missing_code import Origin
 
 SHARES = 8
 """Parts of a loop for each thread: its steps differ in work, and a core that others use too is slow."""

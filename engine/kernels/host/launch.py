@@ -33,8 +33,8 @@ from penstock.engine.state.fused_iterations import FusedIterations, FusedLimits
 from penstock.engine.state.state import Frontier
 from penstock.engine.state.sweep_sizes import SCRATCH, STEP_EDGES
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.kernel_loading import signature_of
 from penstock.storage.encoding.packed_store import malformed
-from penstock.storage.footprint.argument_types import signature_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

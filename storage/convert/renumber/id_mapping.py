@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.convert.renumber.id_sets import IdMap, Ids, IdSet, distinct
 from penstock.storage.convert.renumber.input_ids import InputIds, Unlisted
-from penstock.storage.convert.renumber.kept_names import known_ids
 from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, merged
 from penstock.storage.convert.sort.memory_quota import ArrayStore
 from penstock.storage.convert.sort.read import NewIds
 from penstock.storage.convert.sort.workspace import Workspace
+from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.schema import vertex_dtype
+from penstock.storage.ingest.formats.graph_file import GraphFileSource
 
 NAME_RUN_SHARE = 32
 """One part in so many of the budget is a run of names: several are in memory while one is sorted."""
@@ -222,3 +223,16 @@ def _unlisted(batch: EdgeBatch, new: NDArray[np.int64]) -> Unlisted:
     role, ids = ("source", batch.sources) if ends[0][at] else ("target", batch.targets)
     (name,) = batch.names.names.taken(np.array([ids[at]], np.int64)).strings()
     return Unlisted(repr(name), role, at)
+
+
+def known_ids(space: Workspace) -> tuple[Original, int | None]:
+    """Original ids of the vertices, and of two sides how many sources; None and None for other inputs."""
+    source = space.source
+    if not isinstance(source, GraphFileSource):
+        return None, None
+    ids = source.original_ids()
+    if not isinstance(ids, StringArray):
+        return ids, source.left
+    names = NameStore(ArrayStore(space.quota, space.scratch), sides=False, block_bytes=space.options.host_memory // 8)
+    names.add(ids)
+    return names, source.left

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from penstock import __version__
 from penstock.storage.base.budget import LIBRARY_BYTES, check_room, format_bytes
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.freed_memory import give_back_freed_memory
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.sort.edge_log import EdgeLog
 from penstock.storage.convert.sort.groups import LARGEST_GROUP, sort_plan
@@ -25,7 +26,6 @@ from penstock.storage.convert.sort.radix import RULES
 from penstock.storage.convert.sort.read import Steps
 from penstock.storage.convert.sort.run import KeyPacking
 from penstock.storage.convert.sort.spill import Spill
-from penstock.storage.footprint.freed_memory import give_back_freed_memory
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions, NamedSource, RowSource, Source
 from penstock.storage.ingest.formats.graph_file import GraphFileSource

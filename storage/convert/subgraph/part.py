@@ -12,8 +12,7 @@ from penstock.storage.base.budget import cores, format_bytes
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.convert.row_writer import set_ends, set_rows
 from penstock.storage.convert.sort.sort_groups import SortedRows
-from penstock.storage.convert.subgraph.kept_list import kept_batches
-from penstock.storage.convert.subgraph.kept_rows import Bounds, KeptRows
+from penstock.storage.convert.subgraph.kept_edges import Bounds, KeptRows, kept_batches
 from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.frames import StringIdFrames

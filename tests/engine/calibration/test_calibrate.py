@@ -14,7 +14,7 @@ from penstock.engine.calibration.material import Material, machine_facts
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.storage.base import hardware_info
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.time_budget import TimeBudget
+from penstock.storage.base.measurement import TimeBudget
 from penstock.transfer.devices import emulated
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.devices.host import HostDevice

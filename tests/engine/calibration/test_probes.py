@@ -7,7 +7,7 @@ import pytest
 from penstock.engine.calibration.probes import CHUNKS, ID_BITS, PART_ROWS, gathering, made_payload, unpack_rates
 from penstock.engine.kernels.packed.unpackers import unpacker_of
 from penstock.engine.kernels.probes.host_probes import ROW_EDGES
-from penstock.storage.base.time_budget import TimeBudget
+from penstock.storage.base.measurement import TimeBudget
 from penstock.storage.encoding.payload import BLOCK
 from penstock.storage.encoding.unpack import unpack
 from penstock.transfer.devices.device import UnpackRequest

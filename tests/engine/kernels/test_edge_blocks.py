@@ -36,7 +36,7 @@ def listed(edges: EdgeList) -> Graph:
 def on_disk(edges: EdgeList, path: Path, *, counted: bool = True) -> Graph:
     """A list with chunks of one block; counted: with degrees."""
     options = ConvertOptions(layout="list", threads=1, undirected=not edges.directed, renumber=False)
-    with mock.patch("penstock.storage.convert.lists.list_writer.CHUNK_EDGES", LIST_BLOCK):
+    with mock.patch("penstock.storage.convert.list_writer.CHUNK_EDGES", LIST_BLOCK):
         convert(ArraySource("edges", edges), path, options)
     graph = Graph.open(path)
     if not counted and graph.listed is not None:

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.engine import Graph, from_edges
-from penstock.storage.access.edge_files import ExportOptions, export_edges
-from penstock.storage.access.edge_size import exported_size
+from penstock.storage.access.edge_files import ExportOptions, export_edges, exported_size
 from penstock.storage.tables.formats import EDGES, formats_of
 
 ENDS = np.random.default_rng(3).integers(0, 2000, (2, 6000))

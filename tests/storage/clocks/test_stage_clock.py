@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from penstock.storage.clocks.compile_times import compiling, loading
-from penstock.storage.clocks.stage_clock import StageClock, StageTimes, installed, stage, waiting
+from penstock.storage.clocks.stage_clock import BusyTimer, StageClock, StageTimes, installed, stage, waiting
 from support.clocks import MovedClock
 
 
@@ -171,3 +171,45 @@ def test_what_has_passed_since() -> None:
     passed = later.since(earlier)
     assert passed == StageTimes(6.0, {"other": 2.0, "index": 4.0}, {"loading": 1.0}, {"loading": 2}, {})
     assert later.since(later) == StageTimes()
+
+
+class Hands:
+    """A clock that a test turns."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def test_what_overlaps_counts_once() -> None:
+    hands = Hands()
+    busy = BusyTimer(hands)
+    hands.time = 1.0
+    with busy:
+        hands.time = 2.0
+        with busy:
+            hands.time = 4.0
+            assert busy.seconds == 3.0
+        hands.time = 5.0
+    hands.time = 9.0
+    assert busy.seconds == 4.0
+    with busy:
+        hands.time = 10.0
+    assert busy.seconds == 5.0
+
+
+def test_an_error_inside_ends_it() -> None:
+    hands = Hands()
+    busy = BusyTimer(hands)
+
+    def fail() -> None:
+        with busy:
+            hands.time = 1.0
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    hands.time = 7.0
+    assert busy.seconds == 1.0

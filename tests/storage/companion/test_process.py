@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from numba import types
+from penstock.storage.base import missing_code
 from penstock.storage.companion import process as companion
 from penstock.storage.companion.process import before_compiling, end, expect, offer, start
-from penstock.storage.footprint import missing_code
 
 JOB = {"target": ["time", "sleep"], "processes": 1}
 SLEEP = "import time; time.sleep(1000)"

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.storage.base.errors import RunError
-from penstock.storage.base.rate_sample import RateSample, doublings
-from penstock.storage.base.time_budget import TimeBudget
+from penstock.storage.base.measurement import RateSample, TimeBudget, doublings
 from penstock.storage.encoding.codec import Decoder
 from penstock.storage.format.graph import Graph
 from penstock.storage.read.probes import (

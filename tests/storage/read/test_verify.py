@@ -17,10 +17,10 @@ from penstock.storage.convert.convert import convert
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.encoding.string_array import STRINGS
-from penstock.storage.encoding.unique_ids import repeated_name, repeated_number
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.writer import GraphWriter
 from penstock.storage.read import verify as verifying
+from penstock.storage.read.checks import repeated_name, repeated_number
 from penstock.storage.read.verify import VerifyResult, verify
 from support.conversions import Given
 from support.faults import break_disk, cut_short, flip_bit
@@ -259,7 +259,7 @@ def test_verifying_changes_nothing_and_leaves_nothing_open(path: Path, tmp_path:
 
 
 def test_names_are_told_apart_by_their_bytes_where_hashes_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.storage.encoding.unique_ids._hash_names", lambda text, ends, first, out: out.fill(1))
+    monkeypatch.setattr("penstock.storage.read.checks._hash_names", lambda text, ends, first, out: out.fill(1))
     assert repeated_name(string_array(["a", "b", "ab"]), 0, 3) is None
     assert repeated_name(string_array(["a", "b", "ab", "b"]), 0, 4) == "b"
     assert repeated_number(np.array([3, 1, 2])) is None

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
+from penstock.storage.base.parallel_map import ROWS, map_rows, ranges
 from penstock.storage.results import column_statistics as statistics
-from penstock.storage.tables.row_ranges import ROWS, map_ranges, ranges
 
 COLUMNS = st.one_of(
     arrays.arrays(st.sampled_from(["u1", "u4", "i8"]), st.integers(0, 40), elements=st.integers(0, 5)),
@@ -66,5 +66,5 @@ def test_a_sum_is_numpys_to_the_bit(kind: str, count: int, size: int) -> None:
 def test_ranges_come_in_order_whatever_the_threads() -> None:
     assert ranges(10, 4) == [(0, 4), (4, 8), (8, 10)]
     for threads in (1, 3):
-        assert list(map_ranges(lambda a, b: (a, b), 10, threads=threads, size=4)) == ranges(10, 4)
-    assert list(map_ranges(lambda a, b: (a, b), 0)) == []
+        assert list(map_rows(lambda a, b: (a, b), 10, threads=threads, size=4)) == ranges(10, 4)
+    assert list(map_rows(lambda a, b: (a, b), 0)) == []

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.parallel_map import ROWS
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.results.result_tables import bytes_of, write
 from penstock.storage.tables.columns import Column, WriteOptions
-from penstock.storage.tables.row_ranges import ROWS
 from support.faults import python
 
 KINDS = ["u1", "u2", "u4", "u8", "i4", "i8", "f4", "f8"]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock.storage.base.rate_sample import RateSample
+from penstock.storage.base.measurement import RateSample
 from penstock.tools import cli
 from penstock.tools.bench.compare import READY
 from penstock.tools.bench.disk import BEST, CASES, DECODED, PARTS, PAYLOADS, RAW, SweepPart, verdict

@@ -11,7 +11,7 @@ from penstock.engine.calibration import calibrate as story
 from penstock.engine.calibration import probes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.hardware_info import disk_of
-from penstock.storage.base.rate_sample import RateSample
+from penstock.storage.base.measurement import RateSample
 from penstock.tools import cli
 from penstock.tools.commands import calibrate as shown
 from penstock.tools.run import rates

@@ -12,7 +12,7 @@ from penstock.engine.calibration import calibrate as story
 from penstock.engine.calibration import probes
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.hardware_info import disk_of
-from penstock.storage.base.rate_sample import RateSample
+from penstock.storage.base.measurement import RateSample
 from penstock.storage.format.graph import Graph
 from penstock.tools import cli
 from penstock.tools.run import rates

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.rate_sample import RateSample
+from penstock.storage.base.measurement import RateSample
 from penstock.tools.base.output import plain
 from penstock.transfer.calibration.calibration import MARK, NEW_FILE, Calibration, derive
 from penstock.transfer.values.rates import Rates

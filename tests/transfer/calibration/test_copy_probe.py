@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from penstock.storage.base.rate_sample import RateSample
-from penstock.storage.base.time_budget import TimeBudget
+from penstock.storage.base.measurement import RateSample, TimeBudget
 from penstock.transfer.calibration.copy_probe import COPY_SIZES, REPEATS, copy_rates, fit_copy_rate
 from penstock.transfer.devices import emulated
 from penstock.transfer.devices.emulated import EmulatedDevice

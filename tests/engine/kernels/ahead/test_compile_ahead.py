@@ -12,9 +12,9 @@ from penstock.engine.kernels.ahead import compile_ahead
 from penstock.engine.kernels.ahead.announce import KernelJob, announce
 from penstock.engine.program.program_description import describe_program
 from penstock.engine.programs.bfs import BFS
+from penstock.storage.base import missing_code
 from penstock.storage.companion import process
 from penstock.storage.companion.claims import Claims
-from penstock.storage.footprint import missing_code
 from support.faults import python
 
 JOB = KernelJob(BFS(source=0), ("push", "pull"), True, "uint32", None, 2)
@@ -23,7 +23,7 @@ import json, sys, numpy as np
 from numba.core import event
 from penstock.engine import from_edges, run
 from penstock.engine.kernels.ahead import announce as ahead
-from penstock.storage.footprint import missing_code
+from penstock.storage.base import missing_code
 from penstock.storage.companion import process
 from penstock.storage.clocks.compile_times import compile_times
 

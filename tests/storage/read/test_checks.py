@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from penstock.storage.convert import list_writer
 from penstock.storage.convert.convert import convert
-from penstock.storage.convert.lists import list_writer
-from penstock.storage.convert.lists.list_writer import ListWriter
+from penstock.storage.convert.list_writer import ListWriter
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.format.graph import Graph
 from penstock.storage.read.verify import verify

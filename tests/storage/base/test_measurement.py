@@ -1,6 +1,6 @@
 """A clock with a limit gives shares of what is left, and never more."""
 
-from penstock.storage.base.time_budget import TimeBudget
+from penstock.storage.base.measurement import TimeBudget
 
 
 class Hands:

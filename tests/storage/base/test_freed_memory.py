@@ -1,15 +1,55 @@
-"""Which parts of libraries are given back, and that what was given back is there when it is used."""
+"""Memory that was freed among blocks still in use goes back to the system."""
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from penstock.storage.footprint import library_pages
+from penstock.storage.base import freed_memory
+from penstock.storage.base.budget import resident_bytes
+from penstock.storage.base.freed_memory import give_back_freed_memory
 from support.faults import python
+
+PIECE, PIECES = 64 << 10, 512
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="another C library than glibc")
+def test_freed_memory_goes_back_while_its_neighbors_are_in_use() -> None:
+    blocks = [np.ones(PIECE, np.uint8) for _ in range(PIECES)]
+    kept = blocks[::8]
+    before = resident_bytes()
+    del blocks
+    give_back_freed_memory()
+    assert resident_bytes() < before - PIECE * PIECES // 2
+    assert all(block.all() for block in kept)
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="another C library than glibc")
+def test_no_large_block_is_kept_where_that_is_chosen() -> None:
+    """Blocks of 3 MiB among small ones, freed after one of 30 MiB."""
+    code = """
+import sys
+import numpy as np
+from penstock.storage.base.budget import resident_bytes
+from penstock.storage.base.freed_memory import keep_no_large_blocks
+if sys.argv[1] == "none":
+    keep_no_large_blocks()
+np.ones(30 << 20, np.uint8)
+before = resident_bytes()
+kept = []
+for _ in range(8):
+    blocks = [np.ones(3 << 20, np.uint8) for _ in range(4)]
+    kept.append(np.ones(1 << 16, np.uint8))
+    del blocks
+print(resident_bytes() - before)
+"""
+    some, none = (int(python(code, choice).stdout) for choice in ("some", "none"))
+    assert none < 4 << 20 < some
+
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked to give pages back")
 MAPS = """\
@@ -25,7 +65,7 @@ MAPS = """\
 SCRIPT = """
 import numpy as np
 import llvmlite.binding as llvm
-from penstock.storage.footprint.library_pages import give_back_library_pages
+from penstock.storage.base.freed_memory import give_back_library_pages
 
 def mapped():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssFile"))
@@ -48,9 +88,9 @@ print(before - after)
 
 
 def test_parts_that_nobody_writes_are_found() -> None:
-    found = library_pages.library_parts(MAPS)
+    found = freed_memory.library_parts(MAPS)
     assert found == [(0x7F0000000000, 4 << 20), (0x7F0000400000, 80 << 20), (0x7F0008000000, 2 << 20)]
-    assert library_pages.library_parts("") == []
+    assert freed_memory.library_parts("") == []
 
 
 @LINUX
@@ -60,9 +100,9 @@ def test_a_written_page_is_seen(tmp_path: Path) -> None:
     with file.open("r+b") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY) as mapped:
         place = np.frombuffer(mapped, np.uint8).ctypes.data
         assert mapped[0] == 0
-        assert not library_pages._written.__wrapped__(place, len(mapped))
+        assert not freed_memory._written.__wrapped__(place, len(mapped))
         mapped[2 * mmap.PAGESIZE] = 1
-        assert library_pages._written.__wrapped__(place, len(mapped))
+        assert freed_memory._written.__wrapped__(place, len(mapped))
 
 
 @LINUX
@@ -76,10 +116,10 @@ def test_nothing_is_done_where_the_system_does_not_tell(hidden: str, monkeypatch
     def refused(self: Path, **options: object) -> str:
         raise PermissionError(self)
 
-    monkeypatch.setattr(library_pages._Known, "modules", -1)
-    monkeypatch.setattr(library_pages, "_madvise", lambda: pytest.fail("pages were given back"))
+    monkeypatch.setattr(freed_memory._Known, "modules", -1)
+    monkeypatch.setattr(freed_memory, "_madvise", lambda: pytest.fail("pages were given back"))
     if hidden == "platform":
         monkeypatch.setattr(sys, "platform", "darwin")
     else:
         monkeypatch.setattr(Path, "read_text", refused)
-    library_pages.give_back_library_pages()
+    freed_memory.give_back_library_pages()

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import typeof, types
-from penstock.storage.footprint.argument_types import signature_of, told_types
+from penstock.storage.base.kernel_loading import signature_of, told_types
 
 
 def test_types_are_the_same() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from penstock.storage.footprint import missing_code
-from penstock.storage.footprint.missing_code import compile_elsewhere, compiled_elsewhere, tell_missing, when_missing
+from penstock.storage.base import missing_code
+from penstock.storage.base.missing_code import compile_elsewhere, compiled_elsewhere, tell_missing, when_missing
 
 
 def test_it_is_said_once() -> None:

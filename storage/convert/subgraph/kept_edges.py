@@ -1,4 +1,4 @@
-"""The rows of some vertices of an adjacency, with the edges between them alone, in new ids: chunk by chunk, in order.
+"""The edges between some vertices of a graph, in new ids: chunk by chunk, in order, of rows or of a list.
 
 New ids are in the order of the old ones, so that rows stay sorted. Chunks that no chosen vertex has a row in are not
 read.
@@ -6,19 +6,26 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.access.edge_pieces import ListPieces
 from penstock.storage.base.jit import jit
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.sort.sort_groups import SortedRows
+from penstock.storage.convert.subgraph.kept_vertices import all_kept_ids
 from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap, is_member, rank_of
-from penstock.storage.format.graph import Adjacency
+from penstock.storage.encoding.string_array import StringArray
+from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.schema import vertex_dtype
+from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.formats.graph_file import GraphFileSource
 
 
 class Bounds(NamedTuple):
@@ -120,3 +127,45 @@ def keep_edges(
                     loops += 1
         degrees[row] = count - begin
     return count, loops
+
+
+def kept_batches(graph: Graph, chosen: VertexBitmap, weights: Bounds | None) -> Iterator[EdgeBatch]:
+    """Yield the edges of a list that stay, a chunk at a time, in new ids. Raises RunError where it cannot be read."""
+    pieces, kind = ListPieces(graph.out, both=False), vertex_dtype(len(chosen))
+    for number in range(pieces.count):
+        sources, targets, values = pieces.read(number)
+        stays = chosen.holds(sources) & chosen.holds(targets)
+        if weights is not None and values is not None:
+            stays &= weights.hold(values)
+        ends = [chosen.ranks(part[stays]).astype(kind) for part in (sources, targets)]
+        yield EdgeBatch(ends[0], ends[1], None if values is None else values[stays])
+
+
+class KeptList(GraphFileSource):
+    """A part of a list, as a source that `convert` takes."""
+
+    def __init__(
+        self, graph: Graph, chosen: VertexBitmap, weights: Bounds | None, watch: Callable[[int], None]
+    ) -> None:
+        assert graph.path is not None, "a graph in memory is no file"
+        super().__init__(Path(graph.path), IngestOptions())
+        self._kept, self._chosen, self._bounds, self._watch = graph, chosen, weights, watch
+        self.known_vertices = len(chosen)
+        self.left = None if graph.left is None else chosen.below(graph.left)
+
+    def batches(self) -> Generator[EdgeBatch]:
+        """Yield the edges that stay."""
+        done, step = 0, self._kept.out.chunk_edges
+        for batch in kept_batches(self._kept, self._chosen, self._bounds):
+            done = min(done + step, self._kept.edges)
+            self.bytes_done = int(self.total_bytes * done / max(1, self._kept.edges))
+            self._watch(done)
+            if len(batch):
+                yield batch
+
+    def original_ids(self) -> NDArray[Any] | StringArray | None:
+        """The ids that the vertices have which stay."""
+        return all_kept_ids(self._kept, self._chosen)
+
+    def properties(self) -> None:
+        """None: properties of vertices stay with rows only."""

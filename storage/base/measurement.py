@@ -1,4 +1,4 @@
-"""Times as people write them, and a limit on how long measuring may take, of which every probe gets a share.
+"""Rates that are measured, times as people write them, and a limit on how long measuring takes, shared by its probes.
 
 A probe asks before it begins whether there is time for its longest case, and then repeats its work until its own share
 is over. Nothing is interrupted, so every step of a probe has to be short.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 UNITS = {"s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*")
@@ -45,3 +46,26 @@ class TimeBudget:
     def until(self, seconds: float) -> float:
         """Return the moment at which a share of `seconds`, begun now, is over."""
         return min(self.now() + seconds, self._end)
+
+
+LEAST_SECONDS = 1e-9
+"""No clock here tells less; a measurement of nothing at all is not an infinite rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class RateSample:
+    """`amount` bytes, lines or edges in `seconds`; `at`: bytes of a copy or a run, threads, or reads in flight."""
+
+    at: int
+    amount: float
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Amount per second."""
+        return self.amount / max(self.seconds, LEAST_SECONDS)
+
+
+def doublings(most: int) -> tuple[int, ...]:
+    """Return 1, 2, 4 ... below `most`, and `most`: the numbers of threads worth measuring."""
+    return (*(1 << i for i in range(max(1, most).bit_length()) if 1 << i < most), max(1, most))
