@@ -33,7 +33,7 @@ pytestmark = pytest.mark.timeout(3600 if ALL else 240)
 
 def held() -> dict[str, int]:
     """What this process holds now, when what is free has been given back."""
-    from penstock.storage.footprint.freed_memory import give_back_freed_memory
+    from penstock.storage.base.freed_memory import give_back_freed_memory
 
     gc.collect()
     give_back_freed_memory()
