@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from mpi4py import MPI
 from penstock.engine.ranks.communicator import bytes_of, item_bytes
 from penstock.engine.ranks.host_window import LEAST_BYTES, HostWindow, rank_bytes
+from penstock.storage.base.atomic import remove_debris
+from penstock.storage.base.budget import mapped_files
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PAUSE_SECONDS = 0.005
 """Between two looks of a rank that waits for others."""
+_SEGMENT = "/dev/shm/mpich_shm_"
+"""How the name of the memory begins that MPICH lets the ranks of a host share."""
 
 
 class MpiCommunicator:
@@ -29,6 +34,7 @@ class MpiCommunicator:
     def _host_window(self) -> HostWindow | None:
         """What all ranks write to, if they are on one host."""
         here = cast(MPI.Intracomm, self._world.Split_type(MPI.COMM_TYPE_SHARED))
+        _unlink_segments(here)
         if self.size == 1 or here.size < self.size:
             here.Free()
             return None
@@ -111,6 +117,15 @@ class MpiCommunicator:
     def abort(self, code: int) -> None:
         """End the processes of all ranks, with this exit code."""
         self._world.Abort(code)
+
+
+def _unlink_segments(here: MPI.Intracomm) -> None:
+    """Remove the names of MPICH's memory that all ranks of the host have mapped, which is of this job.
+
+    It then ends with the ranks; MPICH removes it at the end of a rank, which one that is killed does not reach.
+    """
+    for name in set.intersection(*here.allgather(mapped_files(_SEGMENT))):
+        remove_debris(Path(name))
 
 
 def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:

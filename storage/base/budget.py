@@ -158,6 +158,11 @@ def peak_resident_bytes() -> int:
     return int(match[1]) * 1024 if match else resident_bytes()
 
 
+def mapped_files(beginning: str) -> set[str]:
+    """Files of this name's beginning, not removed, of which this process has mapped memory."""
+    return set(re.findall(rf"{re.escape(beginning)}\S*$", _read(Path("/proc/self/maps")) or "", re.MULTILINE))
+
+
 def cores(root: Path = Path("/")) -> int:
     """Cores this process may use: its affinity, or its cgroups' CPU quota (rounded up) if less."""
     here = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
@@ -244,6 +249,6 @@ def _number(path: Path) -> int | None:
 
 def _read(path: Path) -> str | None:
     try:
-        return path.read_text()
+        return path.read_text(errors="replace")
     except OSError:
         return None

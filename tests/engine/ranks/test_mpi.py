@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -92,3 +93,35 @@ def test_verbs_over_mpi(tmp_path: Path) -> None:
     (tmp_path / "verbs.py").write_text(VERBS)
     done = on_processes(3, tmp_path / "verbs.py")
     assert done.returncode == 0, done.stderr
+
+
+KILLED = """
+import os, re, signal
+from pathlib import Path
+from penstock.engine.ranks.mpi import MpiCommunicator
+world = MpiCommunicator()
+maps = Path("/proc/self/maps").read_text()
+print("segments", *sorted(set(re.findall(r"/dev/shm/mpich_shm_\\w+", maps))), flush=True)
+world.wait()
+if world.rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+world.wait()
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_rank_leaves_no_shared_memory(tmp_path: Path) -> None:
+    """Also where MPICH does not reach its end; memory of other jobs stays."""
+    (tmp_path / "killed.py").write_text(KILLED)
+    other = Path(f"/dev/shm/mpich_shm_{os.getpid()}_other")
+    other.write_bytes(b"of another job")
+    try:
+        done = on_processes(3, tmp_path / "killed.py")
+        assert done.returncode != 0
+        lines = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("segments")]
+        segments = {Path(name) for names in lines for name in names}
+        assert segments, done.stdout + done.stderr
+        assert [path for path in segments if path.exists()] == []
+        assert other.exists()
+    finally:
+        other.unlink()
