@@ -20,11 +20,10 @@ import click
 from penstock.storage.base.atomic import in_place, sweep_debris
 from penstock.storage.base.errors import InputError, PenstockError, on_command_line
 from penstock.storage.base.printable import KEPT, printable, printable_message
-from penstock.tools.base import cycles, joined_ranks, out_of_memory, user_traceback
+from penstock.tools.base import joined_ranks, process, tracebacks
 from penstock.tools.base.log import write_line
-from penstock.tools.base.output import begin_answer, write_error
+from penstock.tools.base.output import NAME, begin_answer, write_error
 from penstock.tools.base.signals import NOTHING, Stopped, deafen, forget_raised, hear, listening, raised
-from penstock.tools.base.standard_output import NAME
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -50,7 +49,7 @@ COMMANDS = {
     "bench": "Measure this machine, and Penstock against others.",
 }
 IMPORTING = ("run",)
-"""Commands that import most of what they need later, and call `cycles.resume` themselves."""
+"""Commands that import most of what they need later, and call `process.resume_search` themselves."""
 
 
 class LazyGroup(click.Group):
@@ -66,7 +65,7 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"penstock.tools.commands.{cmd_name}")
         if cmd_name not in IMPORTING:
-            cycles.resume()
+            process.resume_search()
         command: click.Command = module.command
         return command
 
@@ -196,7 +195,7 @@ def run_command(arguments: list[str], *, own_process: bool = False) -> int:
     except Exception as error:
         if raised():  # a library made another exception of it
             raise Stopped(raised()) from error
-        message = out_of_memory.explain(error) or _system_error(error) or user_traceback.blame(error)
+        message = tracebacks.explain(error) or _system_error(error) or tracebacks.blame(error)
         if message is None:
             raise
         wrong = isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.ELOOP)

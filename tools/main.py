@@ -47,15 +47,15 @@ def main() -> NoReturn:
         sys.exit(2)
     # NumPy's BLAS starts a thread for each core as it is imported, and all of them spin; nothing here gives them work
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from penstock.tools.base import cycles
+    from penstock.tools.base import process
 
-    cycles.pause()
+    process.pause_search()
     from penstock.tools.cli import main as run
 
     try:
         run()
     finally:
-        cycles.leave_out()
+        process.leave_out()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.tables.formats import ANSWERS, check_streamed, format_of, formats_of
 from penstock.tools.base.options import ANSWER, CSV_SAFE, option, option_group
-from penstock.tools.base.standard_output import NAME
+from penstock.tools.base.output import NAME
 
 if TYPE_CHECKING:
     from penstock.engine.program.program import Program

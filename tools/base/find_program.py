@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief, printable
-from penstock.tools.base import user_traceback
+from penstock.tools.base import tracebacks
 
 if TYPE_CHECKING:
     import click
     from click.shell_completion import CompletionItem
     from penstock.engine.program.program import Program
-
 
 LONGEST_LINE = 1 << 20
 """Characters of the longest line of a file that gives vertices."""
@@ -81,7 +80,7 @@ def _load(place: str) -> ModuleType:
     try:
         if not place.endswith(".py"):
             module = importlib.import_module(place)
-            user_traceback.note(module)
+            tracebacks.note(module)
             return module
         path = Path(place)
         if not path.is_file():
@@ -91,7 +90,7 @@ def _load(place: str) -> ModuleType:
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[module.__name__] = module
-        user_traceback.note(module)
+        tracebacks.note(module)
         spec.loader.exec_module(module)
         return module
     except InputError:

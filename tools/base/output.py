@@ -1,8 +1,11 @@
-"""What a command says on stdout: lines for people, one JSON object for machines, or nothing."""
+"""What a command says on stdout: lines for people, one JSON object for machines, a table as bytes, or nothing."""
+
+from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -161,3 +164,64 @@ def seconds(duration: float) -> str:
         return f"{duration:.3g} s"
     minutes, rest = divmod(round(duration), 60)
     return f"{minutes} min {rest} s"
+
+
+NAME = Path("-")
+"""What stands for stdout among paths."""
+
+
+class StandardOutput:
+    """Standard output as a file for tables: what is written goes there at once, in order, and nothing else may."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        sys.stdout.flush()
+        self._size = 0
+
+    def write(self, data: Any) -> int:
+        """Write all of the data; return its bytes."""
+        view = memoryview(data).cast("B")
+        sys.stdout.buffer.write(view)
+        self._size += len(view)
+        return len(view)
+
+    def write_all(self, pieces: Generator[Any, None, None]) -> None:
+        """Write pieces one after another; they are closed, whatever happens."""
+        with closing(pieces):
+            for piece in pieces:
+                self.write(piece)
+
+    def tell(self) -> int:
+        """Bytes written so far."""
+        return self._size
+
+    def flush(self) -> None:
+        """Hand over what is buffered."""
+        sys.stdout.buffer.flush()
+
+
+RANK_HEADS = ("rank", "host", "device", "computing", "exchanging", "tasks", "from disk", "over the link", "peak memory")
+
+
+def rank_table(ranks: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows; ranks: the facts of each (`RankReport.facts`), none of a run of one process.
+
+    Computing is all that is not the exchange, in which a rank also waits for slower ones.
+    """
+    return (list(RANK_HEADS), [_rank_row(facts) for facts in ranks]) if ranks else ([], [])
+
+
+def _rank_row(facts: Mapping[str, Any]) -> list[str]:
+    exchange = facts["exchange_seconds"]
+    return [
+        str(facts["rank"]),
+        facts["host"],
+        facts["device"],
+        seconds(max(0.0, facts["seconds"] - exchange)),
+        seconds(exchange),
+        f"{facts['tasks']:,}",
+        format_bytes(facts["bytes_disk"]),
+        format_bytes(facts["bytes_link"]),
+        format_bytes(facts["peak_memory_bytes"]),
+    ]

@@ -23,9 +23,8 @@ from penstock.tools.base.options import (
     option_group,
     stripe_option,
 )
-from penstock.tools.base.output import Console, pairs, seconds
+from penstock.tools.base.output import NAME, Console, StandardOutput, pairs, seconds
 from penstock.tools.base.progress import compiling_shown, progress
-from penstock.tools.base.standard_output import NAME, StandardOutput
 
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph

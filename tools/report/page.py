@@ -8,8 +8,7 @@ from typing import Any
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.tables.html_table import html_text
-from penstock.tools.base.output import counted, pairs, seconds, table
-from penstock.tools.base.rank_table import rank_table
+from penstock.tools.base.output import counted, pairs, rank_table, seconds, table
 from penstock.tools.report.bottleneck import STAGES, per_second, percent
 from penstock.tools.report.figures import TOLD
 from penstock.tools.report.read_metrics import RunMetrics

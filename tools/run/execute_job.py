@@ -17,10 +17,9 @@ from penstock.storage.base.freed_memory import give_back_freed_memory
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.tools.answers.answer_room import check_answer_room
-from penstock.tools.base import cycles
-from penstock.tools.base.output import Console
+from penstock.tools.base import process
+from penstock.tools.base.output import Console, StandardOutput
 from penstock.tools.base.progress import progress
-from penstock.tools.base.standard_output import StandardOutput
 from penstock.tools.run.account import Account, JobClock
 from penstock.tools.run.checkpointing import Followed, ending_at_signals, told_what_lacks
 from penstock.tools.run.job import Job, JobStep
@@ -144,7 +143,7 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         stack.callback(clock.clock.turn_to, "closing")
         record.describe(job, session, used)
         session.prepare(*programs)
-        cycles.resume()
+        process.resume_search()
         context = JobContext(session, record, metrics, seen, checkpoints, console, clock)
         for step, program in zip(placed.steps, programs, strict=True):
             finished.append(_run(step, program, context, placed, last=step is placed.steps[-1]))

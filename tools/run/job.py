@@ -16,7 +16,7 @@ from penstock.storage.base.errors import InputError
 from penstock.tools.answers.answer_options import AnswerOptions
 from penstock.tools.base.find_program import find_program, make_program
 from penstock.tools.base.options import keep_inputs
-from penstock.tools.base.standard_output import NAME
+from penstock.tools.base.output import NAME
 from penstock.tools.run.checkpointing import Checkpointing, checkpointing
 from penstock.tools.run.metrics import Watching, watching
 from penstock.tools.run.record_files import JOB, LOG, METRICS, OWN, RATES, RUN, status

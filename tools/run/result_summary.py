@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.results import column_statistics
-from penstock.tools.base.output import counted, pairs, seconds, table
-from penstock.tools.base.rank_table import rank_table
+from penstock.tools.base.output import counted, pairs, rank_table, seconds, table
 
 if TYPE_CHECKING:
     from penstock.engine.state.result import Result

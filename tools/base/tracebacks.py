@@ -1,13 +1,13 @@
-"""What is said when the system refuses memory or a thread: what was wanted, where, and which limit applies.
+"""One message of an exception that is no error of ours: memory or a thread was refused, or a user's program failed.
 
-Python and its libraries report this in several ways, of which not all are a MemoryError.
+Python and its libraries report a refusal in several ways, of which not all are a MemoryError.
 """
 
 from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
-from types import TracebackType
+from types import ModuleType, TracebackType
 
 from penstock.storage.base.budget import address_bytes, address_limit, format_bytes
 from penstock.storage.base.threads import WAY_OUT, refused
@@ -56,3 +56,27 @@ def _where(trace: TracebackType | None) -> str | None:
             found = f"{module}.{trace.tb_frame.f_code.co_qualname}"
         trace = trace.tb_next
     return found
+
+
+_modules: set[str] = set()
+
+
+def note(module: ModuleType) -> None:
+    """Remember a module as the user's."""
+    _modules.add(module.__name__)
+
+
+def blame(error: BaseException) -> str | None:
+    """A message about the innermost line of a user's program that an exception came through; None if there is none."""
+    found: TracebackType | None = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__name__") in _modules:
+            found = trace
+        trace = trace.tb_next
+    if found is None:
+        return None
+    code = found.tb_frame.f_code
+    said = str(error).partition("\n")[0]
+    what = type(error).__name__ + (f": {said}" if said else "")
+    return f"{code.co_filename}:{found.tb_lineno}: {code.co_qualname}() raised {what}"

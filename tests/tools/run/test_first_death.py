@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from penstock.tools.base.first_death import FirstDeath
+from penstock.tools.run.launch_ranks import FirstDeath
 
 PARENT = """
 import os, subprocess, time

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from penstock.storage.clocks.stage_clock import STAGES, StageTimes
 from penstock.tools.base.plots import as_svg
-from penstock.tools.report.stage_figure import COLOURS, stage_bar
+from penstock.tools.report.figures import STAGE_COLOURS, stage_bar
 from penstock.tools.run.account import Account
 
 
 def test_every_stage_has_a_colour() -> None:
-    assert set(COLOURS) == set(STAGES)
-    assert len(set(COLOURS.values())) == len(STAGES)
+    assert set(STAGE_COLOURS) == set(STAGES)
+    assert len(set(STAGE_COLOURS.values())) == len(STAGES)
 
 
 def test_the_bar_names_stages_and_shares() -> None:
