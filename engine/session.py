@@ -727,7 +727,7 @@ class Session:
 
             return ReferenceBlockKernels
         if not self._has_host_kernels:
-            from penstock.engine.kernels.cuda.lists.launch_blocks import CudaBlockKernels
+            from penstock.engine.kernels.cuda.edge_blocks import CudaBlockKernels
 
             return CudaBlockKernels
         from penstock.engine.kernels.host.lists.launch_blocks import HostBlockKernels

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.engine.resources.config import Config
-from penstock.engine.selection.chosen_vertices import all_conditions_hold, listed
-from penstock.engine.selection.conditions import Conditions, Interval, bounds_of
+from penstock.engine.selection import Conditions, Interval, all_conditions_hold, bounds_of, listed
 from penstock.engine.session import Session
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import for_python

@@ -15,8 +15,7 @@ from penstock.engine.program.program import fields_of, value_of, weighted
 from penstock.engine.program.vertex_ids import in_original_order, tie_breakers, vertex_column
 from penstock.engine.state.answer_table import AnswerTable
 from penstock.engine.state.found_paths import FoundPath, ParentLinks
-from penstock.engine.state.joined_properties import property_columns, property_values
-from penstock.engine.state.result_columns import columns_of, first_by_id, values_of
+from penstock.engine.state.result_columns import columns_of, first_by_id, property_columns, property_values, values_of
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief

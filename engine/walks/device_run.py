@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.cuda.driver import blocks_for, forget, use
-from penstock.engine.kernels.cuda.walks.steps import advance_walkers, begin_walks, end_walks, mark_chunks
+from penstock.engine.kernels.cuda.walks import advance_walkers, begin_walks, end_walks, mark_chunks
 from penstock.engine.kernels.walk_arrays import Rule, Walkers, Window
 from penstock.engine.walks.device_plan import DeviceWalkMemory
 from penstock.engine.walks.device_windows import DeviceWindows, LinkReads

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.walk_arrays import Window
 from penstock.engine.walks.device_plan import DeviceWalkMemory
-from penstock.engine.walks.row_cuts import RowPartition
-from penstock.engine.walks.row_windows import RowWindows
+from penstock.engine.walks.row_windows import RowPartition, RowWindows
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import SECTOR_BYTES, Rates
 

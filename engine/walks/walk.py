@@ -12,8 +12,7 @@ from typing import Any
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_memory_plan import link_rates
 from penstock.engine.resources.device_resources import device_of
-from penstock.engine.walks.options import Lend, WalkOptions, WalkResources, check_graph
-from penstock.engine.walks.sources import source_vertices
+from penstock.engine.walks.options import Lend, WalkOptions, WalkResources, check_graph, source_vertices
 from penstock.engine.walks.walks import Walks
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph

@@ -18,9 +18,8 @@ from penstock.engine.walks.memory_plan import (
     divide_walk_memory,
     walker_bytes,
 )
-from penstock.engine.walks.options import WalkOptions, WalkResources
-from penstock.engine.walks.row_cuts import chunk_of, longest_span
-from penstock.engine.walks.sources import name_bytes
+from penstock.engine.walks.options import WalkOptions, WalkResources, name_bytes
+from penstock.engine.walks.row_windows import chunk_of, longest_span
 from penstock.storage.access.graph_queries import names_of
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, for_python

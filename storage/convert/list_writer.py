@@ -24,9 +24,9 @@ from penstock.storage.encoding.edge_keys import count_ends, edge_keys, sources_o
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format import schema, stripe
 from penstock.storage.format.adjacency_writer import ChunkedArray, WeightStats
-from penstock.storage.format.chunk_encoder import ChunkEncoder
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.file_set import AppendedTo, FileSet
+from penstock.storage.format.frame_writer import ChunkEncoder
 from penstock.storage.format.schema import CHUNK_EDGES, LIST_BLOCK, STRIPE_RUN, Header, ListPart
 
 NARROW = 1 << 32

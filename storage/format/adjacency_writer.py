@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding, Decoder, compress
 from penstock.storage.format import schema, stripe
-from penstock.storage.format.chunk_encoder import ChunkEncoder
 from penstock.storage.format.file_set import FileSet
+from penstock.storage.format.frame_writer import ChunkEncoder
 from penstock.storage.format.schema import CHUNK_EDGES, CHUNK_VERTICES, STRIPE_RUN
 
 

@@ -27,9 +27,8 @@ from penstock.storage.base.folder_lock import FolderLock
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.encoding.codec import Coding, checksum
 from penstock.storage.format import hdf5, stripe
-from penstock.storage.format.chunk_encoder import EncodedFrame
 from penstock.storage.format.direct_io import OpenFile
-from penstock.storage.format.frame_writer import FrameWriter
+from penstock.storage.format.frame_writer import EncodedFrame, FrameWriter
 from penstock.storage.format.frames import assemble, read_shard
 from penstock.storage.format.hdf5 import FileError, FrameFile
 from penstock.storage.format.schema import (

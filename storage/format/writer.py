@@ -1,6 +1,6 @@
 """Writes a graph: GraphWriter takes rows in order and leaves a whole file or none. The story of writing one.
 
-Chunks are encoded in worker threads (chunk_encoder.py) and put in order by the caller's (adjacency_writer.py); files
+Chunks are encoded in worker threads (frame_writer.py) and put in order by the caller's (adjacency_writer.py); files
 appear together (file_set.py).
 """
 

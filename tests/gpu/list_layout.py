@@ -46,7 +46,7 @@ def one(path: str, program: str, device: str, memory: int | None, plain: bool) -
     if memory is not None and device != "cpu":
         options["device_edge_memory"] = memory
     if plain and not device.startswith("cpu"):
-        from penstock.engine.kernels.cuda.lists.launch_blocks import CudaBlockKernels
+        from penstock.engine.kernels.cuda.edge_blocks import CudaBlockKernels
 
         CudaBlockKernels.keeps_sums = False
     if name == "bfs":

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from penstock.engine import run
-from penstock.engine.kernels.cuda.lists.launch_blocks import CudaBlockKernels
+from penstock.engine.kernels.cuda.edge_blocks import CudaBlockKernels
 from penstock.storage.format.graph import Graph
 from support.graphs import skewed, weighed
 from support.oracles import EdgeList

@@ -91,7 +91,7 @@ def _assortativity(graph: Graph, name: str) -> float | None:
 
     if name == "degree":
         return degree_assortativity(graph)
-    from penstock.engine.state.joined_properties import property_numbers
+    from penstock.engine.state.result_columns import property_numbers
 
     values = property_numbers(graph, name)
     return assortativity(graph, values, values)

@@ -19,7 +19,6 @@ from penstock.engine.kernels.host import due as due_kernels
 from penstock.engine.kernels.host import early_pull, group_sources, packed_sweep, union_find
 from penstock.engine.kernels.host import frontier as frontier_kernels
 from penstock.engine.kernels.host import fused as fused_kernels
-from penstock.engine.kernels.host import fused_buckets as bucket_kernels
 from penstock.engine.kernels.host import pull as pull_kernels
 from penstock.engine.kernels.host import push as push_kernels
 from penstock.engine.kernels.host import vertices as vertex_kernels
@@ -145,7 +144,7 @@ class HostKernels:
         against: tuple[View, Index] | None = None,
     ) -> FusedIterations:  # fmt: skip
         """Run iterations from this frontier on, along all edges of a resident adjacency or of two, in one call."""
-        by_bucket = state.incoming is None and bucket_kernels.by_bucket(self.author, apart=False)
+        by_bucket = state.incoming is None and fused_kernels.by_bucket(self.author, apart=False)
         kind = "fused_buckets" if by_bucket else "fused_iterations"
         name = f"{kind}{'' if state.incoming is None else ' apart'}{'' if against is None else ' both'}"
         other, other_index = (view, index) if against is None else against
@@ -591,10 +590,10 @@ def compile_kernel(request: dict[str, Any]) -> None:
 _FUSED: dict[str, Any] = {
     "fused_iterations": partial(fused_kernels.make_fused_iterations, apart=False, both=False),
     "fused_iterations apart": partial(fused_kernels.make_fused_iterations, apart=True, both=False),
-    "fused_buckets": partial(bucket_kernels.make_fused_buckets, both=False),
+    "fused_buckets": partial(fused_kernels.make_fused_buckets, both=False),
     "fused_iterations both": partial(fused_kernels.make_fused_iterations, apart=False, both=True),
     "fused_iterations apart both": partial(fused_kernels.make_fused_iterations, apart=True, both=True),
-    "fused_buckets both": partial(bucket_kernels.make_fused_buckets, both=True),
+    "fused_buckets both": partial(fused_kernels.make_fused_buckets, both=True),
 }
 NO_STARTS, NO_SEGMENTS = np.zeros(1, np.int64), np.zeros(1, np.uint64)
 NO_BLOCKS = np.zeros(0, np.uint32)

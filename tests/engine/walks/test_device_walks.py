@@ -64,7 +64,7 @@ def test_walks_are_those_of_the_cores(kind: dict[str, Any], directed: bool, tmp_
     assert (walks.progress.sweeps, walks.progress.steps) == (0, (expected[:, 1:] >= 0).sum())
     longest = int(graph.out.index().degrees(0, graph.vertices).max()) + 32
     slabs = 2 * longest * (4 if not kind.get("weight", True) else 12)
-    with mock.patch("penstock.engine.walks.row_cuts.IN_MEMORY_CHUNK", 16):
+    with mock.patch("penstock.engine.walks.row_windows.IN_MEMORY_CHUNK", 16):
         for one in (graph, stored):
             found, walks = made(one, kind, device_edge_memory=slabs * 5 // 4, rates=COPIES)
             np.testing.assert_array_equal(found, expected)

@@ -1,8 +1,9 @@
-"""Kernels that advance random walkers along the rows that are in memory.
+"""Kernels that advance random walkers along the rows that are in memory, and draw samples of their edges.
 
 A walker is advanced until its walk is complete, or it needs a row that is not in memory, or no more steps of it fit.
 Walkers are taken in groups, and their next rows and edges are loaded ahead, because both are anywhere in memory
-(ThunderRW, VLDB 2021, interleaves steps likewise). How a step is chosen is in `../../walk_steps.py`.
+(ThunderRW, VLDB 2021, interleaves steps likewise). How a step is chosen is in `../walk_steps.py`. Then the steps that
+were found are put into the walks in order. Samples draw edges of rows, with or without replacement, alike or by weight.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from penstock.engine.kernels.host.atomics import prefetch
 from penstock.engine.kernels.host.device_functions import ONE, row_start
-from penstock.engine.kernels.host.jit import inline, loop_kernel
+from penstock.engine.kernels.host.jit import inline, kernel, loop_kernel
 from penstock.engine.kernels.walk_arrays import Rule, Walkers, Window
 from penstock.engine.kernels.walk_steps import compile_steps
 
@@ -135,3 +136,112 @@ def sum_weights(first, last, v0, e0, window, weights, sums):  # type: ignore[no-
         for edge in range(row_start(index, v) - e0, row_start(index, v + ONE) - e0):
             total += np.float64(weights[edge])
             sums[edge] = total
+
+
+@kernel("count_steps")
+def count_steps(found):  # type: ignore[no-untyped-def]
+    """Return how many vertices walkers have gained."""
+    found = Found(*found)
+    rows = len(found.gained) // len(found.used)
+    count = 0
+    for unit in range(len(found.used)):
+        for row in range(unit * rows, unit * rows + found.used[unit]):
+            count += found.gained[row]
+    return count
+
+
+@kernel("collect_steps")
+def collect_steps(block, width, step, found, cells, vertices, ends):  # type: ignore[no-untyped-def]
+    """Write what walkers have gained as records: a cell of the walks of their block, and the vertex.
+
+    block: walks of one; width: cells of a walk. step: of each walker, with these. ends: filled with where the records
+    of each block end.
+    """
+    found = Found(*found)
+    rows = len(found.gained) // len(found.used)
+    count, number = 0, 0
+    for unit in range(len(found.used)):
+        for row in range(unit * rows, unit * rows + found.used[unit]):
+            size, i = found.gained[row], found.owner[row]
+            if size > 0:
+                while i >= (number + 1) * block:
+                    ends[number] = count
+                    number += 1
+                cell = (i - number * block) * width + np.int64(step[i]) - size + 1
+                for k in range(size):
+                    cells[count] = np.uint32(cell + k)
+                    vertices[count] = found.vertices[row, k]
+                    count += 1
+    for rest in range(number, len(ends)):
+        ends[rest] = count
+
+
+@kernel("place_steps")
+def place_steps(cells, vertices, walks):  # type: ignore[no-untyped-def]
+    """Write the vertex of every record into its cell of the walks."""
+    for k in range(len(cells)):
+        walks[np.uint64(cells[k])] = vertices[k]
+
+
+@loop_kernel("draw_edges", grain=256)
+def draw_edges(first, last, index, vertices, ends, key, replace, edges):  # type: ignore[no-untyped-def]
+    """Draw ends[i] - ends[i - 1] edges of the row of vertices[i]: all of them where it has as many.
+
+    key: seed and hop, uint64; a draw is a function of these, the vertex and its number. edges: int64, filled. Without
+    replacement by Floyd's method (Bentley and Floyd, CACM 1987), whose look through what is drawn is quadratic.
+    """
+    seed, hop = key
+    for i in range(first, last):
+        v = np.uint64(vertices[i])
+        start, end = row_start(index, v), row_start(index, v + ONE)
+        low = ends[i - 1] if i > 0 else 0
+        count, degree = ends[i] - low, end - start
+        for k in range(count):
+            if replace:
+                edges[low + k] = start + np.int64(draw(seed, v, hop, np.uint64(k)) * degree)
+                continue
+            if count == degree:
+                edges[low + k] = start + k
+                continue
+            limit = degree - count + k
+            found = start + np.int64(draw(seed, v, hop, np.uint64(k)) * (limit + 1))
+            for before in range(low, low + k):
+                if edges[before] == found:
+                    found = start + limit
+                    break
+            edges[low + k] = found
+
+
+@loop_kernel("draw_by_weight", grain=64)
+def draw_by_weight(  # type: ignore[no-untyped-def]
+    first, last, index, vertices, ends, key, replace, e0, weights, keys, edges
+):
+    """Go on drawing edges by weight, from those of a window: weights[0] is that of edge e0; windows rise.
+
+    Every edge gets exponentially distributed keys whose rates are its weight, and the smallest ones are drawn
+    (Efraimidis and Spirakis, IPL 2006): without replacement one key, with it one for each draw. keys: the smallest ones
+    so far, of ends[i] - ends[i - 1] draws for vertices[i]; infinite at first. edges: those that have them; -1 at first.
+    A key is a function of seed, hop, edge and draw.
+    """
+    seed, hop = key
+    for i in range(first, last):
+        v = np.uint64(vertices[i])
+        start, end = row_start(index, v), row_start(index, v + ONE)
+        low = ends[i - 1] if i > 0 else 0
+        count, worst = ends[i] - low, low
+        for k in range(low, low + count):
+            if keys[k] > keys[worst]:
+                worst = k
+        for edge in range(max(start, e0), min(end, e0 + len(weights))):
+            weight = np.float64(weights[edge - e0])
+            if not weight > 0.0:
+                continue
+            for k in range(count if replace else 1):
+                found = -np.log1p(-draw(seed, np.uint64(edge), hop, np.uint64(k))) / weight
+                place = low + k if replace else worst
+                if count > 0 and found < keys[place]:
+                    keys[place], edges[place] = found, edge
+                    if not replace:
+                        for other in range(low, low + count):
+                            if keys[other] > keys[worst]:
+                                worst = other

@@ -1,6 +1,6 @@
 """Kernels that advance random walkers along the rows that a GPU reads, a thread for each walker.
 
-Steps are chosen by `../../walk_steps.py`, as on the cores, and written where they belong in the walks: those of a walk
+Steps are chosen by `../walk_steps.py`, as on the cores, and written where they belong in the walks: those of a walk
 are side by side, so that the lines that many threads write at once stay in the second-level cache until they are full.
 Walks of a batch stay on the device until all have ended.
 """

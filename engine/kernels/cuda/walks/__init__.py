@@ -1,1 +1,0 @@
-"""Kernels of random walks on a GPU."""

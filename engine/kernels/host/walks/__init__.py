@@ -1,1 +1,0 @@
-"""Kernels of random walks and sampled neighborhoods on the CPU cores."""
