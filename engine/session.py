@@ -24,8 +24,7 @@ from penstock.engine.execution.layers import Layers, layer_bounds
 from penstock.engine.execution.loop import Loop
 from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.execution.worker import Worker
-from penstock.engine.kernels.edge_ways import ways_along
-from penstock.engine.kernels.interface import Kernels
+from penstock.engine.kernels.interface import Kernels, ways_along
 from penstock.engine.planning.listed_edges import check_options
 from penstock.engine.planning.requirements import (
     RunRequirements,

@@ -26,8 +26,7 @@ from penstock.storage.base.measurement import RateSample, TimeBudget, doublings
 from penstock.storage.format.read_plan import read_threads
 from penstock.storage.read.disk_probe import RUN_BYTES, DiskBlocks, DiskProbe, direct_files, spread
 from penstock.storage.read.probes import PLACES, decode_rates, made_chunks, stored_chunks
-from penstock.transfer.calibration.calibration import Calibration, Samples, derive, fastest
-from penstock.transfer.calibration.copy_probe import copy_rates
+from penstock.transfer.calibration.calibration import Calibration, Samples, copy_rates, derive, fastest
 from penstock.transfer.devices import cuda
 from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.host import HostDevice

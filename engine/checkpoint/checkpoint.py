@@ -16,9 +16,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from penstock.engine.checkpoint.extension import is_extended, may_be_extended, reconsider, without_limits
 from penstock.engine.checkpoint.interval import CheckpointInterval
-from penstock.engine.checkpoint.run_fingerprint import RecordingAttributes, differences, run_fingerprint
+from penstock.engine.checkpoint.run_fingerprint import (
+    RecordingAttributes,
+    differences,
+    is_extended,
+    may_be_extended,
+    reconsider,
+    run_fingerprint,
+    without_limits,
+)
 from penstock.engine.checkpoint.snapshot import Fields, RestoredRun, arrays_of, numbers_of, restore
 from penstock.engine.program.program import Program, resumable
 from penstock.engine.state.records import CheckpointRecord

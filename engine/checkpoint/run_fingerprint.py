@@ -3,6 +3,8 @@
 The same graph (`storage/format/fingerprint.py`), the same program (the text of its functions, layout and comments
 aside, with its parameters), the same options that change what is computed, a Penstock whose runs mean the same.
 Budgets, threads, routes, devices and the place of files do not count: answers are the same across them.
+Parameters that only say where a run ends do not count either (`Program.extendable`): a run goes on from a checkpoint
+with a higher max_iter, or a lower tol, since all its iterations are those of the run that ends later.
 """
 
 from __future__ import annotations
@@ -19,7 +21,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from penstock import __version__
-from penstock.engine.checkpoint.extension import goes_on, without_limits
 from penstock.engine.program.json_values import from_json_value, to_json_value
 from penstock.engine.program.program import Field, Global, Program, scalar_names
 from penstock.storage.base.errors import InputError
@@ -27,6 +28,7 @@ from penstock.storage.base.printable import brief
 from penstock.storage.format.fingerprint import fingerprint
 
 if TYPE_CHECKING:
+    from penstock.engine.execution.loop import Loop
     from penstock.engine.resources.config import Config
     from penstock.storage.format.graph import Graph
 
@@ -246,3 +248,42 @@ def _of_bytecode(code: CodeType) -> str:
     constants = [sorted(map(repr, held)) if isinstance(held, frozenset) else held for held in code.co_consts]
     plain = [held for held in constants if not isinstance(held, CodeType)]
     return f"{code.co_code.hex()} {code.co_names} {plain}"
+
+
+Identity = Mapping[str, Any]
+
+
+def without_limits(identity: Identity, program: Program) -> dict[str, Any]:
+    """Return a program's fingerprint without the parameters that only say where a run ends."""
+    parameters = {name: value for name, value in identity["parameters"].items() if name not in program.extendable}
+    return {**identity, "parameters": parameters}
+
+
+def goes_on(there: Identity, here: Identity, program: Program) -> list[str]:
+    """Return why a run with these limits does not go on where another one was, in words; nothing where it does."""
+    had, have = there["parameters"], here["parameters"]
+    found = []
+    for name, word in (("max_iter", "higher"), ("tol", "lower")):
+        if name in program.extendable and name in had and name in have:
+            earlier = have[name] < had[name] if word == "higher" else have[name] > had[name]
+            if earlier:
+                found.append(f"its {name} was {had[name]}, here it is {have[name]}, and only a {word} one goes on")
+    return found
+
+
+def is_extended(there: Identity, here: Identity, program: Program) -> bool:
+    """Whether a limit is another one."""
+    return any(there["parameters"].get(name) != here["parameters"].get(name) for name in program.extendable)
+
+
+def reconsider(loop: Loop) -> None:
+    """Let a loop that was done ask its program again, whose limits are others now."""
+    if loop.finished and loop.iteration:
+        loop.finished = loop.converged = loop.program.done(loop.iteration - 1, loop.totals)
+
+
+def may_be_extended(program: Program, loop: Loop) -> bool:
+    """Whether the iteration that a loop has done is the last one of a run that could go on with other limits."""
+    phase = loop.phase
+    last = phase is None or (phase.count is not None and phase.number == phase.count - 1)
+    return bool(program.extendable) and last and (loop.finished or loop.iteration >= loop.program.max_iter)

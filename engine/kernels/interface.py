@@ -7,13 +7,12 @@ One Protocol per group of kernels, over the kind of state that they work on (`St
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from penstock.engine.kernels.edge_ways import WaysName
     from penstock.engine.program.bindings import Author
     from penstock.engine.state.fused_iterations import FusedIterations, FusedLimits
     from penstock.engine.state.row_blocks import RowBlock
@@ -21,6 +20,33 @@ if TYPE_CHECKING:
     from penstock.engine.state.state import Frontier
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
+
+HALF, LOWER = np.uint64(32), np.uint64(0xFFFFFFFF)
+"""Of a key, source << 32 | target: the bits of an end, and the target's."""
+WaysName = Literal["forward", "reverse", "both", "undirected"]
+
+
+class Ways(NamedTuple):
+    """forward, reverse: from sources to targets, and back. loops_once: an edge from a vertex to itself goes one way."""
+
+    forward: bool
+    reverse: bool
+    loops_once: bool
+
+
+WAYS: dict[WaysName, Ways] = {
+    "forward": Ways(forward=True, reverse=False, loops_once=False),
+    "reverse": Ways(forward=False, reverse=True, loops_once=False),
+    "both": Ways(forward=True, reverse=True, loops_once=False),
+    "undirected": Ways(forward=True, reverse=True, loops_once=True),
+}
+ALONG: dict[str, WaysName] = {"out": "forward", "in": "reverse", "both": "both"}
+
+
+def ways_along(along: str, *, directed: bool) -> WaysName:
+    """Return the ways of a program with this `along`. An undirected edge is in the rows of both ends, a loop once."""
+    return ALONG[along] if directed else "undirected"
+
 
 S = TypeVar("S", contravariant=True)
 Scalars = tuple[Any, ...]

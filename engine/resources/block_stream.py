@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from penstock.engine.kernels.edge_ways import WAYS, WaysName
+from penstock.engine.kernels.interface import WAYS, WaysName
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.storage.format.schema import LIST_BLOCK
 from penstock.transfer.values.rates import LINE_BYTES

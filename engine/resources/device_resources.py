@@ -34,8 +34,7 @@ from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.fetch import fetch
 from penstock.transfer.staging.gather_buffers import MOST_THREADS
-from penstock.transfer.staging.packing import DevicePacking
-from penstock.transfer.staging.staging import Staging
+from penstock.transfer.staging.staging import DevicePacking, Staging
 from penstock.transfer.values.task import TaskRecord
 
 if TYPE_CHECKING:

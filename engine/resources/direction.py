@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from penstock.engine.kernels.edge_ways import WaysName, ways_along
+from penstock.engine.kernels.interface import WaysName, ways_along
 from penstock.engine.resources.direction_cost import LinkCosts, Progress, least_pull_seconds, pull_seconds, push_seconds
 from penstock.engine.state.state import Frontier
 from penstock.transfer.values.task import Direction as AdjacencyDirection

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.resources.host_resources import budget_of
 from penstock.storage.format.packed_layout import packed_layout
 from penstock.transfer.planning.packed_budget import PackedBudget, divide_packed_budget
-from penstock.transfer.staging.packing import Packing
+from penstock.transfer.staging.staging import Packing
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config

@@ -16,8 +16,7 @@ from penstock.storage.format.packed_layout import packed_layout
 from penstock.storage.read.packed_cache import PackedCache
 from penstock.transfer.planning.host_budget import HostBudget, HostBudgetRequest
 from penstock.transfer.planning.packed_budget import PackedHost, divide_packed_sweeps
-from penstock.transfer.staging.packing import Packing
-from penstock.transfer.staging.staging import Staging
+from penstock.transfer.staging.staging import Packing, Staging
 
 if TYPE_CHECKING:
     from penstock.engine.resources.requirements_types import MemoryRequest

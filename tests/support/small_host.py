@@ -16,7 +16,7 @@ from penstock.engine.resources import device_memory_plan, host_resources, packed
 from penstock.engine.resources import packed_sweeps as sweeps
 from penstock.transfer.planning.host_budget import HostBudget, HostBudgetRequest
 from penstock.transfer.planning.packed_budget import PackedBudget, PackedHost
-from penstock.transfer.staging.packing import FEWEST_SLABS
+from penstock.transfer.staging.staging import FEWEST_SLABS
 
 CHUNK = 32
 

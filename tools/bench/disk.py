@@ -17,8 +17,8 @@ from penstock.storage.base.measurement import RateSample
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.read_plan import ReadRange
 from penstock.storage.read.disk_probe import RUN_BYTES, DiskBlocks, DiskProbe, Files, edge_stretches, spread
+from penstock.storage.read.probes import SweepProbe
 from penstock.storage.read.reader import Reader
-from penstock.storage.read.sweep_probe import SweepProbe
 
 DEPTHS = (1, 2, 4, 8, 16, 32)
 SIZES = (128 << 10, 1 << 20, 4 << 20, 16 << 20)

@@ -16,7 +16,7 @@ from penstock.storage.format.packed_layout import PackedLayout
 from penstock.transfer.planning.device_budget import DeviceBudgetRequest
 from penstock.transfer.planning.host_budget import READS, SHARE, SWEPT_SLAB_BYTES, HostBudgetRequest, reader_bytes
 from penstock.transfer.planning.host_budget import SLABS as HOST_BUFFERS
-from penstock.transfer.staging.packing import FEWEST_SLABS, mark_words
+from penstock.transfer.staging.staging import FEWEST_SLABS, mark_words
 from penstock.transfer.values.rates import TASK_SECONDS
 
 SLABS = {FEWEST_SLABS + 1: 1.0, FEWEST_SLABS: 1.2}

@@ -29,8 +29,8 @@ from penstock.engine.kernels.cuda.driver import (
 )
 from penstock.engine.kernels.cuda.launch import CudaKernels, _vertices_of
 from penstock.engine.kernels.cuda.union_find import link
-from penstock.engine.kernels.edge_ways import HALF, LOWER, WAYS, WaysName
 from penstock.engine.kernels.hot_vertices import has_sums_apart, sums_numbers
+from penstock.engine.kernels.interface import HALF, LOWER, WAYS, WaysName
 from penstock.engine.program.bindings import Author
 from penstock.storage.format.schema import LIST_BLOCK
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from penstock.engine.kernels.edge_ways import WAYS, WaysName
+from penstock.engine.kernels.interface import WAYS, WaysName
 from penstock.engine.kernels.reference.vertex import ReferenceKernels, row
 
 if TYPE_CHECKING:

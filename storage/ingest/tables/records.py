@@ -1,7 +1,7 @@
 """The compiled half of CSV: where records end, plain numbers between delimiters, cells that become ids and weights.
 
 A record ends at a newline that is not in quotes; quotes begin with a field and end with it (RFC 4180, section 2).
-Numbers may have blanks around them. A bad record is only pointed at; `record_errors` reads it again to say why.
+Numbers may have blanks around them. A bad record is only pointed at; `delimited.py` reads it again to say why.
 """
 
 from typing import Any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from penstock.engine.kernels.edge_ways import WaysName
+from penstock.engine.kernels.interface import WaysName
 from penstock.engine.resources.block_stream import count_wanted, wanted_blocks
 from penstock.storage.format.schema import LIST_BLOCK
 

@@ -11,11 +11,14 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.base.measurement import RateSample, TimeBudget, doublings
 from penstock.storage.encoding.codec import Decoder
 from penstock.storage.format.graph import Graph
+from penstock.storage.read import probes
 from penstock.storage.read.probes import (
+    SweepProbe,
     decode_rates,
     made_chunks,
     stored_chunks,
 )
+from penstock.storage.read.reader import Reader
 from support.graphs import on_disk, shape
 
 ITEMS = 1 << 12
@@ -73,3 +76,51 @@ def test_rates_and_thread_counts() -> None:
     assert RateSample(1, 100, 0.5).rate == 200
     assert RateSample(1, 1, 0.0).rate < float("inf")
     assert [doublings(n) for n in (1, 2, 3, 16)] == [(1,), (1, 2), (1, 2, 3), (1, 2, 4, 8, 16)]
+
+
+CHUNK = 64
+
+
+@pytest.fixture
+def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
+    monkeypatch.setattr(probes, "PARTITION_BYTES", 3 * CHUNK * 4)
+    return on_disk(shape("skewed"), tmp_path / "g.h5", chunk_edges=CHUNK)
+
+
+@pytest.mark.parametrize("payloads", [False, True])
+def test_every_partition_is_read_once(graph: Graph, *, payloads: bool) -> None:
+    probe = SweepProbe(graph.out, payloads=payloads)
+    assert probe.partitions == -(-graph.out.chunks // 3) > probes.AHEAD
+    reads = [read for number in range(probe.partitions) for read in probe.reads(number, 1)]
+    with Reader(graph, decode_threads=1) as reader:
+        sample = probe.run(reader, 2, 60.0)
+        assert sample.amount == reader.bytes_read == sum(read.length for read in reads)
+        assert sample.at == reader.threads
+
+
+def test_the_partition_after_the_last_is_the_first(graph: Graph) -> None:
+    probe = SweepProbe(graph.out)
+    assert probe.chunks(probe.partitions).tolist() == probe.chunks(0).tolist() == [0, 1, 2]
+    assert probe.chunks(probe.partitions - 1)[-1] == graph.out.chunks - 1
+
+
+def test_one_partition_is_read_however_short_the_time(graph: Graph) -> None:
+    probe = SweepProbe(graph.out)
+    with Reader(graph, decode_threads=1) as reader:
+        assert probe.run(reader, 1, 0.0).amount == sum(read.length for read in probe.reads(1, 1))
+
+
+def test_payloads_of_unknown_size_are_refused(graph: Graph) -> None:
+    assert graph.out.neighbors is not None
+    object.__setattr__(graph.out.neighbors, "payload_words", None)
+    with pytest.raises(ValueError, match="out-edges"):
+        SweepProbe(graph.out, payloads=True)
+
+
+def test_the_slabs_hold_what_was_read_last(graph: Graph) -> None:
+    probe = SweepProbe(graph.out)
+    with Reader(graph, decode_threads=1) as reader:
+        probe.run(reader, 0, 0.0)
+        expected = np.empty(3 * CHUNK, graph.out.neighbor_dtype)
+        reader.fetch(graph.out, np.arange(3), 0, expected).result()
+    assert any(np.array_equal(slab[: 3 * CHUNK], expected) for slab in probe._slabs)

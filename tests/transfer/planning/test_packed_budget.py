@@ -11,7 +11,7 @@ from penstock.storage.format.packed_layout import PackedLayout
 from penstock.transfer.planning.device_budget import DeviceBudgetRequest
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
 from penstock.transfer.planning.packed_budget import DECODERS, PackedBudget, divide_packed_budget, divide_packed_sweeps
-from penstock.transfer.staging.packing import FEWEST_SLABS, mark_words
+from penstock.transfer.staging.staging import FEWEST_SLABS, mark_words
 
 CHUNK = 1 << 16
 WORDS = CHUNK // 2

@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.edge_ways import HALF, LOWER, WAYS, WaysName
 from penstock.engine.kernels.host.atomics import COMBINE, prefetch
 from penstock.engine.kernels.host.device_functions import degree_of, is_marked
 from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.host.push import make_take
 from penstock.engine.kernels.host.union_find import link
-from penstock.engine.kernels.interface import EdgeView, VertexArrays
+from penstock.engine.kernels.interface import HALF, LOWER, WAYS, EdgeView, VertexArrays, WaysName
 from penstock.engine.program.bindings import Author
 from penstock.storage.format.schema import LIST_BLOCK
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from penstock.engine.kernels.edge_ways import WaysName
 from penstock.engine.kernels.host.jit import JitKernel
 from penstock.engine.kernels.host.launch import SMALL, HostKernels, _vertices_of, kernel_index
 from penstock.engine.kernels.host.lists import edge_blocks
+from penstock.engine.kernels.interface import WaysName
 from penstock.storage.format.schema import LIST_BLOCK
 
 if TYPE_CHECKING:
