@@ -39,6 +39,7 @@ OPTIONS = ("mode", "direction")
 SHOWN = ("phase_name", "phase_count")
 """Functions of a program that only say how far it is."""
 LONGEST = 60
+NUMBERS = (int, float, np.number, np.bool_)
 
 Fingerprint = dict[str, Any]
 
@@ -99,15 +100,17 @@ class RecordingAttributes:
         """Give them the values that they had. Raises ValueError for what no run writes.
 
         Texts and functions that the engine reads of a program become the source of its kernels, so that a checkpoint
-        chooses none of them: of what Program declares it sets numbers alone, and it sets no function's name.
+        chooses none of them: of what Program declares it sets numbers alone, also those in `watched`, and it sets no
+        function's name.
         """
         values = {name: from_json_value(value) for name, value in changed.items()}
         for name, value in values.items():
             declared, engine = getattr(type(self.program), name, None), hasattr(Program, name)
-            if callable(declared) or (engine and not isinstance(declared, int | float)):
+            several = name == "watched" and isinstance(value, list | tuple)
+            if callable(declared) or (engine and not (several or isinstance(declared, int | float))):
                 raise ValueError(f"no run changes {name}")
-            numeric = engine or name in scalar_names(self.program)
-            if numeric and not isinstance(value, int | float | np.number | np.bool_):
+            numbers = value if several else [value]
+            if (engine or name in scalar_names(self.program)) and not all(isinstance(one, NUMBERS) for one in numbers):
                 raise ValueError(f"{name} is {brief(repr(value))}, not a number")
         vars(self.program).update(values)
 
