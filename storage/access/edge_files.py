@@ -25,14 +25,14 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.tables.columns import WriteOptions
-from penstock.storage.tables.formats import EDGES, FORMATS, check_streamed, format_of
+from penstock.storage.tables.formats import EDGES, check_streamed, format_of
 from penstock.storage.tables.synced_file import SyncedFile
 from penstock.storage.tables.table_size import ColumnSize, SizeRange, column_size, digits_of_first, table_size
 
 if TYPE_CHECKING:
     from penstock.storage.tables.arrow_files import OrderedFile
 
-DICTIONARY = {"use_dictionary": ["source", "target"], "dictionary_pagesize_limit": 1 << 14}
+DICTIONARY: dict[str, Any] = {"use_dictionary": ["source", "target"], "dictionary_pagesize_limit": 1 << 14}
 """Of Parquet: ids as numbers of a page's dictionary."""
 
 
@@ -100,9 +100,7 @@ def _write_by_arrow(
 
     with system_memory():
         table = EdgeTable(pieces, names_of(graph), options.read)
-        form = FORMATS[format]
-        style = DICTIONARY if format == "parquet" else form.style
-        getattr(arrow_files, form.save)(file, table, options.written, **style)
+        arrow_files.save(file, table, options.written, format, **DICTIONARY)
     return table.rows
 
 

@@ -22,7 +22,7 @@ from penstock.storage.base.threads import ThreadPool
 from penstock.storage.format import hdf5
 from penstock.storage.format.driver_file import DriverFile
 from penstock.storage.tables.columns import Column, Columns, Part, WriteOptions, first_field, mapped
-from penstock.storage.tables.formats import ANSWERS, FORMATS, TableFormat, check_streamed, format_of
+from penstock.storage.tables.formats import ANSWERS, check_streamed, format_of
 from penstock.storage.tables.synced_file import SyncedFile
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def write(
     name = format_of(path, format, ANSWERS)
     options.check(name)
     with whole_file(path, force=force) as unfinished:
-        _OTHERS.get(name, partial(_save_by_arrow, format=FORMATS[name]))(unfinished, columns, options)
+        _OTHERS.get(name, partial(_save_by_arrow, format=name))(unfinished, columns, options)
 
 
 def write_to(file: OrderedFile, columns: Columns, *, format: str = "csv", options: WriteOptions = DEFAULTS) -> None:
@@ -89,7 +89,7 @@ def write_to(file: OrderedFile, columns: Columns, *, format: str = "csv", option
     """
     check_streamed(format, ANSWERS)
     options.check(format)
-    _write_by_arrow(file, columns, options, FORMATS[format])
+    _write_by_arrow(file, columns, options, format)
 
 
 def bytes_of(path: Path, columns: Columns, format: str | None = None) -> int | None:
@@ -176,21 +176,21 @@ def _widest(column: Column) -> int:
     return max(widths, default=1)
 
 
-def _save_by_arrow(path: Path, columns: Columns, options: WriteOptions, format: TableFormat) -> None:
+def _save_by_arrow(path: Path, columns: Columns, options: WriteOptions, format: str) -> None:
     with SyncedFile(path, options.written) as file:
         _write_by_arrow(file, columns, options, format)
 
 
-def _write_by_arrow(file: OrderedFile, columns: Columns, options: WriteOptions, format: TableFormat) -> None:
+def _write_by_arrow(file: OrderedFile, columns: Columns, options: WriteOptions, format: str) -> None:
     """Write a table to an open file."""
     from penstock.storage.tables import arrow_files, arrow_tables  # Arrow takes longer to import than a small run takes
 
     with arrow_tables.system_memory():
-        if format.name == "graphalytics":
+        if format == "graphalytics":
             arrow_tables.save_graphalytics(file, columns, options)
             return
-        style = arrow_tables.encodings(columns) if format.name == "parquet" else format.style
-        getattr(arrow_files, format.save)(file, arrow_tables.ColumnBatches(columns), options, **style)
+        table, encodings = arrow_tables.ColumnBatches(columns), arrow_tables.encodings(columns)
+        arrow_files.save(file, table, options, format, **encodings)
 
 
 _OTHERS: dict[str, Save] = {"hdf5": _save_hdf5, "npy": _save_npy}

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 from penstock.storage.tables.columns import WriteOptions
+from penstock.storage.tables.formats import FORMATS
 
 TEXT_ROWS = 1 << 15
 """Rows that a thread turns into text at once: some MiB."""
@@ -87,6 +88,15 @@ def save_feather(file: OrderedFile, table: Batches, options: WriteOptions) -> No
     ):
         for batch in batches:
             writer.write_batch(batch)
+
+
+_SAVES = {one.__name__: one for one in (save_csv, save_parquet, save_feather)}
+
+
+def save(file: OrderedFile, table: Batches, options: WriteOptions, format: str, **encodings: Any) -> None:
+    """Write CSV, TSV, Parquet or Feather, by the name of its format in `FORMATS`. encodings: of Parquet."""
+    form = FORMATS[format]
+    _SAVES[form.save](file, table, options, **(encodings if format == "parquet" else form.style))
 
 
 def stream(table: Batches, threads: int | None = 1) -> Any:

@@ -19,6 +19,7 @@ from penstock.storage.base.atomic import whole_file
 from penstock.storage.base.errors import InputError
 from penstock.storage.tables.arrow_edges import Names
 from penstock.storage.tables.columns import WriteOptions
+from penstock.storage.tables.formats import FORMATS
 from penstock.storage.tables.synced_file import SyncedFile
 
 
@@ -58,16 +59,12 @@ def stream_walks(walks: WrittenWalks, file: Any, format: str, options: WriteOpti
     with nullcontext() if format == "parquet" else system_memory():
         wide = walks.width if format.startswith("csv") else 0
         table = WalkTable(walks.blocks, walks.dtype, walks.names, wide=wide)
-        if format.startswith("csv"):
-            arrow_files.save_csv(file, table, options, gzip=format.endswith("gz"))
-        elif format.startswith("txt"):
-            if table.holds(" \t\r\n"):
-                raise InputError("a line of text has ids between spaces, and there are spaces in ids; write .parquet")
-            save_walk_lines(file, table, options, gzip=format.endswith("gz"))
-        elif format == "parquet":
-            arrow_files.save_parquet(file, table, options, use_dictionary=False)
-        else:
-            arrow_files.save_feather(file, table, options)
+        if not format.startswith("txt"):
+            arrow_files.save(file, table, options, format, use_dictionary=False)
+            return
+        if table.holds(" \t\r\n"):
+            raise InputError("a line of text has ids between spaces, and there are spaces in ids; write .parquet")
+        save_walk_lines(file, table, options, **FORMATS[format].style)
 
 
 def matrix_of(walks: NDArray[Any], none: int, names: NDArray[Any] | None, kind: np.dtype[Any]) -> NDArray[Any]:
