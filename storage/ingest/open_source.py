@@ -17,8 +17,6 @@ from penstock.storage.ingest.tables.layout import check_dividers, is_blank_divid
 from penstock.storage.ingest.text.edge_list import SAMPLE_BYTES
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
-_LIMITED = ("string_ids", "comment", "delimiter", "query", "query_reads")
-"""Options that only some formats take."""
 
 
 def open_source(paths: Sequence[str | Path], format: str | None, options: IngestOptions) -> Source:
@@ -51,7 +49,7 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
 
 def _check_options(form: Format, options: IngestOptions) -> None:
     """Refuse options that the format does not take, and files for a query that are not there."""
-    for option in _LIMITED:
+    for option in dict.fromkeys(option for one in FORMATS.values() for option in one.takes):
         if getattr(options, option) and option not in form.takes:
             takers = ", ".join(one.name for one in FORMATS.values() if option in one.takes)
             name = option.replace("_", "-")
