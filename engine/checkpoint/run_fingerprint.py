@@ -253,16 +253,13 @@ def _of_bytecode(code: CodeType) -> str:
     return f"{code.co_code.hex()} {code.co_names} {plain}"
 
 
-Identity = Mapping[str, Any]
-
-
-def without_limits(identity: Identity, program: Program) -> dict[str, Any]:
+def without_limits(identity: Fingerprint, program: Program) -> Fingerprint:
     """Return a program's fingerprint without the parameters that only say where a run ends."""
     parameters = {name: value for name, value in identity["parameters"].items() if name not in program.extendable}
     return {**identity, "parameters": parameters}
 
 
-def goes_on(there: Identity, here: Identity, program: Program) -> list[str]:
+def goes_on(there: Fingerprint, here: Fingerprint, program: Program) -> list[str]:
     """Return why a run with these limits does not go on where another one was, in words; nothing where it does."""
     had, have = there["parameters"], here["parameters"]
     found = []
@@ -274,7 +271,7 @@ def goes_on(there: Identity, here: Identity, program: Program) -> list[str]:
     return found
 
 
-def is_extended(there: Identity, here: Identity, program: Program) -> bool:
+def is_extended(there: Fingerprint, here: Fingerprint, program: Program) -> bool:
     """Whether a limit is another one."""
     return any(there["parameters"].get(name) != here["parameters"].get(name) for name in program.extendable)
 

@@ -26,7 +26,6 @@ from penstock.storage.convert.sort.radix import RULES
 from penstock.storage.convert.sort.read import Steps
 from penstock.storage.convert.sort.run import KeyPacking
 from penstock.storage.convert.sort.spill import Spill
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions, NamedSource, RowSource, Source
 from penstock.storage.ingest.formats.graph_file import GraphFileSource
 from penstock.storage.ingest.tables.vertex_table import SortedTable
@@ -214,12 +213,6 @@ class Workspace:
     def saw_id(self, largest: int) -> None:
         """Note the largest id of a batch."""
         self._largest = max(self._largest, largest)
-
-    def saw_lone(self, batch: EdgeBatch) -> EdgeBatch:
-        """Note the ids of a batch that no edge has; return the batch."""
-        if batch.lone is not None:
-            self.saw_id(int(batch.lone.max()))
-        return batch
 
     def spill(self) -> Spill:
         """A new, empty spill."""
