@@ -103,7 +103,8 @@ class Attempts:
 def attempts(place: Path) -> Iterator[Attempts]:
     """Compile the shim in `place`, and start a process under it; skips where there is no C compiler."""
     library, environment = _compiled(place), os.environ | {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    environment |= {"LD_PRELOAD": str(library), "PYTHONPATH": str(SOURCE.parent.parent)}
+    places = [str(SOURCE.parent.parent), *filter(None, [environment.get("PYTHONPATH")])]
+    environment |= {"LD_PRELOAD": str(library), "PYTHONPATH": os.pathsep.join(places)}
     command = [
         sys.executable,
         "-c",
