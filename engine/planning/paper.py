@@ -25,10 +25,8 @@ from penstock.storage.read.packed_cache import PackedCache
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.planning.host_budget import HostBudget, reader_bytes
-from penstock.transfer.staging.edge_source import LinkSource, LocalReader
-from penstock.transfer.staging.host_to_device import PinnedReader
-from penstock.transfer.staging.packed_reader import PackedReader
-from penstock.transfer.staging.staged_reader import StagedReader
+from penstock.transfer.staging.edge_source import LocalReader
+from penstock.transfer.staging.link_reader import LinkReader
 from penstock.transfer.staging.staging import Staging
 
 if TYPE_CHECKING:
@@ -118,7 +116,7 @@ def behind_link(graph: Graph, config: Config, needs: MemoryRequest, device: Devi
     host = _host_memory(graph, config, needs, divided)
     width = graph.out.edge_bytes(needs.weighted)
     source, plain, held = _sources(graph, config, needs, device, placed)
-    ahead = source.host.options.ahead if isinstance(source, StagedReader) else 0
+    ahead = 0 if source.host is None else source.host.options.ahead
     options = link_options(config, device.kind, parts, ahead, packed)
     cache: Cache | None
     if packed is None:
@@ -156,28 +154,30 @@ def behind_link(graph: Graph, config: Config, needs: MemoryRequest, device: Devi
 
 def _sources(
     graph: Graph, config: Config, needs: MemoryRequest, device: Device, placed: DeviceMemoryPlan
-) -> tuple[LinkSource, LinkSource | None, tuple[Cache | None, ...]]:
+) -> tuple[LinkReader, LinkReader | None, tuple[Cache | None, ...]]:
     """What would bring edges to the device, and plain ones beside packed ones; the host's caches of both."""
     divided, packed, host = placed.divided, placed.packed, HostDevice("host", config.thread_count)
     if divided is None:
-        pinned = PinnedReader(device, {})
-        return (pinned, None, ()) if packed is None else (PackedReader(device, {}), pinned, ())
+        pinned = LinkReader(device)
+        return (pinned, None, ()) if packed is None else (LinkReader(device, packed=True), pinned, ())
     plain, held = None, None
     if packed is None or packed.plain:
         held = make_cache(graph, needs, divided, _numbers, apart=divided.whole)
-        plain = StagedReader(device, host_staging(graph, divided, host, None, held), needs.adjacencies)
+        staging = host_staging(graph, divided, host, None, held)
+        plain = LinkReader(device, host=staging, adjacencies=needs.adjacencies)
     if packed is None:
         assert plain is not None
         return plain, None, (held,)
     assert packed.budget.host is not None, "a graph on disk has its host's memory divided"
     pieces = packed_cache(packed, packed.budget.host.words, _numbers)
-    source = StagedReader(device, packed_staging(graph, packed, host, None, pieces), needs.adjacencies)
+    staging = packed_staging(graph, packed, host, None, pieces)
+    source = LinkReader(device, host=staging, adjacencies=needs.adjacencies)
     return source, plain, (pieces, held)
 
 
 def _packed_pipeline(
     graph: Graph,
-    sources: tuple[LinkSource, LinkSource | None],
+    sources: tuple[LinkReader, LinkReader | None],
     device: Device,
     cache: PackedCache | None,
     options: TransferOptions,

@@ -18,11 +18,8 @@ from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.staging.edge_source import LocalReader
-from penstock.transfer.staging.host_to_device import PinnedReader
-from penstock.transfer.staging.loading_reader import LoadingReader
-from penstock.transfer.staging.packed_reader import PackedReader
-from penstock.transfer.staging.page_locked_runs import PageLockedPieces, PageLockedRuns, PageLocks
-from penstock.transfer.staging.staged_reader import StagedReader
+from penstock.transfer.staging.link_reader import LinkReader
+from penstock.transfer.staging.page_locks import PageLocks
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.options import TransferOptions
 
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.storage.read.partition_cache import Allocate, HostCache
     from penstock.transfer.devices.device import Device
     from penstock.transfer.planning.host_budget import HostBudget
-    from penstock.transfer.staging.edge_source import ChunkReader, LinkSource
+    from penstock.transfer.staging.edge_source import ChunkReader
 
 
 class PinnedHost(HostDevice):
@@ -90,8 +87,8 @@ class HostEdgeSource:
         self._host = PinnedHost(device, config.thread_count)
         self.disk: Reader | None = None
         self.staging: Staging | None = None
-        self.plain: LinkSource | None = None
-        self.source: LinkSource
+        self.plain: LinkReader | None = None
+        self.source: LinkReader
         divided, packed = placed.divided, placed.packed
         self.loading = divided is not None and (divided.whole if packed is None else packed.loading)
         try:
@@ -107,34 +104,33 @@ class HostEdgeSource:
             self.close()
             raise
 
-    def _plain_source(self, divided: HostBudget | None) -> tuple[LinkSource, Staging | None]:
+    def _plain_source(self, divided: HostBudget | None) -> tuple[LinkReader, Staging | None]:
         """What brings plain edges, and what they are staged in."""
         adjacencies, device = self._needs.adjacencies, self._device
         if divided is None:
-            return PinnedReader(device, {one.direction: self._pinned(one) for one in adjacencies}), None
+            return LinkReader(device, {one.direction: self._pinned(one) for one in adjacencies}), None
         allocate = self._host.plain_array if divided.whole else self._host.host_array
         cache = make_cache(self._graph, self._needs, divided, allocate, apart=divided.whole)
         staging = host_staging(self._graph, divided, self._host, self.disk, cache)
-        locks = PageLockedRuns(self._host, cache) if cache is not None and divided.whole else None
-        return self._by_way_of(staging, locks), staging
+        return self._by_way_of(staging), staging
 
-    def _packed_source(self, packed: PackedPlan, threads: int) -> tuple[LinkSource, Staging | None]:
+    def _packed_source(self, packed: PackedPlan, threads: int) -> tuple[LinkReader, Staging | None]:
         """What brings packed edges, and what they are staged in."""
         adjacencies, device, budget = self._needs.adjacencies, self._device, packed.budget
         if budget.host is None:
-            return PackedReader(device, {one.direction: self._packed(one, threads) for one in adjacencies}), None
+            stores = {one.direction: self._packed(one, threads) for one in adjacencies}
+            return LinkReader(device, stores, packed=True), None
         whole = budget.host.whole
         allocate = self._host.plain_array if whole else self._host.host_array
         cache = packed_cache(packed, budget.host.words, allocate)
         staging = packed_staging(self._graph, packed, self._host, self.disk, cache)
-        locks = PageLockedPieces(self._host, cache) if cache is not None and whole else None
-        return self._by_way_of(staging, locks), staging
+        return self._by_way_of(staging), staging
 
-    def _by_way_of(self, staging: Staging, locks: PageLocks | None) -> LinkSource:
-        """What brings edges from disk; locks: given where host memory keeps all of them, page-locks what has come."""
-        if locks is None:
-            return StagedReader(self._device, staging, self._needs.adjacencies)
-        return LoadingReader(self._device, staging, self._needs.adjacencies, locks)
+    def _by_way_of(self, staging: Staging) -> LinkReader:
+        """What brings edges from disk; where host memory keeps all of them, it page-locks what has come."""
+        kept = staging.cache is not None and staging.cache.whole
+        locks = PageLocks(self._host, staging.cache) if kept and staging.cache is not None else None
+        return LinkReader(self._device, host=staging, adjacencies=self._needs.adjacencies, locks=locks)
 
     def _packed(self, adjacency: Adjacency, threads: int) -> tuple[Any, Any]:
         """The payloads of an adjacency in memory, page-locked: of neighbors, and of weights or None."""

@@ -23,7 +23,7 @@ from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.state.device_state import DeviceBitmap
-from penstock.transfer.staging.host_to_device import Link
+from penstock.transfer.staging.link_reader import LinkReader
 
 from benchmarks import graphs
 from benchmarks.measure import edge_memory
@@ -83,15 +83,15 @@ class Watched:
         self._undo.append(lambda: setattr(owner, name, before))
 
     def _note_copies(self) -> None:
-        before = Link._between_events
+        before = LinkReader.copy_async
 
-        def noted(link: Link, *arguments: Any) -> Any:
+        def noted(link: LinkReader, *arguments: Any) -> Any:
             found = before(link, *arguments)
             self.copies.append(found[1])
             return found
 
-        setattr(Link, "_between_events", noted)  # noqa: B010
-        self._undo.append(lambda: setattr(Link, "_between_events", before))
+        setattr(LinkReader, "copy_async", noted)  # noqa: B010
+        self._undo.append(lambda: setattr(LinkReader, "copy_async", before))
 
 
 def phases(runner: Runner) -> None:

@@ -1,14 +1,11 @@
 """The source of edges that a device does not hold: one protocol, and its requests.
 
-`LocalReader` serves a device that reads host memory, into which edges are read from disk unless the graph is in memory.
-A device behind a link has `PinnedReader` (host_to_device.py) or, packed, `PackedReader` (packed_reader.py), where
-page-locked host memory holds every edge; `StagedReader` (staged_reader.py), where edges come from disk by way of it; or
-`LoadingReader` (loading_reader.py): staged at first, pinned once all have been read.
+`LocalReader` serves a device that reads host memory, into which edges are read from disk unless the graph is in memory,
+`LinkReader` (link_reader.py) a device behind a link.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
@@ -17,13 +14,10 @@ from numpy.typing import NDArray
 from penstock.storage.read.partition_records import PartitionRecords
 from penstock.storage.read.targets import PayloadTarget, SlabTarget
 from penstock.transfer.devices.device import DeviceArray, Event
-from penstock.transfer.staging.in_flight import Arrays, CopyHandle, EdgeRequest, Transfer
+from penstock.transfer.staging.in_flight import Arrays, CopyHandle, EdgeRequest, PayloadRange, Transfer
 from penstock.transfer.values.residency import Bools, Residency
 from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints
 from penstock.transfer.values.view import View
-
-PayloadRange = Callable[[int, int, bool], NDArray[Any]]
-"""payloads(first, last, of_weights): the words of chunks [first, last) of neighbors, or of weights, in host memory."""
 
 LinkSpan = tuple[Event, Event]
 """The device's events before and after a copy."""
@@ -79,13 +73,10 @@ class LinkSource(EdgeSource, Protocol):
         """The same, in arrays by which kernels of the device read host memory over the link."""
 
     def payloads(self, request: EdgeRequest, held: View) -> PayloadRange:
-        """Return where the payloads of a partition are in host memory that kernels may read; held: the view of `hold`.
+        """Return where the payloads of a partition are in host memory that kernels read; held: the view of `hold`."""
 
-        RuntimeError for a source of plain edges.
-        """
-
-    def lend(self, held: Transfer, event: Event) -> None:
-        """Release what `hold` returned when the device has passed the event."""
+    def lend(self, held: Transfer, event: Event = None) -> None:
+        """Release what `hold` returned when the device has passed the event, None: the kernels launched so far."""
 
     def after(self) -> Event:
         """Return the event after which the targets of what is fetched now may be written."""

@@ -8,7 +8,7 @@ the other waits for; every user of a failed read gets its error.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,6 +22,8 @@ from penstock.transfer.values.view import Payloads, View
 
 Arrays = tuple[DeviceArray, DeviceArray | None]
 """Neighbors and weights, weights None where none are wanted."""
+PayloadRange = Callable[[int, int, bool], DeviceArray]
+"""payloads(first, last, of_weights): the words of chunks [first, last) of neighbors, or of weights."""
 NOTHING_READ = ReadRecord()
 
 
@@ -51,6 +53,17 @@ class EdgeRequest:
     def view(self, arrays: Arrays) -> View:
         """Return the view of its edges in these arrays."""
         return View(self.e0, self.e1, self.v0, self.v1, *arrays, self.record, payloads=self.payloads)
+
+    def in_piece(self, piece: DeviceArray) -> PayloadRange:
+        """Return where in the piece of its first partition payloads are."""
+        table, number = self.pieces, self.first
+        assert table is not None, "the request is of packed edges"
+
+        def payloads(first: int, last: int, of_weights: bool) -> DeviceArray:
+            where = table.weights if of_weights else table.neighbors
+            return piece[where(number, first, last)]
+
+        return payloads
 
     def transfer(
         self,

@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.transfer.devices.device import DeviceArray, Event, UnpackRequest
-from penstock.transfer.staging.edge_source import PayloadRange
 from penstock.transfer.staging.fetch import fetch
-from penstock.transfer.staging.in_flight import EdgeRequest, Transfer
-from penstock.transfer.staging.packed_reader import in_piece
-from penstock.transfer.staging.page_locked_runs import consecutive
+from penstock.transfer.staging.in_flight import EdgeRequest, PayloadRange, Transfer
+from penstock.transfer.staging.page_locks import consecutive
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.slab_pool import Slab
 from penstock.transfer.values.cost import LINK, UNPACK
@@ -200,7 +198,7 @@ class Unpacked(Transfer):
 
     def _payloads(self, part: EdgeRequest, view: View) -> PayloadRange:
         """Where the device reads the payloads of one partition."""
-        return in_piece(part, view.neighbors)
+        return part.in_piece(view.neighbors)
 
     def _noted(self, first: Event, last: Event) -> Event:
         """Note the events around the unpacking in the record, and return the last."""

@@ -21,8 +21,8 @@ from penstock.engine.session import Session
 from penstock.storage.read.partition_cache import HostCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.staging.link_reader import LinkReader
 from penstock.transfer.staging.partition_directory import PartitionDirectory
-from penstock.transfer.staging.staged_reader import StagedReader
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand
 from support.graphs import on_disk, shape, skewed, weighed
@@ -153,8 +153,8 @@ class Places:
 
         def watched(pipeline: Pipeline, demand: Any) -> Any:
             answer = residency(pipeline, demand)
-            if isinstance(pipeline.source, StagedReader):
-                self._look(pipeline.directory(demand.direction), pipeline.source.host.cache, answer.resident)
+            if isinstance(pipeline.source, LinkReader):
+                self._look(pipeline.directory(demand.direction), pipeline.source.cache, answer.resident)
             return answer
 
         patch.setattr(Pipeline, "residency", watched)

@@ -15,7 +15,7 @@ from penstock.engine.resources import device_memory_plan
 from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
 from penstock.transfer.planning.host_budget import HostBudget
-from penstock.transfer.staging.staged_reader import StagedReader
+from penstock.transfer.staging.link_reader import LinkReader
 from support.faults import break_disk, flip_chunk
 from support.graphs import on_disk, shape
 from support.program_cases import check, program_of
@@ -57,8 +57,9 @@ def attempt(graph: Graph, route: str) -> RunError | None:
             assert pipeline.staging.slabs.free == pipeline.options.slabs
             pipeline.close()
             assert pipeline.staging.packs.free == pipeline.options.slabs
-            assert isinstance(pipeline.source, StagedReader)
+            assert isinstance(pipeline.source, LinkReader)
             host = pipeline.source.host
+            assert host is not None
             assert host.slabs.free == host.options.slabs
             assert host.cache is not None
             assert not host.cache.flights

@@ -18,7 +18,7 @@ from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
 from penstock.storage.read.reader import Reader
 from penstock.transfer.devices.emulated import EmulatedDevice
-from penstock.transfer.staging.loading_reader import LoadingReader
+from penstock.transfer.staging.link_reader import LinkReader
 from support.graphs import on_disk, shape, skewed
 from support.oracles import EdgeList
 from support.program_cases import PROGRAMS, check, program_of
@@ -106,10 +106,9 @@ def test_a_search_reads_what_its_frontiers_touch(
         assert asked == [("out", 398 // 16)]
 
 
-def loader(session: Session) -> LoadingReader:
+def loader(session: Session) -> LinkReader:
     resources = session._held.equipment
     assert isinstance(resources, device_resources.DeviceResources)
-    assert isinstance(resources.host.source, LoadingReader)
     return resources.host.source
 
 

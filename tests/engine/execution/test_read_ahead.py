@@ -16,7 +16,7 @@ from penstock.storage.base.errors import InputError
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.planning.host_budget import HostBudget
 from penstock.transfer.prefetch_queue import PrefetchQueue
-from penstock.transfer.staging.staged_reader import StagedReader
+from penstock.transfer.staging.link_reader import LinkReader
 from support.graphs import in_memory, on_disk, skewed
 from support.oracles import EdgeList
 from support.small_host import dividing
@@ -44,7 +44,7 @@ def session(request: pytest.FixtureRequest, graph: Graph, monkeypatch: pytest.Mo
 
 def at_rest(pipeline: Pipeline) -> bool:
     stagings = [pipeline.staging]
-    if isinstance(pipeline.source, StagedReader):
+    if isinstance(pipeline.source, LinkReader) and pipeline.source.host is not None:
         pipeline.source.settle()  # what the host has lent it takes back when it is next asked for room
         stagings.append(pipeline.source.host)
     return all(pool.free == pool.count for staging in stagings for pool in (staging.slabs, staging.places))

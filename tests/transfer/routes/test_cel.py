@@ -13,7 +13,7 @@ from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.routes import cel
 from penstock.transfer.staging.gather import ActiveRows, count_rows
 from penstock.transfer.staging.gather_buffers import GatherBuffers
-from penstock.transfer.staging.host_to_device import PinnedReader
+from penstock.transfer.staging.link_reader import LinkReader
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.slab_pool import SlabPool
 from penstock.transfer.staging.staging import Staging
@@ -34,7 +34,7 @@ def directory_of(room: int) -> tuple[PartitionDirectory, EmulatedDevice]:
     graph, device = in_memory(edges), EmulatedDevice()
     adjacency = graph.out
     dtypes = graph.vertex_dtype, graph.weight_dtype
-    source = PinnedReader(device, {"out": adjacency.arrays})
+    source = LinkReader(device, {"out": adjacency.arrays})
     staging = Staging(device, source, None, TransferOptions(PARTITION), dtypes)
     staging.slabs, staging.packs = SlabPool(device, PACKS, room, *dtypes), GatherBuffers(device, PACKS, room, dtypes)
     return PartitionDirectory(_Chunked(adjacency), "out", staging), device

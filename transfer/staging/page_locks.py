@@ -6,8 +6,6 @@ touched. A copy to the device must stay within one locked run.
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.slot_pool import ALIGNMENT
@@ -17,44 +15,15 @@ from penstock.transfer.devices.device import Device
 from penstock.transfer.values.task import Ints
 
 
-class PageLocks(Protocol):
-    """What page-locks the memory of a host cache once edges have arrived there."""
-
-    def lock(self, direction: str, chunks: Ints, with_weights: bool) -> None:
-        """Lock these chunks, ascending, where they are not locked yet; their edges are in place."""
-
-    def lock_all(self, direction: str, with_weights: bool) -> None:
-        """Lock what is left of an adjacency, all of whose edges are in place."""
-
-
-class PageLockedPieces:
-    """The locked pieces of a packed cache that has a place for each: one is locked whole when it is first wanted."""
-
-    def __init__(self, host: Device, cache: PackedCache) -> None:
-        self._host, self._cache = host, cache
-        self._locked = {direction: np.zeros(len(table.sizes), dtype=bool) for direction, table in cache.tables.items()}
-
-    def lock(self, direction: str, chunks: Ints, with_weights: bool) -> None:
-        """Lock the pieces of these chunks."""
-        firsts = self._cache.tables[direction].firsts
-        for number in np.unique(np.searchsorted(firsts, chunks, side="right") - 1).tolist():
-            if not self._locked[direction][number]:
-                self._host.register(self._cache.piece(direction, number))
-                self._locked[direction][number] = True
-
-    def lock_all(self, direction: str, with_weights: bool) -> None:
-        """Lock what is left of an adjacency."""
-        self.lock(direction, np.arange(self._cache.extents[direction].chunks), with_weights)
-
-
-class PageLockedRuns:
+class PageLocks:
     """The locked chunks of a cache that has a place for every partition, each adjacency apart.
 
-    host: locks memory, and releases it when it is closed.
+    host: locks memory, and releases it when it is closed. Of packed edges, a piece is locked whole when a chunk of it
+    is first wanted.
     """
 
-    def __init__(self, host: Device, cache: HostCache) -> None:
-        self._host, self._cache = host, cache
+    def __init__(self, host: Device, cache: HostCache | PackedCache) -> None:
+        self._host, self.cache = host, cache
         self._runs: dict[tuple[str, bool], NDArray[np.int32]] = {
             (direction, weights): np.zeros(extent.chunks, dtype=np.int32)
             for direction, extent in cache.extents.items()
@@ -64,13 +33,19 @@ class PageLockedRuns:
 
     def lock(self, direction: str, chunks: Ints, with_weights: bool) -> None:
         """Lock these chunks, ascending, where they are not locked yet; their edges are in place."""
-        neighbors, weights = self._cache.adjacency(direction)
+        if isinstance(self.cache, PackedCache):
+            firsts, runs = self.cache.tables[direction].firsts, self._runs[direction, False]
+            for number in np.unique(np.searchsorted(firsts, chunks[runs[chunks] == 0], side="right") - 1).tolist():
+                piece = self.cache.piece(direction, number)
+                runs[firsts[number] : firsts[number + 1]] = self._register(piece)
+            return
+        neighbors, weights = self.cache.adjacency(direction)
         self._lock(direction, False, neighbors, chunks)
         if with_weights and weights is not None:
             self._lock(direction, True, weights, chunks)
 
     def _lock(self, direction: str, of_weights: bool, array: NDArray[np.generic], chunks: Ints) -> None:
-        runs, step = self._runs[direction, of_weights], self._cache.extents[direction].chunk_edges
+        runs, step = self._runs[direction, of_weights], self.cache.extents[direction].chunk_edges
         for run in consecutive(chunks[runs[chunks] == 0]):
             if step * array.itemsize % ALIGNMENT:  # chunks share pages: all of them at once
                 runs[:] = self._register(array)
@@ -85,7 +60,7 @@ class PageLockedRuns:
 
     def lock_all(self, direction: str, with_weights: bool) -> None:
         """Lock what is left of an adjacency, all of whose edges are in place."""
-        self.lock(direction, np.arange(self._cache.extents[direction].chunks), with_weights)
+        self.lock(direction, np.arange(self.cache.extents[direction].chunks), with_weights)
 
     def copies(self, direction: str, chunks: Ints, with_weights: bool) -> list[Ints]:
         """Split locked chunks, ascending, into what one copy may bring: neighbors that were locked together."""

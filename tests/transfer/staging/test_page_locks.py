@@ -13,7 +13,7 @@ from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.partition_cache import HostCache
 from penstock.storage.read.partition_records import Extent
 from penstock.transfer.devices.host import HostDevice
-from penstock.transfer.staging.page_locked_runs import PageLockedPieces, PageLockedRuns, consecutive
+from penstock.transfer.staging.page_locks import PageLocks, consecutive
 
 CHUNK = 4096
 CHUNKS = 7
@@ -30,10 +30,10 @@ class Host(HostDevice):
         self.locked.append(array)
 
 
-def made(chunk: int = CHUNK, tail: int = 100) -> tuple[Host, HostCache, PageLockedRuns]:
+def made(chunk: int = CHUNK, tail: int = 100) -> tuple[Host, HostCache, PageLocks]:
     extents = [Extent(direction, CHUNKS * chunk - tail, chunk) for direction in ("out", "in")]
     host, cache = Host(), HostCache(extents, 2 * chunk, np.uint32, np.uint8, apart=True)
-    return host, cache, PageLockedRuns(host, cache)
+    return host, cache, PageLocks(host, cache)
 
 
 def pages_of(array: NDArray[Any]) -> set[int]:
@@ -97,7 +97,7 @@ def test_pieces_are_locked_whole_and_once(wishes: list[tuple[str, set[int]]]) ->
     starts = np.arange(CHUNKS + 1, dtype=np.int64) * 700
     host = Host()
     cache = PackedCache([PackedLayout(way, CHUNKS * CHUNK, CHUNK, starts) for way in ("out", "in")], 2 * CHUNK)
-    locks, wanted = PageLockedPieces(host, cache), set()
+    locks, wanted = PageLocks(host, cache), set()
     for direction, chunks in wishes:
         locks.lock(direction, np.array(sorted(chunks), dtype=np.int64), False)
         wanted |= {(direction, chunk // 2) for chunk in chunks}
