@@ -13,6 +13,7 @@ import stat
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -223,6 +224,15 @@ def debris(path: Path) -> Iterator[Path]:
         remove_debris(path)
 
 
+def temporary_place() -> Path:
+    """The system's folder for temporary files.
+
+    Python tries it with a file, on the first call; a signal would leave that file there if the main thread asked.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        return Path(thread.submit(tempfile.gettempdir).result())
+
+
 @contextmanager
 def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
     """Yield a new, private, empty folder (inside ``parent`` or the system's place); removed after.
@@ -230,7 +240,7 @@ def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
     Raises:
         InputError: ``parent`` is missing or not writable.
     """
-    place = Path(tempfile.gettempdir()) if parent is None else parent
+    place = temporary_place() if parent is None else parent
     folder = place / f".penstock-scratch-{os.getpid()}-{os.urandom(4).hex()}"
     with debris(folder):
         try:

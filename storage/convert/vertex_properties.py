@@ -70,17 +70,17 @@ def beside(target: Path, identity: str, *, force: bool) -> Iterator[Path]:
     """
     place, hidden = check_target(property_path(target), force=force, follow=False), hidden_path(target, identity)
     before = _inode(target)
-    try:
-        with forgetting(target, force=force):
+    with forgetting(target, force=force):  # after the new table has the name of the old one
+        try:
             yield hidden
-        give_name(hidden, place, force=force)
-    except BaseException:
-        if hidden.exists():
-            if _inode(target) != before and _named_by(target) == identity:  # the graph is in its place
-                give_name(hidden, place, force=force)
-            else:
-                hidden.unlink()
-        raise
+            give_name(hidden, place, force=force)
+        except BaseException:
+            if hidden.exists():
+                if _inode(target) != before and _named_by(target) == identity:  # the graph is in its place
+                    give_name(hidden, place, force=force)
+                else:
+                    hidden.unlink()
+            raise
     sync_folder(place)
 
 

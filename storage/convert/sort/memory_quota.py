@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.base.atomic import temporary_place
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError
 
@@ -45,7 +46,7 @@ class ScratchFiles:
     """
 
     def __init__(self, folder: Path | None, expected: Callable[[], int | None]) -> None:
-        self.folder = Path(tempfile.gettempdir()) if folder is None else folder
+        self.folder = temporary_place() if folder is None else folder
         self.written = 0
         self.announced = 0
         self._expected = expected

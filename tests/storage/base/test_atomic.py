@@ -2,6 +2,8 @@
 
 import errno
 import os
+import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -216,3 +218,18 @@ def test_a_forked_child_sweeps_nothing_of_its_parent(tmp_path: Path) -> None:
         os.waitpid(child, 0)
         assert path.exists()
     assert not path.exists()
+
+
+def test_a_signal_while_python_tries_the_folder_for_temporary_files_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tries() -> str:
+        (tmp_path / "tried").touch()
+        signal.raise_signal(signal.SIGINT)
+        (tmp_path / "tried").unlink()
+        return str(tmp_path)
+
+    monkeypatch.setattr(tempfile, "gettempdir", tries)
+    with pytest.raises(KeyboardInterrupt):
+        atomic.temporary_place()
+    assert not list(tmp_path.iterdir())

@@ -151,13 +151,17 @@ def test_a_kill_between_the_names_of_graph_and_table_parts_them_not(
         made()
         Path("nodes.csv").write_text(NODES)
 
+    there: list[bool] = []
+
     def die(partial: Path, target: Path, *, force: bool) -> None:
+        there.append(target.exists())
         raise SystemError("the process is gone")
 
     with monkeypatch.context() as patch:
         patch.setattr(vertex_properties, "give_name", die)
         with pytest.raises(SystemError):
             made(force=force)
+    assert there[0] == force, "the old table stays until the new one has its name"
     assert verify(Path("g.h5")).problems == []
     assert run("degrees", Graph.open("g.h5")).with_properties("name").to_arrow()["name"].to_pylist()[2] == "Roma"
     made(force=True)
