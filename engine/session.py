@@ -44,9 +44,9 @@ from penstock.engine.ranks.agreement import agree, check_combines, check_same, w
 from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.ranks.reports import gather_reports
 from penstock.engine.resources.config import Config
-from penstock.engine.resources.device_memory_plan import EdgeRoom, edge_room, link_rates
 from penstock.engine.resources.device_resources import DeviceResources, device_of
-from penstock.engine.resources.host_resources import HeldBytes, HostResources, host_rates
+from penstock.engine.resources.host_resources import HeldBytes, HostResources
+from penstock.engine.resources.memory_plan import EdgeRoom, edge_room
 from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.state.device_state import DeviceState, VertexState
 from penstock.engine.state.fused_iterations import RunRecords
@@ -177,7 +177,7 @@ class Session:
     @property
     def rates(self) -> Rates:
         """The rates with which plans begin, before a run corrects them."""
-        return host_rates(self.config) if self._device is None else link_rates(self.config, self._device.kind)
+        return self.config.rates_on("host" if self._device is None else self._device.kind)
 
     @property
     def _ability(self) -> tuple[float, float, float]:

@@ -92,7 +92,7 @@ def memory_for(share: float) -> Iterator[None]:
         tight = replace(budget, host_memory=least + max(int(share * edges), slabs))
         return transfer_layout.divide_host_budget(tight, sizes, with_weights=with_weights)
 
-    with mock.patch("penstock.engine.resources.host_resources.divide_host_budget", divide):
+    with mock.patch("penstock.engine.resources.memory_plan.divide_host_budget", divide):
         yield
 
 

@@ -1,18 +1,18 @@
 """What a run would take before it runs: memory, and the bytes and seconds of a sweep over every edge.
 
-Owns the forecast: the session's own cost model over equipment on paper (`paper.py`). Refuses to read an edge, to start
-a thread or to allocate what it counts. How many sweeps a program needs, and which edges a search visits, only the run
-can tell.
+Owns the forecast: the run's own cost model over its own resources on paper, whose caches are numbers. Refuses to read
+an edge, to start a thread or to allocate what it counts. How many sweeps a program needs, and which edges a search
+visits, only the run can tell.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.planning.paper import Memory, PaperEquipment, behind_link, keep, on_host
 from penstock.engine.planning.rank_forecast import (
     HOST_MPI,
     PACKED,
@@ -22,20 +22,25 @@ from penstock.engine.planning.rank_forecast import (
     vertex_seconds,
 )
 from penstock.engine.planning.requirements import gathers_ahead
-from penstock.engine.resources.host_resources import needs_of_rank, ownership_of
-from penstock.engine.resources.ownership import own_rows
+from penstock.engine.resources.device_resources import DeviceResources
+from penstock.engine.resources.host_resources import HostResources, needs_of_rank, ownership_of
+from penstock.storage.read.packed_cache import PackedCache
 from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.values.cost import RESOURCES, Cost
 from penstock.transfer.values.rates import LINE_BYTES
 from penstock.transfer.values.task import whole_demand
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from penstock.engine.planning.requirements import RunRequirements
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.direction import Direction
+    from penstock.engine.resources.memory_plan import Memory
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
+    from penstock.storage.read.partition_records import PartitionRecords
     from penstock.transfer.devices.device import Device
+    from penstock.transfer.pipeline import Pipeline
     from penstock.transfer.values.rates import Rates
     from penstock.transfer.values.view import OwnedRows
 
@@ -130,26 +135,29 @@ def forecast(
     rank: of several that share the edges, the number of this one, and how many there are.
     Raises InputError where a budget cannot work, as the run would.
     """
-    own = None if rank is None or needs.all_rows else ownership_of(graph, needs, rank, config.shares)
+    own, loading = None, (0, 0)
     if device is None or asks is None:
-        paper = on_host(graph, config, needs_of_rank(needs, own))
+        own = None if rank is None or needs.all_rows else ownership_of(graph, needs, rank, config.shares)
+        paper = HostResources(graph, config, needs_of_rank(needs, own), paper=True)
     else:
-        graph, needs = own_rows(graph, needs, own)
-        own = None
-        paper = behind_link(graph, config, needs, device, later=asks.program.combine != "union")
+        paper = DeviceResources(graph, config, needs, device, rank=rank, paper=True)
+        if asks.program.combine == "union" or not paper.loads_later:
+            loading = _load(paper)
+    pipeline = paper.pipelines[0]
     walked = {} if asks is None else asks.directions
     direction: Direction = "pull" if "pull" in walked else "push"
     keys: list[Any] = [walk.key for walk in walked.get(direction, ())]
     weighted = asks is not None and asks.weighted
     owned = None if own is None else {one.direction: own.rows(one.index()) for one in needs.adjacencies}
-    first = _sweep(paper, keys, weighted, owned)
-    keep(paper.used(first.routes), needs.weighted)
-    later = _sweep(paper, keys, weighted, owned)
+    first = _sweep(pipeline, paper.feedback.given, keys, weighted, owned)
+    _keep(_used(pipeline, set(first.routes)), needs.weighted)
+    later = _sweep(pipeline, paper.feedback.given, keys, weighted, owned)
     size = 1 if rank is None else rank[1]
     sweeps = asks is not None and asks.program.everywhere and gathers_ahead(asks.program, config, asks.directions)
     if sweeps and device is None:
         vertices = vertex_seconds(graph.vertices, config.thread_count)
-        first, later = (one.on_cores(paper.rates, vertices, packed=paper.packed) for one in (first, later))
+        rates, packed = paper.feedback.given, paper.plan.packed is not None
+        first, later = (one.on_cores(rates, vertices, packed=packed) for one in (first, later))
     if size > 1 and asks is not None:
         width = graph.vertex_dtype.itemsize
         handed = exchanged_bytes(asks.program, direction, graph.vertices, width)
@@ -161,10 +169,10 @@ def forecast(
         device="cpu" if device is None else device.name,
         directions=tuple(walked),
         direction=direction,
-        host=paper.host,
-        placement=paper.placement,
-        partition_bytes=paper.pipeline.options.partition_edges * graph.out.neighbor_dtype.itemsize,
-        loading=paper.loading,
+        host=paper.plan.host_memory,
+        placement=paper.plan.device_memory,
+        partition_bytes=pipeline.options.partition_edges * graph.out.neighbor_dtype.itemsize,
+        loading=loading,
         first=first,
         later=later,
         most_iterations=None if most >= UNBOUNDED else most,
@@ -178,12 +186,60 @@ def _shared(sweep: Sweep, needs: MemoryRequest, ranks: int) -> Sweep:
     return replace(sweep, cost=sweep.cost._replace(kernel=sweep.cost.kernel / ranks)) if needs.all_rows else sweep
 
 
-def _sweep(paper: PaperEquipment, keys: list[Any], weighted: bool, owned: dict[str, OwnedRows] | None) -> Sweep:
+def _used(pipeline: Pipeline, routes: set[str]) -> list[PartitionRecords | None]:
+    """The caches that fill when edges come by these routes: that of plain edges beside packed ones apart."""
+    link, caches = pipeline.staging.plain, [pipeline.cache, pipeline.source.cache]
+    if "zero-copy" not in routes or link is None or link.cache is None:
+        return caches
+    return [link.cache] if routes == {"zero-copy"} else [*caches, link.cache]
+
+
+def _keep(caches: Iterable[PartitionRecords | None], weighted: bool) -> None:
+    """Note that every partition with a place has its edges there by now, in all caches along the way."""
+    for cache in caches:
+        if cache is not None:
+            for direction in cache.extents:
+                cache.mark(direction, _placed(cache, direction), weighted)
+
+
+def _placed(cache: PartitionRecords, direction: str) -> NDArray[np.int64]:
+    """Which chunks are of partitions with a place, ascending."""
+    extent = cache.extents[direction]
+    step = cache.partition_edges // extent.chunk_edges
+    return np.flatnonzero(np.repeat(cache.starts[cache.entries(direction)] >= 0, step)[: extent.chunks])
+
+
+def _load(paper: DeviceResources) -> tuple[int, int]:
+    """Note that what has a place on the device is there; return the bytes from disk and over the link that it takes.
+
+    From disk: where the host keeps all that it reads.
+    """
+    needs, cache, host = paper.own_needs, paper.pipelines[0].cache, paper.pipelines[0].source.cache
+    if cache is None:
+        return 0, 0
+    whole = host is not None and host.whole
+    _keep([cache, None if whole else host], needs.weighted)
+    read = brought = 0
+    for one in needs.adjacencies:
+        chunks = _placed(cache, one.direction)
+        if isinstance(cache, PackedCache):
+            brought += int(cache.tables[one.direction].layout.chunk_bytes[chunks].sum())
+        else:
+            placed = cache.starts[cache.entries(one.direction)] >= 0
+            brought += int(paper.directory(one).table.lengths[placed].sum()) * one.edge_bytes(needs.weighted)
+        if host is not None and whole:
+            host.mark(one.direction, chunks, needs.weighted)
+            read += int(one.chunk_bytes(needs.weighted)[chunks].sum())
+    return read, brought
+
+
+def _sweep(
+    pipeline: Pipeline, rates: Rates, keys: list[Any], weighted: bool, owned: dict[str, OwnedRows] | None
+) -> Sweep:
     """A walk over every edge as things are now; owned: over those of one rank, by adjacency."""
     seconds, disk, link, edges = np.zeros(len(RESOURCES)), 0, 0, 0
     routes: Counter[str] = Counter()
     for key in keys:
-        pipeline = paper.pipeline
         directory = pipeline.directory(key)
         demand = whole_demand(
             directory.table, edge_bytes=directory.adjacency.edge_bytes(weighted), with_weights=weighted
@@ -199,7 +255,7 @@ def _sweep(paper: PaperEquipment, keys: list[Any], weighted: bool, owned: dict[s
             copied = directory.table.lengths * ~directory.resident(weighted) * directory.adjacency.edge_bytes(weighted)
         stored = {"zero-copy": residency.plain_disk_bytes}
         by_route = {"zero-copy": demand.lines * LINE_BYTES, "blocks": residency.block_bytes}
-        for task in make_plan(demand, directory.table, residency, paper.rates, pipeline.options).tasks:
+        for task in make_plan(demand, directory.table, residency, rates, pipeline.options).tasks:
             seconds += task.cost
             routes[task.route] += len(task.partitions)
             read = stored.get(task.route)

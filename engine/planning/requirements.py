@@ -25,9 +25,8 @@ from penstock.engine.program.program import (
     words_of,
 )
 from penstock.engine.program.program_check import check_field_types, check_program, synchronous_words
-from penstock.engine.resources.device_memory_plan import edge_room
 from penstock.engine.resources.direction import Traversal, traversals
-from penstock.engine.resources.host_resources import left_for_edges
+from penstock.engine.resources.memory_plan import edge_room, left_for_edges
 from penstock.engine.resources.requirements_types import MemoryRequest, index_bytes
 from penstock.engine.state.device_state import device_state_bytes
 from penstock.engine.state.row_blocks import message_capacity

@@ -153,6 +153,16 @@ class Config:
         """The same without what changes nothing on CPU cores: of a rank of cores beside ranks behind links."""
         return replace(self, **{name: getattr(Config, name) for name in _OVER_A_LINK})
 
+    def rates_on(self, kind: str) -> Rates:
+        """The rates of runs on a kind of device ("host", "emulated", "cuda")."""
+        if self.rates is not None:
+            return self.rates
+        if kind == "host":
+            return Rates.host(self.thread_count)
+        return (
+            Rates.emulated(self.thread_count, self.link_rate) if kind == "emulated" else Rates.pcie5(self.thread_count)
+        )
+
     @cached_property
     def memory_bytes(self) -> int:
         """The ceiling in bytes; where none was given, what was free when it was first asked for."""

@@ -1,8 +1,7 @@
 """Edges for a device with memory of its own: what it may hold, and the host memory from which the rest comes.
 
-Owns the choice of the device by name, what goes there before the first iteration, and the pipeline;
-`device_memory_plan.py` divides its memory, `host_edge_source.py` has the host's side of the link. Refuses a device
-that is not here.
+Owns the choice of the device by name, what goes there before the first iteration, and the pipeline; `memory_plan.py`
+divides its memory, `host_edge_source.py` has the host's side of the link. Refuses a device that is not here.
 """
 
 from __future__ import annotations
@@ -12,17 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.kernels.packed.unpackers import unpacker_of
-from penstock.engine.resources.device_memory_plan import (
-    link_options,
-    link_rates,
-    place_residents,
-    plan_device_memory,
-)
 from penstock.engine.resources.direction import FORWARD, Traversal
 from penstock.engine.resources.direction_cost import sample_degrees
 from penstock.engine.resources.edge_stream import EdgeStream
-from penstock.engine.resources.host_edge_source import HostEdgeSource, packed_cache
-from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache, ownership_of, spare_of
+from penstock.engine.resources.host_edge_source import HostEdgeSource
+from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache, numbers, ownership_of
+from penstock.engine.resources.memory_plan import MemoryPlan
 from penstock.engine.resources.ownership import own_rows
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.storage.base.timeline import Timeline
@@ -35,9 +29,14 @@ from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.fetch import fetch
 from penstock.transfer.staging.gather_buffers import MOST_THREADS
 from penstock.transfer.staging.staging import DevicePacking, Staging
+from penstock.transfer.values.options import TransferOptions
+from penstock.transfer.values.residency import prior
 from penstock.transfer.values.task import TaskRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.packed_edges import PackedPlan
     from penstock.engine.resources.requirements_types import MemoryRequest
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from penstock.transfer.devices.device import Device
     from penstock.transfer.staging.in_flight import Transfer
     from penstock.transfer.staging.partition_directory import PartitionDirectory
-    from penstock.transfer.values.options import TransferOptions
+    from penstock.transfer.values.task import PartitionTable
 
 LOADED_AT_ONCE = 4
 """Partitions that are on their way to the device at once before the first iteration."""
@@ -76,7 +75,7 @@ def fits(graph: Graph, budget: int) -> bool:
 class DeviceResources(HostResources):
     """Equipment for a device with memory of its own: the pipeline is the link's, and `reader` brings what it lacks.
 
-    rank: as in `HostResources`. All that is planned, kept, page-locked and read is then of the rank's own rows, which
+    rank, paper: as in `HostResources`. All that is planned, kept, page-locked and read is of a rank's own rows, which
     `graph` holds alone.
     """
 
@@ -88,18 +87,21 @@ class DeviceResources(HostResources):
         device: Device,
         timeline: Timeline | None = None,
         rank: tuple[int, int] | None = None,
+        *,
+        paper: bool = False,
     ) -> None:
-        self.needs, self.moved = needs, None
+        self.needs, self.moved, self._paper = needs, None, paper
         self.ownership = None if rank is None else ownership_of(graph, needs, rank, config.shares)
         graph, needs = own_rows(graph, needs, self.ownership)
-        self.graph, self.config, self._own_needs = graph, config, needs
+        self.graph, self.config, self.own_needs = graph, config, needs
         self.chunk_edges = graph.out.chunk_edges
         self._device = device
         device.use()
         self._kept: list[Any] = []
-        placed = plan_device_memory(graph, config, needs, device.memory_bytes)
-        parts = placed.parts
-        self.spare, self.host_spare = placed.spare, spare_of(config, needs, placed.divided)
+        self.plan = placed = MemoryPlan.of(graph, config, needs, device)
+        parts = placed.device
+        assert parts is not None, "of a device"
+        self.spare, self.host_spare = placed.spare, placed.host_spare
         self.heads: RowPrefixCache | None = None
         if placed.head_index is not None:
             pulled = graph.into
@@ -110,18 +112,28 @@ class DeviceResources(HostResources):
         with stage("index"):
             self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
         self.pipelines, self.groups = [], {}
-        self.host = HostEdgeSource(graph, config, needs, device, placed, timeline)
+        self.host = HostEdgeSource(graph, config, placed, device, timeline, paper=paper)
         try:
             self.feedback = _feedback(config, device, self.host.disk)
             staging = self.host.staging
             ahead = 0 if staging is None else staging.options.ahead
-            options = link_options(config, device.kind, parts, ahead, placed.packed)
+            options = TransferOptions(
+                partition_edges=parts.partition_edges,
+                slabs=parts.slabs,
+                ahead=max(1, parts.slabs, ahead),
+                combine=parts.combine,
+                priority=config.priority,
+                gather_threads=config.thread_count,
+                routes=placed.routes,
+                route=config.route,
+                model=config.model,
+            )
             cache: HostCache | PackedCache | None
             if placed.packed is None:
                 cache = make_cache(graph, needs, parts, self._allocate)
                 self.pipelines.append(Pipeline(graph, self.host.source, device, cache, options))
             else:
-                cache = packed_cache(placed.packed, placed.packed.budget.words, self._allocate)
+                cache = placed.packed.cache(parts, self._allocate)
                 staged = self._packed_staging(placed.packed, cache, options)
                 self.pipelines.append(Pipeline(graph, self.host.source, device, cache, options, staged))
             if timeline is not None:
@@ -136,37 +148,45 @@ class DeviceResources(HostResources):
         """What packed edges are staged in on the device, and unpacked with."""
         graph, device, source = self.graph, self._device, self.host
         dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
-        unpacker = unpacker_of(device, cuda_kernels=self.config.kernels == "cuda")
-        unpacking = DevicePacking(device, unpacker, packed.layouts, graph.vertices)
+        unpacking = None
+        if not self._paper:
+            unpacker = unpacker_of(device, cuda_kernels=self.config.kernels == "cuda")
+            unpacking = DevicePacking(device, unpacker, packed.layouts, graph.vertices)
         return Staging(device, source.source, cache, options, dtypes, packed.packing, unpacking, source.plain)
 
     def _place(self, cache: HostCache | PackedCache) -> None:
-        """Choose what is to stay on the device; bring it now unless it comes from disk and there are slabs.
-
-        Then it is brought when it is first wanted. Without slabs no route but `resident` brings what has a place.
-        """
-        tables = {one.direction: self._directory(one).table for one in self._own_needs.adjacencies}
-        cache.use[place_residents(cache, self._own_needs, tables)] = 1.0
-        if not (self.host.loading and self.pipelines[0].options.slabs):
+        """Choose what is to stay on the device; bring it now unless it is brought when it is first wanted."""
+        tables = {one.direction: self.directory(one).table for one in self.own_needs.adjacencies}
+        cache.use[place_residents(cache, self.own_needs, tables)] = 0.0 if self._paper else 1.0
+        if not (self.loads_later or self._paper):
             self.bring_residents()
+
+    @property
+    def loads_later(self) -> bool:
+        """Whether what is to stay is brought when it is first wanted: from disk, and where there are slabs.
+
+        Without slabs no route but `resident` brings what has a place.
+        """
+        return self.plan.loading and self.pipelines[0].options.slabs > 0
 
     def bring_residents(self) -> None:
         """Bring what has a place on the device and is not there yet."""
         cache = self.pipelines[0].cache
         with stage("loading"):
-            for adjacency in () if cache is None else self._own_needs.adjacencies:
-                directory = self._directory(adjacency)
+            for adjacency in () if cache is None else self.own_needs.adjacencies:
+                directory = self.directory(adjacency)
                 lacking = (directory.starts >= 0) & ~directory.resident(self.needs.weighted)
                 self._load(directory, np.flatnonzero(lacking).tolist())
             self._device.finish()
 
-    def _directory(self, adjacency: Adjacency) -> PartitionDirectory:
+    def directory(self, adjacency: Adjacency) -> PartitionDirectory:
+        """Where the edges of an adjacency are."""
         return self.pipelines[0].directory("out" if adjacency.direction == "out" else "in")
 
     def _lane(self, number: int, walk: Traversal, weighted: bool, sent: Index) -> EdgeStream:
         stream = super()._lane(number, walk, weighted, sent)
         stream.degrees = self._degrees[stream.directory.key]
-        if self._own_needs is not self.needs:
+        if self.own_needs is not self.needs:
             stream.part = stream.index.edges / max(1, self.graph.edges)
         if walk == FORWARD["pull"] and not weighted:
             stream.heads = self.heads
@@ -175,7 +195,7 @@ class DeviceResources(HostResources):
     @property
     def own_indexes(self) -> list[Index]:
         """Row indexes that were made for this rank's rows alone, and go with these resources."""
-        pairs = zip(self.needs.adjacencies, self._own_needs.adjacencies, strict=True)
+        pairs = zip(self.needs.adjacencies, self.own_needs.adjacencies, strict=True)
         return [part.index() for whole, part in pairs if part is not whole]
 
     @property
@@ -186,7 +206,7 @@ class DeviceResources(HostResources):
     @property
     def holdings(self) -> HeldBytes:
         """What stays where: on the device what its cache and the heads hold, in host memory all or what it caches."""
-        edges, staging, cache = self._own_needs.edge_bytes, self.host.staging, self.pipelines[0].cache
+        edges, staging, cache = self.own_needs.edge_bytes, self.host.staging, self.pipelines[0].cache
         chunk, packing = self._chunk_bytes(), self.pipelines[0].staging.packing
         if packing is not None:
             layouts = [table.layout for table in packing.tables.values()]
@@ -199,6 +219,8 @@ class DeviceResources(HostResources):
         return HeldBytes(edges, min(edges, host), min(edges, device), chunk)
 
     def _allocate(self, count: int, dtype: Any) -> Any:
+        if self._paper:
+            return numbers(count, dtype)
         array = self._device.array(count, dtype)
         self._kept.append(array)
         return array
@@ -246,7 +268,63 @@ def _finish(transfer: Transfer) -> None:
 
 def _feedback(config: Config, device: Device, disk: Reader | None) -> Feedback:
     """What corrects the rates; a link that is emulated without a rate has nothing to teach."""
-    rates = link_rates(config, device.kind)
+    rates = config.rates_on(device.kind)
     threads = Threads(config.thread_count, min(MOST_THREADS, config.thread_count))
     timed = device.kind != "emulated" or config.link_rate is not None
     return Feedback(rates, threads, disk, corrects=config.feedback and timed)
+
+
+def initial_residents(
+    needs: MemoryRequest, adjacency: Adjacency, table: PartitionTable, count: int
+) -> NDArray[np.int64]:
+    """The `count` partitions that go to the device before anything is known of the demand, ascending."""
+    values = _values(needs, adjacency, table)
+    return np.sort(np.argsort(-values, kind="stable")[:count])
+
+
+def place_residents(
+    cache: HostCache | PackedCache, needs: MemoryRequest, tables: Mapping[str, PartitionTable]
+) -> NDArray[np.int64]:
+    """Give places on the device to what is chosen for it before the first iteration; return its entries, ascending.
+
+    tables: the partitions of each adjacency.
+    """
+    if isinstance(cache, PackedCache):
+        entries = packed_residents(cache, needs, tables)
+    else:
+        shares = zip(needs.adjacencies, cache_shares(cache, needs.adjacencies), strict=True)
+        chosen = [
+            cache.entry(one.direction, 0) + initial_residents(needs, one, tables[one.direction], count)
+            for one, count in shares
+        ]
+        entries = np.concatenate([*chosen, np.zeros(0, dtype=np.int64)])
+    cache.replace((), entries)
+    return entries
+
+
+def cache_shares(cache: HostCache, adjacencies: Sequence[Adjacency]) -> list[int]:
+    """How many partitions of each adjacency have a place, in proportion to their sizes."""
+    entries = [cache.entries(adjacency.direction) for adjacency in adjacencies]
+    counts = [entry.stop - entry.start for entry in entries]
+    places, total = cache.slots, max(1, sum(counts))
+    shares = [places * count // total for count in counts]
+    if shares:
+        shares[0] += min(places - sum(shares), counts[0] - shares[0])
+    return shares
+
+
+def packed_residents(
+    cache: PackedCache, needs: MemoryRequest, tables: Mapping[str, PartitionTable]
+) -> NDArray[np.int64]:
+    """The entries whose pieces go to the device before anything is known of the demand, most value first.
+
+    tables: the partitions of each adjacency.
+    """
+    values = np.concatenate([_values(needs, adjacency, tables[adjacency.direction]) for adjacency in needs.adjacencies])
+    order = np.argsort(-values, kind="stable")
+    fits = np.cumsum(cache.sizes[order]) <= cache.words
+    return np.sort(order[fits])
+
+
+def _values(needs: MemoryRequest, adjacency: Adjacency, table: PartitionTable) -> NDArray[np.float64]:
+    return prior(table.lengths, table.v1 - table.v0, adjacency.edge_bytes(needs.weighted))

@@ -11,28 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from penstock.engine.resources.device_memory_plan import edge_source_options
-from penstock.engine.resources.host_resources import make_cache, open_reader
+from penstock.engine.resources.host_resources import make_cache, numbers, open_reader
 from penstock.storage.base.timeline import Timeline
-from penstock.storage.read.packed_cache import PackedCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.staging.link_reader import LinkReader
 from penstock.transfer.staging.page_locks import PageLocks
-from penstock.transfer.staging.staging import Staging
-from penstock.transfer.values.options import TransferOptions
+from penstock.transfer.staging.staging import Packing, Staging
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
-    from penstock.engine.resources.device_memory_plan import DeviceMemoryPlan
+    from penstock.engine.resources.memory_plan import MemoryPlan
     from penstock.engine.resources.packed_edges import PackedPlan
-    from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.storage.read.packed_cache import PackedCache
     from penstock.storage.read.partition_cache import Allocate, HostCache
     from penstock.transfer.devices.device import Device
     from penstock.transfer.planning.host_budget import HostBudget
-    from penstock.transfer.staging.edge_source import ChunkReader
 
 
 class PinnedHost(HostDevice):
@@ -69,30 +65,30 @@ class HostEdgeSource:
 
     source: brings edges to the device, packed ones where they travel so. plain: where it then reads plain edges in
     place, None where host memory has none. staging, disk: what the host stages the edges of `source` in and reads them
-    with, None for a graph in memory. loading: whether the host keeps all that is read from disk.
+    with, None for a graph in memory. paper: as in `HostResources`.
     """
 
     def __init__(
         self,
         graph: Graph,
         config: Config,
-        needs: MemoryRequest,
+        plan: MemoryPlan,
         device: Device,
-        placed: DeviceMemoryPlan,
         timeline: Timeline | None = None,
+        *,
+        paper: bool = False,
     ) -> None:
-        for adjacency in needs.adjacencies:
+        for adjacency in plan.needs.adjacencies:
             adjacency.index(config.thread_count)  # what fails here leaves no thread behind
-        self._graph, self._needs, self._device = graph, needs, device
+        self._graph, self._needs, self._device, self._paper = graph, plan.needs, device, paper
         self._host = PinnedHost(device, config.thread_count)
         self.disk: Reader | None = None
         self.staging: Staging | None = None
         self.plain: LinkReader | None = None
         self.source: LinkReader
-        divided, packed = placed.divided, placed.packed
-        self.loading = divided is not None and (divided.whole if packed is None else packed.loading)
+        divided, packed = plan.host, plan.packed
         try:
-            if divided is not None:
+            if divided is not None and not paper:
                 self.disk = open_reader(graph, config, divided, timeline)
             if packed is None:
                 self.source, self.staging = self._plain_source(divided)
@@ -109,28 +105,32 @@ class HostEdgeSource:
         adjacencies, device = self._needs.adjacencies, self._device
         if divided is None:
             return LinkReader(device, {one.direction: self._pinned(one) for one in adjacencies}), None
-        allocate = self._host.plain_array if divided.whole else self._host.host_array
-        cache = make_cache(self._graph, self._needs, divided, allocate, apart=divided.whole)
-        staging = host_staging(self._graph, divided, self._host, self.disk, cache)
-        return self._by_way_of(staging), staging
+        cache = make_cache(self._graph, self._needs, divided, self._allocate(divided), apart=divided.whole)
+        return self._from_disk(divided, cache)
 
     def _packed_source(self, packed: PackedPlan, threads: int) -> tuple[LinkReader, Staging | None]:
         """What brings packed edges, and what they are staged in."""
-        adjacencies, device, budget = self._needs.adjacencies, self._device, packed.budget
-        if budget.host is None:
+        adjacencies, device, budget = self._needs.adjacencies, self._device, packed.host
+        if budget is None:
             stores = {one.direction: self._packed(one, threads) for one in adjacencies}
             return LinkReader(device, stores, packed=True), None
-        whole = budget.host.whole
-        allocate = self._host.plain_array if whole else self._host.host_array
-        cache = packed_cache(packed, budget.host.words, allocate)
-        staging = packed_staging(self._graph, packed, self._host, self.disk, cache)
-        return self._by_way_of(staging), staging
+        return self._from_disk(budget, packed.cache(budget, self._allocate(budget)), packed.packing)
 
-    def _by_way_of(self, staging: Staging) -> LinkReader:
-        """What brings edges from disk; where host memory keeps all of them, it page-locks what has come."""
-        kept = staging.cache is not None and staging.cache.whole
-        locks = PageLocks(self._host, staging.cache) if kept and staging.cache is not None else None
-        return LinkReader(self._device, host=staging, adjacencies=self._needs.adjacencies, locks=locks)
+    def _allocate(self, budget: HostBudget) -> Allocate:
+        """What allocates a cache: all of it is page-locked at once, or what has come is where it keeps every edge."""
+        if self._paper:
+            return numbers
+        return self._host.plain_array if budget.whole else self._host.host_array
+
+    def _from_disk(
+        self, budget: HostBudget, cache: HostCache | PackedCache | None, packing: Packing | None = None
+    ) -> tuple[LinkReader, Staging]:
+        """What brings edges from disk, and what they are staged in."""
+        dtypes = self._graph.out.neighbor_dtype, self._graph.out.weight_dtype
+        staging = Staging(self._host, LocalReader(self.disk), cache, budget.options, dtypes, packing)
+        kept = cache is not None and cache.whole and not self._paper
+        locks = PageLocks(self._host, cache) if kept and cache is not None else None
+        return LinkReader(self._device, host=staging, adjacencies=self._needs.adjacencies, locks=locks), staging
 
     def _packed(self, adjacency: Adjacency, threads: int) -> tuple[Any, Any]:
         """The payloads of an adjacency in memory, page-locked: of neighbors, and of weights or None."""
@@ -140,7 +140,8 @@ class HostEdgeSource:
             store, items = adjacency.pack(weights, threads), adjacency.arrays[weights]
             assert items is not None, "a graph whose weights are wanted has them"
             words = items.view(np.uint32) if store is None else store[0]
-            self._host.register(words)
+            if not self._paper:
+                self._host.register(words)
             found[weights] = words
         return found[0], found[1]
 
@@ -150,7 +151,7 @@ class HostEdgeSource:
         neighbors, weights = adjacency.arrays
         found = neighbors, weights if self._needs.weighted else None
         for array in found:
-            if array is not None:
+            if array is not None and not self._paper:
                 self._host.register(array)
         return found
 
@@ -159,29 +160,3 @@ class HostEdgeSource:
         if self.disk is not None:
             self.disk.close()
         self._host.close()
-
-
-def host_staging(
-    graph: Graph, divided: HostBudget, host: HostDevice, reader: ChunkReader | None, cache: HostCache | None
-) -> Staging:
-    """What a host stages edges in for a device behind a link, by a division of its memory."""
-    dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
-    return Staging(host, LocalReader(reader), cache, edge_source_options(divided), dtypes)
-
-
-def packed_cache(packed: PackedPlan, words: int, allocate: Allocate) -> PackedCache | None:
-    """A cache of so many words of pieces; None where it has no room for any."""
-    if not words:
-        return None
-    return PackedCache(packed.layouts, packed.budget.partition_edges, words, allocate)
-
-
-def packed_staging(
-    graph: Graph, packed: PackedPlan, host: HostDevice, reader: ChunkReader | None, cache: PackedCache | None
-) -> Staging:
-    """What a host stages pieces in for a device behind a link, by a division of its memory."""
-    budget = packed.budget
-    assert budget.host is not None, "a graph on disk has its host's memory divided"
-    options = TransferOptions(budget.partition_edges, budget.host.buffers, budget.host.ahead)
-    dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
-    return Staging(host, LocalReader(reader), cache, options, dtypes, packed.packing)

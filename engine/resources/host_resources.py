@@ -1,8 +1,7 @@
-"""What runs on one graph share: reader, host cache and pipelines, within the host memory budget.
+"""What runs on one graph share: reader, host cache and pipelines, as the memory plan has them.
 
-Owns the division of the budget, and the streams by which a run's devices reach the edges. Here the devices are shares
-of the host; `device_resources.py` has the same for one device with memory of its own. Refuses, through `layout`, a
-budget that cannot work.
+Owns the streams by which a run's devices reach the edges. Here the devices are shares of the host;
+`device_resources.py` has the same for one device with memory of its own.
 """
 
 from __future__ import annotations
@@ -11,42 +10,32 @@ import logging
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.resources.block_stream import BlockStream
 from penstock.engine.resources.edge_stream import EdgeStream
+from penstock.engine.resources.memory_plan import MemoryPlan
 from penstock.engine.resources.ownership import MARGIN, LeftOut, Ownership, owners, seconds_for_edge
-from penstock.engine.resources.packed_sweeps import PackedSweeps, plan_packed_sweeps
 from penstock.engine.state.grouped_sources import LEAST_SWEEPS, LEAST_VERTICES, GroupedSources, place_bytes
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.timeline import Timeline
-from penstock.storage.format.frames import READS
 from penstock.storage.format.read_plan import MOST_BYTES
 from penstock.storage.read.partition_cache import Allocate, HostCache
 from penstock.storage.read.partition_records import Extent
-from penstock.storage.read.reader import Reader, decoder_bytes, longest_frame
+from penstock.storage.read.reader import Reader
 from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
-from penstock.transfer.planning.device_budget import DeviceBudget
-from penstock.transfer.planning.host_budget import (
-    DECODE_BYTES,
-    HostBudget,
-    HostBudgetRequest,
-    check_fixed,
-    divide_host_budget,
-    least_reading_bytes,
-)
 from penstock.transfer.staging.edge_source import LocalReader
+from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.options import TransferOptions
-from penstock.transfer.values.rates import Rates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from numpy.typing import NDArray
+    from numpy.typing import DTypeLike, NDArray
     from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.program.bindings import Author
     from penstock.engine.program.program import Program
@@ -55,6 +44,8 @@ if TYPE_CHECKING:
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
+    from penstock.transfer.planning.device_budget import DeviceBudget
+    from penstock.transfer.planning.host_budget import HostBudget
 
 _log = logging.getLogger("penstock.engine.resources.host_resources")
 
@@ -76,7 +67,8 @@ class HostResources:
     """Reader, cache and pipelines for some adjacencies of a graph, within a budget.
 
     rank: of a run of several ranks, the number of this one, and how many there are. moved: which vertices each rank
-    owns, where these were moved in earlier runs.
+    owns, where these were moved in earlier runs. paper: whether nothing is allocated or read: a forecast asks what the
+    run would do.
     """
 
     def __init__(
@@ -87,6 +79,8 @@ class HostResources:
         timeline: Timeline | None = None,
         rank: tuple[int, int] | None = None,
         moved: Ownership | None = None,
+        *,
+        paper: bool = False,
     ) -> None:
         self.graph, self.config, self.needs = graph, config, needs
         self.moved = self.ownership = moved
@@ -97,37 +91,42 @@ class HostResources:
         self.reader: Reader | None = None
         self.pipelines: list[Pipeline] = []
         self.chunk_edges = graph.out.chunk_edges
-        divided, self.packed = divide_for_cores(graph, config, needs)
-        self.spare = self.host_spare = spare_of(config, needs, divided)
+        devices = host_devices(config)
+        self.plan = MemoryPlan.of(graph, config, replace(needs, plain=needs.plain or len(devices) > 1))
+        self.packed, divided = self.plan.packed, self.plan.host
+        self.spare = self.host_spare = self.plan.spare
         self.groups: dict[str, GroupedSources] = {}
-        cache = None if divided is None or self.packed is not None else make_cache(graph, needs, divided)
+        allocate = numbers if paper else aligned_empty
+        cache = None if divided is None or self.packed is not None else make_cache(graph, needs, divided, allocate)
         if cache is not None and cache.whole and needs.owned_edges is not None and self.ownership is not None:
             self._left_out = LeftOut(cache, needs)
             self._left_out.own(self.ownership)
         try:
-            if divided is not None:
+            if divided is not None and not paper:
                 self.reader = open_reader(graph, config, divided, timeline)
-            self._connect(cache, host_options(graph, config, divided), timeline)
+            chunks = config.partition_bytes // (self.chunk_edges * graph.out.neighbor_dtype.itemsize)
+            whole = TransferOptions(max(1, chunks) * self.chunk_edges, slabs=0, ahead=2)
+            options = whole if divided is None else divided.options
+            for device in devices:
+                self.pipelines.append(self._pipeline(device, cache, options, allocate))
+                if timeline is not None:
+                    self.pipelines[-1].watch(timeline)
         except BaseException:
             self.close()
             raise
-
-    def _connect(self, cache: HostCache | None, options: TransferOptions, timeline: Timeline | None) -> None:
-        """A pipeline for every device."""
-        config = self.config
-        for device in host_devices(config):
-            source = LocalReader(self.reader)
-            if self.packed is None:
-                pipeline = Pipeline(self.graph, source, device, cache, options)
-            else:
-                pieces = self.packed.cache()
-                staging = self.packed.staging(device, source, pieces, options, self.graph)
-                pipeline = Pipeline(self.graph, source, device, pieces, options, staging)
-            self.pipelines.append(pipeline)
-            if timeline is not None:
-                self.pipelines[-1].watch(timeline)
-        rates, threads = host_rates(config), Threads(config.thread_count)
+        rates, threads = config.rates_on("host"), Threads(config.thread_count)
         self.feedback = Feedback(rates, threads, self.reader, corrects=config.feedback)
+
+    def _pipeline(
+        self, device: HostDevice, cache: HostCache | None, options: TransferOptions, allocate: Allocate
+    ) -> Pipeline:
+        source = LocalReader(self.reader)
+        if self.packed is None or self.packed.host is None:
+            return Pipeline(self.graph, source, device, cache, options)
+        pieces = self.packed.cache(self.packed.host, allocate)
+        dtypes = self.graph.out.neighbor_dtype, None
+        staging = Staging(device, source, pieces, options, dtypes, self.packed.packing, kernels_unpack=True)
+        return Pipeline(self.graph, source, device, pieces, options, staging)
 
     def streams(
         self, directions: dict[Direction, tuple[Traversal, ...]], weighted: bool, sent: Index
@@ -298,39 +297,6 @@ def needs_of_rank(needs: MemoryRequest, ownership: Ownership | None) -> MemoryRe
     return replace(needs, owned_edges=sum(last - first for first, last in read))
 
 
-def spare_of(config: Config, needs: MemoryRequest, divided: HostBudget | None) -> int:
-    """Bytes of the host's budget that nothing takes."""
-    return config.memory_bytes - needs.fixed if divided is None else divided.spare
-
-
-def divide_for_cores(
-    graph: Graph, config: Config, needs: MemoryRequest
-) -> tuple[HostBudget | None, PackedSweeps | None]:
-    """How the host's memory is divided where its cores compute, and how sweeps take packed edges there, if they do.
-
-    Raises as `host_division`.
-    """
-    divided = host_division(graph, config, needs)
-    packed = None
-    if len(host_devices(config)) == 1:
-        packed = plan_packed_sweeps(graph, needs, divided, budget_of(config, needs, graph, config.partition_bytes))
-    return (divided, None) if packed is None else (packed.divided, packed)
-
-
-def host_division(graph: Graph, config: Config, needs: MemoryRequest) -> HostBudget | None:
-    """How the host's memory is divided where its own cores compute; None where no edge is read from disk.
-
-    Raises BudgetError for a budget that cannot work.
-    """
-    if graph.out.arrays is None and needs.adjacencies:
-        return divide_host_memory(config, needs, graph, config.partition_bytes)
-    budget = budget_of(config, needs, graph, config.partition_bytes)
-    if graph.out.arrays is None:  # reading degrees for the index takes what reading edges has buffers for otherwise
-        budget = replace(budget, fixed=budget.fixed + max(READS, config.thread_count) * DECODE_BYTES)
-    check_fixed(budget)
-    return None
-
-
 def open_reader(graph: Graph, config: Config, divided: HostBudget, timeline: Timeline | None) -> Reader:
     """The reader that a division of the host's memory has room for."""
     decoders = 1 if divided.one_by_one else divided.decoders
@@ -345,53 +311,14 @@ def open_reader(graph: Graph, config: Config, divided: HostBudget, timeline: Tim
     )
 
 
-def host_options(graph: Graph, config: Config, divided: HostBudget | None) -> TransferOptions:
-    """What follows from a division for the pipeline of the host's cores."""
-    return TransferOptions(
-        partition_edges=divided.partition_edges if divided else _whole_chunks(config.partition_bytes, graph),
-        slabs=divided.slabs if divided else 0,
-        ahead=divided.ahead if divided else 2,
-    )
-
-
 def host_devices(config: Config) -> list[HostDevice]:
     """The devices of the host that share the edges: all of its cores, as one."""
     return [HostDevice("host:0", config.thread_count)]
 
 
-def host_rates(config: Config) -> Rates:
-    """The rates of runs on the CPU cores."""
-    return config.rates or Rates.host(config.thread_count)
-
-
-def budget_of(config: Config, needs: MemoryRequest, graph: Graph, partition_bytes: int) -> HostBudgetRequest:
-    """What there is to divide."""
-    return HostBudgetRequest(
-        host_memory=config.memory_bytes,
-        fixed=needs.fixed,
-        partition_bytes=partition_bytes,
-        workers=config.thread_count,
-        stripes=max(1, len(graph.files) - 1),
-        frame_bytes=longest_frame(graph),
-        decoder_bytes=decoder_bytes(graph),
-        sweeps=needs.sweeps,
-        owned_edges=needs.owned_edges,
-    )
-
-
-def left_for_edges(config: Config, needs: MemoryRequest, graph: Graph) -> int:
-    """Bytes of the host's budget that state, index and reading with all threads leave at most; may be negative."""
-    budget = budget_of(config, needs, graph, config.partition_bytes)
-    reading = 0
-    if graph.out.arrays is None:
-        reading = least_reading_bytes(budget, needs.adjacencies, with_weights=needs.weighted, one_by_one=False)
-    return budget.host_memory - budget.fixed - reading
-
-
-def divide_host_memory(config: Config, needs: MemoryRequest, graph: Graph, partition_bytes: int) -> HostBudget:
-    """How the host memory budget is divided, with partitions of at most so many bytes of neighbors."""
-    budget = budget_of(config, needs, graph, partition_bytes)
-    return divide_host_budget(budget, needs.adjacencies, with_weights=needs.weighted)
+def numbers(count: int, dtype: DTypeLike) -> NDArray[Any]:
+    """An array of a size, and of no memory."""
+    return np.broadcast_to(np.empty(1, dtype), (count,))
 
 
 def make_cache(
@@ -409,8 +336,3 @@ def make_cache(
     weights = graph.weight_dtype if needs.weighted else None
     slots = None if divided.whole else divided.slots
     return HostCache(extents, divided.partition_edges, graph.out.neighbor_dtype, weights, slots, allocate, apart=apart)
-
-
-def _whole_chunks(partition_bytes: int, graph: Graph) -> int:
-    chunk = graph.out.chunk_edges
-    return max(1, partition_bytes // (chunk * np.dtype(graph.out.neighbor_dtype).itemsize)) * chunk

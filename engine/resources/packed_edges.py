@@ -1,10 +1,12 @@
-"""Whether edges travel to a device packed, and what that takes of its memory and the host's.
+"""Whether edges travel packed, and what that takes of a device's memory and the host's.
 
 Packed edges are the payloads of a graph file's chunks (`storage/encoding/bitpack.py`); a graph in memory is packed
-once. Edges travel packed where the device does not hold all of them plain, and either every iteration walks all of
+once. Edges travel packed to a device that does not hold all of them plain where either every iteration walks all of
 them or host memory has no room for them plain: a frontier's rows are best read in place, plain, where they are. So are
 those of a union that leaves most rows out. An option may ask for what only plain edges can do. Plain edges are in host
-memory as well where that has room.
+memory as well where that has room. On the cores sweeps take them packed where they are on disk, memory does not hold
+all of them plain, and every kernel that reads them decodes what it reads: pieces take about half the memory of plain
+edges, and are written and read once less. Where a budget has no room for a few pieces, edges stay plain.
 """
 
 from __future__ import annotations
@@ -12,18 +14,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.engine.resources.host_resources import budget_of
+from penstock.engine.state.sweep_sizes import SCRATCH, STEP_EDGES
+from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.format.packed_layout import packed_layout
-from penstock.transfer.planning.packed_budget import PackedBudget, divide_packed_budget
-from penstock.transfer.staging.staging import Packing
+from penstock.storage.read.packed_cache import PackedCache
+from penstock.transfer.planning.packed_budget import divide_packed_budget, divide_packed_sweeps
+from penstock.transfer.staging.staging import FEWEST_SLABS, Packing
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.packed_layout import PackedLayout
-    from penstock.transfer.planning.device_budget import DeviceBudgetRequest
-    from penstock.transfer.planning.host_budget import HostBudget
+    from penstock.storage.read.partition_cache import Allocate
+    from penstock.transfer.planning.device_budget import DeviceBudget, DeviceBudgetRequest
+    from penstock.transfer.planning.host_budget import HostBudget, HostBudgetRequest
 
 PACKED_ROUTES = ("filter", "blocks")
 """Routes that, when forced, are meant to bring packed edges."""
@@ -35,59 +40,74 @@ AT_HAND = 0.05
 
 @dataclass(frozen=True)
 class PackedPlan:
-    """layouts: of the adjacencies that a run reads. plain: whether host memory holds plain edges beside packed ones."""
+    """layouts: of the adjacencies that a run reads. device: None on the cores, whose kernels take pieces as they are.
+
+    host: None where host memory has every piece already. plain: whether it holds plain edges beside packed ones.
+    """
 
     layouts: tuple[PackedLayout, ...]
-    budget: PackedBudget
-    plain: bool
+    host: HostBudget | None
+    device: DeviceBudget | None = None
+    plain: bool = False
 
     @property
     def loading(self) -> bool:
         """Whether host memory keeps all packed edges that are read from disk."""
-        return self.budget.host is not None and self.budget.host.whole
+        return self.host is not None and self.host.whole
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all payloads."""
+        return sum(layout.nbytes for layout in self.layouts)
+
+    @property
+    def partition_edges(self) -> int:
+        """Edges of a partition, the same on the device and the host."""
+        budget = self.device or self.host
+        assert budget is not None, "something is divided"
+        return budget.partition_edges
 
     @property
     def packing(self) -> Packing:
-        """The pieces of partitions of the size that the budget has."""
-        return Packing.of(self.layouts, self.budget.partition_edges, self.budget.slabs)
+        """The pieces of partitions."""
+        slabs = FEWEST_SLABS if self.device is None else self.device.plain_slabs
+        return Packing.of(self.layouts, self.partition_edges, slabs)
+
+    def cache(self, budget: HostBudget | DeviceBudget, allocate: Allocate = aligned_empty) -> PackedCache | None:
+        """The cache of pieces that a division has room for; None where it has no room for any."""
+        if not budget.words:
+            return None
+        return PackedCache(self.layouts, self.partition_edges, budget.words, allocate)
 
 
 def plan_packed(
-    graph: Graph,
     config: Config,
     needs: MemoryRequest,
     wish: DeviceBudgetRequest,
     edge_memory: int,
     divided: HostBudget | None,
+    host: HostBudgetRequest,
 ) -> PackedPlan | None:
-    """Return how edges travel packed, None where they travel plain.
+    """Return how edges travel packed to a device, None where they travel plain.
 
     needs: `one_pass` of a union that finds less than AT_HAND of its edges on the device at first. edge_memory: bytes of
-    the device for edges. divided: how the host would hold plain edges, None: it has them.
+    the device for edges. divided: how the host would hold plain edges, None: it has them. host: what it has to divide.
     """
     if config.packed == "never" or config.model == "published" or config.route in PLAIN_ROUTES:
         return None
     if not packing_pays(config, needs, divided) and not needs.one_pass:
         return None
-    found = [packed_layout(adjacency, config.thread_count, needs.weighted) for adjacency in needs.adjacencies]
-    layouts = tuple(layout for layout in found if layout is not None)
-    if not layouts or len(layouts) < len(found):
-        return None
-    size = sum(layout.nbytes for layout in layouts)
-    if not size:
+    layouts = _layouts(needs, config.thread_count, weighted=needs.weighted)
+    size = sum(layout.nbytes for layout in layouts or ())
+    if layouts is None or not size or (divided is None and size > host.host_memory - host.fixed):
         return None
     edge_bytes = max(one.edge_bytes(needs.weighted) for one in needs.adjacencies)
-    if divided is None:
-        if size > config.memory_bytes - needs.fixed:
-            return None
-        budget = divide_packed_budget(edge_memory, layouts, wish, edge_bytes)
-        return None if budget is None else PackedPlan(layouts, budget, plain=True)
-    host = budget_of(config, needs, graph, wish.partition_bytes)
-    budget = divide_packed_budget(edge_memory, layouts, wish, edge_bytes, host)
-    if budget is None or budget.host is None:
+    parts = divide_packed_budget(edge_memory, layouts, wish, edge_bytes, None if divided is None else host)
+    if parts is None:
         return None
-    plain = divided.whole and budget.host.whole and budget.host.spare >= needs.edge_bytes
-    return PackedPlan(layouts, budget, plain)
+    device, held = parts
+    plain = held is None or (divided is not None and divided.whole and held.whole and held.spare >= needs.edge_bytes)
+    return PackedPlan(layouts, held, device, plain)
 
 
 def packing_pays(config: Config, needs: MemoryRequest, divided: HostBudget | None) -> bool:
@@ -97,3 +117,26 @@ def packing_pays(config: Config, needs: MemoryRequest, divided: HostBudget | Non
     forced that is meant for them. divided: how the host would hold plain edges, None: it has them.
     """
     return needs.sweeps or config.route in PACKED_ROUTES or not (divided is None or divided.whole)
+
+
+def plan_packed_sweeps(
+    graph: Graph, needs: MemoryRequest, divided: HostBudget | None, host: HostBudgetRequest
+) -> PackedPlan | None:
+    """Return how sweeps on the cores take packed edges, None where they take plain ones.
+
+    divided: how memory would hold plain ones. host: what it has to divide.
+    """
+    if needs.plain or not needs.adjacencies or divided is None or divided.whole:
+        return None
+    layouts = _layouts(needs, 1, weighted=False)
+    if layouts is None or not all(layout.chunks for layout in layouts):
+        return None
+    steps = -(-graph.out.chunk_edges // STEP_EDGES)
+    budget = divide_packed_sweeps(host, layouts, steps * SCRATCH * graph.vertex_dtype.itemsize)
+    return None if budget is None else PackedPlan(layouts, budget)
+
+
+def _layouts(needs: MemoryRequest, threads: int, *, weighted: bool) -> tuple[PackedLayout, ...] | None:
+    """Where the payloads of the adjacencies are; None where one of them is not packed, or there are none."""
+    found = [packed_layout(adjacency, threads, weighted) for adjacency in needs.adjacencies]
+    return tuple(layout for layout in found if layout is not None) if found and None not in found else None

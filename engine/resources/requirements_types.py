@@ -1,6 +1,6 @@
 """What a run asks of the host and of a device: edges, row indexes, and bytes by what takes them.
 
-Pure: independent of budgets and how they are divided (`host_resources.py`, `device_memory_plan.py`).
+Pure: independent of budgets and how they are divided (`memory_plan.py`).
 """
 
 from __future__ import annotations

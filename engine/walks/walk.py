@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from penstock.engine.resources.config import Config
-from penstock.engine.resources.device_memory_plan import link_rates
 from penstock.engine.resources.device_resources import device_of
 from penstock.engine.walks.options import Lend, WalkOptions, WalkResources, check_graph, source_vertices
 from penstock.engine.walks.walks import Walks
@@ -122,9 +121,7 @@ def resources_by(config: Config, scratch: Path | str | None, lend: Lend, device_
         lend=lend,
         device_memory=device_memory,
         device_edge_memory=config.device_edge_memory,
-        rates=None
-        if device_memory is None
-        else link_rates(config, "emulated" if config.device == "emulated" else "cuda"),
+        rates=None if device_memory is None else config.rates_on("emulated" if config.device == "emulated" else "cuda"),
     )
 
 

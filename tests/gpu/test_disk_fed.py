@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from penstock.engine import Graph
 from penstock.engine.programs.sssp import SSSP
-from penstock.engine.resources import device_memory_plan
+from penstock.engine.resources import memory_plan
 from penstock.engine.session import Session
 from penstock.transfer.planning.host_budget import HostBudget
 from support.graphs import on_disk, skewed, weighed
@@ -27,7 +27,7 @@ def test_the_answer_is_the_same(route: str, tmp_path: Path, monkeypatch: pytest.
     def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> HostBudget:
         return HostBudget(PARTITION, 3, 6, 2, False, 5)
 
-    monkeypatch.setattr(device_memory_plan, "divide_host_memory", divide)
+    monkeypatch.setattr(memory_plan, "divide_host_memory", divide)
     edges = weighed(EdgeList(20_000, *skewed(20_000, 400_000, 5), None, True), "uint8")
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=1024)
     source = int(np.argmax(np.diff(edges.rows[0])))

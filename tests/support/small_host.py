@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import Graph
-from penstock.engine.resources import device_memory_plan, host_resources, packed_edges
-from penstock.engine.resources import packed_sweeps as sweeps
+from penstock.engine.resources import memory_plan, packed_edges
+from penstock.transfer.planning.device_budget import DeviceBudget
 from penstock.transfer.planning.host_budget import HostBudget, HostBudgetRequest
-from penstock.transfer.planning.packed_budget import PackedBudget, PackedHost
 from penstock.transfer.staging.staging import FEWEST_SLABS
 
 CHUNK = 32
@@ -39,25 +38,24 @@ def small_memory(patch: pytest.MonkeyPatch, partition_edges: int, slabs: int, sl
 
 def dividing(patch: pytest.MonkeyPatch, divide: Callable[..., HostBudget]) -> None:
     """Let the host's budget be divided so, whether it computes or feeds a device, to which edges then travel plain."""
-    for owner in (host_resources, device_memory_plan):
-        patch.setattr(owner, "divide_host_memory", divide)
-    patch.setattr(device_memory_plan, "plan_packed", lambda *_: None)
-    patch.setattr(host_resources, "plan_packed_sweeps", lambda *_: None)
+    patch.setattr(memory_plan, "divide_host_memory", divide)
+    patch.setattr(memory_plan, "plan_packed", lambda *_: None)
+    patch.setattr(memory_plan, "plan_packed_sweeps", lambda *_: None)
 
 
 def packed_sweeps(patch: pytest.MonkeyPatch, chunks: int, share: float) -> None:
     """Let sweeps on the cores take packed edges, in partitions of so many chunks; memory keeps `share` of them."""
 
-    def divide(budget: HostBudgetRequest, layouts: Any, work_bytes: int) -> tuple[int, PackedHost]:
+    def divide(budget: HostBudgetRequest, layouts: Any, work_bytes: int) -> HostBudget:
         edges = chunks * layouts[0].chunk_edges
         sizes = np.concatenate([layout.pieces(edges).sizes for layout in layouts])
         total, longest = int(sizes.sum()), 4 * int(sizes.max())
         if share == 1:
-            return edges, PackedHost(total, True, 0, 0, 2)
-        return edges, PackedHost(int(share * total), False, 2, 2 * longest, 2)
+            return HostBudget(edges, 0, 0, 2, True, 0, words=total)
+        return HostBudget(edges, 2, 0, 2, False, 0, words=int(share * total), piece_bytes=longest)
 
-    patch.setattr(host_resources, "divide_host_memory", keeping(CHUNK, 2, 0))
-    patch.setattr(sweeps, "divide_packed_sweeps", divide)
+    patch.setattr(memory_plan, "divide_host_memory", keeping(CHUNK, 2, 0))
+    patch.setattr(packed_edges, "divide_packed_sweeps", divide)
 
 
 def packing(
@@ -70,7 +68,7 @@ def packing(
 
     def divide(
         edge_memory: int, layouts: Any, wish: Any, edge_bytes: int, budget: HostBudgetRequest | None = None
-    ) -> PackedBudget:
+    ) -> tuple[DeviceBudget, HostBudget | None]:
         edges = chunks * layouts[0].chunk_edges
         sizes = np.concatenate([layout.pieces(edges).sizes for layout in layouts])
         total, longest = int(sizes.sum()), 4 * int(sizes.max())
@@ -78,11 +76,11 @@ def packing(
         staged = together * (FEWEST_SLABS * edges * edge_bytes + buffers * longest)
         held = None
         if budget is not None and host == 1:
-            held = PackedHost(total, True, 0, 0, 2, spare=1 << 40 if room else 0)
+            held = HostBudget(edges, 0, 0, 2, True, 0, spare=1 << 40 if room else 0, words=total)
         elif budget is not None:
-            held = PackedHost(int((host or 0) * total), False, 3, 3 * longest, 2)
+            held = HostBudget(edges, 3, 0, 2, False, 0, words=int((host or 0) * total), piece_bytes=longest)
         words = int(share * total) if wish.cached else 0
-        return PackedBudget(edges, buffers, words, staged, together, host=held)
+        return DeviceBudget(edges, buffers, 0, False, together, words, FEWEST_SLABS, staged), held
 
     def pays(*_: Any) -> bool:
         return True

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from penstock.engine import Graph
 from penstock.engine.programs.bfs import BFS
-from penstock.engine.resources import device_memory_plan
+from penstock.engine.resources import memory_plan
 from penstock.engine.session import Session
 from penstock.storage.format.direct_io import DirectFile
 from penstock.storage.format.frames import Frames
@@ -55,7 +55,7 @@ def fed(graph: Graph, patch: pytest.MonkeyPatch, kept: int = KEPT, **options: An
     def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> HostBudget:
         return HostBudget(STEP, 4, kept, 1, kept == PIECES, 4)
 
-    patch.setattr(device_memory_plan, "divide_host_memory", divide)
+    patch.setattr(memory_plan, "divide_host_memory", divide)
     room = {"device_edge_memory": 4 * STEP * 12, "partition_bytes": 4 * STEP, "residency": "none"}
     with Session(graph, device="emulated", threads=1, direction="push", **room, **options) as session:
         program = BFS(0)

@@ -21,8 +21,8 @@ from penstock.tools.run.run_directory import check_folder
 
 if TYPE_CHECKING:
     from penstock.engine.planning.forecast import Forecast, Sweep
-    from penstock.engine.planning.paper import Memory
     from penstock.engine.program.program import Program
+    from penstock.engine.resources.memory_plan import Memory
     from penstock.storage.format.graph import Graph
 
 PHASES = "runs as several programs, one after another; the sweeps are those of the first"

@@ -28,7 +28,8 @@ WITHOUT = "--route auto or zero-copy, which need none"
 class DeviceBudget:
     """partition_edges: whole chunks. slabs of `combine` partitions each; slots: places of the cache, all if `whole`.
 
-    No slabs, and not `whole`: every edge is read in place.
+    No slabs, and not `whole`: every edge is read in place. staged_bytes: of the slabs. words: of packed edges, those of
+    the cache of pieces; slabs are then buffers of pieces on their way, beside `plain_slabs` that these are unpacked to.
     """
 
     partition_edges: int
@@ -36,6 +37,9 @@ class DeviceBudget:
     slots: int
     whole: bool
     combine: int = 1
+    words: int = 0
+    plain_slabs: int = 0
+    staged_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,8 @@ def divide_device_budget(
         taken = slabs * combine * edges * each
         if taken <= (edge_memory if taken == least else part):
             slots = max(0, (edge_memory - taken) // (edges * each)) if wish.cached else 0
-            return DeviceBudget(edges, slabs, min(slots, max(1, _entries(sizes, edges)) - 1), False, combine)
+            slots = min(slots, max(1, _entries(sizes, edges)) - 1)
+            return DeviceBudget(edges, slabs, slots, False, combine, staged_bytes=taken)
     raise _too_small(edge_memory, least, wish)
 
 

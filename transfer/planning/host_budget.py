@@ -16,6 +16,7 @@ from math import ceil
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.format.read_plan import MOST_BYTES, buffer_bytes, read_threads
+from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.task import AdjacencyArrays
 
 MIB = 1 << 20
@@ -53,10 +54,11 @@ class HostBudgetRequest:
 
 @dataclass(frozen=True, slots=True)
 class HostBudget:
-    """The division: sizes for the pipeline, the cache and the reader; `slots` 0 means no cache.
+    """The division: sizes for the pipeline, the cache and the reader; `slots` and `words` 0 mean no cache.
 
     spare: bytes of the budget that nothing takes. one_by_one: one thread decodes, and a read is one frame. decoders:
-    threads that decode at most, None: as many as there are.
+    threads that decode at most, None: as many as there are. reader_bytes: what the reader takes. words: of packed
+    edges, those of the pieces that the cache holds; slabs are then buffers of piece_bytes each.
     """
 
     partition_edges: int
@@ -68,6 +70,9 @@ class HostBudget:
     spare: int = 0
     one_by_one: bool = False
     decoders: int | None = None
+    reader_bytes: int = 0
+    words: int = 0
+    piece_bytes: int = 0
 
     @property
     def ahead(self) -> int:
@@ -75,9 +80,14 @@ class HostBudget:
         return max(2, self.slabs)
 
     @property
+    def options(self) -> TransferOptions:
+        """What follows for the pipeline that stages edges in host memory."""
+        return TransferOptions(self.partition_edges, self.slabs, self.ahead)
+
+    @property
     def slab_bytes(self) -> int:
         """Bytes of all slabs."""
-        return self.slabs * self.partition_edges * self.edge_bytes
+        return self.slabs * (self.piece_bytes or self.partition_edges * self.edge_bytes)
 
 
 def divide_host_budget(
@@ -93,18 +103,20 @@ def divide_host_budget(
     left = budget.host_memory - budget.fixed
     for step, reads, one_by_one in _choices(budget.partition_bytes, sizes, chunk):
         entries = sum(ceil(size.edges / step) for size in sizes)
-        room = left - reader_bytes(budget, reads, one_by_one=one_by_one)
+        reader = reader_bytes(budget, reads, one_by_one=one_by_one)
+        room = left - reader
         if budget.owned_edges is not None:  # and whole chunks at both ends
             edges = min(edges, budget.owned_edges + 2 * chunk * len(sizes))
         if edges * edge_bytes <= room:
-            return HostBudget(step, 0, entries, reads, True, edge_bytes, room - edges * edge_bytes, one_by_one)
+            spare = room - edges * edge_bytes
+            return HostBudget(step, 0, entries, reads, True, edge_bytes, spare, one_by_one, None, reader)
         least = SWEPT_SLAB_BYTES if budget.sweeps and reads >= SWEPT_READS else 0
         limit = max(SHARE * room, min(room, least)) if step > chunk or reads > 1 else room
         fitted = next((count for count in SLABS if count * step * edge_bytes <= limit), 0)
         if fitted:
             slots = min((room - fitted * step * edge_bytes) // (step * edge_bytes), entries - 1)
             spare = room - (fitted + slots) * step * edge_bytes
-            return HostBudget(step, fitted, slots, reads, False, edge_bytes, spare, one_by_one)
+            return HostBudget(step, fitted, slots, reads, False, edge_bytes, spare, one_by_one, None, reader)
     least = least_reading_bytes(budget, sizes, with_weights=with_weights, one_by_one=True)
     raise _too_small(budget, least, chunk * edge_bytes)
 

@@ -13,8 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.storage.format.packed_layout import PackedLayout
-from penstock.transfer.planning.device_budget import DeviceBudgetRequest
-from penstock.transfer.planning.host_budget import READS, SHARE, SWEPT_SLAB_BYTES, HostBudgetRequest, reader_bytes
+from penstock.transfer.planning.device_budget import DeviceBudget, DeviceBudgetRequest
+from penstock.transfer.planning.host_budget import (
+    READS,
+    SHARE,
+    SWEPT_SLAB_BYTES,
+    HostBudget,
+    HostBudgetRequest,
+    reader_bytes,
+)
 from penstock.transfer.planning.host_budget import SLABS as HOST_BUFFERS
 from penstock.transfer.staging.staging import FEWEST_SLABS, mark_words
 from penstock.transfer.values.rates import TASK_SECONDS
@@ -37,42 +44,8 @@ LINK_RATE = 50e9
 """Bytes per second over a link, about: with TASK_SECONDS it tells when larger partitions pay more than a cache."""
 
 
-@dataclass(frozen=True, slots=True)
-class PackedHost:
-    """What a host holds of packed edges that are on disk: `words` of pieces in its cache, all of them if `whole`.
-
-    buffers: pieces besides, of `buffer_bytes` in all. spare: bytes that nothing takes. decoders: as in `HostBudget`.
-    """
-
-    words: int
-    whole: bool
-    buffers: int
-    buffer_bytes: int
-    reads_in_flight: int
-    spare: int = 0
-    decoders: int | None = None
-
-    @property
-    def ahead(self) -> int:
-        """Partitions being read at once."""
-        return max(2, self.buffers)
-
-
-@dataclass(frozen=True, slots=True)
-class PackedBudget:
-    """partition_edges: whole chunks. buffers: tasks on their way; words: of the device's cache of pieces.
-
-    staged_bytes: what slabs and buffers take. combine: partitions of a task, which a slab holds. slabs: of plain edges.
-    host: None where host memory has every piece already.
-    """
-
-    partition_edges: int
-    buffers: int
-    words: int
-    staged_bytes: int
-    combine: int = 1
-    slabs: int = FEWEST_SLABS
-    host: PackedHost | None = None
+PackedParts = tuple[DeviceBudget, HostBudget | None]
+"""Of the device, and of the host; None where host memory has every piece already."""
 
 
 def divide_packed_budget(
@@ -81,22 +54,23 @@ def divide_packed_budget(
     wish: DeviceBudgetRequest,
     edge_bytes: int,
     host: HostBudgetRequest | None = None,
-) -> PackedBudget | None:
+) -> PackedParts | None:
     """Divide `edge_memory` bytes of a device, and the host's budget where pieces come from disk; None: it cannot work.
 
     edge_bytes: of a plain edge, over all arrays read.
     """
     chunk = max(layout.chunk_edges for layout in layouts)
     steps, together = max(1, wish.partition_bytes // (4 * chunk)), wish.combine if host is None else 1
-    best: tuple[float, PackedBudget] | None = None
+    best: tuple[float, PackedParts] | None = None
     while steps:
         pieces = _Pieces.of(layouts, steps * chunk)
         price = TASK_SECONDS * pieces.count / together
         if best is not None and price >= best[0]:
             break
         for found in _divisions(edge_memory, pieces, together, wish, edge_bytes, host):
-            copied = (pieces.total - 4 * found.words) / LINK_RATE
-            seconds = max(price, copied) * SLABS[found.slabs] * BUFFERS[found.buffers]
+            device = found[0]
+            copied = (pieces.total - 4 * device.words) / LINK_RATE
+            seconds = max(price, copied) * SLABS[device.plain_slabs] * BUFFERS[device.slabs]
             best = (seconds, found) if best is None or seconds < best[0] else best
         if together > 1:
             together //= 2
@@ -107,14 +81,13 @@ def divide_packed_budget(
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Pieces of partitions of so many edges: how many, bytes of the longest and of all; chunks of a partition."""
+    """Pieces of partitions of so many edges: how many, bytes of the longest and of all."""
 
     edges: int
     count: int
     longest: int
     total: int
     marks: int
-    chunks: int
 
     @classmethod
     def of(cls, layouts: Sequence[PackedLayout], edges: int) -> _Pieces:
@@ -126,7 +99,14 @@ class _Pieces:
             4 * max(int(one.max()) for one in sizes),
             4 * sum(int(one.sum()) for one in sizes),
             sum(4 * mark_words(layout.edges) for layout in layouts),
-            edges // max(layout.chunk_edges for layout in layouts),
+        )
+
+    def on_host(self, room: int, reads: int, reader: int, buffers: int = 0, decoders: int | None = None) -> HostBudget:
+        """The division of a host with so much room beside its reader: buffers and a cache or, without, every piece."""
+        taken = buffers * self.longest if buffers else self.total
+        spare, words = (0, (room - taken) // 4) if buffers else (room - taken, taken // 4)
+        return HostBudget(
+            self.edges, buffers, 0, reads, not buffers, 0, spare, False, decoders, reader, words, self.longest
         )
 
 
@@ -137,9 +117,9 @@ def _divisions(
     wish: DeviceBudgetRequest,
     edge_bytes: int,
     host: HostBudgetRequest | None,
-) -> Iterator[PackedBudget]:
+) -> Iterator[PackedParts]:
     """Divide memory for tasks of `together` pieces in every way for which it suffices."""
-    held = None if host is None else _divide_host(host, pieces.longest, pieces.total)
+    held = None if host is None else _divide_host(host, pieces)
     if host is not None and held is None:
         return
     for slabs, buffers in itertools.product(SLABS, BUFFERS):
@@ -149,49 +129,48 @@ def _divisions(
         if together > 1 and edge_memory - staged < pieces.total <= edge_memory - staged // together:
             continue  # smaller tasks leave room for every piece
         words = min(edge_memory - staged, pieces.total) // 4 if wish.cached else 0
-        yield PackedBudget(pieces.edges, buffers, words, staged, together, slabs, held)
+        yield DeviceBudget(pieces.edges, buffers, 0, False, together, words, slabs, staged), held
 
 
-def _divide_host(budget: HostBudgetRequest, longest: int, total: int) -> PackedHost | None:
-    """Divide a host's budget over pieces of which the longest, and all of them, have so many bytes; None: too small."""
+def _divide_host(budget: HostBudgetRequest, pieces: _Pieces) -> HostBudget | None:
+    """Divide a host's budget over pieces; None: too small."""
     left = budget.host_memory - budget.fixed
     for reads in READS:
-        room = left - reader_bytes(budget, reads)
-        if total <= room:
-            return PackedHost(total // 4, True, 0, 0, reads, room - total)
+        reader = reader_bytes(budget, reads)
+        room = left - reader
+        if pieces.total <= room:
+            return pieces.on_host(room, reads, reader)
         for buffers in HOST_BUFFERS:
-            taken = buffers * longest
-            if taken <= (SHARE * room if reads > READS[-1] else room):
-                return PackedHost((room - taken) // 4, False, buffers, taken, reads)
+            if buffers * pieces.longest <= (SHARE * room if reads > READS[-1] else room):
+                return pieces.on_host(room, reads, reader, buffers)
     return None
 
 
 def divide_packed_sweeps(
     budget: HostBudgetRequest, layouts: Sequence[PackedLayout], work_bytes: int = 0
-) -> tuple[int, PackedHost] | None:
+) -> HostBudget | None:
     """Divide a host's budget for sweeps whose kernels unpack pieces; None: too small for two of one chunk.
 
     work_bytes: what kernels take beside for each chunk of a partition.
-    Returns the edges of a partition, and the rest. What reads are under way takes at most a third, so that pieces, from
-    which kernels take what has been read, are several and large; what is left after them caches.
+    What reads are under way takes at most a third, so that pieces, from which kernels take what has been read, are
+    several and large; what is left after them caches.
     """
     chunk = max(layout.chunk_edges for layout in layouts)
     threads, decoders = budget.workers, min(budget.workers, DECODERS)
     budget = replace(budget, workers=decoders)
     left = budget.host_memory - budget.fixed
     reads = next((count for count in READS if reader_bytes(budget, count) <= READING * left), READS[-1])
+    reader = reader_bytes(budget, reads)
     steps = max(1, budget.partition_bytes // (4 * chunk))
     while steps:
         pieces = _Pieces.of(layouts, steps * chunk)
-        room = left - reader_bytes(budget, reads) - steps * work_bytes
+        room = left - reader - steps * work_bytes
         if pieces.total <= room:
-            return pieces.edges, PackedHost(pieces.total // 4, True, 0, 0, reads, room - pieces.total, decoders)
+            return pieces.on_host(room, reads, reader, decoders=decoders)
         most = max(SWEPT_SLAB_BYTES, min(threads * BYTES_A_THREAD, room // 2)) if steps > 1 else room
         large = HOST_BUFFERS[:-1] if threads <= DECODERS else SWEPT_BUFFERS
         for buffers in large if steps > 1 else HOST_BUFFERS:
-            taken = buffers * pieces.longest
-            if taken <= min(room, most):
-                host = PackedHost((room - taken) // 4, False, buffers, taken, reads, decoders=decoders)
-                return pieces.edges, host
+            if buffers * pieces.longest <= min(room, most):
+                return pieces.on_host(room, reads, reader, buffers, decoders)
         steps //= 2
     return None

@@ -19,7 +19,7 @@ from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.programs.widest import WidestPath
-from penstock.engine.resources import device_memory_plan
+from penstock.engine.resources import memory_plan
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError
 from penstock.transfer.routes import cel
@@ -96,7 +96,7 @@ def test_gives_the_answer_and_accounts_for_what_travels(
     seen: list[tuple[Any, int]] = []
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         if shelf is not None:
-            patch.setattr(device_memory_plan, "divide_host_memory", keeping(*shelf))
+            patch.setattr(memory_plan, "divide_host_memory", keeping(*shelf))
         concatenated = cel.Concatenated._copy_words
 
         def counted(transfer: Any, plan: Any, slab: Any) -> None:

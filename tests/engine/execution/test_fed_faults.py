@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from penstock.engine import Graph
-from penstock.engine.resources import device_memory_plan
+from penstock.engine.resources import memory_plan
 from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
 from penstock.transfer.planning.host_budget import HostBudget
@@ -32,7 +32,7 @@ def small_host(monkeypatch: pytest.MonkeyPatch) -> None:
     def divide(config: Any, needs: Any, graph: Graph, partition_bytes: int) -> HostBudget:
         return HostBudget(STEP, 2, 2, 2, False, 5)
 
-    monkeypatch.setattr(device_memory_plan, "divide_host_memory", divide)
+    monkeypatch.setattr(memory_plan, "divide_host_memory", divide)
 
 
 @pytest.fixture

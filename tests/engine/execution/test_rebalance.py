@@ -15,7 +15,7 @@ from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import rebalance
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.pagerank import PageRank
-from penstock.engine.resources import host_resources
+from penstock.engine.resources import memory_plan
 from penstock.engine.resources.ownership import Ownership
 from penstock.engine.session import Session
 from penstock.transfer.planning.host_budget import HostBudget
@@ -86,13 +86,13 @@ def test_every_direction_while_bounds_move(name: str, options: dict[str, str]) -
 @pytest.mark.parametrize("name", ["sweeps", "bfs", "sssp"])
 def test_edges_from_disk_follow_the_bounds(stored: Graph, name: str, room: str, monkeypatch) -> None:
     monkeypatch.setattr("penstock.engine.resources.ownership.MARGIN", 64)
-    divide = host_resources.divide_host_memory
+    divide = memory_plan.divide_host_memory
 
     def little(*what: Any) -> HostBudget:
         return replace(divide(*what), partition_edges=64, slabs=2, slots=5, whole=False)
 
     if room == "for some":
-        monkeypatch.setattr(host_resources, "divide_host_memory", little)
+        monkeypatch.setattr(memory_plan, "divide_host_memory", little)
     with moving():
         results = _run(lambda: program_of(name, LARGER), stored, 2)
     assert len(_moves(results[0])) >= 3

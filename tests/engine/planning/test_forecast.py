@@ -13,7 +13,7 @@ from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
-from penstock.engine.resources import device_memory_plan
+from penstock.engine.resources import memory_plan
 from penstock.engine.resources.config import Config
 from penstock.engine.state.state import State
 from penstock.storage.base.errors import InputError
@@ -119,7 +119,7 @@ def test_what_travels_over_a_link_is_foretold(
     options = dict(options)
     slots = options.pop("slots", None)
     if slots is not None:
-        monkeypatch.setattr(device_memory_plan, "divide_host_memory", kept_on_host(slots))
+        monkeypatch.setattr(memory_plan, "divide_host_memory", kept_on_host(slots))
     given = {"device": "emulated", "route": "filter", "partition_bytes": 256, "combine": 1, "rates": RATES} | options
     with Session(graph, packed="never", **given) as session:
         told = session.forecast(PageRank(tol=0, max_iter=3, weight=False))

@@ -92,7 +92,7 @@ def test_tight_memory_gives_the_answer(directed: bool, tmp_path: Path) -> None:
         )
 
     with (
-        mock.patch("penstock.engine.resources.host_resources.divide_host_budget", divide),
+        mock.patch("penstock.engine.resources.memory_plan.divide_host_budget", divide),
         mock.patch("penstock.engine.execution.triangles.strip_edges", return_value=40),
         mock.patch(
             "penstock.engine.execution.whole_rows.block_capacity",

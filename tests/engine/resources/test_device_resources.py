@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from penstock.engine import Graph, run
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
-from penstock.engine.resources import device_memory_plan
+from penstock.engine.resources import memory_plan
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_resources import device_of
 from penstock.engine.session import Session
@@ -69,7 +69,7 @@ def test_every_route_model_and_budget_gives_the_answer(
     edges, options = case
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         if shelf is not None:
-            patch.setattr(device_memory_plan, "divide_host_memory", keeping(*shelf))
+            patch.setattr(memory_plan, "divide_host_memory", keeping(*shelf))
         graph = on_disk(edges, Path(folder) / "graph.h5", chunk_edges=32)
         with Session(graph, device="emulated", **options) as session:
             result = session.run(program_of(name, edges))

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph
-from penstock.engine.resources import device_memory_plan
-from penstock.engine.resources.host_resources import host_division
+from penstock.engine.resources import memory_plan
 from penstock.engine.resources.packed_edges import packing_pays
 from penstock.engine.session import Session
 from penstock.storage.base.slot_pool import aligned_empty
@@ -207,9 +206,8 @@ def test_fewer_bytes_travel_and_the_same_answer_comes(tmp_path: Path) -> None:
 def test_what_only_plain_edges_can_do_is_done_with_them(options: dict[str, Any]) -> None:
     edges = tangle(directed=True)
     with Session(in_memory(edges), device="emulated", device_edge_memory=2 << 20, **options) as session:
-        plan = device_memory_plan.plan_device_memory(
-            session.graph, session.config, session._asks(program_of("bfs", edges)).needs, 1 << 62
-        )
+        needs = session._asks(program_of("bfs", edges)).needs
+        plan = memory_plan.MemoryPlan.of(session.graph, session.config, needs, session.device)
     assert plan.packed is None
 
 
@@ -239,7 +237,7 @@ def test_frontiers_are_served_plain_edges_where_the_host_has_room(
         session.run(program)
         assert session._equipment is not None
         needs, config = session._equipment.needs, session._equipment.config
-    divided = host_division(graph, config, needs)
+    divided = memory_plan.host_division(graph, config, needs)
     assert divided is not None
     assert packing_pays(config, needs, replace(divided, whole=room)) == packed
     assert packing_pays(replace(config, route="filter"), needs, divided)
@@ -249,7 +247,7 @@ def test_frontiers_are_served_plain_edges_where_the_host_has_room(
 def test_a_union_that_finds_too_few_edges_at_hand_is_served_packed_ones(
     at_hand: float, packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device_memory_plan, "AT_HAND", at_hand)
+    monkeypatch.setattr(memory_plan, "AT_HAND", at_hand)
     graph = on_disk(EdgeList(300, *skewed(300, 8_000, 3), None, False), tmp_path / "graph.h5", chunk_edges=256)
     with Session(graph, device="emulated", device_edge_memory=16_000) as session:
         session.run(program_of("wcc", tangle(directed=False)))

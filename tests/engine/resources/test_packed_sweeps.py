@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import Graph
-from penstock.engine.planning.paper import on_host
 from penstock.engine.program.program import Program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.resources.host_resources import HostResources
 from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
 from support.graphs import in_memory, on_disk, shape
@@ -62,7 +62,7 @@ def test_a_run_and_its_forecast_have_the_same_pieces(graph: Graph, monkeypatch: 
         ranks(session)
         assert session._equipment is not None
         pipeline = session._equipment.pipelines[0]
-        paper = on_host(graph, session.config, session._equipment.needs).pipeline
+        paper = HostResources(graph, session.config, session._equipment.needs, paper=True).pipelines[0]
         for one, other in ((pipeline.cache, paper.cache), (pipeline.options, paper.options)):
             assert type(one) is type(other)
         assert paper.options == pipeline.options

@@ -33,6 +33,8 @@ ONE = [Sized(1000, 4, 1, chunk_edges=10)]
 def test_divisions(memory, route, weights, expected):
     found = divide_device_budget(memory, ONE, DeviceBudgetRequest(400, route=route), weights=weights)
     assert (found.slabs, found.whole) == (expected.slabs, expected.whole)
+    assert found.staged_bytes == found.slabs * found.partition_edges * (5 if weights else 4)
+    found = replace(found, staged_bytes=0)
     assert found == expected or route == "auto"
     assert route != "auto" or memory > 80 or found == expected
 

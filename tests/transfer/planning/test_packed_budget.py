@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.format.packed_layout import PackedLayout
 from penstock.transfer.planning.device_budget import DeviceBudgetRequest
-from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
-from penstock.transfer.planning.packed_budget import DECODERS, PackedBudget, divide_packed_budget, divide_packed_sweeps
+from penstock.transfer.planning.host_budget import HostBudget, HostBudgetRequest, reader_bytes
+from penstock.transfer.planning.packed_budget import DECODERS, divide_packed_budget, divide_packed_sweeps
 from penstock.transfer.staging.staging import FEWEST_SLABS, mark_words
 
 CHUNK = 1 << 16
@@ -44,37 +44,39 @@ def test_what_is_planned_fits(
     host = None
     if host_memory is not None:
         host = HostBudgetRequest(host_memory, 0, partition_bytes, 2)
-    budget = divide_packed_budget(memory, found, wish, 4, host)
+    parts = divide_packed_budget(memory, found, wish, 4, host)
     if memory < least(chunks, count):
-        assert budget is None
+        assert parts is None
     if host is None and memory >= least(chunks, count):
-        assert budget is not None
-    if budget is None:
+        assert parts is not None
+    if parts is None:
         return
+    budget, held = parts
     assert budget.partition_edges % CHUNK == 0
     assert 4 * budget.partition_edges <= max(partition_bytes, 4 * CHUNK)
     total = sum(int(one.pieces(budget.partition_edges).sizes.sum()) for one in found)
     assert budget.staged_bytes + 4 * budget.words <= memory
     assert 0 <= budget.words <= total
     assert budget.words == 0 or wish.cached
-    if host is not None:
-        assert_host_fits(budget, host, total)
+    assert (host is None) == (held is None)
+    if host is not None and held is not None:
+        assert held.partition_edges == budget.partition_edges
+        assert_host_fits(held, host, total)
 
 
-def assert_host_fits(budget: PackedBudget, host: HostBudgetRequest, total: int) -> None:
-    held = budget.host
-    assert held is not None
+def assert_host_fits(held: HostBudget, host: HostBudgetRequest, total: int) -> None:
     assert held.whole == (held.words == total)
-    taken = 4 * held.words + held.buffer_bytes + held.spare + reader_bytes(host, held.reads_in_flight)
+    assert held.reader_bytes == reader_bytes(host, held.reads_in_flight)
+    taken = 4 * held.words + held.slab_bytes + held.spare + held.reader_bytes
     assert taken <= host.host_memory
-    assert held.whole or held.buffers >= 2
+    assert held.whole or held.slabs >= 2
     assert held.ahead >= 2
 
 
 def test_more_memory_keeps_more_packed() -> None:
     wish = DeviceBudgetRequest(4 * CHUNK, 1, "auto", True)
     kept = [divide_packed_budget(least() * times, layouts(40), wish, 4) for times in (2, 4, 100)]
-    words = [budget.words for budget in kept if budget is not None]
+    words = [parts[0].words for parts in kept if parts is not None]
     assert words == sorted(words)
     assert words[-1] == 40 * WORDS
 
@@ -83,9 +85,9 @@ def test_a_larger_cache_does_not_pay_for_twice_as_many_short_tasks() -> None:
     """A web graph of 134 M edges and 128 MiB: 16 tasks of 8 M edges, not 32, whose start takes longer than the link."""
     starts = np.arange(513, dtype=np.int64) * ((1 << 18) * 152 // 400)
     web = [PackedLayout("in", 512 << 18, 1 << 18, starts)]
-    budget = divide_packed_budget(128 << 20, web, DeviceBudgetRequest(32 << 20, 1, "auto", True), 4)
-    assert budget is not None
-    assert budget.partition_edges == 8 << 20
+    parts = divide_packed_budget(128 << 20, web, DeviceBudgetRequest(32 << 20, 1, "auto", True), 4)
+    assert parts is not None
+    assert parts[0].partition_edges == 8 << 20
 
 
 @given(
@@ -95,18 +97,19 @@ def test_what_is_planned_for_sweeps_on_cores_fits(
     memory: int, chunks: int, partition_bytes: int, work: int, threads: int
 ) -> None:
     budget, found = HostBudgetRequest(memory, 0, partition_bytes, threads), layouts(chunks)
-    parts = divide_packed_sweeps(budget, found, work)
+    host = divide_packed_sweeps(budget, found, work)
     request = replace(budget, workers=min(threads, DECODERS))
-    if parts is None:
+    if host is None:
         assert memory < reader_bytes(request, 1) + work + 2 * 4 * WORDS
         return
-    edges, host = parts
+    edges = host.partition_edges
     assert host.decoders == request.workers
     assert edges % CHUNK == 0
     assert 4 * edges <= max(partition_bytes, 4 * CHUNK)
-    taken = reader_bytes(request, host.reads_in_flight) + edges // CHUNK * work + host.buffer_bytes + 4 * host.words
+    assert host.reader_bytes == reader_bytes(request, host.reads_in_flight)
+    taken = host.reader_bytes + edges // CHUNK * work + host.slab_bytes + 4 * host.words
     assert taken + host.spare <= memory
-    assert host.whole == (host.buffers == 0)
+    assert host.whole == (host.slabs == 0)
 
 
 def test_many_threads_have_more_read_ahead_and_few_of_them_copy() -> None:
@@ -114,6 +117,6 @@ def test_many_threads_have_more_read_ahead_and_few_of_them_copy() -> None:
     few, many = (divide_packed_sweeps(HostBudgetRequest(192 << 20, 0, 32 << 20, threads), found) for threads in (2, 16))
     assert few is not None
     assert many is not None
-    assert few[1].decoders == 2
-    assert many[1].decoders == DECODERS
-    assert few[1].buffer_bytes <= 32 << 20 < many[1].buffer_bytes <= 64 << 20
+    assert few.decoders == 2
+    assert many.decoders == DECODERS
+    assert few.slab_bytes <= 32 << 20 < many.slab_bytes <= 64 << 20

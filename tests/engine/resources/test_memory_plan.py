@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from penstock.engine import Graph
-from penstock.engine.resources import device_memory_plan
+from penstock.engine.resources import memory_plan
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError
 from penstock.transfer.values.rates import Rates
@@ -33,7 +33,7 @@ def test_auto_reads_in_place_where_no_slab_fits(
 ) -> None:
     """The answer is right, nothing is copied, and plan, forecast and log say so before and after."""
     if on_disk:
-        monkeypatch.setattr(device_memory_plan, "divide_host_memory", keeping(2 * CHUNK, 3, 5))
+        monkeypatch.setattr(memory_plan, "divide_host_memory", keeping(2 * CHUNK, 3, 5))
     options: dict[str, Any] = {"device_edge_memory": ROOM, "partition_bytes": 8 * CHUNK, "model": model, "rates": RATES}
     with (
         caplog.at_level(logging.INFO, "penstock.engine.resources.host_resources"),
@@ -70,7 +70,7 @@ def test_routes_that_need_slabs_are_refused_with_the_way_out(graph: Graph) -> No
 def room(session: Session, needs: Any) -> int:
     """What there is for edges; 0 where the run would be refused."""
     try:
-        return device_memory_plan.edge_room(session.graph, session.config, needs, session.device.memory_bytes)
+        return memory_plan.edge_room(session.graph, session.config, needs, session.device.memory_bytes)
     except InputError:
         return 0
 

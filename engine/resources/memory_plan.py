@@ -1,0 +1,317 @@
+"""Every byte that a run will hold, by purpose, as a value: the run builds it, a forecast prints it, a refusal reads it.
+
+Owns the arithmetic before anything is allocated: graph, settings and needs in, sizes out. Refuses, through the
+divisions of `transfer/planning`, budgets that cannot work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from penstock.engine.resources.packed_edges import AT_HAND, PackedPlan, plan_packed, plan_packed_sweeps
+from penstock.engine.state.row_prefix_cache import longest_prefix, prefix_bytes, prefix_index
+from penstock.storage.format.frames import READS
+from penstock.storage.read.reader import decoder_bytes, longest_frame
+from penstock.transfer.planning.device_budget import (
+    DeviceBudget,
+    DeviceBudgetRequest,
+    divide_device_budget,
+    least_staging_bytes,
+)
+from penstock.transfer.planning.host_budget import (
+    DECODE_BYTES,
+    HostBudget,
+    HostBudgetRequest,
+    check_fixed,
+    divide_host_budget,
+    least_reading_bytes,
+)
+from penstock.transfer.routes.registry import serving
+
+if TYPE_CHECKING:
+    from penstock.engine.resources.config import Config
+    from penstock.engine.resources.requirements_types import MemoryRequest
+    from penstock.storage.format.graph import Graph
+    from penstock.storage.format.index import Index
+    from penstock.transfer.devices.device import Device, Kind
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes by what takes them, within a budget. whole: every edge that is read has its place, and travels once."""
+
+    budget: int
+    parts: dict[str, int]
+    whole: bool
+
+    @property
+    def total(self) -> int:
+        """Bytes in all."""
+        return sum(self.parts.values())
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """What a run holds in host memory and, if there is one behind a link, on its device.
+
+    needs: what the run asks for. budget: bytes of host memory; device_bytes: of the device, None without one; kind: of
+    the device. host: how host memory is divided, None where no edge is read from disk. device: how the device's is.
+    packed: how edges travel packed, None where they travel plain; device, or on the cores host, is then in terms of
+    pieces. head_edges, head_index: the longest head of a row and where heads are, None where there are none. spare:
+    bytes that nothing takes where kernels read edges, nor on the host.
+    """
+
+    needs: MemoryRequest
+    budget: int
+    host: HostBudget | None
+    packed: PackedPlan | None = None
+    kind: Kind = "host"
+    device_bytes: int | None = None
+    device: DeviceBudget | None = None
+    head_edges: int = 0
+    head_index: Index | None = None
+
+    @classmethod
+    def of(cls, graph: Graph, config: Config, needs: MemoryRequest, device: Device | None = None) -> MemoryPlan:
+        """Plan a run with these needs; device: the one behind a link. Raises InputError where a budget cannot work."""
+        budget = config.memory_bytes
+        if device is None:
+            host, request = host_division(graph, config, needs), budget_of(config, needs, graph, config.partition_bytes)
+            packed = plan_packed_sweeps(graph, needs, host, request)
+            return cls(needs, budget, host if packed is None else packed.host, packed)
+        wish, room = _budget_request(config, needs, device.memory_bytes)
+        heads = _row_prefixes(graph, config, needs, wish, room)
+        room -= head_bytes(heads[1], graph.vertex_dtype.itemsize)
+        host, parts = _divisions(graph, config, needs, wish, room)
+        packed = None
+        if not parts.whole:
+            begins = parts.slots * parts.partition_edges >= AT_HAND * sum(one.edges for one in needs.adjacencies)
+            asked = replace(needs, one_pass=needs.one_pass and not begins)  # else it begins with what is there, plain
+            request = budget_of(config, needs, graph, wish.partition_bytes)
+            packed = plan_packed(config, asked, wish, room, host, request)
+        if packed is not None and packed.device is not None:
+            parts = packed.device
+            if host is not None and packed.host is not None:
+                spare = packed.host.spare - needs.edge_bytes
+                plain = replace(host, partition_edges=packed.partition_edges, spare=spare)
+                host = plain if packed.plain else packed.host
+        return cls(needs, budget, host, packed, device.kind, device.memory_bytes, parts, *heads)
+
+    @property
+    def host_spare(self) -> int:
+        """Bytes of the host's budget that nothing takes."""
+        return self.budget - self.needs.fixed if self.host is None else self.host.spare
+
+    @property
+    def spare(self) -> int:
+        """Bytes that nothing takes, neither on the host nor, where edges are there, on the device."""
+        if self.device is None or self.device_bytes is None:
+            return self.host_spare
+        if self.packed is not None or not self.device.whole:
+            return 0
+        return max(0, min(self.host_spare, self.device_bytes - self.needs.device_bytes - self.needs.edge_bytes))
+
+    @property
+    def loading(self) -> bool:
+        """Whether host memory keeps every edge that is read from disk for a device, plain or packed."""
+        return self.host is not None and (self.host.whole if self.packed is None else self.packed.loading)
+
+    @property
+    def host_memory(self) -> Memory:
+        """What host memory holds."""
+        needs, host, packed, linked = self.needs, self.host, self.packed, self.device is not None
+        parts = {
+            "state": needs.state_bytes,
+            "index": needs.index_bytes,
+            "ids": needs.id_bytes,
+            "program": needs.working_bytes,
+            "other": needs.other_bytes,
+        }
+        if host is not None:
+            parts |= {"reader": host.reader_bytes, "slabs": host.slab_bytes if packed is None or not linked else 0}
+        if packed is None and linked and host is not None and host.whole:
+            parts["edges"] = needs.edge_bytes
+        elif packed is None and (host is not None or not linked):
+            parts["cache"] = self._cache_bytes(host)
+        elif packed is not None:
+            parts |= self._packed_parts(packed)
+        whole = host is None or (self.loading if linked else host.whole)
+        if not linked and whole and needs.owned_edges is not None:  # of a rank: it touches no other part of its cache
+            parts["cache"] = min(parts["cache"], needs.owned_edges * self._edge_bytes)
+        if self.device is not None and "compaction" in self.routes:
+            parts["gathered"] = self.device.staged_bytes
+        return Memory(self.budget, parts, whole)
+
+    def _packed_parts(self, packed: PackedPlan) -> dict[str, int]:
+        """What host memory keeps of packed edges, and of plain ones beside them."""
+        if packed.host is None:
+            return {"packed edges": sum(layout.nbytes for layout in packed.layouts if not layout.raw_weights)}
+        if self.device is None:
+            return {"cache": 4 * packed.host.words}
+        kept = {"buffers": packed.host.slab_bytes, "packed edges": 4 * packed.host.words}
+        return kept | ({"edges": self.needs.edge_bytes} if packed.plain else {})
+
+    @property
+    def device_memory(self) -> Memory | None:
+        """What the device behind a link holds."""
+        if self.device is None or self.device_bytes is None:
+            return None
+        parts = {
+            "state and index": self.needs.device_bytes,
+            "heads of rows": head_bytes(self.head_index, self.needs.indexed[0].edge_bytes(with_weights=False)),
+            "slabs": self.device.staged_bytes,
+            "cache": self._cache_bytes(self.device) if self.packed is None else 4 * self.device.words,
+        }
+        return Memory(self.device_bytes, parts, self.device.whole)
+
+    @property
+    def _edge_bytes(self) -> int:
+        return max((one.edge_bytes(self.needs.weighted) for one in self.needs.adjacencies), default=0)
+
+    def _cache_bytes(self, budget: HostBudget | DeviceBudget | None) -> int:
+        """Bytes of a cache of plain edges."""
+        if budget is None or budget.whole:
+            return 0 if budget is None or not budget.slots else self.needs.edge_bytes
+        return budget.slots * budget.partition_edges * self._edge_bytes
+
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """Routes by which edges may travel to the device.
+
+        Rows are gathered from plain edges only, and read in place only where host memory has them.
+        """
+        assert self.device is not None, "only to a device behind a link"
+        packed = self.packed
+        plain = packed is None or packed.plain
+        return serving(self.kind, slabs=self.device.slabs > 0, packed=packed is not None, plain=plain)
+
+
+def _budget_request(config: Config, needs: MemoryRequest, memory_bytes: int) -> tuple[DeviceBudgetRequest, int]:
+    """What the user asked for, and the device's budget for edges."""
+    given = config.device_edge_memory
+    wish = DeviceBudgetRequest(
+        config.partition_bytes,
+        config.combine,
+        config.route,
+        config.residency != "none",
+        device_memory=memory_bytes if given is None else None,
+        fixed=needs.device_bytes,
+    )
+    return wish, max(0, memory_bytes - needs.device_bytes) if given is None else given
+
+
+def _divisions(
+    graph: Graph, config: Config, needs: MemoryRequest, wish: DeviceBudgetRequest, left: int
+) -> tuple[HostBudget | None, DeviceBudget]:
+    """How the host's and the device's budgets are divided, in partitions of one size.
+
+    Where the host does not hold every edge a task is one partition, because one slab of the host holds one.
+    """
+    if graph.out.arrays is not None:
+        return host_division(graph, config, needs), _device_budget(needs, wish, left)
+    width, staged = (
+        graph.out.neighbor_dtype.itemsize,
+        replace(needs, sweeps=False),
+    )  # kernels wait for the link, not for slabs
+    while True:
+        divided = divide_host_memory(config, staged, graph, wish.partition_bytes)
+        if divided.whole:
+            parts = _device_budget(needs, wish, left)
+            return replace(divided, partition_edges=parts.partition_edges), parts
+        wish = replace(wish, partition_bytes=divided.partition_edges * width, combine=1)
+        parts = _device_budget(needs, wish, left)
+        if parts.partition_edges == divided.partition_edges:
+            return divided, parts
+        wish = replace(wish, partition_bytes=parts.partition_edges * width)
+
+
+def _device_budget(needs: MemoryRequest, wish: DeviceBudgetRequest, left: int) -> DeviceBudget:
+    return divide_device_budget(left, needs.adjacencies, wish, weights=needs.weighted)
+
+
+def _row_prefixes(
+    graph: Graph, config: Config, needs: MemoryRequest, wish: DeviceBudgetRequest, budget: int
+) -> tuple[int, Index | None]:
+    """Heads as long as fit where a cache of edge ranges would be, for what is pulled; None where of no use."""
+    by_value = config.residency == "value" and wish.cached
+    if not (needs.heads and by_value) or needs.edge_bytes <= budget:
+        return 0, None
+    pulled = graph.into
+    assert pulled is not None
+    chunk_bytes = max(one.chunk_edges * one.edge_bytes(needs.weighted) for one in needs.adjacencies)
+    staged = least_staging_bytes(budget, chunk_bytes)
+    index, threads = pulled.index(config.thread_count), config.thread_count
+    each = longest_prefix(index, pulled.neighbor_dtype.itemsize, budget - staged, threads)
+    return each, prefix_index(index, each, threads) if each else None
+
+
+class EdgeRoom(IntEnum):
+    """Which edges find room beside the state, where kernels read them: on the device if there is one behind a link."""
+
+    NONE = 1
+    SOME = 2
+    ALL = 3
+
+
+def edge_room(graph: Graph, config: Config, needs: MemoryRequest, device_bytes: int | None) -> EdgeRoom:
+    """Return which edges find room.
+
+    device_bytes: memory of the device, None without one. Heads of rows take only what slabs leave, and do not count.
+    Raises BudgetError where the run would be refused.
+    """
+    if device_bytes is None or not needs.adjacencies:
+        divided = host_division(graph, config, needs)
+        return EdgeRoom.ALL if divided is None or divided.whole else EdgeRoom.SOME
+    parts = _divisions(graph, config, needs, *_budget_request(config, needs, device_bytes))[1]
+    return EdgeRoom.ALL if parts.whole else EdgeRoom.SOME if parts.slabs else EdgeRoom.NONE
+
+
+def head_bytes(index: Index | None, neighbor_bytes: int) -> int:
+    """Bytes on the device of row heads of which `index` has the places."""
+    return 0 if index is None else prefix_bytes(index.vertices, index.edges, neighbor_bytes)
+
+
+def host_division(graph: Graph, config: Config, needs: MemoryRequest) -> HostBudget | None:
+    """How the host's memory is divided where its own cores compute; None where no edge is read from disk.
+
+    Raises BudgetError for a budget that cannot work.
+    """
+    if graph.out.arrays is None and needs.adjacencies:
+        return divide_host_memory(config, needs, graph, config.partition_bytes)
+    budget = budget_of(config, needs, graph, config.partition_bytes)
+    if graph.out.arrays is None:  # reading degrees for the index takes what reading edges has buffers for otherwise
+        budget = replace(budget, fixed=budget.fixed + max(READS, config.thread_count) * DECODE_BYTES)
+    check_fixed(budget)
+    return None
+
+
+def budget_of(config: Config, needs: MemoryRequest, graph: Graph, partition_bytes: int) -> HostBudgetRequest:
+    """What there is to divide."""
+    return HostBudgetRequest(
+        host_memory=config.memory_bytes,
+        fixed=needs.fixed,
+        partition_bytes=partition_bytes,
+        workers=config.thread_count,
+        stripes=max(1, len(graph.files) - 1),
+        frame_bytes=longest_frame(graph),
+        decoder_bytes=decoder_bytes(graph),
+        sweeps=needs.sweeps,
+        owned_edges=needs.owned_edges,
+    )
+
+
+def left_for_edges(config: Config, needs: MemoryRequest, graph: Graph) -> int:
+    """Bytes of the host's budget that state, index and reading with all threads leave at most; may be negative."""
+    budget = budget_of(config, needs, graph, config.partition_bytes)
+    reading = 0
+    if graph.out.arrays is None:
+        reading = least_reading_bytes(budget, needs.adjacencies, with_weights=needs.weighted, one_by_one=False)
+    return budget.host_memory - budget.fixed - reading
+
+
+def divide_host_memory(config: Config, needs: MemoryRequest, graph: Graph, partition_bytes: int) -> HostBudget:
+    """How the host memory budget is divided, with partitions of at most so many bytes of neighbors."""
+    budget = budget_of(config, needs, graph, partition_bytes)
+    return divide_host_budget(budget, needs.adjacencies, with_weights=needs.weighted)
