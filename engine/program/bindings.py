@@ -36,6 +36,7 @@ class Author:
     """The author's functions, compiled; see `adapters` for each one's arguments.
 
     reads_sender: whether `edge` reads more of the sending vertex than its message: a field, its id or its degree.
+    weighted: whether kernels give it the weights of edges; else each weighs 1.
     resets: whether accumulators get the identity back once `vertex` has run; else a field keeps what they have.
     """
 
@@ -58,7 +59,13 @@ class Author:
     reads_sender: bool
     resets: bool
     fingerprint: str
+    weighted: bool
     calls: dict[str, Callable[..., Any]]
+
+    @property
+    def key(self) -> str:
+        """What is compiled of these functions depends on it."""
+        return f"{self.fingerprint}{self.weighted}"
 
     @property
     def may_make_arrays(self) -> bool:
@@ -71,8 +78,10 @@ class Author:
         return self.everywhere and self.has_send and not self.early_exit
 
 
-def bind(program: Program, vertex_dtype: np.dtype[Any], compile_function: Compile, *, plain: bool) -> Author:
-    """Compile the program's functions with `compile_function`.
+def bind(
+    program: Program, vertex_dtype: np.dtype[Any], compile_function: Compile, *, plain: bool, weighted: bool = False
+) -> Author:
+    """Compile the program's functions with `compile_function`, for edges with weights or without.
 
     plain: read fields as Python numbers (for the reference kernels), not as NumPy scalars.
     """
@@ -112,6 +121,7 @@ def bind(program: Program, vertex_dtype: np.dtype[Any], compile_function: Compil
         reads_sender=_reads_sender(program),
         resets=not program.accumulator,
         fingerprint=fingerprint(program, texts),
+        weighted=weighted,
         calls=calls,
     )
 

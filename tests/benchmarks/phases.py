@@ -38,6 +38,12 @@ WRAPPED = (
 """What the engine does by CuPy: methods that are watched like kernels."""
 
 
+def _name_of(kernel: Any) -> str:
+    """What a launch is shown as: a kernel, or what makes it of a program, alone or with its options behind it."""
+    made = kernel[0] if isinstance(kernel, tuple) else kernel
+    return str(made.__name__).removeprefix("make_")
+
+
 class Watched:
     """Events of launches in the order of the host: name, begin and end on the device, begin and end on the host.
 
@@ -51,7 +57,7 @@ class Watched:
         self._inside = False
 
     def __enter__(self) -> Watched:
-        self._wrap(launch.CudaKernels, "_call", lambda arguments: str(arguments[1]))
+        self._wrap(launch.CudaKernels, "_call", lambda arguments: _name_of(arguments[1]))
         for owner, name in WRAPPED:
             self._wrap(owner, name, lambda arguments, label=name: f"({label})")
         for name in ("sum_up", "enumerate_marked"):

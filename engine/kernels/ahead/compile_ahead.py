@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 from penstock.engine.kernels.ahead.stand_ins import VERTICES, packed_view_of, row_index, scalars_of, view_of
+from penstock.engine.kernels.host.due import make_select_due
+from penstock.engine.kernels.host.frontier import make_select
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.program.program_description import described_program
 from penstock.engine.state.state import Frontier, State
@@ -27,8 +29,8 @@ class AheadKernels(HostKernels):
         self.planned: set[str] | None = set()
         """The kernels that were called, none of which was compiled; None: they are compiled from now on."""
 
-    def _call_alone(self, name: str, *arguments: Any) -> Any:
-        made = self.kernel(name)
+    def _call_alone(self, kernel: Any, *arguments: Any) -> Any:
+        made = self.kernel(kernel)
         if self.planned is not None:
             self.planned.add(made.name)
         elif self._claims.take(made.name):
@@ -36,7 +38,7 @@ class AheadKernels(HostKernels):
                 made.compile_for(arguments)
             finally:
                 self._claims.end(made.name)
-        if name in ("select", "select_due"):
+        if kernel in (make_select, make_select_due):
             arguments[-2][...] = 1  # so many vertices were found: they are listed next
 
 

@@ -89,7 +89,7 @@ class DeviceKernel:
     """
 
     def __init__(self, function: Callable[..., Any], *, together: bool = False) -> None:
-        self.function = function
+        self.function, self.__name__ = function, function.__name__
         self.together = together
         self._loaded: dict[tuple[Any, ...], _Loaded] = {}
         self._recent: _Loaded | None = None

@@ -11,7 +11,7 @@ are those of hot vertices.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -90,9 +90,9 @@ def take_kept(arrays, v, value, kept):  # type: ignore[no-untyped-def]
         mark(arrays.touched, v - arrays.base)
 
 
-def make_send(author: Author, weighted: bool, take: Any) -> Any:
+def make_send(author: Author, take: Any) -> Any:
     """Device function: send along edge `e` of the view from `u` to `v`; take: what becomes of the message."""
-    edge, cond, has_send = author.calls["edge"], author.calls["cond"], author.has_send
+    edge, cond, has_send, weighted = author.calls["edge"], author.calls["cond"], author.has_send, author.weighted
 
     @device
     def send(view, e, u, v, index, fields, scalars, arrays, kept):  # type: ignore[no-untyped-def]
@@ -131,9 +131,9 @@ def make_walk(ways: WaysName, send: Any) -> Any:
     return walk
 
 
-def make_push_blocks(author: Author, weighted: bool, ways: WaysName) -> DeviceKernel:
+def make_push_blocks(author: Author, ways: WaysName) -> DeviceKernel:
     """Kernel: push along the view's edges; wanted: uint8 by block of the whole list, read unless `whole`."""
-    walk = make_walk(ways, make_send(author, weighted, make_take(author)))
+    walk = make_walk(ways, make_send(author, make_take(author)))
 
     @kernel
     def push_blocks(view, index, active, whole, wanted, fields, scalars, arrays):  # type: ignore[no-untyped-def]
@@ -142,9 +142,9 @@ def make_push_blocks(author: Author, weighted: bool, ways: WaysName) -> DeviceKe
     return push_blocks
 
 
-def make_push_blocks_kept(author: Author, weighted: bool, ways: WaysName) -> DeviceKernel:
+def make_push_blocks_kept(author: Author, ways: WaysName) -> DeviceKernel:
     """Kernel: the same of sums, at two levels."""
-    walk = make_walk(ways, make_send(author, weighted, take_kept))
+    walk = make_walk(ways, make_send(author, take_kept))
     kind = numba.from_dtype(author.message)
 
     def push_blocks(view, index, active, whole, wanted, fields, scalars, arrays):  # type: ignore[no-untyped-def]
@@ -174,9 +174,6 @@ def link_blocks(view, forest, base):  # type: ignore[no-untyped-def]
         e += np.int64(cuda.gridDim.x) * np.int64(BLOCK)
 
 
-PUSH, KEPT = "push_blocks ", "push_blocks_kept "
-
-
 class CudaBlockKernels(CudaKernels):
     """Compiled kernels over blocks of edges."""
 
@@ -196,14 +193,14 @@ class CudaBlockKernels(CudaKernels):
     def push(self, view: View, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the view's edges of which an active vertex is at the end that sends."""
         edges, whole = view.e1 - view.e0, frontier.everything
-        name, blocks = PUSH, min(most_blocks(), edges // LIST_BLOCK + 2)
+        push, blocks = make_push_blocks, min(most_blocks(), edges // LIST_BLOCK + 2)
         if self.keeps_sums and sums_numbers(self.author) and has_sums_apart(state):
             together = blocks_that_keep(self.author)
             sent = edges if whole else min(edges, frontier.edges)
             if sent >= EDGES_EACH * SLOTS * together:
-                name, blocks = KEPT, min(together, blocks)
+                push, blocks = make_push_blocks_kept, min(together, blocks)
         self._call(
-            name + self.ways, blocks, self._edges_of(view), self.placed(index).arrays, state.active.words,
+            (push, self.ways), blocks, self._edges_of(view), self.placed(index).arrays, state.active.words,
             np.bool_(whole), self._marked(whole), state.arrays, scalars, _vertices_of(state),
         )  # fmt: skip
 
@@ -221,13 +218,5 @@ class CudaBlockKernels(CudaKernels):
     ) -> None:
         """Link every edge of the view."""
         self._call(
-            "link_blocks", blocks_for(view.e1 - view.e0), self._edges_of(view), state.arrays[0], np.uint64(state.first)
+            link_blocks, blocks_for(view.e1 - view.e0), self._edges_of(view), state.arrays[0], np.uint64(state.first)
         )
-
-    def _make(self, name: str) -> DeviceKernel:
-        if name == "link_blocks":
-            return link_blocks
-        for prefix, make in ((KEPT, make_push_blocks_kept), (PUSH, make_push_blocks)):
-            if name.startswith(prefix):
-                return make(self.author, self.weighted, cast("WaysName", name.removeprefix(prefix)))
-        return super()._make(name)

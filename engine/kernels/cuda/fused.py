@@ -90,9 +90,9 @@ def make_ahead(author: Author) -> Callable[..., Any]:
     return compile_author(namespace["ahead"])
 
 
-def make_walk(author: Author, weighted: bool) -> Any:
+def make_walk(author: Author) -> Any:
     """Device function: step 1, from the first `count` pieces along their edges to the second queue."""
-    reach = make_reach(author, weighted)
+    reach = make_reach(author)
 
     @device
     def walk(view, count, index, queue, set_at, marks, values, scalars):  # type: ignore[no-untyped-def]
@@ -162,7 +162,7 @@ def make_filter(author: Author, apart: bool) -> Any:
     return filter_reached
 
 
-def make_fused_iterations(author: Author, weighted: bool, apart: bool) -> DeviceKernel:
+def make_fused_iterations(author: Author, apart: bool) -> DeviceKernel:
     """Kernel: iterations until a bound; apart: messages lie apart (synchronous), see `DeviceState`.
 
     frontier: the list and its length. bounds int64[5]: iterations, edges, alpha, unexplored, before; limits float64[2]:
@@ -171,7 +171,7 @@ def make_fused_iterations(author: Author, weighted: bool, apart: bool) -> Device
     infinite. arrived: see `make_filter`. readback: int64[1 + 2 * iterations], how many, then vertices and edges of
     each; float64[2], the limit, and the lowest priority that moved it (-inf if none did).
     """
-    ahead, open_list, walk = make_ahead(author), make_open(author), make_walk(author, weighted)
+    ahead, open_list, walk = make_ahead(author), make_open(author), make_walk(author)
     filter_reached, find_lowest, gather_due = make_filter(author, apart), make_lowest(author), make_gather_due(author)
     has_priority = author.has_priority
 

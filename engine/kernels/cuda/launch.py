@@ -7,20 +7,14 @@ way of numba's own word, translated by `explain`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
-from penstock.engine.kernels.cuda import demand as demand_kernels
+from penstock.engine.kernels.cuda import demand, fused, pull, push, union_find
 from penstock.engine.kernels.cuda import frontier as frontier_kernels
-from penstock.engine.kernels.cuda import fused as fused_kernels
-from penstock.engine.kernels.cuda import pull as pull_kernels
-from penstock.engine.kernels.cuda import push as push_kernels
 from penstock.engine.kernels.cuda import push_replicas as replicas
-from penstock.engine.kernels.cuda import union_find
 from penstock.engine.kernels.cuda import unsettled as unsettled_kernels
 from penstock.engine.kernels.cuda import vertices as vertex_kernels
 from penstock.engine.kernels.cuda.driver import (
@@ -86,8 +80,7 @@ class CudaKernels:
     def __init__(
         self, program: Program, vertex_dtype: Any, weighted: bool, device: Any, indexes: dict[int, DeviceIndex]
     ) -> None:
-        self.author: Author = bind(program, vertex_dtype, compile_author, plain=False)
-        self.weighted = weighted
+        self.author: Author = bind(program, vertex_dtype, compile_author, plain=False, weighted=weighted)
         self.device = device
         edge = author_function(program, "edge")
         names = () if edge is None else arguments(edge)
@@ -95,8 +88,8 @@ class CudaKernels:
         specs = fields_of(program).values()
         self._changing = None if any(spec.shape for spec in specs) else tuple(not spec.constant for spec in specs)
         self._steady = vertex_kernels.steady(program, self.author)
-        self._fits = fused_kernels.fits(program, self.author)
-        self._made = _MADE.setdefault(f"{self.author.fingerprint}{weighted}{self.author.message}", {})
+        self._fits = fused.fits(program, self.author)
+        self._made = _MADE.setdefault(f"{self.author.key}{self.author.message}", {})
         self._indexes = indexes
         self._buffers: dict[str, Any] = {}
         self._marks: dict[str, NDArray[np.uint32]] = {}
@@ -128,7 +121,7 @@ class CudaKernels:
             arrays = self.device.to_device(bases), self.device.to_device(offsets), np.uint64(shift)
             tiles = -(-index.edges // TILE)
             starts = self.device.array(max(1, tiles), np.uint32 if index.vertices < 2**32 else np.uint64)
-            push_kernels.tile_rows(blocks_for(tiles), arrays, np.uint64(index.vertices), np.int64(tiles), starts)
+            push.tile_rows(blocks_for(tiles), arrays, np.uint64(index.vertices), np.int64(tiles), starts)
             found = self._indexes[id(index)] = DeviceIndex(index, arrays, starts)
         return found
 
@@ -140,8 +133,8 @@ class CudaKernels:
         rests = self._buffer("rests", blocks, np.float64)
         arrays = self.placed(index).arrays
         self._call(
-            "select", blocks, state.pending.words, state.active.words, arrays, state.arrays, scalars,
-            np.float64(limit), base, counts, rests,
+            frontier_kernels.make_select, blocks, state.pending.words, state.active.words, arrays, state.arrays,
+            scalars, np.float64(limit), base, counts, rests,
         )  # fmt: skip
         tallies, waiting = self._buffer("tallies", TALLIES, np.int64), np.int64(min(TALLIES, len(self._waiting)))
         frontier_kernels.sum_up(
@@ -165,8 +158,8 @@ class CudaKernels:
         if self.author.has_send and not (whole and ahead is not None and ahead == self._sending(scalars)):
             blocks = self._blocks_of_all(state) if whole else blocks_for(len(state.active.words))
             self._call(
-                "send", blocks, state.active.words, np.bool_(whole), self.placed(index).arrays, state.arrays, scalars,
-                state.sent, np.uint64(state.first),
+                vertex_kernels.make_send, blocks, state.active.words, np.bool_(whole), self.placed(index).arrays,
+                state.arrays, scalars, state.sent, np.uint64(state.first),
             )  # fmt: skip
 
     def push(self, view: View, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
@@ -175,16 +168,18 @@ class CudaKernels:
         values = state.arrays, scalars, _vertices_of(state)
         active = state.active.words, np.bool_(frontier.everything)
         if view.rows is not None:
-            self._call("push_compacted", self._tiles(view), edges, view.rows, view.offsets, known.arrays, *values)
+            self._call(
+                push.make_push_compacted, self._tiles(view), edges, view.rows, view.offsets, known.arrays, *values
+            )
         elif self.hot_first and self._keeps_sums(view, state, frontier, index):
             self.push_replicas(view, state, frontier, index, scalars)
         elif frontier.listed:
             self._call(
-                "push_list", self._blocks_of_lines(state), edges, known.arrays, self._listed(state, frontier), *values,
-                self._tally(view),
+                push.make_push_list, self._blocks_of_lines(state), edges, known.arrays, self._listed(state, frontier),
+                *values, self._tally(view),
             )  # fmt: skip
         else:
-            self._call("push_rows", self._tiles(view), edges, known.arrays, known.starts, *active, *values)
+            self._call(push.make_push_rows, self._tiles(view), edges, known.arrays, known.starts, *active, *values)
 
     def push_replicas(
         self, view: View, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]
@@ -192,9 +187,9 @@ class CudaKernels:
         """Push over rows, with the sums of the first vertices kept by each block; see `push_replicas.py`."""
         known = self.placed(index)
         self._call(
-            "push_rows replicas", min(replicas.blocks_of(self.author), self._tiles(view)), self._edges_of(view),
-            known.arrays, known.starts, state.active.words, np.bool_(frontier.everything), state.arrays, scalars,
-            _vertices_of(state),
+            replicas.make_push_rows_replicas, min(replicas.blocks_of(self.author), self._tiles(view)),
+            self._edges_of(view), known.arrays, known.starts, state.active.words, np.bool_(frontier.everything),
+            state.arrays, scalars, _vertices_of(state),
         )  # fmt: skip
 
     def _keeps_sums(self, view: View, state: DeviceState, frontier: Frontier, index: Index) -> bool:
@@ -209,11 +204,11 @@ class CudaKernels:
         known, edges, values = self.placed(index), self._edges_of(view), (state.arrays, scalars)
         resend = self._buffer("resend", len(state.pending.words), np.uint32)
         self._call(
-            "select_in_view", blocks_for((view.v1 - view.v0) // 32 + 2), state.pending.words, resend, known.arrays,
-            edges, *values, np.float64(limit), np.uint64(state.first),
+            frontier_kernels.make_select_in_view, blocks_for((view.v1 - view.v0) // 32 + 2), state.pending.words,
+            resend, known.arrays, edges, *values, np.float64(limit), np.uint64(state.first),
         )  # fmt: skip
         self._call(
-            "push_rows", self._tiles(view), edges, known.arrays, known.starts, resend, np.bool_(False), *values,
+            push.make_push_rows, self._tiles(view), edges, known.arrays, known.starts, resend, np.bool_(False), *values,
             _vertices_of(state),
         )  # fmt: skip
 
@@ -227,9 +222,9 @@ class CudaKernels:
         table, seen = self._buffer("table", len(ready.table), np.int64), self._buffer("chunks", len(chunks), np.uint8)
         table[...] = 0
         self._call(
-            "select_ready", blocks_for(len(resend)), state.pending.words, resend, self.placed(index).arrays, here, seen,
-            tuple(np.int64(size) for size in ready.sizes), table, state.arrays, scalars, np.float64(limit),
-            np.uint64(state.first),
+            frontier_kernels.make_select_ready, blocks_for(len(resend)), state.pending.words, resend,
+            self.placed(index).arrays, here, seen, tuple(np.int64(size) for size in ready.sizes), table, state.arrays,
+            scalars, np.float64(limit), np.uint64(state.first),
         )  # fmt: skip
         self.device.copy_out(ready.table, table, None)
         self.device.finish()
@@ -250,7 +245,7 @@ class CudaKernels:
     def can_fuse(self, frontier: Frontier) -> bool:
         """Whether `fused_iterations` serves the program, and this frontier, if all edges are on the device."""
         pieces = frontier.vertices + (frontier.edges >> int(GROUP_SHIFT))
-        few = frontier.edges <= fused_kernels.MOST_EDGES and pieces <= fused_kernels.MOST_PIECES
+        few = frontier.edges <= fused.MOST_EDGES and pieces <= fused.MOST_PIECES
         return self._fits and frontier.listed and few
 
     def fused_iterations(
@@ -265,18 +260,18 @@ class CudaKernels:
     ) -> FusedIterations:
         """Run iterations from this frontier on, along all edges of a resident adjacency, in one launch."""
         apart, (readback, readback_here, limit, limit_here) = state.incoming is not None, self._fused_readback()
-        counts = fused_kernels.COUNTS
+        counts = fused.COUNTS
         control, lowest = self._buffer("control", 2 * counts, np.int64), self._buffer("lowest", 3, np.float64)
         control[...] = 0
         lowest[...] = np.inf
-        most = min(bounds.iterations, fused_kernels.MOST_ITERATIONS)
-        numbers = most, min(bounds.edges, fused_kernels.MOST_EDGES), bounds.alpha, bounds.unexplored, bounds.before
-        room = min(fused_kernels.MOST_PIECES, index.vertices + (index.edges >> int(GROUP_SHIFT)) + 1)
+        most = min(bounds.iterations, fused.MOST_ITERATIONS)
+        numbers = most, min(bounds.edges, fused.MOST_EDGES), bounds.alpha, bounds.unexplored, bounds.before
+        room = min(fused.MOST_PIECES, index.vertices + (index.edges >> int(GROUP_SHIFT)) + 1)
         pieces = self._buffer("owners", room, np.uint64), self._buffer("firsts", room, np.int64)
-        joiners = self._buffer("joiners", min(fused_kernels.MOST_EDGES, index.edges + 1), np.int64)
+        joiners = self._buffer("joiners", min(fused.MOST_EDGES, index.edges + 1), np.int64)
         marks = state.pending.words, self._buffer("joined", len(state.pending.words), np.uint32)
         self._call(
-            "fused_iterations apart" if apart else "fused_iterations", blocks_together(), self._edges_of(view),
+            (fused.make_fused_iterations, apart), blocks_together(), self._edges_of(view),
             self.placed(index).arrays, (state.vertices, np.int64(frontier.vertices)),
             tuple(np.int64(number) for number in numbers), (np.float64(bounds.limit), np.float64(bounds.bucket)), marks,
             (pieces, joiners), (control[:1], control[counts:], lowest), (state.arrays, _vertices_of(state)),
@@ -299,21 +294,21 @@ class CudaKernels:
         sources = out.arrays, state.active.words, np.bool_(frontier.everything)
         common = into.arrays, into.starts, sources, state.arrays, scalars, state.identity, _vertices_of(state)
         if self.author.early_exit:
-            name = "pull_first" if skip or view.record.route == "zero-copy" else "pull_first_here"
+            kernel = pull.make_pull_first, bool(skip or view.record.route == "zero-copy")
             skipped = self._skipped(state, skip)
-            self._call(name, self._tiles(view), self._edges_of(view), skipped, *common, self._tally(view))
+            self._call(kernel, self._tiles(view), self._edges_of(view), skipped, *common, self._tally(view))
             return
         if view.record.route == "zero-copy":
             runs = (view.e1 - 1) // LANES - view.e0 // LANES + 1
             view.record.lines_read += runs * lines_of_run(view.neighbors)
-        self._call("pull", self._runs(view), self._edges_of(view), *common)
+        self._call((pull.make_pull, self._uses_target), self._runs(view), self._edges_of(view), *common)
 
     def relax_unsettled(self, view: View, state: DeviceState, index: Index, scalars: tuple[Any, ...]) -> None:
         """Relax the view's rows of unsettled vertices both ways, from who is pending or active."""
         known = self.placed(index)
         self._call(
-            "relax_unsettled", self._tiles(view), self._edges_of(view), known.arrays, known.starts, state.active.words,
-            state.arrays, scalars, _vertices_of(state),
+            unsettled_kernels.make_relax_unsettled, self._tiles(view), self._edges_of(view), known.arrays, known.starts,
+            state.active.words, state.arrays, scalars, _vertices_of(state),
         )  # fmt: skip
 
     def record_matched(self, state: DeviceState) -> None:
@@ -327,7 +322,7 @@ class CudaKernels:
     def cache_row_prefixes(self, view: View, index: Index, heads: RowPrefixCache) -> None:
         """Copy what the view holds of the heads of its rows."""
         self._call(
-            "cache_row_prefixes", blocks_for(view.v1 - view.v0), self._edges_of(view), self.placed(index).arrays,
+            demand.cache_row_prefixes, blocks_for(view.v1 - view.v0), self._edges_of(view), self.placed(index).arrays,
             self.placed(heads.index).arrays, np.int64(heads.each), heads.neighbors,
         )  # fmt: skip
 
@@ -337,8 +332,9 @@ class CudaKernels:
         blocks = self._blocks_of_all(state) if whole else blocks_for(len(words[0]))
         shares = self._shares_of(blocks)
         self._call(
-            "apply", blocks, *words, np.bool_(whole), self.placed(index).arrays, state.arrays, scalars,
-            state.incoming, state.identity, np.uint64(state.first), state.sent, shares,
+            (vertex_kernels.make_apply, self._changing, self._steady is not None), blocks, *words, np.bool_(whole),
+            self.placed(index).arrays, state.arrays, scalars, state.incoming, state.identity, np.uint64(state.first),
+            state.sent, shares,
         )  # fmt: skip
         if whole:
             state.sent_ahead = self._sending(scalars)
@@ -350,7 +346,7 @@ class CudaKernels:
         count, blocks = state.last - state.first, self._blocks_of_all(state)
         shares = self._shares_of(blocks)
         self._call(
-            "reduce", blocks, self.placed(index).arrays, state.arrays, scalars, np.uint64(count),
+            vertex_kernels.make_reduce, blocks, self.placed(index).arrays, state.arrays, scalars, np.uint64(count),
             np.uint64(state.first), shares,
         )  # fmt: skip
         self._fold(state, shares)
@@ -363,7 +359,7 @@ class CudaKernels:
         counted = self._cleared(table, chunks)
         words = state.active.words
         self._call(
-            "count_active", blocks_for(-(-len(words) // demand_kernels.WORDS_EACH)), words, self.placed(index).arrays,
+            demand.count_active, blocks_for(-(-len(words) // demand.WORDS_EACH)), words, self.placed(index).arrays,
             np.uint64(state.first), tuple(np.int64(size) for size in sizes), *counted, self._blocks(blocks),
         )  # fmt: skip
         self._read(counted, (table, chunks))
@@ -376,7 +372,7 @@ class CudaKernels:
         added = self._buffer("pending", len(values), np.float64)
         added[...] = 0
         self._call(
-            "add_pending", blocks_for(len(state.active.words)), state.active.words, self.placed(index).arrays,
+            demand.make_add_pending, blocks_for(len(state.active.words)), state.active.words, self.placed(index).arrays,
             state.arrays, scalars, np.uint64(state.first), np.int64(partition_edges), added,
         )  # fmt: skip
         self.device.copy_out(values, added, None)
@@ -391,7 +387,7 @@ class CudaKernels:
         counted = self._cleared(table, chunks)
         count = state.last - state.first
         self._call(
-            f"count_{function}", blocks_for(-(-count // demand_kernels.VERTICES_EACH)), np.uint64(count),
+            (demand.make_count_cond, function), blocks_for(-(-count // demand.VERTICES_EACH)), np.uint64(count),
             self.placed(index).arrays, state.arrays, scalars, np.uint64(state.first), self._skipped(state, skip),
             tuple(np.int64(size) for size in sizes), *counted, self._blocks(blocks),
         )  # fmt: skip
@@ -400,8 +396,8 @@ class CudaKernels:
     def link_first_neighbors(self, view: View, state: DeviceState, index: Index, each: int) -> None:
         """Link the rows of the view with their first `each` neighbors."""
         self._call(
-            "link_first_neighbors", blocks_for(view.v1 - view.v0), self._edges_of(view), self.placed(index).arrays,
-            np.int64(each), state.arrays[0], np.uint64(state.first),
+            union_find.link_first_neighbors, blocks_for(view.v1 - view.v0), self._edges_of(view),
+            self.placed(index).arrays, np.int64(each), state.arrays[0], np.uint64(state.first),
         )  # fmt: skip
 
     def link_rows(
@@ -410,14 +406,14 @@ class CudaKernels:
         """Link the view's edges, less the first `done_each` of a row and those inside the tree `skipped`."""
         forest, known = (state.arrays[0], np.uint64(state.first)), self.placed(index)
         self._call(
-            "link_rows", self._tiles(view), self._edges_of(view), known.arrays, known.starts,
+            union_find.link_rows, self._tiles(view), self._edges_of(view), known.arrays, known.starts,
             np.int64(done_each), np.uint64(skipped), np.bool_(symmetric), *forest,
         )  # fmt: skip
 
     def mark_outside(self, state: DeviceState, index: Index, largest: Any, own: tuple[int, int]) -> None:
         """Make pending every vertex of `own` that has edges and is not in the tree `largest`; these compressed."""
         self._call(
-            "mark_outside", blocks_for(own[1] - own[0]), self.placed(index).arrays, state.arrays[0],
+            union_find.mark_outside, blocks_for(own[1] - own[0]), self.placed(index).arrays, state.arrays[0],
             np.uint64(largest), *map(np.uint64, own), state.pending.words, np.uint64(state.first),
         )  # fmt: skip
 
@@ -427,7 +423,7 @@ class CudaKernels:
             self.link_rows(view, state, index, 0, largest, True)
             return
         self._call(
-            "link_listed", self._blocks_of_lines(state), self._edges_of(view), self.placed(index).arrays,
+            union_find.link_listed, self._blocks_of_lines(state), self._edges_of(view), self.placed(index).arrays,
             self._listed(state, frontier), state.arrays[0], np.uint64(state.first),
         )  # fmt: skip
 
@@ -435,7 +431,7 @@ class CudaKernels:
         """The vertices outside `own` that are no roots, and behind these their parents; the host waits for it."""
         forest, span = state.arrays[0], (0, state.last)
         words = self.device.array(bitmap_words(state.last), np.uint32)
-        self._call("mark_linked", blocks_for(len(words)), forest, *map(np.int64, own), words)
+        self._call(union_find.mark_linked, blocks_for(len(words)), forest, *map(np.int64, own), words)
         lists = self.exchange_kernels()
         count = lists.marked(words, span)
         pairs = self.device.array(2 * count, forest.dtype)
@@ -444,12 +440,12 @@ class CudaKernels:
 
     def link_pairs(self, state: DeviceState, pairs: Any) -> None:
         """Link vertices of the first half of `pairs` with those of the second."""
-        self._call("link_pairs", blocks_for(len(pairs) // 2), state.arrays[0], pairs)
+        self._call(union_find.link_pairs, blocks_for(len(pairs) // 2), state.arrays[0], pairs)
 
     def compress(self, state: DeviceState, own: tuple[int, int] | None = None) -> None:
         """Let every vertex, or those of `own`, point to its root."""
         first, last = own or (0, state.last - state.first)
-        self._call("compress", blocks_for(last - first), np.uint64(first), np.uint64(last), state.arrays[0])
+        self._call(union_find.compress, blocks_for(last - first), np.uint64(first), np.uint64(last), state.arrays[0])
 
     def largest_tree(self, state: DeviceState, own: tuple[int, int] | None = None) -> tuple[int, float]:
         """The root of (very likely) the largest tree, and about its share of vertices, as in `UnionFindKernels`."""
@@ -481,7 +477,7 @@ class CudaKernels:
                 self.mark(state, np.flatnonzero(active[first : first + MASKED]) + first)
             return
         positions = self.device.to_device(active).astype(np.uint64)
-        self._call("mark_all", blocks_for(len(positions)), positions, state.pending.words)
+        self._call(frontier_kernels.mark_all, blocks_for(len(positions)), positions, state.pending.words)
 
     def _shares(self) -> Any:
         """Every thread's share of the Globals, at what changes nothing."""
@@ -500,7 +496,7 @@ class CudaKernels:
     def _fold(self, state: DeviceState, shares: Any) -> None:
         """Add these shares up, float64[any, globals], to be read in `state.partial`; does not wait."""
         if self.author.totals:
-            self._call("fold", 1, shares, state.partial_here)
+            self._call(vertex_kernels.make_fold, 1, shares, state.partial_here)
             state.adding = True
 
     def _sending(self, scalars: tuple[Any, ...]) -> tuple[float, ...] | None:
@@ -554,12 +550,12 @@ class CudaKernels:
     def _fused_readback(self) -> tuple[Any, Any, Any, Any]:
         """Where fused iterations report what they did: for the host and for the device; then its limits, likewise."""
         if self._readback is None:
-            most = 1 + 2 * fused_kernels.MOST_ITERATIONS
+            most = 1 + 2 * fused.MOST_ITERATIONS
             self._readback = *self.device.shared_array(most, np.int64), *self.device.shared_array(2, np.float64)
         return self._readback
 
     def _edges_of(self, view: View) -> EdgeView:
-        weights = view.weights if self.weighted else self._buffer("no weights", 1, np.uint8)
+        weights = view.weights if self.author.weighted else self._buffer("no weights", 1, np.uint8)
         bounds = np.int64(view.e0), np.int64(view.e1), np.uint64(view.v0), np.uint64(view.v1)
         return EdgeView(view.neighbors, weights, *bounds)
 
@@ -569,7 +565,7 @@ class CudaKernels:
 
     def _blocks_of_lines(self, state: DeviceState) -> int:
         """Blocks for the lines of the frontier's list."""
-        return blocks_for(-(-state.lines // push_kernels.RUN) * LANES)
+        return blocks_for(-(-state.lines // push.RUN) * LANES)
 
     def _tiles(self, view: View) -> int:
         """Blocks for the tiles of a view."""
@@ -580,29 +576,23 @@ class CudaKernels:
         tiles = tiles_of(view.e0, view.e1)
         return -(-tiles // max(1, min(RUN_TILES, tiles // many_blocks())))
 
-    def _call(self, name: str, blocks: int, *arguments_: Any) -> None:
-        """Launch a kernel; explain what numba cannot compile."""
-        made = self._made.get(name)
+    def _call(self, kernel: Any, blocks: int, *arguments_: Any) -> None:
+        """Launch a kernel: one that all programs share, or what makes it of the author, alone or before its options.
+
+        Explains what numba cannot compile.
+        """
+        made = self._made.get(kernel)
         if made is None:
-            made = self._made[name] = self._make(name)
+            made = kernel
+            if not isinstance(kernel, DeviceKernel):
+                make, *options = kernel if isinstance(kernel, tuple) else (kernel,)
+                made = make(self.author, *options)
+            self._made[kernel] = made
         try:
             made(blocks, *arguments_)
         except (numba.core.errors.NumbaError, AttributeError, NotImplementedError) as error:
             # The second: a module lacks what is asked of it; the third: typed, but not for a GPU.
             raise InputError(explain(self.author.name, str(error))) from error
-
-    def _make(self, name: str) -> DeviceKernel:
-        if name in _SHARED:
-            return _SHARED[name]
-        if name in ("fused_iterations", "fused_iterations apart"):
-            return fused_kernels.make_fused_iterations(self.author, self.weighted, name == "fused_iterations apart")
-        if name == "pull":
-            return pull_kernels.make_pull(self.author, self.weighted, self._uses_target)
-        if name in _BY_EDGE:
-            return _BY_EDGE[name](self.author, self.weighted)
-        if name == "apply":
-            return vertex_kernels.make_apply(self.author, self._changing, self._steady is not None)
-        return _BY_VERTEX[name](self.author)
 
 
 def _vertices_of(state: DeviceState) -> VertexArrays:
@@ -620,37 +610,5 @@ def lines_of_run(neighbors: Any) -> int:
     return max(1, LANES * int(neighbors.dtype.itemsize) // LINE_BYTES)
 
 
-_MADE: dict[str, dict[str, DeviceKernel]] = {}
+_MADE: dict[str, dict[Any, DeviceKernel]] = {}
 """Kernels of this process by what they are made of, so that a second session does not compile them again."""
-_BY_EDGE: dict[str, Callable[[Author, bool], DeviceKernel]] = {
-    "push_list": push_kernels.make_push_list,
-    "push_rows": push_kernels.make_push_rows,
-    "push_compacted": push_kernels.make_push_compacted,
-    "push_rows replicas": replicas.make_push_rows_replicas,
-    "relax_unsettled": unsettled_kernels.make_relax_unsettled,
-    "pull_first": pull_kernels.make_pull_first,
-    "pull_first_here": partial(pull_kernels.make_pull_first, linked=False),
-}
-_BY_VERTEX: dict[str, Callable[[Author], DeviceKernel]] = {
-    "select": frontier_kernels.make_select,
-    "send": vertex_kernels.make_send,
-    "reduce": vertex_kernels.make_reduce,
-    "fold": vertex_kernels.make_fold,
-    "count_cond": demand_kernels.make_count_cond,
-    "count_unsettled": partial(demand_kernels.make_count_cond, function="unsettled"),
-    "select_in_view": frontier_kernels.make_select_in_view,
-    "select_ready": frontier_kernels.make_select_ready,
-    "add_pending": demand_kernels.make_add_pending,
-}
-_SHARED: dict[str, DeviceKernel] = {
-    "mark_all": frontier_kernels.mark_all,
-    "cache_row_prefixes": demand_kernels.cache_row_prefixes,
-    "count_active": demand_kernels.count_active,
-    "link_first_neighbors": union_find.link_first_neighbors,
-    "link_rows": union_find.link_rows,
-    "mark_outside": union_find.mark_outside,
-    "link_listed": union_find.link_listed,
-    "mark_linked": union_find.mark_linked,
-    "link_pairs": union_find.link_pairs,
-    "compress": union_find.compress,
-}

@@ -33,9 +33,9 @@ BOTH = 2 * BLOCK
 """Of a scan: what a step reads, and what it writes."""
 
 
-def make_bring(author: Author, weighted: bool) -> Any:
+def make_bring(author: Author) -> Any:
     """Device function: the message that source `u` sends along the in-edge at place `at` of the view."""
-    edge, has_send = author.calls["edge"], author.has_send
+    edge, has_send, weighted = author.calls["edge"], author.has_send, author.weighted
 
     @device
     def bring(view, at, u, v, out_index, fields, scalars, arrays):  # type: ignore[no-untyped-def]
@@ -70,14 +70,14 @@ def mark_ends(index, rows, tile, ends):  # type: ignore[no-untyped-def]
         v += np.uint64(BLOCK)
 
 
-def make_fill(author: Author, weighted: bool, uses_target: bool) -> Any:
+def make_fill(author: Author, uses_target: bool) -> Any:
     """Device function: values = the messages along the tile's edges, at the places of `spot`.
 
     Where the view has no such edge or its source is not active: the identity. tile: as in `mark_ends`, which runs while
     messages come. In steps: a thread's ids, marks of their sources, messages; what a step asks for it asks for at once.
     An edge outside is read as the nearest one inside, so that no branch stands between two loads.
     """
-    bring, message_type = make_bring(author, weighted), numba.from_dtype(author.message)
+    bring, message_type = make_bring(author), numba.from_dtype(author.message)
 
     @device
     def fill(  # type: ignore[no-untyped-def]
@@ -156,9 +156,9 @@ def make_add_rows(author: Author) -> Any:
     return add_rows
 
 
-def make_gather(author: Author, weighted: bool) -> Any:
+def make_gather(author: Author) -> Any:
     """Device function: the message that comes along one in-edge, and whether its source is active."""
-    bring = make_bring(author, weighted)
+    bring = make_bring(author)
 
     @device
     def gather(view, e, v, sources, fields, scalars, identity, arrays):  # type: ignore[no-untyped-def]
@@ -172,14 +172,14 @@ def make_gather(author: Author, weighted: bool) -> Any:
     return gather
 
 
-def make_pull_first(author: Author, weighted: bool, linked: bool = True) -> DeviceKernel:
+def make_pull_first(author: Author, linked: bool = True) -> DeviceKernel:
     """Kernel: every row of the view whose vertex accepts messages takes the first that an active in-neighbor sends.
 
     linked: False for a kernel that leaves out the next two, which slow it by half where all edges are on the device.
     skipped: how many of a row's edges were looked at before, and a bitmap of who found a message among them.
     tally: as in `make_push_list`, every row's lines by themselves.
     """
-    cond, gather, combine = author.calls["cond"], make_gather(author, weighted), COMBINE[author.combine]
+    cond, gather, combine = author.calls["cond"], make_gather(author), COMBINE[author.combine]
 
     @kernel
     def pull_first(  # type: ignore[no-untyped-def]
@@ -223,7 +223,7 @@ def make_pull_first(author: Author, weighted: bool, linked: bool = True) -> Devi
     return pull_first
 
 
-def make_pull(author: Author, weighted: bool, uses_target: bool) -> DeviceKernel:
+def make_pull(author: Author, uses_target: bool) -> DeviceKernel:
     """Kernel: every row of the view whose vertex accepts messages combines all that its active in-neighbors send.
 
     A tile's messages are computed edge by edge, neighboring threads on neighboring edges, into shared memory
@@ -231,7 +231,7 @@ def make_pull(author: Author, weighted: bool, uses_target: bool) -> DeviceKernel
     all its ids before it looks at the first, then for all their messages (`make_fill`). Every block takes neighboring
     tiles: blocks that run at the same time read neighboring memory, and there may be more than run.
     """
-    cond, fill, add_rows = author.calls["cond"], make_fill(author, weighted, uses_target), make_add_rows(author)
+    cond, fill, add_rows = author.calls["cond"], make_fill(author, uses_target), make_add_rows(author)
     combine, merge = COMBINE[author.combine], MERGE[author.combine]
     message_type = numba.from_dtype(author.message)
 

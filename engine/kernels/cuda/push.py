@@ -51,9 +51,9 @@ def tile_rows(index, rows, count, found):  # type: ignore[no-untyped-def]
         tile += all_threads()
 
 
-def make_reach(author: Author, weighted: bool) -> Any:
+def make_reach(author: Author) -> Any:
     """Device function: send along one edge; the target's position (int64) if that changed its messages, else -1."""
-    edge, cond = author.calls["edge"], author.calls["cond"]
+    edge, cond, weighted = author.calls["edge"], author.calls["cond"], author.weighted
     combine, has_send = COMBINE[author.combine], author.has_send
 
     @device
@@ -71,9 +71,9 @@ def make_reach(author: Author, weighted: bool) -> Any:
     return reach
 
 
-def make_relax(author: Author, weighted: bool) -> Any:
+def make_relax(author: Author) -> Any:
     """Device function: send along one edge, and mark the target if that changed its messages."""
-    reach = make_reach(author, weighted)
+    reach = make_reach(author)
 
     @device
     def relax(view, e, u, d, fields, scalars, arrays):  # type: ignore[no-untyped-def]
@@ -120,12 +120,12 @@ def list_bounds(vertices, count, view, shared):  # type: ignore[no-untyped-def]
     cuda.syncthreads()
 
 
-def make_push_list(author: Author, weighted: bool) -> DeviceKernel:
+def make_push_list(author: Author) -> DeviceKernel:
     """Kernel: push from the vertices in the view's rows of a list: ascending, the running sum of their lines, length.
 
     tally: whether to count the lines read, and where (int64[1]): see `CudaKernels`.
     """
-    relax = make_relax(author, weighted)
+    relax = make_relax(author)
 
     @kernel
     def push_list(view, index, listed, fields, scalars, arrays, tally):  # type: ignore[no-untyped-def]
@@ -176,9 +176,9 @@ def tile_bounds(tile, view, starts, shared):  # type: ignore[no-untyped-def]
     cuda.syncthreads()
 
 
-def make_push_rows(author: Author, weighted: bool) -> DeviceKernel:
+def make_push_rows(author: Author) -> DeviceKernel:
     """Kernel: push along the view's edges from every marked row (from all rows if `whole`)."""
-    relax = make_relax(author, weighted)
+    relax = make_relax(author)
 
     @kernel
     def push_rows(view, index, starts, active, whole, fields, scalars, arrays):  # type: ignore[no-untyped-def]
@@ -197,9 +197,9 @@ def make_push_rows(author: Author, weighted: bool) -> DeviceKernel:
     return push_rows
 
 
-def make_push_compacted(author: Author, weighted: bool) -> DeviceKernel:
+def make_push_compacted(author: Author) -> DeviceKernel:
     """Kernel: push along the rows of a compacted view, which start at `offsets`."""
-    relax = make_relax(author, weighted)
+    relax = make_relax(author)
 
     @kernel
     def push_compacted(view, rows, offsets, index, fields, scalars, arrays):  # type: ignore[no-untyped-def]

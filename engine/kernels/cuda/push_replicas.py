@@ -69,9 +69,9 @@ def add_up(values, words, arrays):  # type: ignore[no-untyped-def]
             cuda.atomic.or_(arrays.touched, at, words[at])
 
 
-def make_push_rows_replicas(author: Author, weighted: bool) -> DeviceKernel:
+def make_push_rows_replicas(author: Author) -> DeviceKernel:
     """Kernel: what `push_rows` does, for a state that begins with vertex 0, with the first vertices' sums kept."""
-    relax, kept = make_relax(author, weighted), kept_sums(author)
+    relax, kept = make_relax(author), kept_sums(author)
     first, kind, words = np.uint64(kept), numba.from_dtype(author.message), kept // 32
 
     def push_rows(view, index, starts, active, whole, fields, scalars, arrays):  # type: ignore[no-untyped-def]

@@ -87,13 +87,14 @@ def take_senders(index, rows, tile, chosen, active, arrays):  # type: ignore[no-
         v += np.uint64(BLOCK)
 
 
-def make_relax_unsettled(author: Author, weighted: bool) -> DeviceKernel:
+def make_relax_unsettled(author: Author) -> DeviceKernel:
     """Kernel: relax the view's rows of unsettled vertices, from and to who is pending or active.
 
     Fences keep the order: a thread that reads a value after its vertex's mark was taken away reads what was there when
     the mark was set, and not what its multiprocessor's first-level cache has kept.
     """
-    unsettled, send_along, decide = author.calls["unsettled"], make_send_along(author), make_decide(author)
+    send_along, decide = make_send_along(author), make_decide(author)
+    unsettled, weighted = author.calls["unsettled"], author.weighted
 
     @kernel
     def relax_unsettled(view, index, starts, active, fields, scalars, arrays):  # type: ignore[no-untyped-def]

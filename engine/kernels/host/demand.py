@@ -79,11 +79,11 @@ def count_active(  # type: ignore[no-untyped-def]
                     count_wanted(start, end, sizes, table, chunks, blocks)
 
 
-def make_add_pending(author: Author, key: str) -> Any:
+def make_add_pending(author: Author) -> Any:
     """Kernel: add what the author calls pending of every marked vertex to the partition in which its row begins."""
     pending = author.calls["pending"]
 
-    @loop_kernel(key, shares=1, counted=True)
+    @loop_kernel(author.key, shares=1, counted=True)
     def add_pending(  # type: ignore[no-untyped-def]
         first_step, end_step, active, active_summary, index, fields, scalars, base, partition_edges, values
     ):
@@ -118,14 +118,14 @@ def cache_row_prefixes(first_step, end_step, view, index, head_index, each, head
             heads[at + e - start] = view.neighbors[e - view.e0]
 
 
-def make_count_cond(author: Author, key: str, function: str = "cond") -> Any:
+def make_count_cond(author: Author, function: str = "cond") -> Any:
     """Kernel: count the rows of vertices that want messages (demand of a pull), or for which another function holds.
 
     skipped: how many of a row's edges were looked at before, and a bitmap of who found a message among them.
     """
     cond = author.calls[function]
 
-    @loop_kernel(f"{key} {function}", shares=1)
+    @loop_kernel(f"{author.key} {function}", shares=1)
     def count_cond(  # type: ignore[no-untyped-def]
         first_step, end_step, count, index, fields, scalars, base, skipped, sizes, table, chunks, blocks
     ):

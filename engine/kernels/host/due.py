@@ -30,7 +30,7 @@ def is_steady(program: Program, author: Author) -> bool:
     return priority is not None and not (CHANGING | set(author.totals)) & set(arguments(priority))
 
 
-def make_select_due(author: Author, key: str) -> Any:
+def make_select_due(author: Author) -> Any:
     """Kernel: move what is pending and below `limit` into `active`; count vertices and edges.
 
     Of steady priorities. Looks at the words that are in `marked`, which it clears, and at those `waiting` whose bounds
@@ -39,7 +39,7 @@ def make_select_due(author: Author, key: str) -> Any:
     """
     priority = author.calls["priority"]
 
-    @loop_kernel(key, grain=1, counted=True)
+    @loop_kernel(author.key, grain=1, counted=True)
     def select_due(  # type: ignore[no-untyped-def]
         first_step,
         end_step,

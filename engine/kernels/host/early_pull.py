@@ -127,12 +127,13 @@ def keep_rows(view, index, left, word, base, low, high, kept):  # type: ignore[n
             at += ONE
 
 
-def make_pull_word(author: Author, weighted: bool) -> Any:
+def make_pull_word(author: Author) -> Any:
     """Inlined: give the rows of a word that are set in `left` their messages; which vertices changed, which got none.
 
     Of a row that began before `low` the message goes into partials[number].
     """
-    absorb, edge, has_send = make_absorb(author.combine), author.calls["edge"], author.has_send
+    absorb, edge = make_absorb(author.combine), author.calls["edge"]
+    has_send, weighted = author.has_send, author.weighted
 
     @inline
     def pull_word(  # type: ignore[no-untyped-def]
@@ -167,11 +168,11 @@ def make_pull_word(author: Author, weighted: bool) -> Any:
     return pull_word
 
 
-def make_early_pull(author: Author, weighted: bool, key: str) -> Any:
+def make_early_pull(author: Author) -> Any:
     """Kernel: as `pull.make_pull` makes, of a program that leaves rows early."""
-    open_rows, pull_word = make_open_rows(author), make_pull_word(author, weighted)
+    open_rows, pull_word = make_open_rows(author), make_pull_word(author)
 
-    @loop_kernel(key, grain=1)
+    @loop_kernel(author.key, grain=1)
     def early_pull(  # type: ignore[no-untyped-def]
         first_step,
         end_step,
@@ -219,12 +220,12 @@ def make_early_pull(author: Author, weighted: bool, key: str) -> Any:
     return early_pull
 
 
-def make_pull_unmatched(author: Author, key: str) -> Any:
+def make_pull_unmatched(author: Author) -> Any:
     """Kernel: pull along the rows that are kept, of vertices that still accept messages; steps are segments."""
     edge, cond, has_send = author.calls["edge"], author.calls["cond"], author.has_send
     combine = COMBINE[author.combine]
 
-    @loop_kernel(key, grain=64)
+    @loop_kernel(author.key, grain=64)
     def pull_unmatched(first_step, end_step, kept, out_index, active, fields, scalars, vertices):  # type: ignore[no-untyped-def]
         vertices = VertexArrays(*vertices)
         items, starts, _ = kept

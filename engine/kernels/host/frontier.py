@@ -18,14 +18,17 @@ from penstock.engine.kernels.interface import EdgeView
 from penstock.engine.program.bindings import Author
 
 
-def make_select(author: Author, key: str) -> Any:
+def make_select(author: Author) -> Any:
     """Kernel: move what is pending and below `limit` into `active`; count vertices and edges.
 
     Without a priority everything pending moves. counts int64[pieces, 2] (vertices, edges) per
     piece of summary words; rest float64[pieces]: lowest priority left pending (inf if none).
     """
-    priority = author.calls["priority"]
-    has_priority = author.has_priority
+    return _make_select(author.key, author.calls["priority"]) if author.has_priority else _SELECT_ALL
+
+
+def _make_select(key: str, priority: Any) -> Any:
+    has_priority = priority is not None
 
     @loop_kernel(key, counted=has_priority)
     def select(  # type: ignore[no-untyped-def]
@@ -88,6 +91,9 @@ def make_select(author: Author, key: str) -> Any:
     return select
 
 
+_SELECT_ALL = _make_select("select", None)
+
+
 @loop_kernel("enumerate")
 def enumerate_marked(  # type: ignore[no-untyped-def]
     first_step, end_step, active, active_summary, index, base, counts, vertices, work
@@ -118,7 +124,7 @@ def enumerate_marked(  # type: ignore[no-untyped-def]
             work[at] = edges
 
 
-def make_select_in_view(author: Author, key: str) -> Any:
+def make_select_in_view(author: Author) -> Any:
     """Kernel: resend = the pending vertices of the view's rows that may go and have all edges in it; taken[0] counts.
 
     Every word of `resend` that holds a vertex of [v0, v1) is written; vertices outside are unmarked there. Steps: those
@@ -126,7 +132,7 @@ def make_select_in_view(author: Author, key: str) -> Any:
     """
     priority, has_priority = author.calls["priority"], author.has_priority
 
-    @loop_kernel(key, counted=has_priority)
+    @loop_kernel(author.key, counted=has_priority)
     def select_in_view(  # type: ignore[no-untyped-def]
         first_step, end_step, pending, resend, index, view, fields, scalars, limit, base, taken
     ):
@@ -157,14 +163,14 @@ def make_select_in_view(author: Author, key: str) -> Any:
     return select_in_view
 
 
-def make_select_ready(author: Author, key: str) -> Any:
+def make_select_ready(author: Author) -> Any:
     """Kernel: resend = the pending vertices that may go and whose rows lie in passed chunks.
 
     Every word of `resend` is written. table: as `count_active` counts; seen: chunks of it.
     """
     priority, has_priority = author.calls["priority"], author.has_priority
 
-    @loop_kernel(key, shares=1, counted=has_priority)
+    @loop_kernel(author.key, shares=1, counted=has_priority)
     def select_ready(  # type: ignore[no-untyped-def]
         first_step, end_step, pending, summary, resend, index, ready, seen, sizes, table, fields, scalars, limit, base
     ):

@@ -74,7 +74,7 @@ def fits(program: Program, author: Author) -> bool:
     )
 
 
-def make_fused_iterations(author: Author, weighted: bool, apart: bool, both: bool, key: str) -> JitKernel:
+def make_fused_iterations(author: Author, apart: bool, both: bool) -> JitKernel:
     """Kernel: iterations until a bound; apart: messages lie apart (synchronous), see `State.accumulate_apart`.
 
     both: messages go along the rows of two adjacencies, `against` too; else that is what nothing reads. No iteration is
@@ -88,7 +88,7 @@ def make_fused_iterations(author: Author, weighted: bool, apart: bool, both: boo
     of every iteration. Returns how many, and the limit.
     """
     spread, renew, take_due = (
-        make_spread(author, weighted, apart, both),
+        make_spread(author, apart, both),
         make_renew(author, both),
         make_take_due(author),
     )
@@ -96,7 +96,7 @@ def make_fused_iterations(author: Author, weighted: bool, apart: bool, both: boo
     wait_again = make_wait_again(author)
     has_priority, has_send, uses_activity = author.has_priority, author.has_send, apart and author.uses_activity
 
-    @kernel(f"{key}{apart}{both}")
+    @kernel(f"{author.key}{apart}{both}")
     def fused_iterations(  # type: ignore[no-untyped-def]
         view, index, against, begun, count, lists, bounds, marks, active, fields, scalars, identity, arrays, readback
     ):
@@ -175,12 +175,12 @@ def by_bucket(author: Author, apart: bool) -> bool:
     return at_once and not in_order(author) and "iteration" not in author.scalars
 
 
-def make_keep_due(author: Author, weighted: bool, both: bool) -> Any:
+def make_keep_due(author: Author, both: bool) -> Any:
     """Inlined: of listed vertices those that are due, each once; the others wait in the pile.
 
     words: a bitmap in which nothing is marked. Returns how many, and their edges as `survey` does.
     """
-    priority = author.calls["priority"]
+    priority, weighted = author.calls["priority"], author.weighted
 
     @inline
     def keep_due(  # type: ignore[no-untyped-def]
@@ -218,16 +218,16 @@ def make_keep_due(author: Author, weighted: bool, both: bool) -> Any:
     return keep_due
 
 
-def make_fused_buckets(author: Author, weighted: bool, both: bool, key: str) -> JitKernel:
+def make_fused_buckets(author: Author, both: bool) -> JitKernel:
     """Kernel: as `make_fused_iterations`, whose arguments it takes; an iteration lasts until no vertex is due.
 
     Ends too before a list with too many edges, unless it is the first and goes along one adjacency, and after MOST_WORK
     edges.
     """
-    relax, take_due, ahead = make_relax_listed(author, weighted, False), make_take_due(author), make_ahead(author)
-    survey, keep_due, wait_again = make_survey(both), make_keep_due(author, weighted, both), make_wait_again(author)
+    relax, take_due, ahead = make_relax_listed(author, False), make_take_due(author), make_ahead(author)
+    survey, keep_due, wait_again = make_survey(both), make_keep_due(author, both), make_wait_again(author)
 
-    @kernel(f"{key}{both}")
+    @kernel(f"{author.key}{both}")
     def fused_buckets(  # type: ignore[no-untyped-def]
         view, index, against, begun, count, lists, bounds, marks, active, fields, scalars, identity, arrays, readback
     ):

@@ -123,14 +123,14 @@ def make_send_all(author: Author) -> Any:
     return send_all
 
 
-def make_relax_listed(author: Author, weighted: bool, first_only: bool) -> Any:
+def make_relax_listed(author: Author, first_only: bool) -> Any:
     """Inlined: messages along the rows of lists[here : end], without a branch for each edge; returns a list's length.
 
     That list begins at `there`. Appended are vertices with their first message (first_only: they have messages apart,
     and no sum, so that what has none is the identity); else those that a message changes, as often as one does. It
     needs room for one vertex more. far: whether there are more vertices than a cache holds.
     """
-    edge, cond, has_send = author.calls["edge"], author.calls["cond"], author.has_send
+    edge, cond, has_send, weighted = author.calls["edge"], author.calls["cond"], author.has_send, author.weighted
     changes, merge = CHANGES[author.combine], MERGE[author.combine]
 
     @inline
@@ -166,13 +166,13 @@ def make_relax_listed(author: Author, weighted: bool, first_only: bool) -> Any:
     return relax_listed
 
 
-def make_relax(author: Author, weighted: bool, apart: bool) -> Any:
+def make_relax(author: Author, apart: bool) -> Any:
     """Inlined: messages along the row of `u` in one adjacency; returns how many vertices are in the list now.
 
     Apart: those are who has a message, marked in `arrays.touched`; else who is active next and due, marked in `active`.
     later: a vertex whose turn is soon. listed: where the list begins. out: the index that priorities know.
     """
-    edge, cond, has_send = author.calls["edge"], author.calls["cond"], author.has_send
+    edge, cond, has_send, weighted = author.calls["edge"], author.calls["cond"], author.has_send, author.weighted
     combine, note, is_due = COMBINE_ALONE[author.combine], make_note(author), make_is_due(author)
 
     @inline
@@ -197,14 +197,14 @@ def make_relax(author: Author, weighted: bool, apart: bool) -> Any:
     return relax
 
 
-def make_spread(author: Author, weighted: bool, apart: bool, both: bool) -> Any:
+def make_spread(author: Author, apart: bool, both: bool) -> Any:
     """Inlined: messages of a list along its rows; lists from `there` on who has one, or is active next; how many.
 
     ways: an adjacency as (view, index), and the other, read if `both`. far, identity: as `make_relax_listed` has them.
     """
     if apart and not (author.uses_activity or author.has_vectors or author.combine == "sum"):
-        return _make_spread_listed(author, weighted, both)
-    relax, note = make_relax(author, weighted, apart), make_note(author)
+        return _make_spread_listed(author, both)
+    relax, note = make_relax(author, apart), make_note(author)
     uses_activity, ordered = apart and author.uses_activity, in_order(author)
 
     @inline
@@ -237,8 +237,8 @@ def make_spread(author: Author, weighted: bool, apart: bool, both: bool) -> Any:
     return spread
 
 
-def _make_spread_listed(author: Author, weighted: bool, both: bool) -> Any:
-    relax = make_relax_listed(author, weighted, True)
+def _make_spread_listed(author: Author, both: bool) -> Any:
+    relax = make_relax_listed(author, True)
 
     @inline
     def spread(  # type: ignore[no-untyped-def]

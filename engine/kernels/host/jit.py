@@ -94,7 +94,7 @@ class JitKernel:
     """A kernel, compiled when it is first called with arguments of some types: it runs on the caller's thread."""
 
     def __init__(self, function: Callable[..., Any], key: str) -> None:
-        self._function = function
+        self._function, self.__name__ = function, function.__name__
         self.name = f"{key} {function.__module__}.{function.__qualname__}.{function.__code__.co_firstlineno}"
         self.origin: Origin | None = None
 

@@ -8,19 +8,16 @@ a process may call them at a time, which Numba's workqueue threading layer requi
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 from penstock.engine.kernels import hot_vertices
-from penstock.engine.kernels.host import demand as demand_kernels
-from penstock.engine.kernels.host import due as due_kernels
-from penstock.engine.kernels.host import early_pull, group_sources, packed_sweep, union_find
+from penstock.engine.kernels.host import demand, due, early_pull, fused, packed_sweep, pull, push, union_find
 from penstock.engine.kernels.host import frontier as frontier_kernels
-from penstock.engine.kernels.host import fused as fused_kernels
-from penstock.engine.kernels.host import pull as pull_kernels
-from penstock.engine.kernels.host import push as push_kernels
+from penstock.engine.kernels.host import group_sources as grouping
 from penstock.engine.kernels.host import vertices as vertex_kernels
 from penstock.engine.kernels.host.jit import JitKernel, compile_author, inline, use_workers
 from penstock.engine.kernels.hot_vertices import has_sums_apart, is_hot, pushes_many, sums_numbers
@@ -50,7 +47,7 @@ SMALLEST_BLOCK = 2048
 SMALL = 1 << 14  # edges (or vertices) below which one thread is faster than waking several
 PIECES = 8  # of a selection, for each thread
 FEW_WORDS = 1 << 12  # of a bitmap that one thread looks through sooner than several wake up
-SPAN = int(demand_kernels.SPAN)
+SPAN = int(demand.SPAN)
 NO_WEIGHTS = np.zeros(1, dtype=np.uint8)
 Vertices = tuple[int, int]
 """The first, and the first that is not meant."""
@@ -88,16 +85,14 @@ class HostKernels:
         self, program: Program, vertex_dtype: Any, weighted: bool, threads: int, all_threads: int | None = None
     ) -> None:
         compiler = inline if program.combine == "merge" else compile_author
-        self.author: Author = bind(program, vertex_dtype, compiler, plain=False)
+        self.author: Author = bind(program, vertex_dtype, compiler, plain=False, weighted=weighted)
         self._program, self._vertex_dtype = program, np.dtype(vertex_dtype)
-        self.weighted = weighted
         self.threads = min(threads, int(numba.config.NUMBA_NUM_THREADS))
         self.all_threads = all_threads or self.threads
-        self._fusable = fused_kernels.fits(program, self.author)
-        self._steady = due_kernels.is_steady(program, self.author)
+        self._fusable = fused.fits(program, self.author)
+        self._steady = due.is_steady(program, self.author)
         self._small_pushes = 0  # list pushes on one thread so far; `can_fuse` waits for some
-        self._key = f"{self.author.fingerprint}{weighted}"
-        self._made = _MADE.setdefault(self._key, {})
+        self._made = _MADE.setdefault(self.author.key, {})
         self._scratch = np.zeros((0, SCRATCH), vertex_dtype)
 
     def use(self) -> None:
@@ -115,43 +110,44 @@ class HostKernels:
         base = np.uint64(state.first)
         arrays = kernel_index(index)
         values = (state.arrays, scalars) if self.author.has_priority else ((), ())
-        name, lows = ("select_due", (state.lows,)) if self._steady else ("select", ())
+        steady, plain = (due.make_select_due, (state.lows,)), (frontier_kernels.make_select, ())
+        select, lows = steady if self._steady else plain
         self._call(
-            name, small, pieces, pending.words, pending.summary, active.words, active.summary, *lows, arrays,
+            select, small, pieces, pending.words, pending.summary, active.words, active.summary, *lows, arrays,
             *values, limit, base, counts, rest,
         )  # fmt: skip
         vertices, edges = (counts[0] if pieces == 1 else counts.sum(axis=0)).tolist()
         listed = 0 < vertices < len(state.work)  # work: the running sum of the listed vertices' edges
         if listed:
             marks = active.words, active.summary
-            self._call("enumerate", small, pieces, *marks, arrays, base, counts, state.vertices, state.work)
+            listing = arrays, base, counts, state.vertices, state.work
+            self._call(frontier_kernels.enumerate_marked, small, pieces, *marks, *listing)
         return Frontier(vertices, edges, listed=listed, rest=float(rest[0] if pieces == 1 else rest.min()))
 
     def can_fuse(self, frontier: Frontier) -> bool:
         """Whether `fused_iterations` serves the program, and this frontier, if all edges are in memory."""
-        few = max(frontier.edges, frontier.vertices) <= fused_kernels.MOST_EDGES
-        return (
-            self._fusable and frontier.listed and few and (self._small_pushes >= fused_kernels.PATIENCE or self._fused)
-        )
+        few = max(frontier.edges, frontier.vertices) <= fused.MOST_EDGES
+        return self._fusable and frontier.listed and few and (self._small_pushes >= fused.PATIENCE or self._fused)
 
     @property
     def _fused(self) -> bool:
         """Whether a kernel for fused iterations is loaded in this process."""
-        return any(name in self._made and self._made[name].is_loaded for name in _FUSED)
+        made = (kernel for key, kernel in self._made.items() if isinstance(key, tuple) and key[0] in _FUSED)
+        return any(kernel.is_loaded for kernel in made)
 
     def fused_iterations(
         self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...], bounds: FusedLimits,
         against: tuple[View, Index] | None = None,
     ) -> FusedIterations:  # fmt: skip
         """Run iterations from this frontier on, along all edges of a resident adjacency or of two, in one call."""
-        by_bucket = state.incoming is None and fused_kernels.by_bucket(self.author, apart=False)
-        kind = "fused_buckets" if by_bucket else "fused_iterations"
-        name = f"{kind}{'' if state.incoming is None else ' apart'}{'' if against is None else ' both'}"
+        apart, both = state.incoming is not None, against is not None
+        by_bucket = fused.by_bucket(self.author, apart=apart)
+        kernel = (_FUSED[1], both) if by_bucket else (_FUSED[0], apart, both)
         other, other_index = (view, index) if against is None else against
-        readback = np.empty((min(bounds.iterations, fused_kernels.MOST_ITERATIONS), 2), dtype=np.int64)
+        readback = np.empty((min(bounds.iterations, fused.MOST_ITERATIONS), 2), dtype=np.int64)
         number, limit = self._call_alone(
-            name, self._edges_of(view), kernel_index(index), (self._edges_of(other), kernel_index(other_index)),
-            state.vertices, frontier.vertices, state.lists, fused_kernels.numbers_of(bounds, len(readback)),
+            kernel, self._edges_of(view), kernel_index(index), (self._edges_of(other), kernel_index(other_index)),
+            state.vertices, frontier.vertices, state.lists, fused.numbers_of(bounds, len(readback)),
             self._marks(state), _bitmap(state.active), state.arrays, scalars, state.identity,
             _vertices_of(state), readback,
         )  # fmt: skip
@@ -182,7 +178,7 @@ class HostKernels:
         if self.author.has_send:
             marks = state.active.words, state.active.summary
             self._call(
-                "send", state.walked < SMALL, len(state.active.summary), *marks, frontier.everything,
+                vertex_kernels.make_send, state.walked < SMALL, len(state.active.summary), *marks, frontier.everything,
                 kernel_index(index), state.arrays, scalars, state.sent, self._places(state, frontier),
                 np.uint64(state.first),
             )  # fmt: skip
@@ -205,16 +201,16 @@ class HostKernels:
         if view.owned is not None:  # others' edges are not here
             view = view.part(view.owned.e0 - LARGEST_BLOCK, view.owned.e1 + LARGEST_BLOCK)
         if placed:
-            group_sources.widen(groups, whole, (view.e0, view.e1), self.threads)
+            grouping.widen(groups, whole, (view.e0, view.e1), self.threads)
         else:
-            group_sources.group(groups, whole, (view.e0, view.e1), kernel_index(out), out.vertices, self.threads)
+            grouping.group(groups, whole, (view.e0, view.e1), kernel_index(out), out.vertices, self.threads)
         if groups.neighbors is not None and not placed:
             self.send(state, frontier, out, scalars)  # once more, to where it is looked for now
 
     def ungroup(self, groups: GroupedSources) -> None:
         """Write ids over the places that edges in memory hold."""
         self.use()
-        group_sources.ungroup(groups, self.threads)
+        grouping.ungroup(groups, self.threads)
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a compacted view, along all of them."""
@@ -223,7 +219,7 @@ class HostKernels:
         active = state.active.words, frontier.everything
         if view.rows is not None:
             cut, block = self._cut(view.e1)
-            self._call("push_compacted", *cut, edges, view.rows, view.offsets, arrays, block, *values)
+            self._call(push.make_push_compacted, *cut, edges, view.rows, view.offsets, arrays, block, *values)
         elif self.hot_first and self._push_replicas(view, state, frontier, index, scalars):
             return
         elif frontier.listed:
@@ -233,16 +229,16 @@ class HostKernels:
                 cut, block = self._cut(min(frontier.edges, view.e1 - view.e0), work)
                 self._small_pushes += cut[0]
                 listed = state.vertices, state.work, first, last
-                self._call("push_list", *cut, edges, arrays, listed, block, *values)
+                self._call(push.make_push_list, *cut, edges, arrays, listed, block, *values)
         else:
             cut, block = self._cut(view.e1 - view.e0)
-            self._call("push_rows", *cut, edges, arrays, *active, block, *values)
+            self._call(push.make_push_rows, *cut, edges, arrays, *active, block, *values)
 
     def _push_replicas(
         self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]
     ) -> bool:
         """Push over rows with the sums of hot vertices kept apart, if that pays; see `push.py`."""
-        parts, kept = self.threads * push_kernels.PARTS, push_kernels.kept_sums(self.author)
+        parts, kept = self.threads * push.PARTS, push.kept_sums(self.author)
         if not (self.threads > 1 and sums_numbers(self.author) and has_sums_apart(state) and is_hot(index, kept)):
             return False
         if not pushes_many(view, frontier, hot_vertices.EDGES_EACH * kept * parts):
@@ -250,8 +246,8 @@ class HostKernels:
         block = -(-(view.e1 - view.e0) // parts)
         sums = np.zeros((-(-(view.e1 - view.e0) // block), kept), self.author.message)
         self._call(
-            "push_rows replicas", False, len(sums), self._edges_of(view), kernel_index(index), state.active.words,
-            frontier.everything, block, state.arrays, scalars, _vertices_of(state), sums,
+            push.make_push_rows_replicas, False, len(sums), self._edges_of(view), kernel_index(index),
+            state.active.words, frontier.everything, block, state.arrays, scalars, _vertices_of(state), sums,
         )  # fmt: skip
         target = state.target[:kept]
         target += sums.sum(axis=0, dtype=sums.dtype)[: len(target)]
@@ -263,13 +259,13 @@ class HostKernels:
         taken = np.zeros(1, dtype=np.int64)
         words = ((view.v1 - 1 - state.first) >> 6) - ((view.v0 - state.first) >> 6) + 1 if view.v1 > view.v0 else 0
         self._call(
-            "select_in_view", view.v1 - view.v0 < SMALL, words, state.pending.words, state.resend_bitmap, arrays, edges,
-            *values, float(limit), np.uint64(state.first), taken,
+            frontier_kernels.make_select_in_view, view.v1 - view.v0 < SMALL, words, state.pending.words,
+            state.resend_bitmap, arrays, edges, *values, float(limit), np.uint64(state.first), taken,
         )  # fmt: skip
         if taken[0]:
             cut, block = self._cut(view.e1 - view.e0)
             resend = state.resend_bitmap, False
-            self._call("push_rows", *cut, edges, arrays, *resend, block, *values, _vertices_of(state))
+            self._call(push.make_push_rows, *cut, edges, arrays, *resend, block, *values, _vertices_of(state))
 
     def select_ready(
         self, state: State, index: Index, scalars: tuple[Any, ...], limit: float, ready: ReadyRows
@@ -281,9 +277,9 @@ class HostKernels:
         small = len(pending.words) + state.walked < SMALL
         summary = pending.summary | state.lows[0] if self._steady else pending.summary
         self._call(
-            "select_ready", small, len(pending.summary), pending.words, summary, state.resend_bitmap,
-            kernel_index(index), ready.chunks, seen, sizes, ready.table, state.arrays, scalars, float(limit),
-            np.uint64(state.first),
+            frontier_kernels.make_select_ready, small, len(pending.summary), pending.words, summary,
+            state.resend_bitmap, kernel_index(index), ready.chunks, seen, sizes, ready.table, state.arrays, scalars,
+            float(limit), np.uint64(state.first),
         )  # fmt: skip
         return state.resend_bitmap
 
@@ -308,19 +304,20 @@ class HostKernels:
         vertices = _vertices_of(state)
         if frontier.everything and self.author.sweeps:
             self._call(
-                "sweep", small, blocks, self._edges_of(view), kernel_index(into), kernel_index(out), block,
+                pull.make_sweep, small, blocks, self._edges_of(view), kernel_index(into), kernel_index(out), block,
                 state.arrays, scalars, state.identity, vertices, partials,
             )  # fmt: skip
-            self._call_alone("reduce_partials", partials, *vertices[1:])
+            self._call_alone(pull.make_reduce_partials, partials, *vertices[1:])
             return
         edges, rows = self._edges_of(view), kernel_index(into)
         sources = kernel_index(out), state.active.words, frontier.everything, block, state.arrays, scalars
         if self.author.early_exit:
             skipped, kept = self._skipped(state, skip), _kept(state.unmatched if skip == 0 else None, view)
-            self._call("early_pull", small, blocks, edges, rows, skipped, *sources, vertices, partials, kept)
+            found = vertices, partials, kept
+            self._call(early_pull.make_early_pull, small, blocks, edges, rows, skipped, *sources, *found)
         else:
-            self._call("pull", small, blocks, edges, rows, *sources, state.identity, vertices, partials)
-        self._call_alone("reduce_partials", partials, *vertices[1:])
+            self._call(pull.make_pull, small, blocks, edges, rows, *sources, state.identity, vertices, partials)
+        self._call_alone(pull.make_reduce_partials, partials, *vertices[1:])
 
     def _sweep_packed(self, view: View, state: State, indices: tuple[Index, Index], scalars: tuple[Any, ...]) -> None:
         """Gather along the packed edges of a view, all of whose sources send. Raises RunError for ids of no vertex."""
@@ -344,12 +341,13 @@ class HostKernels:
         )
         state.walked = max(state.walked, view.e1 - view.e0)
         self._call(
-            "packed_sweep", view.e1 - view.e0 < SMALL, steps, edges, kernel_index(into), kernel_index(out),
-            np.uint64(out.vertices), state.arrays, scalars, state.identity, vertices, self._scratch, partials, flaws,
+            packed_sweep.make_packed_sweep, view.e1 - view.e0 < SMALL, steps, edges, kernel_index(into),
+            kernel_index(out), np.uint64(out.vertices), state.arrays, scalars, state.identity, vertices,
+            self._scratch, partials, flaws,
         )  # fmt: skip
         if flaws.any():
             raise malformed(view.e0 // payloads.chunk_edges + int(flaws.argmax()) // parts)
-        self._call_alone("reduce_partials", partials, *vertices[1:])
+        self._call_alone(pull.make_reduce_partials, partials, *vertices[1:])
 
     def pull_unmatched(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
         """Gather along the rows that the last pull kept; index: of the out-adjacency."""
@@ -357,7 +355,7 @@ class HostKernels:
         assert rows is not None, "rows are kept only where there is room for them"
         state.walked = max(state.walked, rows.used)
         self._call(
-            "pull_unmatched", rows.used < SMALL, rows.segments, (rows.items, rows.starts, rows.taken),
+            early_pull.make_pull_unmatched, rows.used < SMALL, rows.segments, (rows.items, rows.starts, rows.taken),
             kernel_index(index), state.active.words, state.arrays, scalars, _vertices_of(state),
         )  # fmt: skip
 
@@ -367,9 +365,9 @@ class HostKernels:
         self._fill_partial(state)
         touched, active, following = state.touched, state.active, state.pending
         self._call(
-            "apply", state.walked < SMALL, len(touched.summary), touched.words, touched.summary, active.words,
-            active.summary, following.words, following.summary, frontier.everything, kernel_index(index), state.arrays,
-            scalars, state.incoming, state.identity, np.uint64(state.first), state.partial,
+            vertex_kernels.make_apply, state.walked < SMALL, len(touched.summary), touched.words, touched.summary,
+            active.words, active.summary, following.words, following.summary, frontier.everything, kernel_index(index),
+            state.arrays, scalars, state.incoming, state.identity, np.uint64(state.first), state.partial,
         )  # fmt: skip
 
     def reduce(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
@@ -377,7 +375,7 @@ class HostKernels:
         self._fill_partial(state)
         count, base, spans = state.last - state.first, np.uint64(state.first), len(state.partial)
         arrays = kernel_index(index), state.arrays
-        self._call("reduce", count < SMALL, spans, *arrays, scalars, count, base, state.partial)
+        self._call(vertex_kernels.make_reduce, count < SMALL, spans, *arrays, scalars, count, base, state.partial)
 
     def count_active(
         self, state: State, index: Index, sizes: tuple[int, int, int], table: NDArray[np.int64],
@@ -387,7 +385,7 @@ class HostKernels:
         marks = state.active.words, state.active.summary
         base, spans = np.uint64(state.first), len(state.active.summary)
         self._call(
-            "count_active", state.walked < SMALL, spans, *marks, kernel_index(index), base, sizes, table, chunks,
+            demand.count_active, state.walked < SMALL, spans, *marks, kernel_index(index), base, sizes, table, chunks,
             _cleared(blocks),
         )  # fmt: skip
 
@@ -397,8 +395,8 @@ class HostKernels:
         """Add the active vertices' pending values to `values`, float64[partitions], where their rows begin."""
         marks = state.active.words, state.active.summary
         self._call(
-            "add_pending", state.walked < SMALL, len(state.active.summary), *marks, kernel_index(index), state.arrays,
-            scalars, np.uint64(state.first), partition_edges, values,
+            demand.make_add_pending, state.walked < SMALL, len(state.active.summary), *marks, kernel_index(index),
+            state.arrays, scalars, np.uint64(state.first), partition_edges, values,
         )  # fmt: skip
 
     def count_cond(
@@ -409,8 +407,8 @@ class HostKernels:
         """Demand of a pull, as `count_active`; skip and function as `DemandKernels` says."""
         count, base = state.last - state.first, np.uint64(state.first)
         self._call(
-            f"count_{function}", count < SMALL, -(-count // SPAN), np.uint64(count), kernel_index(index), state.arrays,
-            scalars, base, self._skipped(state, skip), sizes, table, chunks, _cleared(blocks),
+            (demand.make_count_cond, function), count < SMALL, -(-count // SPAN), np.uint64(count), kernel_index(index),
+            state.arrays, scalars, base, self._skipped(state, skip), sizes, table, chunks, _cleared(blocks),
         )  # fmt: skip
 
     def relax_unsettled(self, view: View, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
@@ -418,8 +416,8 @@ class HostKernels:
         (small, blocks), block = self._cut(view.e1 - view.e0)
         state.walked = max(state.walked, view.e1 - view.e0)
         self._call(
-            "relax_unsettled", small, blocks, self._edges_of(view), kernel_index(index), state.active.words, block,
-            state.arrays, scalars, _vertices_of(state),
+            push.make_relax_unsettled, small, blocks, self._edges_of(view), kernel_index(index), state.active.words,
+            block, state.arrays, scalars, _vertices_of(state),
         )  # fmt: skip
 
     def record_matched(self, state: State) -> None:
@@ -432,14 +430,14 @@ class HostKernels:
     def cache_row_prefixes(self, view: View, index: Index, heads: RowPrefixCache) -> None:
         """Copy the first edges of rows (`heads.each` at most) that the view holds into the cache."""
         self._call(
-            "cache_row_prefixes", view.v1 - view.v0 < SMALL, view.v1 - view.v0, self._edges_of(view),
+            demand.cache_row_prefixes, view.v1 - view.v0 < SMALL, view.v1 - view.v0, self._edges_of(view),
             kernel_index(index), kernel_index(heads.index), heads.each, heads.neighbors,
         )  # fmt: skip
 
     def link_first_neighbors(self, view: View, state: State, index: Index, each: int) -> None:
         """Link the rows of the view with their first `each` neighbors."""
         self._call(
-            "link_first_neighbors", view.v1 - view.v0 < SMALL, -(-(view.v1 - view.v0) // union_find.PIECE),
+            union_find.link_first_neighbors, view.v1 - view.v0 < SMALL, -(-(view.v1 - view.v0) // union_find.PIECE),
             self._edges_of(view), kernel_index(index), each, state.arrays[0], np.uint64(state.first),
         )  # fmt: skip
 
@@ -448,7 +446,8 @@ class HostKernels:
         forest = state.arrays[0], np.uint64(state.first)
         cut, block = self._cut(view.e1 - view.e0)
         self._call(
-            "link_rows", *cut, self._edges_of(view), kernel_index(index), done_each, skipped, symmetric, block, *forest,
+            union_find.link_rows, *cut, self._edges_of(view), kernel_index(index), done_each, skipped, symmetric,
+            block, *forest,
         )  # fmt: skip
 
     def mark_outside(self, state: State, index: Index, largest: Any, own: Vertices) -> None:
@@ -472,7 +471,7 @@ class HostKernels:
         forest = state.arrays[0]
         pieces = -(-len(forest) // union_find.PIECE)
         found, counts = np.empty_like(forest), np.zeros(pieces, np.int64)
-        self._call("list_linked", len(forest) < SMALL, pieces, forest, *map(np.uint64, own), found, counts)
+        self._call(union_find.list_linked, len(forest) < SMALL, pieces, forest, *map(np.uint64, own), found, counts)
         parts = [found[at * union_find.PIECE :][:count] for at, count in enumerate(counts.tolist())]
         linked = np.concatenate([forest[:0], *parts])
         return np.concatenate([linked, forest[linked]])
@@ -480,12 +479,12 @@ class HostKernels:
     def link_pairs(self, state: State, pairs: NDArray[Any]) -> None:
         """Link vertices of the first half of `pairs` with those of the second."""
         count = len(pairs) // 2
-        self._call("link_pairs", count < SMALL, count, state.arrays[0], pairs)
+        self._call(union_find.link_pairs, count < SMALL, count, state.arrays[0], pairs)
 
     def compress(self, state: State, own: Vertices | None = None) -> None:
         """Let every vertex, or those of `own`, point to its root."""
         first, last = own or (0, len(state.arrays[0]))
-        self._call("compress", last - first < SMALL, last - first, np.uint64(first), state.arrays[0])
+        self._call(union_find.compress, last - first < SMALL, last - first, np.uint64(first), state.arrays[0])
 
     def largest_tree(self, state: State, own: Vertices | None = None) -> tuple[int, float]:
         """The root of (very likely) the largest tree, and about its share of vertices, as in `UnionFindKernels`."""
@@ -507,7 +506,7 @@ class HostKernels:
 
     def _edges_of(self, view: View) -> tuple[Any, ...]:
         """The parts of an `EdgeView`."""
-        weights = view.weights if self.weighted else NO_WEIGHTS
+        weights = view.weights if self.author.weighted else NO_WEIGHTS
         return view.neighbors, weights, view.e0, view.e1, np.uint64(view.v0), np.uint64(view.v1)
 
     def _cut(self, edges: int, walked: int | None = None) -> tuple[tuple[bool, int], int]:
@@ -528,15 +527,13 @@ class HostKernels:
         end = min(blocks, -(-(own.e1 - view.e0) // block))
         return view.part(view.e0 + first * block, view.e0 + end * block), small, end - first, block
 
-    def _call(self, name: str, small: bool, steps: int, *arguments: Any) -> None:
-        """Run a kernel of so many steps, on one thread where the work is small; explain what Numba cannot compile."""
-        self._call_alone(name, 1 if small else max(1, min(self.threads, steps)), steps, *arguments)
+    def _call(self, kernel: Any, small: bool, steps: int, *arguments: Any) -> None:
+        """Run a kernel of so many steps, on one thread where the work is small, as `_call_alone` does."""
+        self._call_alone(kernel, 1 if small else max(1, min(self.threads, steps)), steps, *arguments)
 
-    def _call_alone(self, name: str, *arguments: Any) -> Any:
-        """Run a kernel as it is; explain what Numba cannot compile."""
-        made = self._made.get(name)
-        if made is None:
-            made = self._made[name] = self.kernel(name)
+    def _call_alone(self, kernel: Any, *arguments: Any) -> Any:
+        """Run a kernel, as `kernel` takes it, as it is; explain what Numba cannot compile."""
+        made = self._made.get(kernel) or self.kernel(kernel)
         try:
             return made(*arguments)
         except (
@@ -544,97 +541,39 @@ class HostKernels:
             AttributeError,
         ) as error:  # the latter: a module lacks what is asked of it
             if isinstance(error.__cause__ or error.__context__, MemoryError):
-                raise MemoryError(f"compiling the kernel {name}") from error
+                raise MemoryError(f"compiling the kernel {made.__name__}") from error
             raise InputError(explain(self.author.name, str(error))) from error
 
-    def kernel(self, name: str) -> JitKernel:
-        """Make a kernel, which a companion may compile."""
-        made = self._make(name)
-        made.origin = made.origin or partial(self._describe, name)
-        return made
+    def kernel(self, kernel: Any) -> JitKernel:
+        """A kernel for the program: one that all share, or what makes it of the author, alone or before its options."""
+        made = kernel
+        if not isinstance(kernel, JitKernel):
+            make, *options = kernel if isinstance(kernel, tuple) else (kernel,)
+            made = make(self.author, *options)
+            made.origin = made.origin or partial(self._describe, make, options)
+        self._made[kernel] = made
+        return made  # type: ignore[no-any-return]
 
-    def _describe(self, name: str) -> dict[str, Any]:
+    def _describe(self, make: Callable[..., JitKernel], options: list[Any]) -> dict[str, Any]:
         """How another process makes a kernel; raises TypeError where it cannot."""
-        program, kernels = describe_program(self._program), [type(self).__module__, type(self).__qualname__]
-        told = {"kernels": kernels, "program": program, "vertices": str(self._vertex_dtype), "weighted": self.weighted}
-        return {"target": [__name__, compile_kernel.__name__], "name": name, **told}
-
-    def _make(self, name: str) -> JitKernel:
-        if name in _SHARED:
-            return _SHARED[name]
-        if name in _BY_EDGE:
-            return _BY_EDGE[name](self.author, self.weighted, key=self._key)  # type: ignore[no-any-return]
-        key = self._key_of(name)
-        shared = _MADE.setdefault(key, {})
-        if name not in shared:
-            shared[name] = _BY_VERTEX[name](self.author, key)
-        return shared[name]
-
-    def _key_of(self, name: str) -> str:
-        """The key under which a kernel is kept: a few call none of the author's functions, and programs share them."""
-        if name == "reduce_partials":
-            return f"reduce_partials {self.author.combine}"
-        if name == "select" and not self.author.has_priority:
-            return "select"
-        return self._key
+        told = {"vertices": str(self._vertex_dtype), "weighted": self.author.weighted, "options": options}
+        told |= {"program": describe_program(self._program), "module": make.__module__, "name": make.__name__}
+        return {"target": [__name__, compile_kernel.__name__], **told}
 
 
 def compile_kernel(request: dict[str, Any]) -> None:
     """Compile and keep what another process asks for: a kernel of a program, for arguments of some types."""
-    module, name = request["kernels"]
-    kind = getattr(importlib.import_module(module), name)
-    kernels = kind(described_program(request["program"]), np.dtype(request["vertices"]), request["weighted"], 1)
-    kernels.kernel(request["name"]).compile_types(signature_of(request["types"]))
+    program = described_program(request["program"])
+    kernels = HostKernels(program, np.dtype(request["vertices"]), request["weighted"], 1)
+    make = getattr(importlib.import_module(request["module"]), request["name"])
+    kernels.kernel((make, *request["options"])).compile_types(signature_of(request["types"]))
 
 
-_FUSED: dict[str, Any] = {
-    "fused_iterations": partial(fused_kernels.make_fused_iterations, apart=False, both=False),
-    "fused_iterations apart": partial(fused_kernels.make_fused_iterations, apart=True, both=False),
-    "fused_buckets": partial(fused_kernels.make_fused_buckets, both=False),
-    "fused_iterations both": partial(fused_kernels.make_fused_iterations, apart=False, both=True),
-    "fused_iterations apart both": partial(fused_kernels.make_fused_iterations, apart=True, both=True),
-    "fused_buckets both": partial(fused_kernels.make_fused_buckets, both=True),
-}
+_FUSED = fused.make_fused_iterations, fused.make_fused_buckets
 NO_STARTS, NO_SEGMENTS = np.zeros(1, np.int64), np.zeros(1, np.uint64)
 NO_BLOCKS = np.zeros(0, np.uint32)
-_MADE: dict[str, dict[str, JitKernel]] = {}
+_MADE: dict[str, dict[Any, JitKernel]] = {}
 """Kernels of this process by what they are made of, so that a second session does not load them again."""
-_BY_EDGE = {
-    "push_list": push_kernels.make_push_list,
-    "push_rows": push_kernels.make_push_rows,
-    "push_compacted": push_kernels.make_push_compacted,
-    "push_rows replicas": push_kernels.make_push_rows_replicas,
-    "pull": pull_kernels.make_pull,
-    "sweep": pull_kernels.make_sweep,
-    "early_pull": early_pull.make_early_pull,
-    "packed_sweep": packed_sweep.make_packed_sweep,
-    "relax_unsettled": push_kernels.make_relax_unsettled,
-    **_FUSED,
-}
-_BY_VERTEX: dict[str, Any] = {
-    "pull_unmatched": early_pull.make_pull_unmatched,
-    "select": frontier_kernels.make_select,
-    "select_due": due_kernels.make_select_due,
-    "send": vertex_kernels.make_send,
-    "apply": vertex_kernels.make_apply,
-    "reduce": vertex_kernels.make_reduce,
-    "reduce_partials": pull_kernels.make_reduce_partials,
-    "count_cond": demand_kernels.make_count_cond,
-    "count_unsettled": partial(demand_kernels.make_count_cond, function="unsettled"),
-    "select_in_view": frontier_kernels.make_select_in_view,
-    "select_ready": frontier_kernels.make_select_ready,
-    "add_pending": demand_kernels.make_add_pending,
-}
-_SHARED: dict[str, JitKernel] = {
-    "enumerate": frontier_kernels.enumerate_marked,
-    "count_active": demand_kernels.count_active,
-    "cache_row_prefixes": demand_kernels.cache_row_prefixes,
-    "link_first_neighbors": union_find.link_first_neighbors,
-    "link_rows": union_find.link_rows,
-    "list_linked": union_find.list_linked,
-    "link_pairs": union_find.link_pairs,
-    "compress": union_find.compress,
-}
 
 
 def _kept(rows: UnmatchedRows | None, view: View) -> tuple[Any, Any, Any]:

@@ -64,7 +64,7 @@ def clear_beyond(ring, first, last, limit):  # type: ignore[no-untyped-def]
     return found
 
 
-def make_packed_sweep(author: Author, weighted: bool, key: str) -> Any:
+def make_packed_sweep(author: Author) -> Any:
     """Kernel: as `sweep` (`pull.py`), of a view whose edges are packed. Weights are not looked at.
 
     scratch: ids (steps, SCRATCH). flaws: uint8 (steps,), 1 where an id is not below `limit`. That payloads are sound
@@ -84,7 +84,7 @@ def make_packed_sweep(author: Author, weighted: bool, key: str) -> Any:
             total = merge(total, sent.dtype.type(value))
         return total
 
-    @loop_kernel(key, grain=1)
+    @loop_kernel(author.key, grain=1)
     def packed_sweep(  # type: ignore[no-untyped-def]
         first_step,
         end_step,

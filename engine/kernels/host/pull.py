@@ -6,6 +6,7 @@ not depend on the number of threads.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ AHEAD = np.int64(256)
 """Edges between a message and the one that is asked for: some 0.3 us; 32 are too few, 1,024 evict each other."""
 
 
-def make_pull(author: Author, weighted: bool, key: str) -> Any:
+def make_pull(author: Author) -> Any:
     """Kernel: every vertex of the view's rows for which `cond` holds gathers messages from its in-neighbors.
 
     `index` is that of the in-adjacency, `out_index` gives the sources' degrees. A row that began before its block
@@ -28,7 +29,7 @@ def make_pull(author: Author, weighted: bool, key: str) -> Any:
     """
     edge, cond, suffices = author.calls["edge"], author.calls["cond"], author.calls["suffices"]
     merge, absorb = MERGE[author.combine], make_absorb(author.combine)
-    has_send, has_suffices = author.has_send, author.has_suffices
+    has_send, has_suffices, weighted = author.has_send, author.has_suffices, author.weighted
 
     @inline
     def gather(view, v, first, last, sources, fields, scalars, identity, vertices):  # type: ignore[no-untyped-def]
@@ -48,7 +49,7 @@ def make_pull(author: Author, weighted: bool, key: str) -> Any:
                     break
         return total, found
 
-    @loop_kernel(key, grain=1)
+    @loop_kernel(author.key, grain=1)
     def pull(  # type: ignore[no-untyped-def]
         first_step,
         end_step,
@@ -92,13 +93,13 @@ def make_pull(author: Author, weighted: bool, key: str) -> Any:
     return pull
 
 
-def make_sweep(author: Author, weighted: bool, key: str) -> Any:
+def make_sweep(author: Author) -> Any:
     """Kernel: every vertex of the view's rows for which `cond` holds gathers messages from all its in-neighbors.
 
     For programs with a `send` whose pulls do not leave early. Arguments as those of `pull`. Ids of neighbors may be
     places in `sent` instead (`grouped_sources.py`) where `edge` reads nothing else of the sender.
     """
-    edge, cond = author.calls["edge"], author.calls["cond"]
+    edge, cond, weighted = author.calls["edge"], author.calls["cond"], author.weighted
     merge, absorb = MERGE[author.combine], make_absorb(author.combine)
 
     @inline
@@ -114,7 +115,7 @@ def make_sweep(author: Author, weighted: bool, key: str) -> Any:
             total = merge(total, sent.dtype.type(value))
         return total
 
-    @loop_kernel(key, grain=1)
+    @loop_kernel(author.key, grain=1)
     def sweep(  # type: ignore[no-untyped-def]
         first_step, end_step, view, index, out_index, block, fields, scalars, identity, vertices, partials
     ):
@@ -144,11 +145,16 @@ def make_sweep(author: Author, weighted: bool, key: str) -> Any:
     return sweep
 
 
-def make_reduce_partials(author: Author, key: str) -> Any:
+def make_reduce_partials(author: Author) -> Any:
     """Kernel: combine the partials that `pull` left into `target`, in the order of the blocks."""
-    absorb = make_absorb(author.combine)
+    return _make_reduce_partials(author.combine)
 
-    @kernel(key)
+
+@cache
+def _make_reduce_partials(combine: str) -> Any:
+    absorb = make_absorb(combine)
+
+    @kernel(f"reduce_partials {combine}")
     def reduce_partials(partials, target, touched, summary, base):  # type: ignore[no-untyped-def]
         partial_vertices, partial_values, partial_found = partials
         for number in range(partial_found.shape[0]):

@@ -91,12 +91,12 @@ def make_take_apart(author: Author) -> Any:
     return take
 
 
-def make_relax(author: Author, weighted: bool, take: Any = None) -> Any:
+def make_relax(author: Author, take: Any = None) -> Any:
     """Inlined: send along edges [first, last) of row `u` of degree `d`; the loop inside every push.
 
     take: what a message does, as `make_take` has it.
     """
-    edge, cond, has_send = author.calls["edge"], author.calls["cond"], author.has_send
+    edge, cond, has_send, weighted = author.calls["edge"], author.calls["cond"], author.has_send, author.weighted
     take = take or make_take(author)
 
     @inline
@@ -115,11 +115,11 @@ def make_relax(author: Author, weighted: bool, take: Any = None) -> Any:
     return relax
 
 
-def make_push_list(author: Author, weighted: bool, key: str) -> Any:
+def make_push_list(author: Author) -> Any:
     """Kernel: push from listed vertices: ascending, the running sum of their edges, the first and the last of them."""
-    relax = make_relax(author, weighted)
+    relax = make_relax(author)
 
-    @loop_kernel(key, grain=1)
+    @loop_kernel(author.key, grain=1)
     def push_list(first_step, end_step, view, index, listed, block, fields, scalars, vertices):  # type: ignore[no-untyped-def]
         view, vertices = EdgeView(*view), VertexArrays(*vertices)
         active, work, first, last = listed
@@ -191,11 +191,11 @@ def make_push_marked(relax: Any) -> Any:
     return push_marked
 
 
-def make_push_rows(author: Author, weighted: bool, key: str) -> Any:
+def make_push_rows(author: Author) -> Any:
     """Kernel: `push_marked` over blocks of the view's edges."""
-    push_marked = make_push_marked(make_relax(author, weighted))
+    push_marked = make_push_marked(make_relax(author))
 
-    @loop_kernel(key, grain=1)
+    @loop_kernel(author.key, grain=1)
     def push_rows(first_step, end_step, view, index, active, whole, block, fields, scalars, vertices):  # type: ignore[no-untyped-def]
         view, vertices = EdgeView(*view), VertexArrays(*vertices)
         for number in range(first_step, end_step):
@@ -204,11 +204,11 @@ def make_push_rows(author: Author, weighted: bool, key: str) -> Any:
     return push_rows
 
 
-def make_push_compacted(author: Author, weighted: bool, key: str) -> Any:
+def make_push_compacted(author: Author) -> Any:
     """Kernel: push along the rows of a compacted view, which start at `offsets`."""
-    relax = make_relax(author, weighted)
+    relax = make_relax(author)
 
-    @loop_kernel(key, grain=1)
+    @loop_kernel(author.key, grain=1)
     def push_compacted(  # type: ignore[no-untyped-def]
         first_step, end_step, view, rows, offsets, index, block, fields, scalars, vertices
     ):
@@ -234,14 +234,14 @@ def unmark(words, v):  # type: ignore[no-untyped-def]
     atomic_and(words, v >> SIX, ~(ONE << (v & LOW)))
 
 
-def make_relax_unsettled(author: Author, weighted: bool, key: str) -> Any:
+def make_relax_unsettled(author: Author) -> Any:
     """Kernel: relax the view's rows of unsettled vertices, from and to who is pending or active.
 
     A vertex is made pending no more before its values are read for what it sends: whoever changes them later makes it
     pending again.
     """
-    edge, unsettled, relax = author.calls["edge"], author.calls["unsettled"], make_relax(author, weighted)
-    combine = COMBINE[author.combine]
+    edge, unsettled, relax = author.calls["edge"], author.calls["unsettled"], make_relax(author)
+    combine, weighted = COMBINE[author.combine], author.weighted
 
     @inline
     def gather(view, v, first, last, index, active, fields, scalars, vertices):  # type: ignore[no-untyped-def]
@@ -255,7 +255,7 @@ def make_relax_unsettled(author: Author, weighted: bool, key: str) -> Any:
                 if combine(target, v - base, value):
                     mark(pending, vertices.summary, v - base)
 
-    @loop_kernel(key, grain=1)
+    @loop_kernel(author.key, grain=1)
     def relax_unsettled(first_step, end_step, view, index, active, block, fields, scalars, vertices):  # type: ignore[no-untyped-def]
         view, vertices = EdgeView(*view), VertexArrays(*vertices)
         pending, base = vertices.touched, vertices.base
@@ -283,11 +283,11 @@ def kept_sums(author: Author) -> int:
     return hot_vertices.KEPT_BYTES // author.message.itemsize
 
 
-def make_push_rows_replicas(author: Author, weighted: bool, key: str) -> Any:
+def make_push_rows_replicas(author: Author) -> Any:
     """Kernel: what `push_rows` does, for a state that begins with vertex 0; sums: of each block, one row."""
-    push_marked = make_push_marked(make_relax(author, weighted, make_take_apart(author)))
+    push_marked = make_push_marked(make_relax(author, make_take_apart(author)))
 
-    @loop_kernel(key, grain=1)
+    @loop_kernel(author.key, grain=1)
     def push_rows(  # type: ignore[no-untyped-def]
         first_step, end_step, view, index, active, whole, block, fields, scalars, vertices, sums
     ):

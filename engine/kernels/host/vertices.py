@@ -17,14 +17,14 @@ from penstock.engine.program.bindings import Author
 SPAN = np.uint64(4096)
 
 
-def make_send(author: Author, key: str) -> Any:
+def make_send(author: Author) -> Any:
     """Kernel: sent[v] = send(...) for the active vertices (for every vertex if `whole`).
 
     places: where in `sent` each vertex' message is if `whole` (`grouped_sources.py`); no items: at the vertex' number.
     """
     send = author.calls["send"]
 
-    @loop_kernel(key, counted=True, distinct=True)
+    @loop_kernel(author.key, counted=True, distinct=True)
     def send_all(  # type: ignore[no-untyped-def]
         first_step, end_step, active, active_summary, whole, index, fields, scalars, sent, places, base
     ):
@@ -57,7 +57,7 @@ def make_send(author: Author, key: str) -> Any:
     return send_all
 
 
-def make_apply(author: Author, key: str) -> Any:
+def make_apply(author: Author) -> Any:
     """Kernel: run `vertex` where messages arrived, reset the accumulators, mark who is active next.
 
     Touched vertices, active ones too where `vertex` asks `is_active`, or all vertices if `whole`.
@@ -79,7 +79,7 @@ def make_apply(author: Author, key: str) -> Any:
             accumulate(partial, over, fields, old, scalars, v, d, base)
         return is_next(fields, old, scalars, v, d, base)
 
-    @loop_kernel(key, counted=author.may_make_arrays, distinct=resets)
+    @loop_kernel(author.key, counted=author.may_make_arrays, distinct=resets)
     def apply(  # type: ignore[no-untyped-def]
         first_step,
         end_step,
@@ -146,11 +146,11 @@ def make_apply(author: Author, key: str) -> Any:
     return apply
 
 
-def make_reduce(author: Author, key: str) -> Any:
+def make_reduce(author: Author) -> Any:
     """Kernel: partial[span] = the Globals of the present values (old values being the same)."""
     load, accumulate = author.calls["load"], author.calls["accumulate"]
 
-    @loop_kernel(key, counted=author.combine != "merge", distinct=True)
+    @loop_kernel(author.key, counted=author.combine != "merge", distinct=True)
     def reduce(first_step, end_step, index, fields, scalars, count, base, partial):  # type: ignore[no-untyped-def]
         for over in range(first_step, end_step):
             first = np.uint64(over) * SPAN

@@ -6,16 +6,14 @@ sums, once an iteration, comes back to the host.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.kernels.cuda.driver import LANES, TILE, DeviceKernel, blocks_for, most_blocks
+from penstock.engine.kernels.cuda.driver import LANES, TILE, blocks_for, most_blocks
 from penstock.engine.kernels.cuda.launch import _MADE, CudaKernels, DeviceIndex, lines_of_run, tiles_of
 from penstock.engine.kernels.cuda.whole_rows import rows, sort, triangles, vectors
 from penstock.engine.kernels.interface import EdgeView
-from penstock.engine.program.bindings import Author
 from penstock.engine.program.program import author_function, fields_of
 from penstock.engine.state.row_blocks import start
 
@@ -43,7 +41,7 @@ class CudaRowKernels(CudaKernels):
         shapes = [spec.shape for spec in fields_of(program).values()]
         if any(shapes):
             self.author = replace(self.author, calls={**self.author.calls, "store": vectors.make_store(program)})
-        key = f"rows {self.author.fingerprint}{weighted}{self.author.message}{self._width}{shapes}"
+        key = f"rows {self.author.key}{self.author.message}{self._width}{shapes}"
         self._made = _MADE.setdefault(key, {})
         vertex = author_function(program, "vertex")
         self._sorts = vertex is not None and "sort" in vertex.__code__.co_names
@@ -62,7 +60,14 @@ class CudaRowKernels(CudaKernels):
         """Put the messages of the view's edges that belong to the block's rows where they belong in the buffer."""
         blocks, part = self._part(view, block, walk)
         self._call(
-            "collect", blocks, *part, self.placed(out).arrays, state.arrays, scalars, np.uint64(state.first), buffer
+            rows.make_collect,
+            blocks,
+            *part,
+            self.placed(out).arrays,
+            state.arrays,
+            scalars,
+            np.uint64(state.first),
+            buffer,
         )
 
     def apply_rows(
@@ -76,7 +81,7 @@ class CudaRowKernels(CudaKernels):
         if self._sorts:
             self._sort(block, buffer)
         self._call(
-            "apply_rows", blocks_for(block.last - block.first), self._layout(block), self.placed(out).arrays,
+            rows.make_apply_rows, blocks_for(block.last - block.first), self._layout(block), self.placed(out).arrays,
             state.arrays, following, scalars, np.uint64(state.first), buffer, self._open,
         )  # fmt: skip
         self._fold(state, self._open)
@@ -89,13 +94,19 @@ class CudaRowKernels(CudaKernels):
     def copy_rows(self, view: View, block: RowBlock, walk: int, buffer: Any) -> None:
         """Put the neighbors that the view holds of the block's rows where they belong in the buffer."""
         blocks, part = self._part(view, block, walk)
-        self._call("copy_rows", blocks, *part, buffer)
+        self._call(rows.copy_rows, blocks, *part, buffer)
 
     def count_neighbors(self, block: RowBlock, buffer: Any, neighbors: Any) -> None:
         """neighbors[v], zero before, = distinct neighbors of the block's rows, the vertices themselves not counted."""
         count = block.messages
         self._call(
-            "count_neighbors", _tiles(0, count), self._layout(block), buffer, np.int64(count), neighbors, np.uint64(0)
+            triangles.count_neighbors,
+            _tiles(0, count),
+            self._layout(block),
+            buffer,
+            np.int64(count),
+            neighbors,
+            np.uint64(0),
         )
 
     def keep(self, block: RowBlock, buffer: Any, neighbors: Any, kept: DeviceOrientedRows) -> None:
@@ -105,12 +116,20 @@ class CudaRowKernels(CudaKernels):
         layout, number = self._layout(block), np.int64(count)
         ranks, totals = self._buffer("ranks", count + 1, np.int32), self._buffer("ranked", tiles, np.int64)
         self._call(
-            "rank_kept", min(most_blocks(), tiles), layout, buffer, number, neighbors, np.uint64(0), ranks, totals
+            triangles.rank_kept,
+            min(most_blocks(), tiles),
+            layout,
+            buffer,
+            number,
+            neighbors,
+            np.uint64(0),
+            ranks,
+            totals,
         )
-        self._call("sum_ranks", 1, totals, np.int64(tiles), kept.filled)
+        self._call(triangles.sum_ranks, 1, totals, np.int64(tiles), kept.filled)
         row = kept.append(block.last - block.first)
         blocks = min(most_blocks(), max(tiles, blocks_for(block.last - block.first)))
-        self._call("keep_rows", blocks, layout, buffer, number, ranks, totals, np.int64(row), kept.arrays)
+        self._call(triangles.keep_rows, blocks, layout, buffer, number, ranks, totals, np.int64(row), kept.arrays)
 
     def intersect(
         self,
@@ -123,8 +142,8 @@ class CudaRowKernels(CudaKernels):
         """Give the corners of every triangle with its first edge from `ones` to `others` their messages."""
         edges = min(len(ones.targets), most_blocks() * TILE)  # more than that stride
         self._call(
-            "intersect", blocks_for(-(-edges // int(triangles.RUN)) * int(triangles.GROUP)), ones.arrays, others.arrays,
-            np.int64(each), scalars, state.incoming, np.uint64(state.first),
+            triangles.make_intersect, blocks_for(-(-edges // int(triangles.RUN)) * int(triangles.GROUP)), ones.arrays,
+            others.arrays, np.int64(each), scalars, state.incoming, np.uint64(state.first),
         )  # fmt: skip
 
     def pull_vectors(
@@ -134,8 +153,8 @@ class CudaRowKernels(CudaKernels):
         into, out = (self.placed(index) for index in indices)
         self._note_lines(view, view.e0, view.e1)
         self._call(
-            "pull_vectors", _tiles(view.e0, view.e1), self._edges_of(view), into.arrays, into.starts, out.arrays,
-            state.arrays, scalars, state.incoming, np.uint64(state.first),
+            (vectors.make_pull_vectors, self._width), _tiles(view.e0, view.e1), self._edges_of(view), into.arrays,
+            into.starts, out.arrays, state.arrays, scalars, state.incoming, np.uint64(state.first),
         )  # fmt: skip
 
     def apply(self, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
@@ -145,8 +164,8 @@ class CudaRowKernels(CudaKernels):
             return
         shares = self._shares()
         self._call(
-            "apply_vectors", blocks_for(state.last - state.first), self.placed(index).arrays, state.arrays, scalars,
-            state.incoming, np.uint64(state.first), shares,
+            (vectors.make_apply_vectors, self._width), blocks_for(state.last - state.first), self.placed(index).arrays,
+            state.arrays, scalars, state.incoming, np.uint64(state.first), shares,
         )  # fmt: skip
         self._fold(state, shares)
 
@@ -158,7 +177,7 @@ class CudaRowKernels(CudaKernels):
         self._note_lines(view, low, high)
         known, edges = self.placed(block.indexes[walk]), self._edges_of(view)
         here = slice(low - view.e0, high - view.e0)
-        weights = edges.weights[here] if self.weighted else edges.weights
+        weights = edges.weights[here] if self.author.weighted else edges.weights
         rows = np.uint64(block.first), np.uint64(block.last)
         edges = EdgeView(edges.neighbors[here], weights, np.int64(low), np.int64(high), *rows)
         return _tiles(low, high), (edges, known.arrays, known.starts, self._layout(block), np.bool_(walk > 0))
@@ -180,18 +199,18 @@ class CudaRowKernels(CudaKernels):
         count = block.messages
         windows = -(-count // sort.SHORT)
         layout = self._layout(block)
-        self._call("sort_windows", min(most_blocks(), windows), layout, buffer, np.int64(count))
+        self._call(sort.make_sort_windows, min(most_blocks(), windows), layout, buffer, np.int64(count))
         table = self._chunks(block)
         if not len(table):
             return
         chunks = self._buffer("row chunks", table.size, np.int64).reshape(-1, 3)
         self.device.copy_in(chunks, table, None)
         blocks = min(most_blocks(), len(table))
-        self._call("sort_chunks", blocks, chunks, buffer)
+        self._call(sort.make_sort_chunks, blocks, chunks, buffer)
         for run, gap in sort.merges(int((table[:, 2] - table[:, 1]).max())):
-            self._call("merge_far", blocks, chunks, buffer, np.int64(run), np.int64(gap))
+            self._call(sort.merge_far, blocks, chunks, buffer, np.int64(run), np.int64(gap))
             if 1 << gap == TILE:
-                self._call("merge_near", blocks, chunks, buffer, np.int64(run))
+                self._call(sort.make_merge_near, blocks, chunks, buffer, np.int64(run))
 
     def _chunks(self, block: RowBlock) -> NDArray[np.int64]:
         """Chunks of the block's long rows, int64 (n, 3): where each begins, where its row begins and where it ends."""
@@ -218,35 +237,7 @@ class CudaRowKernels(CudaKernels):
             self._long[key] = indexes, arrays  # as long as they are here no other index has their ids
         return self._long[key][1]
 
-    def _make(self, name: str) -> DeviceKernel:
-        if name in _SHARED:
-            return _SHARED[name]
-        if name == "collect":
-            return rows.make_collect(self.author, self.weighted)
-        if name == "pull_vectors":
-            return vectors.make_pull_vectors(self.author, self.weighted, self._width)
-        if name == "apply_vectors":
-            return vectors.make_apply_vectors(self.author, self._width)
-        return _BY_VERTEX[name](self.author) if name in _BY_VERTEX else super()._make(name)
-
 
 def _tiles(low: int, high: int) -> int:
     """Blocks for the tiles of edges, or places, [low, high)."""
     return min(most_blocks(), tiles_of(low, high))
-
-
-_BY_VERTEX: dict[str, Callable[[Author], DeviceKernel]] = {
-    "apply_rows": rows.make_apply_rows,
-    "sort_windows": sort.make_sort_windows,
-    "sort_chunks": sort.make_sort_chunks,
-    "merge_near": sort.make_merge_near,
-    "intersect": triangles.make_intersect,
-}
-_SHARED: dict[str, DeviceKernel] = {
-    "merge_far": sort.merge_far,
-    "copy_rows": rows.copy_rows,
-    "count_neighbors": triangles.count_neighbors,
-    "rank_kept": triangles.rank_kept,
-    "sum_ranks": triangles.sum_ranks,
-    "keep_rows": triangles.keep_rows,
-}

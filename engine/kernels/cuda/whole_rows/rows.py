@@ -80,12 +80,12 @@ def tile_rows_of(layout, tile, count, bounds):  # type: ignore[no-untyped-def]
     cuda.syncthreads()
 
 
-def make_collect(author: Author, weighted: bool) -> DeviceKernel:
+def make_collect(author: Author) -> DeviceKernel:
     """Kernel: put the message of every edge of the view, whose rows are the block's, into the buffer.
 
     index, starts: of the walk that brings the edges; second: whether that is the second.
     """
-    edge, chosen = author.calls["edge"], author.calls["chosen"]
+    edge, chosen, weighted = author.calls["edge"], author.calls["chosen"], author.weighted
 
     @kernel
     def collect(  # type: ignore[no-untyped-def]

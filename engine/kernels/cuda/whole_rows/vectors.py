@@ -70,9 +70,9 @@ def _make_combine(author: Author) -> Any:
     return exchange if author.combine == "merge" else add
 
 
-def make_pull_vectors(author: Author, weighted: bool, width: int) -> DeviceKernel:
+def make_pull_vectors(author: Author, width: int) -> DeviceKernel:
     """Kernel: combine into incoming[v, :] the vectors of `width` numbers along the edges of the view."""
-    edge, merge = author.calls["edge"], author.calls["merge"]
+    edge, merge, weighted = author.calls["edge"], author.calls["merge"], author.weighted
     sum_groups, combine = _make_sum_groups(merge), _make_combine(author)
     message_type: Any = numba.from_dtype(author.message)
 

@@ -37,9 +37,9 @@ def make_take_unmarked(author: Author) -> Any:
     return take
 
 
-def make_send(author: Author, weighted: bool, take: Any) -> Any:
+def make_send(author: Author, take: Any) -> Any:
     """Inlined: send along edge `e` of the view (less e0) from `u` to `v`."""
-    edge, cond, has_send = author.calls["edge"], author.calls["cond"], author.has_send
+    edge, cond, has_send, weighted = author.calls["edge"], author.calls["cond"], author.has_send, author.weighted
 
     @inline
     def send(view, e, u, v, index, fields, scalars, vertices):  # type: ignore[no-untyped-def]
@@ -75,17 +75,17 @@ def make_ask(author: Author, ways: WaysName) -> Any:
     return ask
 
 
-def make_push_blocks(author: Author, weighted: bool, ways: WaysName, key: str) -> Any:
+def make_push_blocks(author: Author, ways: WaysName) -> Any:
     """Kernel: send along the view's edges whose sender is active (all of them if `whole`).
 
     A step is a run of `step` edges. wanted: bool by block of the whole list, read unless `whole`. picked: uint16, a row
     of LIST_BLOCK for each step.
     """
     forward, reverse, loops_once = WAYS[ways]
-    send, ask = make_send(author, weighted, make_take(author)), make_ask(author, ways)
+    send, ask = make_send(author, make_take(author)), make_ask(author, ways)
     swept = send
     if author.everywhere:
-        swept = make_send(author, weighted, make_take_unmarked(author))
+        swept = make_send(author, make_take_unmarked(author))
 
     @inline
     def sweep(view, low, high, index, fields, scalars, vertices):  # type: ignore[no-untyped-def]
@@ -128,7 +128,7 @@ def make_push_blocks(author: Author, weighted: bool, ways: WaysName, key: str) -
             if reverse and not (loops_once and u == v) and (not forward or is_marked(active, v - base)):
                 send(view, e, v, u, index, fields, scalars, vertices)
 
-    @loop_kernel(f"{key}{ways}{LIST_BLOCK}", grain=1)
+    @loop_kernel(f"{author.key}{ways}{LIST_BLOCK}", grain=1)
     def push_blocks(  # type: ignore[no-untyped-def]
         first_step, end_step, view, index, active, whole, wanted, picked, step, fields, scalars, vertices
     ):

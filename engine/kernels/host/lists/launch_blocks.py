@@ -5,10 +5,9 @@ Nothing is fused, and nothing is sent once more from a view: both need rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.kernels.host.jit import JitKernel
 from penstock.engine.kernels.host.launch import SMALL, HostKernels, _vertices_of, kernel_index
 from penstock.engine.kernels.host.lists import edge_blocks
 from penstock.engine.kernels.interface import WaysName
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 STEPS = 32
 """Runs of edges for each thread, so that the last ones to end do not matter."""
 ALL_BLOCKS = np.ones(1, np.bool_)
-PUSH = "push_blocks "
 
 
 class HostBlockKernels(HostKernels):
@@ -50,8 +48,9 @@ class HostBlockKernels(HostKernels):
             self._picked = np.zeros((steps, LIST_BLOCK), np.uint16)
         state.walked = max(state.walked, view.e1 - view.e0)
         self._call(
-            PUSH + self.ways, small, steps, self._edges_of(view), kernel_index(index), state.active.words, whole,
-            ALL_BLOCKS if whole else self._wanted, self._picked, step, state.arrays, scalars, _vertices_of(state),
+            (edge_blocks.make_push_blocks, self.ways), small, steps, self._edges_of(view), kernel_index(index),
+            state.active.words, whole, ALL_BLOCKS if whole else self._wanted, self._picked, step, state.arrays, scalars,
+            _vertices_of(state),
         )  # fmt: skip
 
     def link_rows(self, view: View, state: State, index: Index, done_each: int, skipped: Any, symmetric: bool) -> None:
@@ -60,18 +59,10 @@ class HostBlockKernels(HostKernels):
         for keys in (view.neighbors[:first], view.neighbors[first:]):
             small, steps, step = self._runs(len(keys))
             if steps:
-                self._call("link_blocks", small, steps, keys, step, state.arrays[0], np.uint64(state.first))
+                self._call(edge_blocks.link_blocks, small, steps, keys, step, state.arrays[0], np.uint64(state.first))
                 self.compress(state)
 
     def _runs(self, edges: int) -> tuple[bool, int, int]:
         """How edges are cut for threads: whether they are few, how many runs, edges of a run."""
         step = max(LIST_BLOCK, -(-edges // (self.threads * STEPS)))
         return edges < SMALL, -(-edges // step), step
-
-    def _make(self, name: str) -> JitKernel:
-        if name == "link_blocks":
-            return edge_blocks.link_blocks
-        if name.startswith(PUSH):
-            ways = cast("WaysName", name.removeprefix(PUSH))
-            return cast("JitKernel", edge_blocks.make_push_blocks(self.author, self.weighted, ways, self._key))
-        return super()._make(name)

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.kernels.host.jit import JitKernel
 from penstock.engine.kernels.host.launch import SMALL, SPAN, HostKernels, kernel_index
 from penstock.engine.kernels.host.whole_rows import rows, triangles
 from penstock.engine.state.row_blocks import RowOffsets
@@ -42,7 +41,7 @@ class HostRowKernels(HostKernels):
         edges = self._part(view, block, walk)
         cut, size = self._cut(len(edges[0]))
         self._call(
-            "collect", *cut, edges, kernel_index(block.indexes[walk]), kernel_index(out), state.arrays, scalars,
+            rows.make_collect, *cut, edges, kernel_index(block.indexes[walk]), kernel_index(out), state.arrays, scalars,
             np.uint64(state.first), self._offsets.of(block), walk > 0, size, buffer,
         )  # fmt: skip
 
@@ -51,11 +50,11 @@ class HostRowKernels(HostKernels):
         buffer: NDArray[Any],
     ) -> None:  # fmt: skip
         """Run `vertex` on the rows of the block; new values go to `following`, shares of the Globals to `partial`."""
-        rows = np.uint64(block.first), np.uint64(block.last)
+        span = np.uint64(block.first), np.uint64(block.last)
         spans = -(-(block.last - state.first) // SPAN) - (block.first - state.first) // SPAN
         self._call(
-            "apply_rows", block.messages < SMALL, spans, rows, kernel_index(out), state.arrays, following, scalars,
-            np.uint64(state.first), self._offsets.of(block), buffer, state.partial,
+            rows.make_apply_rows, block.messages < SMALL, spans, span, kernel_index(out), state.arrays, following,
+            scalars, np.uint64(state.first), self._offsets.of(block), buffer, state.partial,
         )  # fmt: skip
 
     def clear_partial(self, state: State) -> None:
@@ -67,20 +66,20 @@ class HostRowKernels(HostKernels):
         edges = self._part(view, block, walk)
         cut, size = self._cut(len(edges[0]))
         index = kernel_index(block.indexes[walk])
-        self._call("copy_rows", *cut, edges, index, self._offsets.of(block), walk > 0, size, buffer)
+        self._call(rows.copy_rows, *cut, edges, index, self._offsets.of(block), walk > 0, size, buffer)
 
     def count_neighbors(self, block: RowBlock, buffer: NDArray[Any], neighbors: NDArray[np.int64]) -> None:
         """neighbors[v] = distinct neighbors of the block's rows, the vertices themselves not counted."""
-        rows = block.last - block.first
-        self._call("count_neighbors", block.messages < SMALL, rows, *self._sets(block), buffer, neighbors)
+        count = block.last - block.first
+        self._call(triangles.count_neighbors, block.messages < SMALL, count, *self._sets(block), buffer, neighbors)
 
     def keep(self, block: RowBlock, buffer: NDArray[Any], neighbors: NDArray[np.int64], kept: OrientedRows) -> None:
         """Append to `kept` the edges that belong to the block's rows."""
         counts = np.zeros(block.last - block.first, dtype=np.int64)
         sets, cut = self._sets(block), (block.messages < SMALL, len(counts))
-        self._call("count_kept", *cut, *sets, buffer, neighbors, counts)
+        self._call(triangles.count_kept, *cut, *sets, buffer, neighbors, counts)
         starts, targets, arcs = kept.extend(counts)
-        self._call("keep_rows", *cut, *sets, buffer, neighbors, starts, int(counts.max()), targets, arcs)
+        self._call(triangles.keep_rows, *cut, *sets, buffer, neighbors, starts, int(counts.max()), targets, arcs)
 
     def intersect(
         self, ones: OrientedRows, others: OrientedRows, each: int, state: State, scalars: tuple[Any, ...]
@@ -89,13 +88,13 @@ class HostRowKernels(HostKernels):
         small, rows = len(ones.targets) < SMALL, len(others.starts) - 1
         low, high = np.uint64(others.first), np.uint64(others.last)
         begins = np.zeros(rows + 1, dtype=np.int64)
-        self._call("count_users", small, len(ones.starts) - 1, ones.arrays, low, high, begins)
+        self._call(triangles.count_users, small, len(ones.starts) - 1, ones.arrays, low, high, begins)
         np.cumsum(begins, out=begins)
         users = np.empty(begins[-1], dtype=ones.targets.dtype)
-        self._call("list_users", small, len(ones.starts) - 1, ones.arrays, low, high, begins, users)
+        self._call(triangles.list_users, small, len(ones.starts) - 1, ones.arrays, low, high, begins, users)
         longest = max(int(np.diff(kept.starts).max(initial=1)) for kept in {ones, others})
         self._call(
-            "intersect", small, rows, ones.arrays, others.arrays, begins, users, longest, each, scalars,
+            triangles.make_intersect, small, rows, ones.arrays, others.arrays, begins, users, longest, each, scalars,
             state.incoming, np.uint64(state.first),
         )  # fmt: skip
 
@@ -109,10 +108,10 @@ class HostRowKernels(HostKernels):
         into, out = indices
         state.walked = max(state.walked, view.e1 - view.e0)
         self._call(
-            "pull_vectors", small, blocks, self._edges_of(view), kernel_index(into), kernel_index(out), block,
+            rows.make_pull_vectors, small, blocks, self._edges_of(view), kernel_index(into), kernel_index(out), block,
             state.arrays, scalars, state.incoming, base, partials,
         )  # fmt: skip
-        self._call_alone("reduce_vector_partials", partials, scalars, state.incoming, base)
+        self._call_alone(rows.make_reduce_vector_partials, partials, scalars, state.incoming, base)
 
     def _part(self, view: View, block: RowBlock, walk: int) -> tuple[Any, ...]:
         """The parts of an `EdgeView` of the edges of the view that belong to the block."""
@@ -121,7 +120,7 @@ class HostRowKernels(HostKernels):
         high = max(low, min(last, view.e1))
         neighbors, weights, *_ = self._edges_of(view)
         here = slice(low - view.e0, high - view.e0)
-        weights = weights[here] if self.weighted else weights
+        weights = weights[here] if self.author.weighted else weights
         return neighbors[here], weights, low, high, np.uint64(block.first), np.uint64(block.last)
 
     def _sets(self, block: RowBlock) -> tuple[Any, ...]:
@@ -129,28 +128,3 @@ class HostRowKernels(HostKernels):
         positions = self._offsets.of(block)
         first = block.indexes[0].degrees(block.first, block.last)
         return np.uint64(block.first), positions, positions[:-1] + first
-
-    def _make(self, name: str) -> JitKernel:
-        if name in _SHARED:
-            return _SHARED[name]
-        if name in _BY_EDGE:
-            return _BY_EDGE[name](self.author, self.weighted, self._key)  # type: ignore[no-any-return]
-        if name in _BY_VERTEX:
-            return _BY_VERTEX[name](self.author, self._key)  # type: ignore[no-any-return]
-        return super()._make(name)
-
-
-_BY_EDGE = {"collect": rows.make_collect, "pull_vectors": rows.make_pull_vectors}
-_BY_VERTEX = {
-    "apply_rows": rows.make_apply_rows,
-    "intersect": triangles.make_intersect,
-    "reduce_vector_partials": rows.make_reduce_vector_partials,
-}
-_SHARED: dict[str, JitKernel] = {
-    "copy_rows": rows.copy_rows,
-    "count_neighbors": triangles.count_neighbors,
-    "count_kept": triangles.count_kept,
-    "count_users": triangles.count_users,
-    "list_users": triangles.list_users,
-    "keep_rows": triangles.keep_rows,
-}

@@ -30,11 +30,11 @@ def place_of(positions, index, first, v, second):  # type: ignore[no-untyped-def
     return positions[at] - row_start(index, v)
 
 
-def make_collect(author: Author, weighted: bool, key: str) -> Any:
+def make_collect(author: Author) -> Any:
     """Kernel: put the message of every edge of the view, whose rows are the block's, into the buffer."""
-    edge, chosen = author.calls["edge"], author.calls["chosen"]
+    edge, chosen, weighted = author.calls["edge"], author.calls["chosen"], author.weighted
 
-    @loop_kernel(key, grain=1, counted=True)
+    @loop_kernel(author.key, grain=1, counted=True)
     def collect(  # type: ignore[no-untyped-def]
         first_step, end_step, view, index, out_index, fields, scalars, base, positions, second, block, buffer
     ):
@@ -59,13 +59,13 @@ def make_collect(author: Author, weighted: bool, key: str) -> Any:
     return collect
 
 
-def make_apply_rows(author: Author, key: str) -> Any:
+def make_apply_rows(author: Author) -> Any:
     """Kernel: run `vertex` on each row's messages; new values go to `following`, old ones stay for others to read."""
     vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
     chosen = author.calls["chosen"]
     accumulate, totals = author.calls["accumulate"], len(author.totals)
 
-    @loop_kernel(key, counted=True)
+    @loop_kernel(author.key, counted=True)
     def apply_rows(  # type: ignore[no-untyped-def]
         first_step, end_step, rows, index, fields, following, scalars, base, positions, buffer, partial
     ):
@@ -106,15 +106,15 @@ def copy_rows(first_step, end_step, view, index, positions, second, block, buffe
             v += ONE
 
 
-def make_pull_vectors(author: Author, weighted: bool, key: str) -> Any:
+def make_pull_vectors(author: Author) -> Any:
     """Kernel: combine into incoming[v, :] all messages along the edges of the view.
 
     partials: vertices uint64 (blocks,), values (blocks, 2, K), found bool (blocks,), of rows begun in an earlier block;
     the second of the values is the message at hand.
     """
-    edge, merge = author.calls["edge"], author.calls["merge"]
+    edge, merge, weighted = author.calls["edge"], author.calls["merge"], author.weighted
 
-    @loop_kernel(key, grain=1, counted=author.may_make_arrays)
+    @loop_kernel(author.key, grain=1, counted=author.may_make_arrays)
     def pull_vectors(  # type: ignore[no-untyped-def]
         first_step, end_step, view, index, out_index, block, fields, scalars, incoming, base, partials
     ):
@@ -147,11 +147,11 @@ def make_pull_vectors(author: Author, weighted: bool, key: str) -> Any:
     return pull_vectors
 
 
-def make_reduce_vector_partials(author: Author, key: str) -> Any:
+def make_reduce_vector_partials(author: Author) -> Any:
     """Kernel: combine the parts that `pull_vectors` left, in the order of the blocks."""
     merge = author.calls["merge"]
 
-    @kernel(key)
+    @kernel(author.key)
     def reduce_vector_partials(partials, scalars, incoming, base):  # type: ignore[no-untyped-def]
         partial_vertices, partial_values, partial_found = partials
         for number in range(partial_found.shape[0]):

@@ -220,7 +220,7 @@ def list_users(first_step, end_step, ones, low, high, ends, users):  # type: ign
                     users[place] = first + np.uint64(at)
 
 
-def make_intersect(author: Author, key: str) -> Any:
+def make_intersect(author: Author) -> Any:
     """Kernel: for every triangle v, w, x (v a row of `ones`, w a row of `others`) give each corner its message.
 
     ones, others: (first vertex, starts int64 (rows + 1,), targets, arcs). users: the rows of `ones` that have w, from
@@ -232,7 +232,7 @@ def make_intersect(author: Author, key: str) -> Any:
     """
     corner = author.calls["corner"]
 
-    @loop_kernel(key, grain=64, counted=True)
+    @loop_kernel(author.key, grain=64, counted=True)
     def intersect(  # type: ignore[no-untyped-def]
         first_step, end_step, ones, others, begins, users, longest, each, scalars, incoming, base
     ):

@@ -12,6 +12,7 @@ import pytest
 from penstock.engine import run
 from penstock.engine.kernels import hot_vertices
 from penstock.engine.kernels.cuda import driver as seam
+from penstock.engine.kernels.cuda import push_replicas
 from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.program.program import Field, Program
 from penstock.engine.state.device_state import DeviceState
@@ -55,10 +56,10 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     launch = CudaKernels._call
 
-    def noted(kernels: CudaKernels, name: str, blocks: int, *arguments: Any) -> None:
-        if name == "push_rows replicas":
+    def noted(kernels: CudaKernels, kernel: Any, blocks: int, *arguments: Any) -> None:
+        if kernel is push_replicas.make_push_rows_replicas:
             found.append(blocks)
-        launch(kernels, name, blocks, *arguments)
+        launch(kernels, kernel, blocks, *arguments)
 
     monkeypatch.setattr(CudaKernels, "_call", noted)
     return found

@@ -64,9 +64,10 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     before = CudaKernels._call
 
-    def noted(kernels: CudaKernels, name: str, *arguments: Any) -> None:
-        names.append(name)
-        before(kernels, name, *arguments)
+    def noted(kernels: CudaKernels, kernel: Any, *arguments: Any) -> None:
+        made = kernel[0] if isinstance(kernel, tuple) else kernel
+        names.append(made.__name__.removeprefix("make_"))
+        before(kernels, kernel, *arguments)
 
     monkeypatch.setattr(CudaKernels, "_call", noted)
     return names

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from penstock.engine import run
 from penstock.engine.kernels import hot_vertices
+from penstock.engine.kernels.host import push
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.state.state import Frontier, State
 from penstock.transfer.values.task import TaskRecord
@@ -27,10 +28,10 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     call = HostKernels._call
 
-    def noted(kernels: HostKernels, name: str, small: bool, steps: int, *arguments: Any) -> None:
-        if name == "push_rows replicas":
+    def noted(kernels: HostKernels, kernel: Any, small: bool, steps: int, *arguments: Any) -> None:
+        if kernel is push.make_push_rows_replicas:
             found.append(steps)
-        call(kernels, name, small, steps, *arguments)
+        call(kernels, kernel, small, steps, *arguments)
 
     monkeypatch.setattr(HostKernels, "_call", noted)
     return found
