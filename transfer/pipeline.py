@@ -17,8 +17,7 @@ from typing import Protocol
 
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.timeline import Timeline, during
-from penstock.storage.read.packed_cache import PackedCache
-from penstock.storage.read.partition_cache import HostCache
+from penstock.storage.read.partition_cache import PartitionCache
 from penstock.transfer.devices.device import Device, Event
 from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.prefetch_queue import PrefetchQueue
@@ -72,7 +71,7 @@ class Pipeline:
         graph: GraphLike,
         source: EdgeSource,
         device: Device,
-        cache: HostCache | PackedCache | None,
+        cache: PartitionCache | None,
         options: TransferOptions,
         staging: Staging | None = None,
     ) -> None:

@@ -24,7 +24,6 @@ from penstock.engine.planning.rank_forecast import (
 from penstock.engine.planning.requirements import gathers_ahead
 from penstock.engine.resources.device_resources import DeviceResources
 from penstock.engine.resources.host_resources import HostResources, needs_of_rank, ownership_of
-from penstock.storage.read.packed_cache import PackedCache
 from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.values.cost import RESOURCES, Cost
 from penstock.transfer.values.rates import LINE_BYTES
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.engine.resources.memory_plan import Memory
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
-    from penstock.storage.read.partition_records import PartitionRecords
+    from penstock.storage.read.partition_cache import PartitionCache
     from penstock.transfer.devices.device import Device
     from penstock.transfer.pipeline import Pipeline
     from penstock.transfer.values.rates import Rates
@@ -186,7 +185,7 @@ def _shared(sweep: Sweep, needs: MemoryRequest, ranks: int) -> Sweep:
     return replace(sweep, cost=sweep.cost._replace(kernel=sweep.cost.kernel / ranks)) if needs.all_rows else sweep
 
 
-def _used(pipeline: Pipeline, routes: set[str]) -> list[PartitionRecords | None]:
+def _used(pipeline: Pipeline, routes: set[str]) -> list[PartitionCache | None]:
     """The caches that fill when edges come by these routes: that of plain edges beside packed ones apart."""
     link, caches = pipeline.staging.plain, [pipeline.cache, pipeline.source.cache]
     if "zero-copy" not in routes or link is None or link.cache is None:
@@ -194,7 +193,7 @@ def _used(pipeline: Pipeline, routes: set[str]) -> list[PartitionRecords | None]
     return [link.cache] if routes == {"zero-copy"} else [*caches, link.cache]
 
 
-def _keep(caches: Iterable[PartitionRecords | None], weighted: bool) -> None:
+def _keep(caches: Iterable[PartitionCache | None], weighted: bool) -> None:
     """Note that every partition with a place has its edges there by now, in all caches along the way."""
     for cache in caches:
         if cache is not None:
@@ -202,7 +201,7 @@ def _keep(caches: Iterable[PartitionRecords | None], weighted: bool) -> None:
                 cache.mark(direction, _placed(cache, direction), weighted)
 
 
-def _placed(cache: PartitionRecords, direction: str) -> NDArray[np.int64]:
+def _placed(cache: PartitionCache, direction: str) -> NDArray[np.int64]:
     """Which chunks are of partitions with a place, ascending."""
     extent = cache.extents[direction]
     step = cache.partition_edges // extent.chunk_edges
@@ -222,7 +221,7 @@ def _load(paper: DeviceResources) -> tuple[int, int]:
     read = brought = 0
     for one in needs.adjacencies:
         chunks = _placed(cache, one.direction)
-        if isinstance(cache, PackedCache):
+        if cache.tables:
             brought += int(cache.tables[one.direction].layout.chunk_bytes[chunks].sum())
         else:
             placed = cache.starts[cache.entries(one.direction)] >= 0

@@ -21,7 +21,6 @@ from penstock.engine.resources.ownership import own_rows
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.clocks.stage_clock import stage
-from penstock.storage.read.packed_cache import PackedCache
 from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices import cuda
 from penstock.transfer.devices.emulated import EmulatedDevice
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Adjacency, Graph
     from penstock.storage.format.index import Index
-    from penstock.storage.read.partition_cache import HostCache
+    from penstock.storage.read.partition_cache import PartitionCache
     from penstock.storage.read.reader import Reader
     from penstock.transfer.devices.device import Device
     from penstock.transfer.staging.in_flight import Transfer
@@ -128,7 +127,7 @@ class DeviceResources(HostResources):
                 route=config.route,
                 model=config.model,
             )
-            cache: HostCache | PackedCache | None
+            cache: PartitionCache | None
             if placed.packed is None:
                 cache = make_cache(graph, needs, parts, self._allocate)
                 self.pipelines.append(Pipeline(graph, self.host.source, device, cache, options))
@@ -144,7 +143,7 @@ class DeviceResources(HostResources):
             self.close()
             raise
 
-    def _packed_staging(self, packed: PackedPlan, cache: PackedCache | None, options: TransferOptions) -> Staging:
+    def _packed_staging(self, packed: PackedPlan, cache: PartitionCache | None, options: TransferOptions) -> Staging:
         """What packed edges are staged in on the device, and unpacked with."""
         graph, device, source = self.graph, self._device, self.host
         dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
@@ -154,7 +153,7 @@ class DeviceResources(HostResources):
             unpacking = DevicePacking(device, unpacker, packed.layouts, graph.vertices)
         return Staging(device, source.source, cache, options, dtypes, packed.packing, unpacking, source.plain)
 
-    def _place(self, cache: HostCache | PackedCache) -> None:
+    def _place(self, cache: PartitionCache) -> None:
         """Choose what is to stay on the device; bring it now unless it is brought when it is first wanted."""
         tables = {one.direction: self.directory(one).table for one in self.own_needs.adjacencies}
         cache.use[place_residents(cache, self.own_needs, tables)] = 0.0 if self._paper else 1.0
@@ -283,13 +282,13 @@ def initial_residents(
 
 
 def place_residents(
-    cache: HostCache | PackedCache, needs: MemoryRequest, tables: Mapping[str, PartitionTable]
+    cache: PartitionCache, needs: MemoryRequest, tables: Mapping[str, PartitionTable]
 ) -> NDArray[np.int64]:
     """Give places on the device to what is chosen for it before the first iteration; return its entries, ascending.
 
     tables: the partitions of each adjacency.
     """
-    if isinstance(cache, PackedCache):
+    if cache.tables:
         entries = packed_residents(cache, needs, tables)
     else:
         shares = zip(needs.adjacencies, cache_shares(cache, needs.adjacencies), strict=True)
@@ -302,11 +301,11 @@ def place_residents(
     return entries
 
 
-def cache_shares(cache: HostCache, adjacencies: Sequence[Adjacency]) -> list[int]:
+def cache_shares(cache: PartitionCache, adjacencies: Sequence[Adjacency]) -> list[int]:
     """How many partitions of each adjacency have a place, in proportion to their sizes."""
     entries = [cache.entries(adjacency.direction) for adjacency in adjacencies]
     counts = [entry.stop - entry.start for entry in entries]
-    places, total = cache.slots, max(1, sum(counts))
+    places, total = cache.room // cache.partition_edges, max(1, sum(counts))
     shares = [places * count // total for count in counts]
     if shares:
         shares[0] += min(places - sum(shares), counts[0] - shares[0])
@@ -314,7 +313,7 @@ def cache_shares(cache: HostCache, adjacencies: Sequence[Adjacency]) -> list[int
 
 
 def packed_residents(
-    cache: PackedCache, needs: MemoryRequest, tables: Mapping[str, PartitionTable]
+    cache: PartitionCache, needs: MemoryRequest, tables: Mapping[str, PartitionTable]
 ) -> NDArray[np.int64]:
     """The entries whose pieces go to the device before anything is known of the demand, most value first.
 
@@ -322,7 +321,7 @@ def packed_residents(
     """
     values = np.concatenate([_values(needs, adjacency, tables[adjacency.direction]) for adjacency in needs.adjacencies])
     order = np.argsort(-values, kind="stable")
-    fits = np.cumsum(cache.sizes[order]) <= cache.words
+    fits = np.cumsum(cache.sizes[order]) <= cache.room
     return np.sort(order[fits])
 
 

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from penstock.engine.resources.memory_plan import MemoryPlan
     from penstock.engine.resources.packed_edges import PackedPlan
     from penstock.storage.format.graph import Adjacency, Graph
-    from penstock.storage.read.packed_cache import PackedCache
-    from penstock.storage.read.partition_cache import Allocate, HostCache
+    from penstock.storage.read.partition_cache import Allocate, PartitionCache
     from penstock.transfer.devices.device import Device
     from penstock.transfer.planning.host_budget import HostBudget
 
@@ -123,7 +122,7 @@ class HostEdgeSource:
         return self._host.plain_array if budget.whole else self._host.host_array
 
     def _from_disk(
-        self, budget: HostBudget, cache: HostCache | PackedCache | None, packing: Packing | None = None
+        self, budget: HostBudget, cache: PartitionCache | None, packing: Packing | None = None
     ) -> tuple[LinkReader, Staging]:
         """What brings edges from disk, and what they are staged in."""
         dtypes = self._graph.out.neighbor_dtype, self._graph.out.weight_dtype

@@ -22,8 +22,7 @@ from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.format.read_plan import MOST_BYTES
-from penstock.storage.read.partition_cache import Allocate, HostCache
-from penstock.storage.read.partition_records import Extent
+from penstock.storage.read.partition_cache import Allocate, PartitionCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices.host import HostDevice
@@ -118,7 +117,7 @@ class HostResources:
         self.feedback = Feedback(rates, threads, self.reader, corrects=config.feedback)
 
     def _pipeline(
-        self, device: HostDevice, cache: HostCache | None, options: TransferOptions, allocate: Allocate
+        self, device: HostDevice, cache: PartitionCache | None, options: TransferOptions, allocate: Allocate
     ) -> Pipeline:
         source = LocalReader(self.reader)
         if self.packed is None or self.packed.host is None:
@@ -328,11 +327,10 @@ def make_cache(
     allocate: Allocate = aligned_empty,
     *,
     apart: bool = False,
-) -> HostCache | None:
-    """The cache that a division of the host's memory, or of a device's, leaves room for; apart: see `HostCache`."""
+) -> PartitionCache | None:
+    """The cache that a division of the host's memory, or of a device's, has room for; apart: see `PartitionCache`."""
     if not divided.slots:
         return None
-    extents = [Extent(a.direction, a.edges, a.chunk_edges) for a in needs.adjacencies]
-    weights = graph.weight_dtype if needs.weighted else None
-    slots = None if divided.whole else divided.slots
-    return HostCache(extents, divided.partition_edges, graph.out.neighbor_dtype, weights, slots, allocate, apart=apart)
+    dtypes, step = (graph.out.neighbor_dtype, graph.weight_dtype if needs.weighted else None), divided.partition_edges
+    room = None if divided.whole else divided.slots * step
+    return PartitionCache(needs.adjacencies, step, dtypes, room, allocate, apart=apart)

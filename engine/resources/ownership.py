@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.state.row_blocks import start
-from penstock.storage.read.partition_records import needed
+from penstock.storage.read.partition_cache import PartitionCache, needed
 from penstock.transfer.values.view import OwnedRows
 
 if TYPE_CHECKING:
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
-    from penstock.storage.read.partition_cache import HostCache
     from penstock.transfer.values.rates import Rates
 
 MARGIN = 1 << 16
@@ -119,7 +118,7 @@ def _row_behind(indexes: Sequence[Index], vertices: int, edges: float) -> int:
 class LeftOut:
     """Which chunks of a cache with a place for every partition are noted as held, and are not there."""
 
-    def __init__(self, cache: HostCache, needs: MemoryRequest) -> None:
+    def __init__(self, cache: PartitionCache, needs: MemoryRequest) -> None:
         self._cache, self._needs = cache, needs
         self._chunks = {
             one.direction: np.zeros(-(-one.edges // one.chunk_edges), np.bool_) for one in needs.adjacencies

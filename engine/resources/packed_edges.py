@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from penstock.engine.state.sweep_sizes import SCRATCH, STEP_EDGES
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.format.packed_layout import packed_layout
-from penstock.storage.read.packed_cache import PackedCache
+from penstock.storage.read.partition_cache import PartitionCache
 from penstock.transfer.planning.packed_budget import divide_packed_budget, divide_packed_sweeps
 from penstock.transfer.staging.staging import FEWEST_SLABS, Packing
 
@@ -73,11 +73,11 @@ class PackedPlan:
         slabs = FEWEST_SLABS if self.device is None else self.device.plain_slabs
         return Packing.of(self.layouts, self.partition_edges, slabs)
 
-    def cache(self, budget: HostBudget | DeviceBudget, allocate: Allocate = aligned_empty) -> PackedCache | None:
+    def cache(self, budget: HostBudget | DeviceBudget, allocate: Allocate = aligned_empty) -> PartitionCache | None:
         """The cache of pieces that a division has room for; None where it has no room for any."""
         if not budget.words:
             return None
-        return PackedCache(self.layouts, self.partition_edges, budget.words, allocate)
+        return PartitionCache(self.layouts, self.partition_edges, room=budget.words, allocate=allocate)
 
 
 def plan_packed(

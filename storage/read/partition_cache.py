@@ -1,118 +1,208 @@
-"""The host cache: decoded edges of the partitions that are kept, in one arena allocated once.
+"""The cache of partitions: the edges of those that are kept, plain or packed, in arrays allocated once.
 
-The callers choose which partitions to `replace`; a pinned one is never dropped. Where the budget holds every
-partition, each has its own place from the start, in order, so that the whole adjacency is one contiguous array;
-otherwise places are slots of one partition each, shared by both adjacencies.
+A partition is known by its entry, `entry(direction, number)`: entries number the partitions of all adjacencies. Of each
+the cache knows where it is, which chunks are loaded, how much it was used, and its pins. The callers choose which
+partitions to `replace`; a pinned one is never dropped. Where there is room for every partition, each has its own place
+from the start, in order, so that a whole plain adjacency is one contiguous array; otherwise both adjacencies share the
+room. One thread changes the records; others only fill the arrays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from penstock.storage.base.slot_pool import ALIGNMENT, SlotPool, aligned_empty
-from penstock.storage.read.partition_records import Extent, Ints, PartitionRecords
+from penstock.storage.base.slot_pool import ALIGNMENT, RangePool, aligned_empty
+from penstock.storage.format.packed_layout import PackedLayout, PieceTable
 
+if TYPE_CHECKING:
+    from penstock.storage.format.graph import Adjacency
+
+NEIGHBORS = 1
+WEIGHTS = 2
+NOWHERE = -1
+
+Ints = NDArray[np.int64]
 Allocate = Callable[[int, DTypeLike], NDArray[Any]]
+WORDS: tuple[DTypeLike, None] = (np.uint32, None)
+"""The type of the words of pieces, which have no weights apart."""
 
 
-class HostCache(PartitionRecords):
-    """Partitions of one or two adjacencies in host memory.
+class PartitionCache:
+    """Partitions of one or two adjacencies.
 
-    The arena has ``slots`` places of ``partition_edges`` edges each (None: one for every partition), and room for
-    weights where ``weight_dtype`` is given. `starts` is in edges. ``apart``: where every partition has a place, an
-    adjacency begins with a page of its own, which can be locked apart from the other's.
+    The arrays have ``room`` items (None: as many as every partition takes): edges, a place being as long as the longest
+    partition or, of packed layouts, words of pieces (`packed_layout.py`), which differ in length. ``dtypes``: of items,
+    and of weights where there are any. ``apart``: where every partition has a place, an adjacency begins with a page of
+    its own, which can be locked apart from the other's.
+
+    `starts`, `sizes`, `use` and `pins` have one item per entry: the position of a placed partition in the arrays, else
+    -1; the items of its place; and what the callers count. `tables`: the pieces of packed adjacencies, none of plain
+    ones. `flights`: what is being read into an entry. `changes`: how often what is held has changed. `whole`: whether
+    every partition has a place of its own.
     """
 
     def __init__(
         self,
-        extents: Sequence[Extent],
+        extents: Sequence[Adjacency] | Sequence[PackedLayout],
         partition_edges: int,
-        neighbor_dtype: DTypeLike,
-        weight_dtype: DTypeLike | None = None,
-        slots: int | None = None,
+        dtypes: tuple[DTypeLike, DTypeLike | None] = WORDS,
+        room: int | None = None,
         allocate: Allocate = aligned_empty,
         *,
         apart: bool = False,
     ) -> None:
-        super().__init__(extents, partition_edges)
-        entries = self.count
-        self.slots = entries if slots is None else min(slots, entries)
-        self.whole = self.slots == entries
-        self._slots = SlotPool(0 if self.whole else self.slots)
-        self._slot_of: dict[int, int] = {}
-        edges = self.slots * partition_edges
-        if self.whole:
-            edges = 0
-            for direction, span in self._entries.items():
-                self.starts[span] = edges + np.arange(span.stop - span.start) * partition_edges
-                there = self.extents[direction].edges
-                edges += -(-there // ALIGNMENT) * ALIGNMENT if apart else there
-        self._neighbors = allocate(edges, neighbor_dtype)
-        self._weights = None if weight_dtype is None else allocate(edges, weight_dtype)
+        self.partition_edges = partition_edges
+        self.extents = {extent.direction: extent for extent in extents}
+        self.tables: Mapping[str, PieceTable] = {
+            extent.direction: extent.pieces(partition_edges) for extent in extents if isinstance(extent, PackedLayout)
+        }
+        self._entries: dict[str, slice] = {}
+        self.count, sizes, places, end = 0, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+        for extent in extents:
+            table = self.tables.get(extent.direction)
+            taken = np.full(-(-extent.edges // partition_edges), partition_edges) if table is None else table.sizes
+            first, self.count = self.count, self.count + len(taken)
+            self._entries[extent.direction] = slice(first, self.count)
+            sizes.append(taken)
+            places.append(end + np.cumsum(taken) - taken)
+            there = extent.edges if table is None else int(taken.sum())
+            end += -(-there // ALIGNMENT) * ALIGNMENT if apart else there
+        self.sizes: Ints = np.concatenate(sizes)
+        total = int(self.sizes.sum())
+        self.whole = room is None or room >= total
+        self.room = total if room is None else min(room, total)
+        self.starts: Ints = np.concatenate(places) if self.whole else np.full(self.count, NOWHERE, dtype=np.int64)
+        self.use = np.zeros(self.count, dtype=np.float64)
+        self.pins = np.zeros(self.count, dtype=np.int64)
+        self.flights: dict[int, list[Any]] = {}
+        self.changes = 0
+        self._held = {e.direction: np.zeros(-(-e.edges // e.chunk_edges), dtype=np.uint8) for e in extents}
+        self._complete: dict[tuple[str, bool], bool] = {}
+        self._ranges = RangePool(0 if self.whole else self.room)
+        items = end if self.whole else self.room
+        self._items = allocate(items, dtypes[0])
+        self._weights = None if dtypes[1] is None else allocate(items, dtypes[1])
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arena, whether touched yet or not."""
-        return self._neighbors.nbytes + (0 if self._weights is None else self._weights.nbytes)
+        """Bytes of the arrays, whether touched yet or not."""
+        return self._items.nbytes + (0 if self._weights is None else self._weights.nbytes)
 
     @property
     def with_weights(self) -> bool:
         """Whether there is room for weights."""
-        return self._weights is not None
+        packed = (table.layout.weights is not None for table in self.tables.values())
+        return self._weights is not None or any(packed)
 
     @property
     def free(self) -> int:
-        """Slots that hold no partition."""
-        return self._slots.free
+        """Items that hold no partition."""
+        return self._ranges.free
+
+    @property
+    def busy(self) -> NDArray[np.bool_]:
+        """Which entries may not lose their place: pinned, or being filled; bool per entry."""
+        busy = self.pins > 0
+        busy[list(self.flights)] = True
+        return busy
+
+    def entry(self, direction: str, number: int) -> int:
+        """Return the entry of a partition."""
+        return int(self._entries[direction].start) + number
+
+    def entries(self, direction: str) -> slice:
+        """Return the entries of one adjacency."""
+        return self._entries[direction]
+
+    def held(self, direction: str) -> NDArray[np.uint8]:
+        """Return per chunk of an adjacency what is here: bits NEIGHBORS and WEIGHTS, uint8[chunks]."""
+        return self._held[direction]
+
+    def complete(self, direction: str, with_weights: bool) -> bool:
+        """Return whether every partition has a place, and every chunk of an adjacency is here."""
+        known = self._complete.get((direction, with_weights))
+        if known is None:
+            bits = needed(with_weights)
+            known = self.whole and bool(np.all((self._held[direction] & bits) == bits))
+            self._complete[direction, with_weights] = known
+        return known
 
     def arrays(
         self, direction: str, first: int, count: int, with_weights: bool
     ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Return the arena's arrays of `count` placed partitions, one after another.
+        """Return the arrays of `count` placed partitions, one after another; packed, the words of one piece.
 
         Their length is the edges of those partitions. ValueError when a partition has no place,
         when they are not in order, or when weights are wanted of a cache without them.
         """
-        run = self.starts[self.entry(direction, first) : self.entry(direction, first + count)]
+        entries = slice(self.entry(direction, first), self.entry(direction, first + count))
+        run, length = self.starts[entries], int(self.sizes[entries].sum())
         if not contiguous(run, self.partition_edges):
             raise ValueError(f"partitions {first}..{first + count - 1} ({direction}) are at {run}")
+        if self.tables:
+            return self._items[run[0] : run[0] + length], None
         if with_weights and self._weights is None:
             raise ValueError("weights are wanted of a cache that was made without them")
-        e0 = first * self.partition_edges
-        e1 = min(e0 + count * self.partition_edges, self.extents[direction].edges)
-        part = slice(int(run[0]), int(run[0]) + e1 - e0)
-        weights = self._weights[part] if with_weights and self._weights is not None else None
-        return self._neighbors[part], weights
+        length = min(length, self.extents[direction].edges - first * self.partition_edges)
+        part = slice(int(run[0]), int(run[0]) + length)
+        return self._items[part], self._weights[part] if with_weights and self._weights is not None else None
 
     def adjacency(self, direction: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Return the arena's arrays of an adjacency all of whose partitions have places, loaded or not."""
+        """Return the arrays of a plain adjacency all of whose partitions have places, loaded or not."""
         first, edges = self._entries[direction].start, self.extents[direction].edges
         start = int(self.starts[first]) if edges else 0
         part = slice(start, start + edges)
-        return self._neighbors[part], None if self._weights is None else self._weights[part]
+        return self._items[part], None if self._weights is None else self._weights[part]
+
+    def mark(self, direction: str, chunks: Ints, with_weights: bool) -> None:
+        """Note that these chunks now hold their edges."""
+        self._held[direction][chunks] |= needed(with_weights)
+        self._changed()
+
+    def unmark(self, direction: str, chunks: Ints, with_weights: bool) -> None:
+        """Note that these chunks do not hold their edges."""
+        self._held[direction][chunks] &= ~needed(with_weights)
+        self._changed()
 
     def replace(self, evict: Iterable[int], admit: Iterable[int]) -> None:
-        """Take the places of some entries away and give places to others, which hold nothing yet.
+        """Take the places of some entries away and give places, which hold nothing yet, to others where there is a gap.
 
-        ValueError when an evicted entry is pinned or has no place, or an admitted one finds none.
+        ValueError for an evicted entry that is pinned, being filled, or has no place.
         """
         if self.whole:
             return
-        self.evict(evict)
+        for entry in evict:
+            if self.pins[entry] or entry in self.flights:
+                raise ValueError(f"cache entry {entry} is in use and cannot be dropped")
+            self._ranges.give(int(self.starts[entry]))
+            self.starts[entry] = NOWHERE
+            self._forget(int(entry))
         for entry in admit:
-            slot = self._slots.take()
-            if slot is None:
-                raise ValueError(f"cache entry {entry} finds none of {self.slots} slots free")
-            self._slot_of[int(entry)] = slot
-            self.starts[entry] = slot * self.partition_edges
+            start = self._ranges.take(int(self.sizes[entry]))
+            if start is not None:
+                self.starts[entry] = start
 
-    def _give_back(self, entry: int) -> None:
-        self._slots.give(self._slot_of.pop(entry))
+    def _forget(self, entry: int) -> None:
+        for direction, entries in self._entries.items():
+            if entries.start <= entry < entries.stop:
+                number = entry - entries.start
+                step = self.partition_edges // self.extents[direction].chunk_edges
+                self._held[direction][number * step : (number + 1) * step] = 0
+        self._changed()
+
+    def _changed(self) -> None:
+        self._complete.clear()
+        self.changes += 1
+
+
+def needed(with_weights: bool) -> np.uint8:
+    """Return the bits that a chunk must have to be read."""
+    return np.uint8(NEIGHBORS | WEIGHTS if with_weights else NEIGHBORS)
 
 
 def contiguous(starts: Ints, step: int) -> bool:
-    """Return whether places follow one another in the arena."""
+    """Return whether places follow one another in the arrays."""
     return bool(len(starts)) and bool(starts[0] >= 0) and bool(np.all(np.diff(starts) == step))

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 from penstock.storage.base.errors import RunError
-from penstock.storage.read.partition_cache import HostCache
-from penstock.storage.read.partition_records import Extent
+from penstock.storage.read.partition_cache import PartitionCache
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.edge_source import LocalReader
@@ -194,8 +193,9 @@ def make(partitions=6, step=2, slots=None, slabs=2, instant=True, tail=3, weight
 
 
 def make_cache(graph, step, slots, weights=True):
-    extents = [Extent(a.direction, a.edges, CHUNK) for a in (graph.out, graph.into) if a is not None]
-    return HostCache(extents, step * CHUNK, np.uint32, np.uint8 if weights else None, slots)
+    adjacencies = [a for a in (graph.out, graph.into) if a is not None]
+    room = None if slots is None else slots * step * CHUNK
+    return PartitionCache(adjacencies, step * CHUNK, (np.uint32, np.uint8 if weights else None), room)
 
 
 def demand_of(table, chunks=None, with_weights=False, direction="out"):

@@ -6,8 +6,7 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.read_plan import MOST_BYTES
 from penstock.storage.format.writer import GraphWriter
-from penstock.storage.read.partition_cache import HostCache
-from penstock.storage.read.partition_records import Extent
+from penstock.storage.read.partition_cache import PartitionCache
 from penstock.storage.read.reader import Reader, decoder_bytes, longest_frame
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
@@ -52,8 +51,7 @@ def path(arrays, tmp_path_factory):
 def pipeline_of(graph, reader, slots, **options):
     cache = None
     if slots != 0:
-        extents = [Extent("out", graph.edges, graph.out.chunk_edges)]
-        cache = HostCache(extents, 2 * CHUNK, np.uint32, np.uint8, slots)
+        cache = PartitionCache([graph.out], 2 * CHUNK, (np.uint32, np.uint8), slots and slots * 2 * CHUNK)
     settings = TransferOptions(2 * CHUNK, **{"slabs": 2, "ahead": 2, **options})
     return Pipeline(graph, LocalReader(reader), HostDevice(), cache, settings)
 

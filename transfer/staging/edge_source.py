@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.read.partition_records import PartitionRecords
+from penstock.storage.read.partition_cache import PartitionCache
 from penstock.storage.read.targets import PayloadTarget, SlabTarget
 from penstock.transfer.devices.device import DeviceArray, Event
 from penstock.transfer.staging.in_flight import Arrays, CopyHandle, EdgeRequest, PayloadRange, Transfer
@@ -31,7 +31,7 @@ class EdgeSource(Protocol):
         """Whether edges come from disk by way of host memory that does not hold all of them."""
 
     @property
-    def cache(self) -> PartitionRecords | None:
+    def cache(self) -> PartitionCache | None:
         """The cache in host memory by way of which edges come, None where there is none."""
 
     def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> CopyHandle | None:

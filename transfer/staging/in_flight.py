@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from penstock.storage.format.packed_layout import PieceTable
-from penstock.storage.read.partition_records import PartitionRecords
+from penstock.storage.read.partition_cache import PartitionCache
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import DeviceArray
 from penstock.transfer.staging.slab_pool import Slab
@@ -125,9 +125,9 @@ class Transfer:
         self._error: BaseException | None = None
         self._read = NOTHING_READ
         self.slab_free: Any = None
-        self._place: tuple[PartitionRecords, str, Ints, list[int]] | None = None
+        self._place: tuple[PartitionCache, str, Ints, list[int]] | None = None
 
-    def fill(self, cache: PartitionRecords, direction: str, chunks: Ints, entries: list[int]) -> None:
+    def fill(self, cache: PartitionCache, direction: str, chunks: Ints, entries: list[int]) -> None:
         """Register as filling these cache entries: the chunks are marked when they arrive."""
         self._place = (cache, direction, chunks, entries)
         for entry in entries:

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import RunError
-from penstock.storage.read.packed_cache import PackedCache
-from penstock.storage.read.partition_cache import HostCache
+from penstock.storage.read.partition_cache import PartitionCache
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import Device, DeviceArray, Event
 from penstock.transfer.staging.edge_source import LinkSpan
@@ -67,7 +66,7 @@ class LinkReader:
             }
 
     @property
-    def cache(self) -> HostCache | PackedCache | None:
+    def cache(self) -> PartitionCache | None:
         """The cache in host memory, None where there is none."""
         return None if self.host is None else self.host.cache
 
@@ -90,14 +89,14 @@ class LinkReader:
     def _held(self, request: EdgeRequest) -> Arrays:
         """Where host memory that has every edge has those of a request: packed ones in a piece, or all payloads."""
         direction, cache = request.adjacency.direction, self.cache
-        if isinstance(cache, PackedCache):
-            return cache.piece(direction, request.first), None
+        if cache is not None and self._packed:
+            return cache.arrays(direction, request.first, 1, False)
         return self._arrays[direction] if self._packed else _part(self._whole(direction), request)
 
     def _whole(self, direction: str) -> Arrays:
         """The arrays of a whole adjacency."""
         if direction not in self._arrays:
-            assert isinstance(self.cache, HostCache), "plain edges that have been loaded are in a cache"
+            assert self.cache is not None, "edges that have been loaded are in a cache"
             self._arrays[direction] = self.cache.adjacency(direction)
         return self._arrays[direction]
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.slot_pool import ALIGNMENT
-from penstock.storage.read.packed_cache import PackedCache
-from penstock.storage.read.partition_cache import HostCache
+from penstock.storage.read.partition_cache import PartitionCache
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.task import Ints
 
@@ -22,21 +21,21 @@ class PageLocks:
     is first wanted.
     """
 
-    def __init__(self, host: Device, cache: HostCache | PackedCache) -> None:
+    def __init__(self, host: Device, cache: PartitionCache) -> None:
         self._host, self.cache = host, cache
         self._runs: dict[tuple[str, bool], NDArray[np.int32]] = {
-            (direction, weights): np.zeros(extent.chunks, dtype=np.int32)
-            for direction, extent in cache.extents.items()
+            (direction, weights): np.zeros(len(cache.held(direction)), dtype=np.int32)
+            for direction in cache.extents
             for weights in (False, True)
         }
         self._count = 0
 
     def lock(self, direction: str, chunks: Ints, with_weights: bool) -> None:
         """Lock these chunks, ascending, where they are not locked yet; their edges are in place."""
-        if isinstance(self.cache, PackedCache):
+        if self.cache.tables:
             firsts, runs = self.cache.tables[direction].firsts, self._runs[direction, False]
             for number in np.unique(np.searchsorted(firsts, chunks[runs[chunks] == 0], side="right") - 1).tolist():
-                piece = self.cache.piece(direction, number)
+                piece = self.cache.arrays(direction, number, 1, False)[0]
                 runs[firsts[number] : firsts[number + 1]] = self._register(piece)
             return
         neighbors, weights = self.cache.adjacency(direction)
@@ -60,7 +59,7 @@ class PageLocks:
 
     def lock_all(self, direction: str, with_weights: bool) -> None:
         """Lock what is left of an adjacency, all of whose edges are in place."""
-        self.lock(direction, np.arange(self.cache.extents[direction].chunks), with_weights)
+        self.lock(direction, np.arange(len(self.cache.held(direction))), with_weights)
 
     def copies(self, direction: str, chunks: Ints, with_weights: bool) -> list[Ints]:
         """Split locked chunks, ascending, into what one copy may bring: neighbors that were locked together."""

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.encoding.payload import BLOCK as BLOCK_EDGES
-from penstock.storage.read.packed_cache import PackedCache
-from penstock.storage.read.partition_cache import contiguous
-from penstock.storage.read.partition_records import needed
+from penstock.storage.read.partition_cache import contiguous, needed
 from penstock.transfer.staging.in_flight import EdgeRequest
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.residency import DENSE, Residency, age, choose, traffic
@@ -203,8 +201,6 @@ class PartitionDirectory:
     def cached_arrays(self, first: int, count: int, with_weights: bool) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Return the cache's arrays of `count` partitions that lie one after another; of a packed one, its piece."""
         assert self._cache is not None
-        if isinstance(self._cache, PackedCache):
-            return self._cache.piece(self._key, first), None
         return self._cache.arrays(self._key, first, count, with_weights)
 
     def entries(self, first: int, last: int) -> list[int]:
@@ -382,8 +378,7 @@ class PartitionDirectory:
         cache.use[:] = age(cache.use, counts, mine, total)
         wanted = np.zeros(len(cache.use), dtype=bool)
         wanted[mine] = counts > least
-        room = cache.sizes if isinstance(cache, PackedCache) else None
-        choice = choose(cache.use, cache.starts >= 0, wanted, cache.busy, cache.free, room)
+        choice = choose(cache.use, cache.starts >= 0, wanted, cache.busy, cache.free, cache.sizes)
         cache.replace(choice.evict, choice.admit)
         if len(choice.evict) or len(choice.admit):
             where = f"{len(choice.evict)} partitions lose their place in the cache, {len(choice.admit)} get one"

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from penstock.storage.encoding.payload import BLOCK
 from penstock.storage.format.packed_layout import PackedLayout, PieceTable
-from penstock.storage.read.packed_cache import PackedCache
-from penstock.storage.read.partition_cache import HostCache
+from penstock.storage.read.partition_cache import PartitionCache
 from penstock.transfer.devices.device import Device, DeviceArray, Event, Stream, Unpacker
 from penstock.transfer.staging.edge_source import EdgeSource, LinkSource
 from penstock.transfer.staging.gather_buffers import GatherBuffers
@@ -110,7 +109,7 @@ class Staging:
         self,
         device: Device,
         source: EdgeSource,
-        cache: HostCache | PackedCache | None,
+        cache: PartitionCache | None,
         options: TransferOptions,
         dtypes: tuple[DTypeLike, DTypeLike | None],
         packing: Packing | None = None,

@@ -96,16 +96,16 @@ def prior(edges: Ints, rows: Ints, edge_bytes: int) -> Floats:
     return np.asarray(np.round(4 * (1.0 + rows / held)) / 4, dtype=np.float64)
 
 
-def choose(use: Floats, kept: Bools, wanted: Bools, pinned: Bools, free: int, sizes: Ints | None = None) -> Choice:
+def choose(use: Floats, kept: Bools, wanted: Bools, pinned: Bools, free: int, sizes: Ints) -> Choice:
     """Return which entries to drop and which to keep from now on; all arrays have one item per entry.
 
-    Only wanted entries are admitted (they are read anyway), the most used first: into `free` slots,
-    then in place of unpinned kept ones whose use is less than half of theirs. sizes: what each takes of `free`, None
-    where all take one; one that finds no room where the evicted were stays without a place.
+    Only wanted entries are admitted (they are read anyway), the most used first: into what is `free`, of which each
+    takes its size, then in place of unpinned kept ones whose use is less than half of theirs. One that finds no room
+    where the evicted were stays without a place.
     """
     outside = np.flatnonzero(wanted & ~kept)
     outside = outside[np.argsort(-use[outside], kind="stable")]
-    fits = np.cumsum(np.ones(len(outside)) if sizes is None else sizes[outside]) <= free
+    fits = np.cumsum(sizes[outside]) <= free
     fill, rest = outside[fits], outside[~fits]
     inside = np.flatnonzero(kept & ~pinned)
     inside = inside[np.argsort(use[inside], kind="stable")]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from penstock.engine.planning import requirements
 from penstock.engine.session import Session
-from penstock.storage.read.partition_cache import HostCache
+from penstock.storage.read.partition_cache import PartitionCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.link_reader import LinkReader
@@ -159,7 +159,7 @@ class Places:
 
         patch.setattr(Pipeline, "residency", watched)
 
-    def _look(self, directory: PartitionDirectory, host: HostCache | None, resident: Any) -> None:
+    def _look(self, directory: PartitionDirectory, host: PartitionCache | None, resident: Any) -> None:
         device = directory.staging.cache
         if device is None or host is None:
             return
@@ -222,7 +222,7 @@ def test_what_comes_to_stay_on_the_device_leaves_the_host(tmp_path: Path, monkey
             for _ in pipeline.arrivals(pipeline.plan(demand, rates), demand):
                 pass
         kept = [set(np.flatnonzero(cache.starts >= 0).tolist()) for cache in (device, host)]
-    assert device.slots == 3
+    assert device.room == 3 * device.partition_edges
     assert places.twice
     assert kept == [{7, 8, 9}, {10, 11, 12}]
 
@@ -245,7 +245,7 @@ def test_what_the_device_keeps_leaves_the_host_cache_to_the_rest(
         assert not ((device.starts >= 0) & (host.starts >= 0)).any()
     assert places.seen >= 3
     assert places.twice == 0
-    assert kept == (device.slots, 50)
+    assert kept == (device.room // device.partition_edges, 50)
     assert reads[-1] == graph.out.chunks - 4 * sum(kept)
 
 

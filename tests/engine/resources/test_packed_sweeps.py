@@ -91,7 +91,7 @@ def test_an_id_of_no_vertex_ends_the_run(graph: Graph, monkeypatch: pytest.Monke
         assert session._equipment is not None
         pieces = session._equipment.pipelines[0].cache
         assert pieces is not None
-        piece = pieces.piece("in", 1)
+        piece = pieces.arrays("in", 1, 1, False)[0]
         piece[1], piece[4] = 8, 255  # the bits of an id, and the first id of the first block
         with pytest.raises(RunError, match=r"chunk 2 .*verify"):
             ranks(session)

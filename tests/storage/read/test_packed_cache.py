@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.format.packed_layout import PIECE_WORDS, PackedLayout
-from penstock.storage.read.packed_cache import PackedCache
+from penstock.storage.read.partition_cache import PartitionCache
 
 CHUNK = 256
 WORDS = [500, 3000, 10, 1500, 2500, 100, 900, 2000]
@@ -27,13 +27,13 @@ PIECES = 2 * len(WORDS)
     st.lists(st.tuples(st.sets(st.integers(0, PIECES - 1)), st.sets(st.integers(0, PIECES - 1))), max_size=12),
 )
 def test_no_word_belongs_to_two_pieces(pages: int, moves: list[tuple[set[int], set[int]]]) -> None:
-    cache = PackedCache(LAYOUTS, CHUNK, pages * PIECE_WORDS)
-    assert cache.nbytes == 4 * cache.words
+    cache = PartitionCache(LAYOUTS, CHUNK, room=pages * PIECE_WORDS)
+    assert cache.nbytes == 4 * cache.room
     for evict, admit in moves:
         placed = set(np.flatnonzero(cache.starts >= 0).tolist())
         cache.replace(evict & placed, admit - placed)
         assert not any(cache.starts[list((evict & placed) - admit)] >= 0)
-        owners = np.zeros(cache.words, dtype=int)
+        owners = np.zeros(cache.room, dtype=int)
         for entry in np.flatnonzero(cache.starts >= 0):
             owners[cache.starts[entry] : cache.starts[entry] + cache.sizes[entry]] += 1
         assert owners.max(initial=0) <= 1
@@ -41,10 +41,10 @@ def test_no_word_belongs_to_two_pieces(pages: int, moves: list[tuple[set[int], s
 
 
 def test_a_dropped_piece_is_forgotten_and_one_in_use_stays() -> None:
-    cache = PackedCache(LAYOUTS, CHUNK, 4 * PIECE_WORDS)
+    cache = PartitionCache(LAYOUTS, CHUNK, room=4 * PIECE_WORDS)
     entry = cache.entry("in", 1)
     cache.replace([], [entry])
-    piece = cache.piece("in", 1)
+    piece = cache.arrays("in", 1, 1, False)[0]
     assert len(piece) == cache.sizes[entry]
     cache.mark("in", np.array([1]), False)
     cache.pins[entry] = 1
@@ -53,13 +53,13 @@ def test_a_dropped_piece_is_forgotten_and_one_in_use_stays() -> None:
     cache.pins[entry] = 0
     cache.replace([entry], [])
     assert not cache.held("in").any()
-    with pytest.raises(ValueError, match="has no place"):
-        cache.piece("in", 1)
+    with pytest.raises(ValueError, match="are at"):
+        cache.arrays("in", 1, 1, False)
 
 
 def test_where_all_fit_each_has_its_place_in_order() -> None:
     for words in (None, 1 << 20):
-        cache = PackedCache(LAYOUTS, 2 * CHUNK, words)
+        cache = PartitionCache(LAYOUTS, 2 * CHUNK, room=words)
         assert cache.whole
         assert cache.free == 0
         assert cache.starts.tolist() == (np.cumsum(cache.sizes) - cache.sizes).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from penstock.storage.format.packed_layout import PackedLayout
-from penstock.storage.read.packed_cache import PackedCache
-from penstock.storage.read.partition_cache import HostCache
-from penstock.storage.read.partition_records import Extent
+from penstock.storage.read.partition_cache import PartitionCache
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.staging.page_locks import PageLocks, consecutive
 
@@ -30,9 +29,10 @@ class Host(HostDevice):
         self.locked.append(array)
 
 
-def made(chunk: int = CHUNK, tail: int = 100) -> tuple[Host, HostCache, PageLocks]:
-    extents = [Extent(direction, CHUNKS * chunk - tail, chunk) for direction in ("out", "in")]
-    host, cache = Host(), HostCache(extents, 2 * chunk, np.uint32, np.uint8, apart=True)
+def made(chunk: int = CHUNK, tail: int = 100) -> tuple[Host, PartitionCache, PageLocks]:
+    sizes = {"edges": CHUNKS * chunk - tail, "chunk_edges": chunk}
+    extents: Any = [SimpleNamespace(direction=direction, **sizes) for direction in ("out", "in")]
+    host, cache = Host(), PartitionCache(extents, 2 * chunk, (np.uint32, np.uint8), apart=True)
     return host, cache, PageLocks(host, cache)
 
 
@@ -96,7 +96,7 @@ def test_the_rest_of_an_adjacency_is_locked_at_once() -> None:
 def test_pieces_are_locked_whole_and_once(wishes: list[tuple[str, set[int]]]) -> None:
     starts = np.arange(CHUNKS + 1, dtype=np.int64) * 700
     host = Host()
-    cache = PackedCache([PackedLayout(way, CHUNKS * CHUNK, CHUNK, starts) for way in ("out", "in")], 2 * CHUNK)
+    cache = PartitionCache([PackedLayout(way, CHUNKS * CHUNK, CHUNK, starts) for way in ("out", "in")], 2 * CHUNK)
     locks, wanted = PageLocks(host, cache), set()
     for direction, chunks in wishes:
         locks.lock(direction, np.array(sorted(chunks), dtype=np.int64), False)

@@ -2,7 +2,12 @@
 
 import numpy as np
 import pytest
-from penstock.transfer.values.residency import age, choose
+from penstock.transfer.values import residency
+from penstock.transfer.values.residency import age
+
+
+def choose(use, kept, wanted, pinned, free):
+    return residency.choose(use, kept, wanted, pinned, free, np.ones(len(use), np.int64))
 
 
 class Sweeps:
