@@ -1,6 +1,7 @@
 """Rows of a block of 256 values: value 8 * row + lane is in word `lane` of eight, at the same bit for a whole row.
 
-Tuples of eight are written out: numba's device functions make no others, and each number is to be in a register.
+Tuples of eight are written out by `eight`: numba's device functions make no others, and each number is to be in a
+register.
 """
 
 from __future__ import annotations
@@ -17,20 +18,18 @@ THREE, FIVE, LOW, WIDEST = (np.uint32(number) for number in (3, 5, 31, 32))
 NOTHING = (np.uint32(0),) * LANES
 
 
-@device
-def load_row(words, at):  # type: ignore[no-untyped-def]
-    """Eight words from words[at] on."""
-    place = np.uint64(at)
-    return (
-        words[place],
-        words[place + np.uint64(1)],
-        words[place + np.uint64(2)],
-        words[place + np.uint64(3)],
-        words[place + np.uint64(4)],
-        words[place + np.uint64(5)],
-        words[place + np.uint64(6)],
-        words[place + np.uint64(7)],
-    )
+def eight(name: str, arguments: str, item: str, **names: Any) -> Any:
+    """Device function that returns a tuple of eight: `item` with the number of each for {0}; names: what it calls."""
+    items = ", ".join(item.format(number) for number in range(LANES))
+    namespace = {"np": np, **names}
+    exec(compile(f"def {name}({arguments}):\n    return ({items})\n", f"<penstock adapter {name}>", "exec"), namespace)
+    return device(namespace[name])
+
+
+load_row = eight("load_row", "words, at", "words[np.uint64(at) + np.uint64({0})]")
+"""Eight words from words[at] on."""
+row_of_lane = eight("row_of_lane", "loaded, row", "from_lane(loaded[{0}], row)", from_lane=from_lane)
+"""Eight words that another thread of the warp has loaded."""
 
 
 @device
@@ -46,28 +45,7 @@ def _own_row(words, at, width):  # type: ignore[no-untyped-def]
 def _rows_of_others(words, at, loaded, bit, width):  # type: ignore[no-untyped-def]
     row = np.int32(bit >> FIVE)
     after = np.int32((row + np.int32(1)) & np.int32(LOW))
-    return (
-        (
-            from_lane(loaded[0], row),
-            from_lane(loaded[1], row),
-            from_lane(loaded[2], row),
-            from_lane(loaded[3], row),
-            from_lane(loaded[4], row),
-            from_lane(loaded[5], row),
-            from_lane(loaded[6], row),
-            from_lane(loaded[7], row),
-        ),
-        (
-            from_lane(loaded[0], after),
-            from_lane(loaded[1], after),
-            from_lane(loaded[2], after),
-            from_lane(loaded[3], after),
-            from_lane(loaded[4], after),
-            from_lane(loaded[5], after),
-            from_lane(loaded[6], after),
-            from_lane(loaded[7], after),
-        ),
-    )
+    return row_of_lane(loaded, row), row_of_lane(loaded, after)
 
 
 @device
@@ -99,35 +77,12 @@ def bits_of(low, high, shift, low_bits):  # type: ignore[no-untyped-def]
 def make_residuals(kind: Any) -> Any:
     """Device function: what `bits_of` takes out of each of eight pairs of words, as values of this type."""
 
-    @device
-    def residuals(low, high, shift, mask):  # type: ignore[no-untyped-def]
-        return (
-            kind(bits_of(low[0], high[0], shift, mask)),
-            kind(bits_of(low[1], high[1], shift, mask)),
-            kind(bits_of(low[2], high[2], shift, mask)),
-            kind(bits_of(low[3], high[3], shift, mask)),
-            kind(bits_of(low[4], high[4], shift, mask)),
-            kind(bits_of(low[5], high[5], shift, mask)),
-            kind(bits_of(low[6], high[6], shift, mask)),
-            kind(bits_of(low[7], high[7], shift, mask)),
-        )
-
-    return residuals
+    item = "kind(bits_of(low[{0}], high[{0}], shift, mask))"
+    return eight("residuals", "low, high, shift, mask", item, kind=kind, bits_of=bits_of)
 
 
-@device
-def add_room(room, own, r):  # type: ignore[no-untyped-def]
-    """Eight residuals with the bits that are in room[own:own + 8]."""
-    return (
-        r[0] | room[own],
-        r[1] | room[own + np.uint64(1)],
-        r[2] | room[own + np.uint64(2)],
-        r[3] | room[own + np.uint64(3)],
-        r[4] | room[own + np.uint64(4)],
-        r[5] | room[own + np.uint64(5)],
-        r[6] | room[own + np.uint64(6)],
-        r[7] | room[own + np.uint64(7)],
-    )
+add_room = eight("add_room", "room, own, r", "r[{0}] | room[own + np.uint64({0})]")
+"""Eight residuals with the bits that are in room[own:own + 8]."""
 
 
 @device
@@ -145,22 +100,7 @@ def put_room(room, own, v):  # type: ignore[no-untyped-def]
 
 def make_add_steps(kind: Any) -> Any:
     """Device function: eight residuals, each with the step added."""
-    added = make_added(kind)
-
-    @device
-    def add_steps(r, step):  # type: ignore[no-untyped-def]
-        return (
-            added(r[0], step),
-            added(r[1], step),
-            added(r[2], step),
-            added(r[3], step),
-            added(r[4], step),
-            added(r[5], step),
-            added(r[6], step),
-            added(r[7], step),
-        )
-
-    return add_steps
+    return eight("add_steps", "r, step", "added(r[{0}], step)", added=make_added(kind))
 
 
 def make_add_up(kind: Any) -> Any:
@@ -184,22 +124,8 @@ def make_add_up(kind: Any) -> Any:
 
 def make_add_before(kind: Any) -> Any:
     """Device function: eight running sums with what comes before them, the bits `mask` of each."""
-    added = make_added(kind)
-
-    @device
-    def add_before(s, before, mask):  # type: ignore[no-untyped-def]
-        return (
-            kind(added(s[0], before) & mask),
-            kind(added(s[1], before) & mask),
-            kind(added(s[2], before) & mask),
-            kind(added(s[3], before) & mask),
-            kind(added(s[4], before) & mask),
-            kind(added(s[5], before) & mask),
-            kind(added(s[6], before) & mask),
-            kind(added(s[7], before) & mask),
-        )
-
-    return add_before
+    item = "kind(added(s[{0}], before) & mask)"
+    return eight("add_before", "s, before, mask", item, kind=kind, added=make_added(kind))
 
 
 @device
@@ -210,21 +136,7 @@ def largest_of(v):  # type: ignore[no-untyped-def]
 
 def make_below(kind: Any) -> Any:
     """Device function: eight values, 0 for those that are not below the limit (uint64)."""
-
-    @device
-    def below(v, limit):  # type: ignore[no-untyped-def]
-        return (
-            v[0] if np.uint64(v[0]) < limit else kind(0),
-            v[1] if np.uint64(v[1]) < limit else kind(0),
-            v[2] if np.uint64(v[2]) < limit else kind(0),
-            v[3] if np.uint64(v[3]) < limit else kind(0),
-            v[4] if np.uint64(v[4]) < limit else kind(0),
-            v[5] if np.uint64(v[5]) < limit else kind(0),
-            v[6] if np.uint64(v[6]) < limit else kind(0),
-            v[7] if np.uint64(v[7]) < limit else kind(0),
-        )
-
-    return below
+    return eight("below", "v, limit", "v[{0}] if np.uint64(v[{0}]) < limit else kind(0)", kind=kind)
 
 
 @device

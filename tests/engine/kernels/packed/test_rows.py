@@ -25,7 +25,7 @@ def test_shuffled_rows_are_the_rows_read(width: int, monkeypatch: pytest.MonkeyP
         return rows._own_row(words, np.int64(LANES), np.uint32(width))
 
     loaded = [begun(lane) for lane in range(ROWS)]
-    monkeypatch.setattr(rows, "from_lane", lambda number, lane: loaded[int(lane)][number])
+    monkeypatch.setitem(rows.row_of_lane.__globals__, "from_lane", lambda number, lane: loaded[int(lane)][number])
     for lane in range(ROWS):
         bit = np.uint32(lane * width)
         low, high = rows._rows_of_others(words, np.int64(LANES), range(LANES), bit, np.uint32(width))
