@@ -58,7 +58,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "builtins.input": ("tools/*",),
     "builtins.exit": ("tools/*",),
     # What runs code: adapters of a program's functions, the annotations of its parameters, FILE.py:Class.
-    "builtins.exec": ("engine/program/bindings.py", "engine/kernels/cuda/*", "engine/kernels/host/fused_steps.py"),
+    "builtins.exec": ("engine/program/bindings.py",),
     "builtins.eval": ("engine/program/parameters.py",),
     "builtins.__import__": (),
     "importlib.util.spec_from_file_location": ("engine/program/program_description.py", "tools/base/find_program.py"),

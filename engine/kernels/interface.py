@@ -1,7 +1,8 @@
 """The kernels' interface: what the reference, the host's and a GPU's kernels all offer, and the values they take.
 
-One Protocol per group of kernels, over the kind of state that they work on (`State` or `DeviceState`); `Kernels` and
-`WholeRowKernels` are what callers ask for. Views, indexes and scalars are those of one program on one graph.
+`Kernels`, over the kind of state that they work on (`State` or `DeviceState`), is what callers ask for; those of
+programs on whole rows, of lists and of cores have some more. Views, indexes and scalars are those of one program on
+one graph.
 """
 
 from __future__ import annotations
@@ -112,8 +113,22 @@ class ReadyRows:
     table: NDArray[np.int64]
 
 
-class AdvanceKernels(Protocol[S]):
-    """Loops over the edges of a view: push along out-edges, pull along in-edges."""
+class Kernels(Protocol[S]):
+    """The kernels of one program on one device. Only one thread of a process calls them at a time."""
+
+    author: Author
+
+    @property
+    def loads(self) -> int:
+        """How many kernels have been compiled or loaded so far, where that is counted (on a GPU)."""
+
+    def use(self) -> None:
+        """Take the device, or the threads, that they may use; call before a run of kernels."""
+
+    def close(self) -> None:
+        """Free what they hold on the device."""
+
+    # Loops over the edges of a view: push along out-edges, pull along in-edges.
 
     def send(self, state: S, frontier: Frontier, index: Index, scalars: Scalars) -> None:
         """Compute what the frontier's vertices send, where the program has a `send`."""
@@ -136,9 +151,7 @@ class AdvanceKernels(Protocol[S]):
     def cache_row_prefixes(self, view: View, index: Index, heads: RowPrefixCache) -> None:
         """Copy the first edges of the view's rows into the cache."""
 
-
-class FrontierKernels(Protocol[S]):
-    """Bitmaps of vertices: which are pending, which are active."""
+    # Bitmaps of vertices: which are pending, which are active.
 
     def select(self, state: S, index: Index, scalars: Scalars, limit: float) -> Frontier:
         """Move what is pending with a priority below `limit` into the frontier, and list it where it is small."""
@@ -154,62 +167,7 @@ class FrontierKernels(Protocol[S]):
     def marks(self, state: S) -> NDArray[np.uint32] | NDArray[np.uint64]:
         """Return the bitmap of the active vertices, in host memory; valid until the next select."""
 
-
-class SharedLists(NamedTuple):
-    """Vertices and their values in memory of the host that kernels read and write in place: `…_here`."""
-
-    ids: NDArray[Any]
-    values: NDArray[Any]
-    ids_here: Any
-    values_here: Any
-
-
-class ExchangeKernels(Protocol):
-    """What merges the states of ranks on devices: over arrays of the device, of one dimension.
-
-    A span (first, last) is of vertices, a part of items; a bitmap has 32-bit words. Only `count` and `marked` wait for
-    the device.
-    """
-
-    def count(self, words: Any, span: tuple[int, int], target: Any, lists: SharedLists) -> int:
-        """Return how many of a span are marked, listed with what target has there if lists has room for so many."""
-
-    def marked(self, words: Any, span: tuple[int, int]) -> int:
-        """Return how many of a span are marked."""
-
-    def listed(self, words: Any, span: tuple[int, int], count: int, target: Any, ids: Any, values: Any) -> None:
-        """List the marked vertices of a span, ascending, and what target has there; after `count` or `marked`."""
-
-    def enumerated(self, words: Any, span: tuple[int, int], ids: Any) -> None:
-        """List the marked vertices of a span, ascending, of which there are as many as ids has room for."""
-
-    def copy_marks(self, words: Any, span: tuple[int, int], found: Any) -> None:
-        """Copy a bitmap without marks outside the span."""
-
-    def move_marks(self, words: Any, target: Any) -> None:
-        """Set in target what is set in words, and unset it there."""
-
-    def reset(self, ids: Any, part: tuple[int, int], target: Any, identity: Any) -> None:
-        """Set the entries of target that a part of ids lists to the identity."""
-
-    def merge(self, ids: Any, values: Any, part: tuple[int, int], target: Any, words: Any, *, instead: bool) -> None:
-        """Merge a part of values into the listed entries of target, none twice, or put it there; and mark these."""
-
-    def shared_lists(self, name: str, room: int, ids: Any, values: Any) -> SharedLists:
-        """Return lists of these dtypes with such room, kept from run to run, not filled."""
-
-    def combine(self, found: Any, ours: Any, combiner: str | None = None) -> None:
-        """Combine the slices of all ranks, one after another in `found`, in their order; None: as the program does."""
-
-    def settle(self, found: Any, rank: int, ours: Any, marks: Any, pending: Any, first: int) -> None:
-        """Combine slices that begin with vertex `first`; mark as pending who has a mark, or another value than here."""
-
-    def buffer(self, name: str, count: int, dtype: Any) -> Any:
-        """Return scratch of the device, kept from call to call, not filled."""
-
-
-class VertexKernels(Protocol[S]):
-    """Loops over vertices."""
+    # Loops over vertices.
 
     def apply(self, state: S, frontier: Frontier, index: Index, scalars: Scalars) -> None:
         """Turn combined messages into new values and the next pending vertices."""
@@ -217,9 +175,7 @@ class VertexKernels(Protocol[S]):
     def reduce(self, state: S, index: Index, scalars: Scalars) -> None:
         """Leave the Globals' shares of the present values in `state.partial`."""
 
-
-class DemandKernels(Protocol[S]):
-    """What an iteration needs of each partition; sizes: edges of a partition, of a chunk, of a 128-byte line."""
+    # What an iteration needs of each partition; sizes: edges of a partition, of a chunk, of a 128-byte line.
 
     def count_active(
         self,
@@ -256,9 +212,7 @@ class DemandKernels(Protocol[S]):
     ) -> None:
         """Add the active vertices' pending values to `values`, float64[partitions], where their rows begin."""
 
-
-class FusedKernels(Protocol[S]):
-    """Several iterations in one call."""
+    # Several iterations in one call.
 
     over_links: bool
     """Whether `fused_iterations` may read edges over a link."""
@@ -277,9 +231,7 @@ class FusedKernels(Protocol[S]):
         against: a second adjacency, along which the frontier's messages go too.
         """
 
-
-class UnionFindKernels(Protocol[S]):
-    """Disjoint-set forests: the combiner `union`. The forest is the first field."""
+    # Disjoint-set forests: the combiner `union`. The forest is the first field.
 
     def link_first_neighbors(self, view: View, state: S, index: Index, each: int) -> None:
         """Link the rows of the view with their first `each` neighbors."""
@@ -309,30 +261,6 @@ class UnionFindKernels(Protocol[S]):
         """
 
 
-class Kernels(
-    AdvanceKernels[S],
-    FrontierKernels[S],
-    VertexKernels[S],
-    DemandKernels[S],
-    FusedKernels[S],
-    UnionFindKernels[S],
-    Protocol[S],
-):
-    """The kernels of one program on one device. Only one thread of a process calls them at a time."""
-
-    author: Author
-
-    @property
-    def loads(self) -> int:
-        """How many kernels have been compiled or loaded so far, where that is counted (on a GPU)."""
-
-    def use(self) -> None:
-        """Take the device, or the threads, that they may use; call before a run of kernels."""
-
-    def close(self) -> None:
-        """Free what they hold on the device."""
-
-
 class KeepingKernels(Kernels[S], Protocol[S]):
     """The kernels of one program on cores that read edges in place; their pulls keep rows in `State.unmatched`."""
 
@@ -353,8 +281,11 @@ class BlockKernels(Kernels[S], Protocol[S]):
         """Walk only these blocks of `LIST_BLOCK` edges from now on; None: all."""
 
 
-class RowKernels(Protocol[S]):
-    """Loops over whole rows: messages side by side in a buffer, or vectors that are summed."""
+class WholeRowKernels(Kernels[S], Protocol[S]):
+    """The kernels of one program on whole rows: messages side by side in a buffer, or vectors that are summed.
+
+    And rows as sets of neighbors, oriented and intersected; buffers, counts and rows are the device's.
+    """
 
     def collect(
         self, view: View, state: S, block: RowBlock, walk: int, out: Index, scalars: Scalars, buffer: Any
@@ -372,10 +303,6 @@ class RowKernels(Protocol[S]):
     def pull_vectors(self, view: View, state: S, indices: Indices, scalars: Scalars) -> None:
         """Add up the vectors that come along the view's edges."""
 
-
-class TriangleKernels(Protocol[S]):
-    """Rows as sets of neighbors, oriented and intersected; buffers, counts and rows are the device's."""
-
     def copy_rows(self, view: View, block: RowBlock, walk: int, buffer: Any) -> None:
         """Put the neighbors that the view holds of the block's rows in their places in the buffer."""
 
@@ -387,7 +314,3 @@ class TriangleKernels(Protocol[S]):
 
     def intersect(self, ones: Any, others: Any, each: int, state: S, scalars: Scalars) -> None:
         """Give the corners of every triangle with its first edge from `ones` to `others` their messages."""
-
-
-class WholeRowKernels(Kernels[S], RowKernels[S], TriangleKernels[S], Protocol[S]):
-    """The kernels of one program on whole rows."""

@@ -95,8 +95,7 @@ def bind(
             namespace[f"author_global_{name}"] = compile_function(total.function)
     calls = {}
     for name, text in texts.items():
-        exec(compile(text, f"<penstock adapter {name}>", "exec"), namespace)
-        calls[name] = compile_function(namespace[name])
+        calls[name] = compile_function(define(name, text, namespace))
     vertex = author_function(program, "vertex")
     message = message_dtype(program, vertex_dtype)
     return Author(
@@ -124,6 +123,20 @@ def bind(
         weighted=weighted,
         calls=calls,
     )
+
+
+def define(name: str, text: str, names: dict[str, Any]) -> Callable[..., Any]:
+    """Define the function of a generated text, and return it; names: what the text uses, and where it is put."""
+    exec(compile(text, f"<penstock adapter {name}>", "exec"), names)
+    return names[name]  # type: ignore[no-any-return]
+
+
+def scalars_later(author: Author) -> Callable[..., Any]:
+    """Return a function for the scalars some iterations later, below another limit."""
+    later = {"iteration": "scalars[{0}] + count", "due": "limit"}
+    names = [later.get(name, "scalars[{0}]").format(k) + ", " for k, name in enumerate(author.scalars)]
+    text = "def ahead(scalars, count, limit):\n    return " + (f"({''.join(names)})\n" if names else "scalars\n")
+    return define("ahead", text, {})
 
 
 def _reads_sender(program: Program) -> bool:

@@ -15,7 +15,7 @@ from penstock.engine.ranks.communicator import gather_few
 from penstock.engine.ranks.rank_exchange import Ints, form_of, room_for_few, takes_ids
 
 if TYPE_CHECKING:
-    from penstock.engine.kernels.interface import ExchangeKernels
+    from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
     from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
     from penstock.engine.state.device_state import DeviceState
 
@@ -27,7 +27,7 @@ class DeviceExchange:
     """
 
     def __init__(
-        self, state: DeviceState, kernels: ExchangeKernels, ranks: Communicator, devices: DeviceCommunicator
+        self, state: DeviceState, kernels: CudaExchangeKernels, ranks: Communicator, devices: DeviceCommunicator
     ) -> None:
         self.state, self.kernels, self.ranks, self.devices = state, kernels, ranks, devices
 

@@ -25,7 +25,6 @@ between two iterations.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -59,7 +58,7 @@ from penstock.engine.kernels.cuda.work_queue import (
     reserve,
     turns,
 )
-from penstock.engine.program.bindings import Author
+from penstock.engine.program.bindings import Author, scalars_later
 from penstock.engine.program.program import Program, arguments, author_function
 
 MOST_ITERATIONS = 1024
@@ -79,15 +78,6 @@ def fits(program: Program, author: Author) -> bool:
         and "due" not in author.scalars
         and type(program).done is Program.done
     )
-
-
-def make_ahead(author: Author) -> Callable[..., Any]:
-    """Device function: the scalars some iterations later."""
-    names = [f"scalars[{k}]{' + count' if n == 'iteration' else ''}, " for k, n in enumerate(author.scalars)]
-    text = "def ahead(scalars, count):\n    return " + (f"({''.join(names)})\n" if names else "scalars\n")
-    namespace: dict[str, Any] = {}
-    exec(compile(text, "<penstock adapter ahead>", "exec"), namespace)
-    return compile_author(namespace["ahead"])
 
 
 def make_walk(author: Author) -> Any:
@@ -171,7 +161,7 @@ def make_fused_iterations(author: Author, apart: bool) -> DeviceKernel:
     infinite. arrived: see `make_filter`. readback: int64[1 + 2 * iterations], how many, then vertices and edges of
     each; float64[2], the limit, and the lowest priority that moved it (-inf if none did).
     """
-    ahead, open_list, walk = make_ahead(author), make_open(author), make_walk(author)
+    ahead, open_list, walk = compile_author(scalars_later(author)), make_open(author), make_walk(author)
     filter_reached, find_lowest, gather_due = make_filter(author, apart), make_lowest(author), make_gather_due(author)
     has_priority = author.has_priority
 
@@ -195,7 +185,7 @@ def make_fused_iterations(author: Author, apart: bool) -> DeviceKernel:
             set_at = (turn % np.int64(3)) * np.int64(4)
             count, vertices, edges = counts[set_at + 1], counts[set_at + 2], counts[set_at + 3]
             grown = alpha > ZERO and vertices > before and edges > unexplored // max(alpha, np.int64(1))
-            now = ahead(scalars, done)
+            now = ahead(scalars, done, limit)
             turn += np.int64(1)
             set_at = (turn % np.int64(3)) * np.int64(4)
             if done == most or edges > most_edges or count > queues[0][0].shape[0] or grown:
@@ -207,7 +197,8 @@ def make_fused_iterations(author: Author, apart: bool) -> DeviceKernel:
                 walk(view, count, index, queue, set_at, marks, values, now)
                 goal = wait_for_all(arrivals, goal)
                 done += np.int64(1)
-                filter_reached(index, queue, set_at, marks, (limit, floor), values, now, ahead(scalars, done), arrived)
+                later = ahead(scalars, done, limit)
+                filter_reached(index, queue, set_at, marks, (limit, floor), values, now, later, arrived)
                 goal = wait_for_all(arrivals, goal)
                 unexplored -= edges
                 before = vertices

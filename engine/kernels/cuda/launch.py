@@ -46,7 +46,7 @@ from penstock.transfer.values.rates import LINE_BYTES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.kernels.interface import ExchangeKernels
+    from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
     from penstock.engine.program.program import Program
     from penstock.engine.state.device_state import DeviceState
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
@@ -107,7 +107,7 @@ class CudaKernels:
         self._buffers.clear()
         forget()
 
-    def exchange_kernels(self) -> ExchangeKernels:
+    def exchange_kernels(self) -> CudaExchangeKernels:
         """Kernels by which ranks merge what they have found."""
         from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
 
@@ -355,7 +355,7 @@ class CudaKernels:
         self, state: DeviceState, index: Index, sizes: tuple[int, int, int], table: NDArray[np.int64],
         chunks: NDArray[np.uint8], blocks: Any = None,
     ) -> None:  # fmt: skip
-        """Demand of a push: see `DemandKernels`; table and chunks are the host's, blocks the device's."""
+        """Demand of a push: see `Kernels`; table and chunks are the host's, blocks the device's."""
         counted = self._cleared(table, chunks)
         words = state.active.words
         self._call(
@@ -383,7 +383,7 @@ class CudaKernels:
         table: NDArray[np.int64], chunks: NDArray[np.uint8], skip: int = 0, blocks: Any = None,
         function: str = "cond",
     ) -> None:  # fmt: skip
-        """Demand of a pull, as `count_active`; skip and function as `DemandKernels` says."""
+        """Demand of a pull, as `count_active`; skip and function as `Kernels` says."""
         counted = self._cleared(table, chunks)
         count = state.last - state.first
         self._call(
@@ -448,7 +448,7 @@ class CudaKernels:
         self._call(union_find.compress, blocks_for(last - first), np.uint64(first), np.uint64(last), state.arrays[0])
 
     def largest_tree(self, state: DeviceState, own: tuple[int, int] | None = None) -> tuple[int, float]:
-        """The root of (very likely) the largest tree, and about its share of vertices, as in `UnionFindKernels`."""
+        """The root of (very likely) the largest tree, and about its share of vertices, as in `Kernels`."""
         forest = state.arrays[0]
         first, last = own or (0, len(forest))
         step = max(1, (last - first) // 4096)

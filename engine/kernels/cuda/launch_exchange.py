@@ -5,17 +5,26 @@ One number comes to the host, and messages where they are few.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from penstock.engine.kernels.cuda import exchange
 from penstock.engine.kernels.cuda.driver import BLOCK, blocks_for
-from penstock.engine.kernels.interface import SharedLists
 
 if TYPE_CHECKING:
     from penstock.transfer.devices.device import Device
 
 Span = tuple[int, int]
+
+
+class SharedLists(NamedTuple):
+    """Vertices and their values in memory of the host that kernels read and write in place: `…_here`."""
+
+    ids: NDArray[Any]
+    values: NDArray[Any]
+    ids_here: Any
+    values_here: Any
 
 
 class CudaExchangeKernels:

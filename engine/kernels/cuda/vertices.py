@@ -24,7 +24,7 @@ from penstock.engine.kernels.cuda.device_functions import (
     mark,
 )
 from penstock.engine.kernels.cuda.driver import BLOCK, DeviceKernel, cuda, device, kernel
-from penstock.engine.program.bindings import Author
+from penstock.engine.program.bindings import Author, define
 from penstock.engine.program.program import Program, arguments, author_function
 
 ROW = np.int64(0)
@@ -202,8 +202,7 @@ def make_renew_here(author: Author, changing: tuple[bool, ...], ahead: bool) -> 
         "    return wanted and is_next(here, old, scalars, v, d, v)",
     ]
     namespace: dict[str, Any] = {**author.calls, "is_next": author.calls["active"], "cuda": cuda, "row": ROW}
-    exec(compile("\n".join(lines) + "\n", "<penstock adapter renew>", "exec"), namespace)
-    return device(namespace["renew_here"])
+    return device(define("renew_here", "\n".join(lines) + "\n", namespace))
 
 
 def make_renew_marked(author: Author, changing: tuple[bool, ...] | None) -> Any:

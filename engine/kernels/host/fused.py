@@ -42,7 +42,6 @@ from penstock.engine.kernels.host.device_functions import (
 from penstock.engine.kernels.host.due import is_steady, make_take_due, make_wait_again, wait
 from penstock.engine.kernels.host.fused_steps import (
     in_order,
-    make_ahead,
     make_relax_listed,
     make_renew,
     make_send_all,
@@ -52,7 +51,7 @@ from penstock.engine.kernels.host.fused_steps import (
 )
 from penstock.engine.kernels.host.jit import JitKernel, inline, kernel
 from penstock.engine.kernels.interface import EdgeView, VertexArrays
-from penstock.engine.program.bindings import Author
+from penstock.engine.program.bindings import Author, scalars_later
 from penstock.engine.program.program import Program
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def make_fused_iterations(author: Author, apart: bool, both: bool) -> JitKernel:
         make_renew(author, both),
         make_take_due(author),
     )
-    ahead, send_all, survey = make_ahead(author), make_send_all(author), make_survey(both)
+    ahead, send_all, survey = inline(scalars_later(author)), make_send_all(author), make_survey(both)
     wait_again = make_wait_again(author)
     has_priority, has_send, uses_activity = author.has_priority, author.has_send, apart and author.uses_activity
 
@@ -224,7 +223,7 @@ def make_fused_buckets(author: Author, both: bool) -> JitKernel:
     Ends too before a list with too many edges, unless it is the first and goes along one adjacency, and after MOST_WORK
     edges.
     """
-    relax, take_due, ahead = make_relax_listed(author, False), make_take_due(author), make_ahead(author)
+    relax, take_due, ahead = make_relax_listed(author, False), make_take_due(author), inline(scalars_later(author))
     survey, keep_due, wait_again = make_survey(both), make_keep_due(author, both), make_wait_again(author)
 
     @kernel(f"{author.key}{both}")

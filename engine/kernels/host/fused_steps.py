@@ -9,7 +9,6 @@ vertex has that takes no message is not waited for: that takes longer than a bra
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,16 +42,6 @@ def next_limit(rest, bucket):  # type: ignore[no-untyped-def]
 def in_order(author: Author) -> bool:
     """Whether results depend on the order of a frontier: sums of floats do."""
     return author.combine == "sum" and author.message.kind == "f"
-
-
-def make_ahead(author: Author) -> Callable[..., Any]:
-    """Inlined: the scalars some iterations later, below another limit."""
-    later = {"iteration": "scalars[{0}] + count", "due": "limit"}
-    names = [later.get(name, "scalars[{0}]").format(k) + ", " for k, name in enumerate(author.scalars)]
-    text = "def ahead(scalars, count, limit):\n    return " + (f"({''.join(names)})\n" if names else "scalars\n")
-    namespace: dict[str, Any] = {}
-    exec(compile(text, "<penstock adapter ahead>", "exec"), namespace)
-    return inline(namespace["ahead"])
 
 
 def make_note(author: Author) -> Any:

@@ -381,7 +381,7 @@ class HostKernels:
         self, state: State, index: Index, sizes: tuple[int, int, int], table: NDArray[np.int64],
         chunks: NDArray[np.uint8], blocks: Any = None,
     ) -> None:  # fmt: skip
-        """Demand of a push, as `DemandKernels` says."""
+        """Demand of a push, as `Kernels` says."""
         marks = state.active.words, state.active.summary
         base, spans = np.uint64(state.first), len(state.active.summary)
         self._call(
@@ -404,7 +404,7 @@ class HostKernels:
         table: NDArray[np.int64], chunks: NDArray[np.uint8], skip: int = 0, blocks: Any = None,
         function: str = "cond",
     ) -> None:  # fmt: skip
-        """Demand of a pull, as `count_active`; skip and function as `DemandKernels` says."""
+        """Demand of a pull, as `count_active`; skip and function as `Kernels` says."""
         count, base = state.last - state.first, np.uint64(state.first)
         self._call(
             (demand.make_count_cond, function), count < SMALL, -(-count // SPAN), np.uint64(count), kernel_index(index),
@@ -487,7 +487,7 @@ class HostKernels:
         self._call(union_find.compress, last - first < SMALL, last - first, np.uint64(first), state.arrays[0])
 
     def largest_tree(self, state: State, own: Vertices | None = None) -> tuple[int, float]:
-        """The root of (very likely) the largest tree, and about its share of vertices, as in `UnionFindKernels`."""
+        """The root of (very likely) the largest tree, and about its share of vertices, as in `Kernels`."""
         if own is not None:
             return union_find.most_linked(state.arrays[0], *own)
         return union_find.most_frequent(state.arrays[0])

@@ -12,6 +12,7 @@ import numpy as np
 from penstock.engine.kernels.cuda.driver import SIMULATED, cuda, device
 from penstock.engine.kernels.packed.payload_blocks import U32
 from penstock.engine.kernels.packed.warp import from_lane, make_added
+from penstock.engine.program.bindings import define
 from penstock.storage.encoding.payload import LANES
 
 THREE, FIVE, LOW, WIDEST = (np.uint32(number) for number in (3, 5, 31, 32))
@@ -21,9 +22,7 @@ NOTHING = (np.uint32(0),) * LANES
 def eight(name: str, arguments: str, item: str, **names: Any) -> Any:
     """Device function that returns a tuple of eight: `item` with the number of each for {0}; names: what it calls."""
     items = ", ".join(item.format(number) for number in range(LANES))
-    namespace = {"np": np, **names}
-    exec(compile(f"def {name}({arguments}):\n    return ({items})\n", f"<penstock adapter {name}>", "exec"), namespace)
-    return device(namespace[name])
+    return device(define(name, f"def {name}({arguments}):\n    return ({items})\n", {"np": np, **names}))
 
 
 load_row = eight("load_row", "words, at", "words[np.uint64(at) + np.uint64({0})]")

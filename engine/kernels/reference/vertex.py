@@ -243,7 +243,7 @@ class ReferenceKernels:
         chunks: NDArray[np.uint8],
         blocks: NDArray[np.uint32] | None = None,
     ) -> None:
-        """Demand of a push, as `DemandKernels` says."""
+        """Demand of a push, as `Kernels` says."""
         self._count(marked(state.active), state, index, sizes, table, chunks, 0, blocks)
 
     def add_pending(
@@ -268,7 +268,7 @@ class ReferenceKernels:
         blocks: NDArray[np.uint32] | None = None,
         function: str = "cond",
     ) -> None:
-        """Demand of a pull, as `DemandKernels` says."""
+        """Demand of a pull, as `Kernels` says."""
         cond, base = self.author.calls[function], state.first
         found = self._found(state, skip)
         everyone = range(state.last - base)

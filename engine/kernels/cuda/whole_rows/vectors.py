@@ -13,7 +13,7 @@ import numpy as np
 from penstock.engine.kernels.cuda.device_functions import ONE, all_threads, degree_of, global_thread, row_start
 from penstock.engine.kernels.cuda.driver import BLOCK, TILE, DeviceKernel, compile_author, cuda, device, kernel
 from penstock.engine.kernels.cuda.push import ZERO, tile_bounds
-from penstock.engine.program.bindings import Author, store_by_numbers
+from penstock.engine.program.bindings import Author, define, store_by_numbers
 from penstock.engine.program.program import Program
 
 PIECE = 8
@@ -160,6 +160,4 @@ def make_apply_vectors(author: Author, width: int) -> DeviceKernel:
 
 def make_store(program: Program) -> Any:
     """Device function: the author's `store`, vector fields number by number: numba-cuda assigns no arrays."""
-    namespace: dict[str, Any] = {}
-    exec(compile(store_by_numbers(program), "<penstock adapter store>", "exec"), namespace)
-    return compile_author(namespace["store"])
+    return compile_author(define("store", store_by_numbers(program), {}))
