@@ -43,7 +43,7 @@ def write_edges(space: Workspace, files: FileSet, counts: EndCounts, base: ListB
         weighted = header is not None and header.weight_range is not None
         for batch in edges.batches():
             weighted = weighted or batch.weights is not None
-            writer.append(batch, edges.vertices)
+            writer.append(batch, edges.vertices, edges.ids)
         vertices = max(edges.vertices, 0 if header is None else header.vertices)
         check_density(vertices, writer.edges, space.source.name)
         space.stage("close")

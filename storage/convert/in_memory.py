@@ -90,6 +90,8 @@ def _list_of(arrays: EdgeArrays, options: ConvertOptions) -> Graph:
         original = _ids(edges.original)
     ends = [[getattr(batch, name) for batch in batches] for name in ("sources", "targets")]
     sources, targets = (np.concatenate(parts) if parts else np.empty(0, np.uint32) for parts in ends)
+    if edges.ids is not None:
+        sources, targets = edges.ids(sources), edges.ids(targets)
     weights = [batch.weights for batch in batches if batch.weights is not None]
     graph = Graph.from_list(
         sources,

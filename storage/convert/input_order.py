@@ -1,4 +1,4 @@
-"""Edges on their way into a graph that keeps the order of its input: checked, in vertices, with narrowed weights.
+"""Edges on their way into a graph that keeps the order of its input: checked, with narrowed weights.
 
 Edges wait in a log until every id is known. Where it is known before which vertices there are (`--no-renumber`,
 `--vertices 0:N`, a number of vertices that the input states) they come straight from the source, and nothing is kept.
@@ -16,6 +16,7 @@ from penstock.storage.convert.rename import logged
 from penstock.storage.convert.renumber.id_mapping import known_ids
 from penstock.storage.convert.renumber.input_ids import InputIds
 from penstock.storage.convert.renumber.name_store import Original
+from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.convert.sort.weights import WeightExtent, narrow
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.format.edges import EdgeBatch
@@ -35,6 +36,8 @@ class InputOrder:
         The range of all weights so far.
     input_edges : int
         How many edges have come, left out ones included.
+    ids : OccurringIds or None
+        The ids that the edges are in; None where they are in vertices. Known when the first batch has come.
     renumbered : bool
         Whether the ids that occur are not 0 to n-1, and become so.
     vertices : int
@@ -48,6 +51,7 @@ class InputOrder:
         self.weights = WeightExtent()
         self.input_edges = 0
         self.renumbered = False
+        self.ids: OccurringIds | None = None
         self._known: int | None = None
 
     @property
@@ -96,6 +100,8 @@ class InputOrder:
         self.renumbered = ids.renumbered
         self._check_vertices()
         steps = replace(space.steps, new_ids=assigned.sources, new_targets=assigned.targets)
+        if isinstance(assigned.sources, OccurringIds):
+            self.ids, steps = assigned.sources, space.steps  # the writer's threads make keys of their ranks at once
         done = 0
         for batch in ordered_map(space.pool, steps.renamed, log.drain(), steps.in_flight):
             yield batch

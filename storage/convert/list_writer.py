@@ -20,7 +20,7 @@ from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.sort.memory_quota import ArrayStore, StoredArrays
 from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding
-from penstock.storage.encoding.edge_keys import count_ends, edge_keys, sources_of_keys, spans_of, targets_of_keys
+from penstock.storage.encoding.edge_keys import count_ends, fill_keys, sources_of_keys, spans_of, targets_of_keys
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format import schema, stripe
 from penstock.storage.format.adjacency_writer import ChunkedArray, WeightStats
@@ -126,9 +126,13 @@ class _Chunk(NamedTuple):
     self_loops: int
 
 
-def _chunk_of(pieces: list[tuple[NDArray[Any], NDArray[Any]]]) -> _Chunk:
-    """Put the edges of some pieces together, in a thread."""
-    keys = np.concatenate([edge_keys(sources, targets) for sources, targets in pieces])
+def _chunk_of(pieces: list[tuple[NDArray[Any], NDArray[Any]]], ids: OccurringIds | None) -> _Chunk:
+    """Put the edges of some pieces together, in a thread; ids: those that they are in (None: they are in vertices)."""
+    keys = np.empty(sum(len(sources) for sources, _ in pieces), np.uint64)
+    fill, at = fill_keys if ids is None else ids.keys, 0
+    for sources, targets in pieces:
+        fill(sources, targets, keys[at : at + len(sources)])
+        at += len(sources)
     pieces.clear()
     return _Chunk(keys, *spans_of(keys, LIST_BLOCK))
 
@@ -193,16 +197,21 @@ class ListWriter:
         self._spans: list[NDArray[np.uint32]] = []
         self._weights: list[tuple[StoredArrays, int]] = []
         self._weighted: bool | None = None
+        self._ids: OccurringIds | None = None
+        self._counted = 0
         self.edges = 0
         self.self_loops = 0
         if base is not None:
             self._continue(base)
 
     def _continue(self, base: ListBase) -> None:
-        """Begin with what is behind the full chunks of an older graph, which its counts have already."""
+        """Begin with what is behind the full chunks of an older graph, which its counts have already.
+
+        These edges are in vertices, and in ids as well: vertices of an older graph occur, and are the smallest ids.
+        """
         self.self_loops = base.self_loops
         self._spans.append(base.spans)
-        self._filled = len(base.keys)
+        self._filled = self._counted = len(base.keys)
         self._pieces.append((sources_of_keys(base.keys), targets_of_keys(base.keys)))
         self._weighted = None if base.header.edges == 0 else base.header.weight_range is not None
         if base.weights is not None and len(base.weights):
@@ -225,8 +234,11 @@ class ListWriter:
             raise
         return self
 
-    def append(self, batch: EdgeBatch, vertices: int) -> None:
-        """Add edges, between the first ``vertices`` vertices, and their weights. Raises InputError, RunError."""
+    def append(self, batch: EdgeBatch, vertices: int, ids: OccurringIds | None) -> None:
+        """Add edges, between the first ``vertices`` vertices, and their weights. Raises InputError, RunError.
+
+        ids: those that all edges are in, the same each time; None where they are in vertices.
+        """
         if len(batch) == 0:
             return
         if self._weighted is None:
@@ -234,7 +246,7 @@ class ListWriter:
         if self._weighted != (batch.weights is not None):
             raise InputError("some of the input has weights and some has none; drop the weights")
         self._counts.make_room(vertices, len(batch))
-        self._counts.count(batch.sources, batch.targets)
+        self._ids = ids
         at = 0
         while at < len(batch):
             step = min(len(batch) - at, CHUNK_EDGES - self._filled)
@@ -248,14 +260,17 @@ class ListWriter:
         self.edges += len(batch)
 
     def _cut(self) -> None:
-        self._making.append(self._files.pool.submit(_chunk_of, self._pieces))
+        self._making.append(self._files.pool.submit(_chunk_of, self._pieces, self._ids))
         self._pieces, self._filled = [], 0
         self._collect(self._files.threads)
 
     def _collect(self, most: int) -> None:
-        """Hand finished chunks to their encoder, in order, until at most ``most`` are being made."""
+        """Count the edges of finished chunks and hand these to their encoder, until at most ``most`` are being made."""
         while len(self._making) > most:
             chunk = self._making.popleft().result()
+            new = chunk.keys[self._counted :]
+            self._counted = 0
+            self._counts.count(sources_of_keys(new), targets_of_keys(new))
             self._spans.append(chunk.spans)
             self.self_loops += chunk.self_loops
             self._keys.append(chunk.keys)

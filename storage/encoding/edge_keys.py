@@ -20,10 +20,15 @@ _BYTE, _TWO, _THREE = np.uint32(8), np.uint32(16), np.uint32(24)
 
 def edge_keys(sources: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.uint64]:
     """Return the keys of edges, uint64 (edges,)."""
-    keys = np.empty((len(sources), 2), np.uint32)
-    keys[:, 1] = sources
-    keys[:, 0] = targets
-    return keys.view(np.uint64).reshape(-1)
+    keys = np.empty(len(sources), np.uint64)
+    fill_keys(sources, targets, keys)
+    return keys
+
+
+def fill_keys(sources: NDArray[Any], targets: NDArray[Any], keys: NDArray[np.uint64]) -> None:
+    """Write the keys of edges, uint64 (edges,)."""
+    sources_of_keys(keys)[:] = sources
+    targets_of_keys(keys)[:] = targets
 
 
 def sources_of_keys(keys: NDArray[np.uint64]) -> NDArray[np.uint32]:
@@ -43,10 +48,10 @@ def count_ids(ids: Any, others: Any, counts: Any) -> None:
     if len(others):
         for i in range(len(ids)):
             if ids[i] != others[i]:
-                counts[np.int64(ids[i])] += one
+                counts[np.uint64(ids[i])] += one
     else:
         for i in range(len(ids)):
-            counts[np.int64(ids[i])] += one
+            counts[np.uint64(ids[i])] += one
 
 
 def count_ends(sources: NDArray[Any], targets: NDArray[Any], counts: Sequence[NDArray[Any]]) -> None:
@@ -112,14 +117,17 @@ def fill_spans(keys: Any, block: int, spans: Any) -> int:
     for k in range(len(spans)):
         low_source = low_target = np.uint32(0xFFFFFFFF)
         high_source = high_target = np.uint32(0)
-        for e in range(k * block, min((k + 1) * block, len(keys))):
-            source = np.uint32(keys[e] >> _SHIFT)
-            target = np.uint32(keys[e] & _LOW)
+        some = keys[k * block : (k + 1) * block]
+        same = np.uint32(0)
+        for e in range(len(some)):  # from 0 on, and 32 bits alone: so the compiler takes several at a time
+            source = np.uint32(some[e] >> _SHIFT)
+            target = np.uint32(some[e] & _LOW)
             low_source = min(low_source, source)
             high_source = max(high_source, source)
             low_target = min(low_target, target)
             high_target = max(high_target, target)
-            loops += source == target
+            same += np.uint32(source == target)
+        loops += int(np.int64(same))
         spans[k, 0] = low_source
         spans[k, 1] = high_source
         spans[k, 2] = low_target

@@ -139,6 +139,10 @@ class OccurringIds:
         rank_ids(self._bitmap.slots, self._bitmap.words, self._before, ids, found)
         return found
 
+    def keys(self, sources: NDArray[Any], targets: NDArray[Any], keys: Keys) -> None:
+        """Write the keys (encoding/edge_keys.py) of edges in vertices, of which there must be at most 2^32."""
+        rank_pairs(self._bitmap.slots, self._bitmap.words, self._before, sources, targets, keys)
+
     def rows(
         self, keys: Keys, target_bits: int, base: int, neighbors: NDArray[Any], sources: NDArray[Any]
     ) -> tuple[int, NDArray[np.uint32]]:
@@ -307,6 +311,21 @@ def rank_ids(
     """Write the rank of every id, all of which occur."""
     for i in range(len(ids)):
         ranks[i] = rank_of(slots, words, before, np.uint64(ids[i]))
+
+
+@jit
+def rank_pairs(
+    slots: NDArray[np.int32],
+    words: NDArray[np.uint64],
+    before: Before,
+    ones: NDArray[Any],
+    others: NDArray[Any],
+    keys: Keys,
+) -> None:
+    """Write the ranks of the ids of pairs, all of which occur, as keys: one << 32 | other."""
+    for i in range(len(ones)):
+        one = rank_of(slots, words, before, np.uint64(ones[i]))
+        keys[i] = one << np.uint64(32) | rank_of(slots, words, before, np.uint64(others[i]))
 
 
 @jit

@@ -47,7 +47,7 @@ class PairSource(InputFiles):
             def read(start: int) -> EdgeBatch:
                 pairs = np.empty(min(self._block_bytes, file.size - start) // self._dtype.itemsize, self._dtype)
                 file.read(start, pairs)
-                return EdgeBatch(pairs[::2].copy(), pairs[1::2].copy())
+                return EdgeBatch(*pairs.reshape(-1, 2).T.copy())
 
             for batch in ordered_map(pool, read, range(0, file.size, self._block_bytes), threads + 1):
                 self._closed_bytes += batch.sources.nbytes + batch.targets.nbytes

@@ -36,6 +36,9 @@ def test_vertices_are_ranks(pairs: list[tuple[int, int]], lone: list[int], named
     assert wanted != list(range(len(wanted)))
     assert (found.count, found.end, found.whole().tolist()) == (len(wanted), wanted[-1] + 1, wanted)
     assert found(np.array(wanted, np.uint64)).tolist() == list(range(len(wanted)))
+    keys = np.empty(len(wanted), np.uint64)
+    found.keys(np.array(wanted, np.uint64), np.array(wanted[::-1], np.uint64), keys)
+    assert keys.tolist() == [rank << 32 | len(wanted) - 1 - rank for rank in range(len(wanted))]
 
 
 @given(PAIRS.filter(bool), st.booleans(), st.booleans())
