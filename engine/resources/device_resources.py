@@ -156,7 +156,7 @@ class DeviceResources(HostResources):
     def _place(self, cache: PartitionCache) -> None:
         """Choose what is to stay on the device; bring it now unless it is brought when it is first wanted."""
         tables = {one.direction: self.directory(one).table for one in self.own_needs.adjacencies}
-        cache.use[place_residents(cache, self.own_needs, tables)] = 0.0 if self._paper else 1.0
+        cache.use[place_residents(cache, self.own_needs, tables)] = 1.0
         if not (self.loads_later or self._paper):
             self.bring_residents()
 

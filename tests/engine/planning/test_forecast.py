@@ -112,9 +112,17 @@ def test_seconds_are_those_of_the_busiest_resource(graph: Graph, monkeypatch: py
     assert told.later.seconds < told.first.seconds
 
 
-@pytest.mark.parametrize("options", [{}, {"device_edge_memory": 2500}, {"device_edge_memory": 2500, "slots": 4}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"device_edge_memory": 2500},
+        {"device_edge_memory": 2500, "slots": 4},
+        {"device_edge_memory": 2500, "slots": 4, "route": "auto", "feedback": False},
+    ],
+)
 def test_what_travels_over_a_link_is_foretold(
-    graph: Graph, monkeypatch: pytest.MonkeyPatch, options: dict[str, int]
+    graph: Graph, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
     options = dict(options)
     slots = options.pop("slots", None)
