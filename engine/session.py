@@ -45,8 +45,8 @@ from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.ranks.reports import gather_reports
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_resources import DeviceResources, device_of
-from penstock.engine.resources.host_resources import HeldBytes, HostResources
-from penstock.engine.resources.memory_plan import EdgeRoom, edge_room
+from penstock.engine.resources.host_resources import HostResources
+from penstock.engine.resources.memory_plan import EdgeRoom, HeldBytes, edge_room
 from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.state.device_state import DeviceState, VertexState
 from penstock.engine.state.fused_iterations import RunRecords
@@ -206,7 +206,7 @@ class Session:
     @property
     def holdings(self) -> HeldBytes | None:
         """How many bytes of edges fit where; None before the first run."""
-        return None if self._equipment is None else self._equipment.holdings
+        return None if self._equipment is None else self._equipment.plan.held
 
     def run(self, program: Program, checkpoints: Checkpoints | None = None) -> Result:
         """Run one program to its end; wait while another thread runs one.

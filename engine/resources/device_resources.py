@@ -15,7 +15,7 @@ from penstock.engine.resources.direction import FORWARD, Traversal
 from penstock.engine.resources.direction_cost import sample_degrees
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.resources.host_edge_source import HostEdgeSource
-from penstock.engine.resources.host_resources import HeldBytes, HostResources, make_cache, numbers, ownership_of
+from penstock.engine.resources.host_resources import HostResources, make_cache, numbers, ownership_of
 from penstock.engine.resources.memory_plan import MemoryPlan
 from penstock.engine.resources.ownership import own_rows
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
@@ -33,9 +33,6 @@ from penstock.transfer.values.residency import prior
 from penstock.transfer.values.task import TaskRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.packed_edges import PackedPlan
     from penstock.engine.resources.requirements_types import MemoryRequest
@@ -46,7 +43,6 @@ if TYPE_CHECKING:
     from penstock.transfer.devices.device import Device
     from penstock.transfer.staging.in_flight import Transfer
     from penstock.transfer.staging.partition_directory import PartitionDirectory
-    from penstock.transfer.values.task import PartitionTable
 
 LOADED_AT_ONCE = 4
 """Partitions that are on their way to the device at once before the first iteration."""
@@ -154,9 +150,26 @@ class DeviceResources(HostResources):
         return Staging(device, source.source, cache, options, dtypes, packed.packing, unpacking, source.plain)
 
     def _place(self, cache: PartitionCache) -> None:
-        """Choose what is to stay on the device; bring it now unless it is brought when it is first wanted."""
-        tables = {one.direction: self.directory(one).table for one in self.own_needs.adjacencies}
-        cache.use[place_residents(cache, self.own_needs, tables)] = 1.0
+        """Choose what is to stay on the device, most value first; bring it now unless it is brought when first wanted.
+
+        Of packed edges what fits; else partitions of each adjacency, in proportion to their numbers.
+        """
+        needs, values = self.own_needs, []
+        for one in needs.adjacencies:
+            table = self.directory(one).table
+            values.append(prior(table.lengths, table.v1 - table.v0, one.edge_bytes(needs.weighted)))
+        if cache.tables:
+            order = np.argsort(-np.concatenate(values), kind="stable")
+            entries = np.sort(order[np.cumsum(cache.sizes[order]) <= cache.room])
+        else:
+            places, total = cache.room // cache.partition_edges, max(1, sum(map(len, values)))
+            shares = [places * len(each) // total for each in values]
+            shares[0] += min(places - sum(shares), len(values[0]) - shares[0])
+            best = [np.argsort(-each, kind="stable")[:most] for each, most in zip(values, shares, strict=True)]
+            firsts = [cache.entry(one.direction, 0) for one in needs.adjacencies]
+            entries = np.concatenate([first + np.sort(each) for first, each in zip(firsts, best, strict=True)])
+        cache.replace((), entries)
+        cache.use[entries] = 1.0
         if not (self.loads_later or self._paper):
             self.bring_residents()
 
@@ -201,21 +214,6 @@ class DeviceResources(HostResources):
     def bytes_read(self) -> int:
         """Bytes read from disk so far; any thread may ask."""
         return 0 if self.host.disk is None else self.host.disk.bytes_read
-
-    @property
-    def holdings(self) -> HeldBytes:
-        """What stays where: on the device what its cache and the heads hold, in host memory all or what it caches."""
-        edges, staging, cache = self.own_needs.edge_bytes, self.host.staging, self.pipelines[0].cache
-        chunk, packing = self._chunk_bytes(), self.pipelines[0].staging.packing
-        if packing is not None:
-            layouts = [table.layout for table in packing.tables.values()]
-            edges = sum(layout.nbytes for layout in layouts)
-            chunk = edges // max(1, sum(layout.chunks for layout in layouts))
-        host = edges if staging is None else 0 if staging.cache is None else staging.cache.nbytes
-        device = 0 if cache is None else cache.nbytes
-        if self.heads is not None:
-            device += self.heads.index.edges * self.graph.vertex_dtype.itemsize
-        return HeldBytes(edges, min(edges, host), min(edges, device), chunk)
 
     def _allocate(self, count: int, dtype: Any) -> Any:
         if self._paper:
@@ -271,59 +269,3 @@ def _feedback(config: Config, device: Device, disk: Reader | None) -> Feedback:
     threads = Threads(config.thread_count, min(MOST_THREADS, config.thread_count))
     timed = device.kind != "emulated" or config.link_rate is not None
     return Feedback(rates, threads, disk, corrects=config.feedback and timed)
-
-
-def initial_residents(
-    needs: MemoryRequest, adjacency: Adjacency, table: PartitionTable, count: int
-) -> NDArray[np.int64]:
-    """The `count` partitions that go to the device before anything is known of the demand, ascending."""
-    values = _values(needs, adjacency, table)
-    return np.sort(np.argsort(-values, kind="stable")[:count])
-
-
-def place_residents(
-    cache: PartitionCache, needs: MemoryRequest, tables: Mapping[str, PartitionTable]
-) -> NDArray[np.int64]:
-    """Give places on the device to what is chosen for it before the first iteration; return its entries, ascending.
-
-    tables: the partitions of each adjacency.
-    """
-    if cache.tables:
-        entries = packed_residents(cache, needs, tables)
-    else:
-        shares = zip(needs.adjacencies, cache_shares(cache, needs.adjacencies), strict=True)
-        chosen = [
-            cache.entry(one.direction, 0) + initial_residents(needs, one, tables[one.direction], count)
-            for one, count in shares
-        ]
-        entries = np.concatenate([*chosen, np.zeros(0, dtype=np.int64)])
-    cache.replace((), entries)
-    return entries
-
-
-def cache_shares(cache: PartitionCache, adjacencies: Sequence[Adjacency]) -> list[int]:
-    """How many partitions of each adjacency have a place, in proportion to their sizes."""
-    entries = [cache.entries(adjacency.direction) for adjacency in adjacencies]
-    counts = [entry.stop - entry.start for entry in entries]
-    places, total = cache.room // cache.partition_edges, max(1, sum(counts))
-    shares = [places * count // total for count in counts]
-    if shares:
-        shares[0] += min(places - sum(shares), counts[0] - shares[0])
-    return shares
-
-
-def packed_residents(
-    cache: PartitionCache, needs: MemoryRequest, tables: Mapping[str, PartitionTable]
-) -> NDArray[np.int64]:
-    """The entries whose pieces go to the device before anything is known of the demand, most value first.
-
-    tables: the partitions of each adjacency.
-    """
-    values = np.concatenate([_values(needs, adjacency, tables[adjacency.direction]) for adjacency in needs.adjacencies])
-    order = np.argsort(-values, kind="stable")
-    fits = np.cumsum(cache.sizes[order]) <= cache.room
-    return np.sort(order[fits])
-
-
-def _values(needs: MemoryRequest, adjacency: Adjacency, table: PartitionTable) -> NDArray[np.float64]:
-    return prior(table.lengths, table.v1 - table.v0, adjacency.edge_bytes(needs.weighted))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -47,19 +47,6 @@ if TYPE_CHECKING:
     from penstock.transfer.planning.host_budget import HostBudget
 
 _log = logging.getLogger("penstock.engine.resources.host_resources")
-
-
-@dataclass(frozen=True)
-class HeldBytes:
-    """Bytes of the edges that the runs read, and of those that host memory, and the device, have room to keep.
-
-    Of packed edges where they travel packed. chunk: bytes of a chunk's edges when it has been read.
-    """
-
-    edges: int
-    host: int
-    device: int = 0
-    chunk: int = 0
 
 
 class HostResources:
@@ -246,20 +233,9 @@ class HostResources:
         """Bytes read from disk so far; any thread may ask."""
         return 0 if self.reader is None else self.reader.bytes_read
 
-    @property
-    def holdings(self) -> HeldBytes:
-        """What stays where."""
-        edges = self.needs.edge_bytes if self.packed is None else self.packed.nbytes
-        cache = self.pipelines[0].cache
-        kept = edges if self.graph.out.arrays is not None else 0 if cache is None else cache.nbytes
-        return HeldBytes(edges, min(edges, kept), chunk=self._chunk_bytes())
-
-    def _chunk_bytes(self) -> int:
-        return self.graph.out.chunk_edges * self.graph.out.edge_bytes(self.needs.weighted)
-
     def log(self) -> None:
         """Tell the log how edges will travel."""
-        held, pipeline = self.holdings, self.pipelines[0]
+        held, pipeline = self.plan.held, self.pipelines[0]
         places = f"{format_bytes(held.host)} of them have room in host memory, {format_bytes(held.device)} on a device"
         options = pipeline.options
         ways = ", ".join(options.routes) if options.route == "auto" else options.route

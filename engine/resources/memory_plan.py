@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from penstock.engine.resources.packed_edges import AT_HAND, PackedPlan, plan_packed, plan_packed_sweeps
 from penstock.engine.state.row_prefix_cache import longest_prefix, prefix_bytes, prefix_index
 from penstock.storage.format.frames import READS
-from penstock.storage.read.reader import decoder_bytes, longest_frame
 from penstock.transfer.planning.device_budget import (
     DeviceBudget,
     DeviceBudgetRequest,
@@ -50,6 +49,19 @@ class Memory:
     def total(self) -> int:
         """Bytes in all."""
         return sum(self.parts.values())
+
+
+@dataclass(frozen=True)
+class HeldBytes:
+    """Bytes of the edges that the runs read, and of those that host memory, and the device, have room to keep.
+
+    Of packed edges where they travel packed. chunk: bytes of a chunk's edges when it has been read.
+    """
+
+    edges: int
+    host: int
+    device: int = 0
+    chunk: int = 0
 
 
 @dataclass(frozen=True)
@@ -149,8 +161,8 @@ class MemoryPlan:
         if packed.host is None:
             return {"packed edges": sum(layout.nbytes for layout in packed.layouts if not layout.raw_weights)}
         if self.device is None:
-            return {"cache": 4 * packed.host.words}
-        kept = {"buffers": packed.host.slab_bytes, "packed edges": 4 * packed.host.words}
+            return {"cache": self._cache_bytes(packed.host)}
+        kept = {"buffers": packed.host.slab_bytes, "packed edges": self._cache_bytes(packed.host)}
         return kept | ({"edges": self.needs.edge_bytes} if packed.plain else {})
 
     @property
@@ -162,19 +174,33 @@ class MemoryPlan:
             "state and index": self.needs.device_bytes,
             "heads of rows": head_bytes(self.head_index, self.needs.indexed[0].edge_bytes(with_weights=False)),
             "slabs": self.device.staged_bytes,
-            "cache": self._cache_bytes(self.device) if self.packed is None else 4 * self.device.words,
+            "cache": self._cache_bytes(self.device),
         }
         return Memory(self.device_bytes, parts, self.device.whole)
+
+    @property
+    def held(self) -> HeldBytes:
+        """What stays where: on the device what its cache and the heads hold, in host memory all or what it caches."""
+        packed, kept, device = self.packed, self.host, self.device
+        edges = self.needs.edge_bytes if packed is None else packed.nbytes
+        chunk = max(one.chunk_edges * one.edge_bytes(self.needs.weighted) for one in self.needs.indexed)
+        if packed is not None:
+            kept = packed.host
+            if device is not None:
+                chunk = edges // max(1, sum(layout.chunks for layout in packed.layouts))
+        host = edges if kept is None else self._cache_bytes(kept)
+        heads = 0 if self.head_index is None else self.head_index.edges * self.needs.indexed[0].neighbor_dtype.itemsize
+        return HeldBytes(edges, min(edges, host), min(edges, self._cache_bytes(device) + heads), chunk)
 
     @property
     def _edge_bytes(self) -> int:
         return max((one.edge_bytes(self.needs.weighted) for one in self.needs.adjacencies), default=0)
 
     def _cache_bytes(self, budget: HostBudget | DeviceBudget | None) -> int:
-        """Bytes of a cache of plain edges."""
-        if budget is None or budget.whole:
-            return 0 if budget is None or not budget.slots else self.needs.edge_bytes
-        return budget.slots * budget.partition_edges * self._edge_bytes
+        """Bytes of the cache of a division: of pieces, or of plain edges."""
+        if budget is None or budget.words or not budget.slots:
+            return 0 if budget is None else 4 * budget.words
+        return self.needs.edge_bytes if budget.whole else budget.slots * budget.partition_edges * self._edge_bytes
 
     @property
     def routes(self) -> tuple[str, ...]:
@@ -289,17 +315,8 @@ def host_division(graph: Graph, config: Config, needs: MemoryRequest) -> HostBud
 
 def budget_of(config: Config, needs: MemoryRequest, graph: Graph, partition_bytes: int) -> HostBudgetRequest:
     """What there is to divide."""
-    return HostBudgetRequest(
-        host_memory=config.memory_bytes,
-        fixed=needs.fixed,
-        partition_bytes=partition_bytes,
-        workers=config.thread_count,
-        stripes=max(1, len(graph.files) - 1),
-        frame_bytes=longest_frame(graph),
-        decoder_bytes=decoder_bytes(graph),
-        sweeps=needs.sweeps,
-        owned_edges=needs.owned_edges,
-    )
+    more = {"partition_bytes": partition_bytes, "sweeps": needs.sweeps, "owned_edges": needs.owned_edges}
+    return HostBudgetRequest.of(graph, config.memory_bytes, needs.fixed, config.thread_count, **more)
 
 
 def left_for_edges(config: Config, needs: MemoryRequest, graph: Graph) -> int:

@@ -15,13 +15,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.resources.config import Config
 from penstock.engine.walks.memory_plan import INDEX_BYTES
-from penstock.engine.walks.options import WalkResources, check_graph, name_bytes, source_vertices
+from penstock.engine.walks.options import check_graph, name_bytes, source_vertices
 from penstock.engine.walks.sampled_neighbors import SampledNeighbors
 from penstock.storage.base.budget import cores, format_bytes, host_memory_bytes
 from penstock.storage.base.errors import BudgetError, InputError, for_python
 from penstock.storage.format.graph import Adjacency, Graph
-from penstock.storage.read.reader import Reader, decoder_bytes, longest_frame
+from penstock.storage.read.reader import Reader
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
 
 MOST_FANOUT = 10_000
@@ -79,8 +80,8 @@ class NeighborSampler:
         self._rows = _rows_of(self.graph, direction)
         self._threads = threads or cores()
         self._named: Graph | None = None
-        resources = WalkResources(host_memory_bytes(host_memory), self._threads, direct_io)
-        self._edges = ChunkedEdges(self.graph, self._rows, resources, weighted=weight)
+        config = Config(host_memory_bytes(host_memory), threads=self._threads, direct_io=direct_io)
+        self._edges = ChunkedEdges(self.graph, self._rows, config, weighted=weight)
 
     def __enter__(self) -> NeighborSampler:
         return self
@@ -265,22 +266,15 @@ class ChunkedEdges:
     All are in memory where they fit, else those of chunks that are read when they are asked for.
     """
 
-    def __init__(self, graph: Graph, rows: Adjacency, resources: WalkResources, *, weighted: bool) -> None:
+    def __init__(self, graph: Graph, rows: Adjacency, config: Config, *, weighted: bool) -> None:
         self._rows, self._reader = rows, None
         self._kept: NDArray[Any] | None = None
         self._weights: NDArray[Any] | None = None
         if rows.arrays is not None:
             self._kept, self._weights = rows.arrays
             return
-        budget, threads, edge = resources.host_memory, resources.threads, rows.edge_bytes(weighted)
-        host = HostBudgetRequest(
-            host_memory=budget,
-            fixed=int(INDEX_BYTES * graph.vertices) + name_bytes(graph),
-            workers=threads,
-            stripes=max(1, len(graph.files) - 1),
-            frame_bytes=longest_frame(graph),
-            decoder_bytes=decoder_bytes(graph),
-        )
+        budget, threads, edge = config.memory_bytes, config.thread_count, rows.edge_bytes(weighted)
+        host = HostBudgetRequest.of(graph, budget, int(INDEX_BYTES * graph.vertices) + name_bytes(graph), threads)
         left = budget - host.fixed - reader_bytes(host, 1)
         whole = rows.edges * edge <= left
         slab = rows.edges if whole else min(left, SLAB_BYTES) // (edge * rows.chunk_edges) * rows.chunk_edges
@@ -294,7 +288,7 @@ class ChunkedEdges:
             )
         self._slab = np.empty(slab, rows.neighbor_dtype)
         self._weight_slab = np.empty(slab, rows.weight_dtype) if weighted else None
-        self._reader = Reader(graph, decode_threads=threads, reads_in_flight=1, direct_io=resources.direct_io)
+        self._reader = Reader(graph, decode_threads=threads, reads_in_flight=1, direct_io=config.direct_io)
         if whole:
             with self._reader:
                 self._reader.fetch_all(rows, self._slab, self._weight_slab)

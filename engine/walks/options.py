@@ -12,11 +12,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import originals_of
+from penstock.engine.resources.config import Config
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.device import Device
-from penstock.transfer.values.rates import Rates
 
 DeadEnds = Literal["end", "restart"]
 LONGEST = 1 << 20
@@ -86,19 +86,14 @@ Lend = Callable[[], AbstractContextManager[Device | None]]
 class WalkResources:
     """What walks may take.
 
-    host_memory: bytes; scratch: the folder of temporary data, by default the system's. lend: a context in which walks
-    are made, with the device where walkers advance, None for the cores; device_memory, device_edge_memory: what may be
-    allocated there, the first None without a device; rates: of its link, for a device.
+    scratch: the folder of temporary data, by default the system's. lend: a context in which walks are made, with the
+    device where walkers advance, None for the cores; device_memory: what may be allocated there, None without a device.
     """
 
-    host_memory: int
-    threads: int
-    direct_io: bool = False
+    config: Config
     scratch: Path | None = None
     lend: Lend = nullcontext
     device_memory: int | None = None
-    device_edge_memory: int | None = None
-    rates: Rates | None = None
 
 
 def _check_whole(name: str, value: Any, low: int, high: int) -> None:

@@ -113,16 +113,7 @@ def resources_by(config: Config, scratch: Path | str | None, lend: Lend, device_
     """
     if device_memory is not None and config.device == "emulated" and config.kernels != "cuda":
         raise InputError("walks are made on CPU cores or on a GPU, and device is 'emulated'; give cpu or cuda:0")
-    return WalkResources(
-        config.memory_bytes,
-        config.thread_count,
-        direct_io=config.direct_io,
-        scratch=None if scratch is None else Path(scratch),
-        lend=lend,
-        device_memory=device_memory,
-        device_edge_memory=config.device_edge_memory,
-        rates=None if device_memory is None else config.rates_on("emulated" if config.device == "emulated" else "cuda"),
-    )
+    return WalkResources(config, None if scratch is None else Path(scratch), lend, device_memory)
 
 
 def walks_by(

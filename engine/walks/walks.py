@@ -24,7 +24,6 @@ from penstock.storage.access.graph_queries import names_of
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
-from penstock.storage.read.reader import decoder_bytes, longest_frame
 from penstock.storage.tables.columns import WriteOptions
 from penstock.transfer.devices.device import Device
 from penstock.transfer.planning.host_budget import HostBudgetRequest, check_fixed
@@ -98,14 +97,14 @@ class Walks:
         """
         from penstock.engine.walks.row_windows import RowWindows  # the compiler
 
-        given, memory = self._resources, self._memory
+        given, memory, config = self._resources, self._memory, self._resources.config
         if self.count == 0:
             return
         tell = report or (lambda progress: None)
         with (
             given.lend() as device,
             RowWindows(
-                self.graph, memory, weighted=self.weighted, threads=given.threads, direct_io=given.direct_io
+                self.graph, memory, weighted=self.weighted, threads=config.thread_count, direct_io=config.direct_io
             ) as windows,
         ):
             yield from self._on_cores(windows, tell) if device is None else self._beside(device, windows, tell)
@@ -127,7 +126,7 @@ class Walks:
                 scratch,
                 weighted=self.weighted,
                 symmetric=not self.graph.directed,
-                threads=given.threads,
+                threads=given.config.thread_count,
             )
             self.progress = run.progress
             yield from run.blocks(report)
@@ -140,8 +139,7 @@ class Walks:
         assert self._on_device is not None, "memory was divided for a device"
         rule = rule_of(self.options, weighted=self.weighted, symmetric=not self.graph.directed)
         sources = self._sources, self._source_count
-        memory, rates = (self._memory, self._on_device), self._resources.rates
-        assert rates is not None, "a device has a link"
+        memory, rates = (self._memory, self._on_device), self._resources.config.rates_on(device.kind)
         with DeviceWalkRun(device, rows, memory, rule, sources, rates) as run:
             self.progress = run.progress
             yield from run.blocks(self.count, report)
@@ -153,25 +151,19 @@ class Walks:
         flags = graph.out.edges // chunk_of(graph.out)
         fixed = int(INDEX_BYTES * graph.vertices) + self._sources.nbytes + flags + ROUNDING
         walker = own + (self.length + 1) * width
-        return DeviceWalkRequest(device_memory, self._resources.device_edge_memory, fixed, walker)
+        return DeviceWalkRequest(device_memory, self._resources.config.device_edge_memory, fixed, walker)
 
     def _request(self) -> WalkMemoryRequest:
         """What there is to divide."""
         graph, rows, given = self.graph, self.graph.out, self._resources
         in_memory, width = rows.arrays is not None, graph.vertex_dtype.itemsize
-        host = HostBudgetRequest(
-            host_memory=given.host_memory,
-            fixed=int(INDEX_BYTES * graph.vertices) + name_bytes(graph) + self._sources.nbytes + WRITER_BYTES,
-            workers=given.threads,
-            stripes=max(1, len(graph.files) - 1),
-            frame_bytes=longest_frame(graph),
-            decoder_bytes=decoder_bytes(graph),
-        )
+        fixed = int(INDEX_BYTES * graph.vertices) + name_bytes(graph) + self._sources.nbytes + WRITER_BYTES
+        host = HostBudgetRequest.of(graph, given.config.memory_bytes, fixed, given.config.thread_count)
         chunk = longest = chunk_of(rows)
         if not in_memory:
             check_fixed(host)
         if not in_memory or given.device_memory is not None:
-            longest = longest_span(rows.index(given.threads), chunk)
+            longest = longest_span(rows.index(given.config.thread_count), chunk)
         return WalkMemoryRequest(
             host=host,
             edges=graph.edges,
@@ -222,10 +214,11 @@ class Walks:
         names = names_of(graph)
         kind = matrix_dtype(names, graph.vertex_dtype, graph.vertices)
         size = self.count * (self.length + 1) * kind.itemsize
-        if size > self._resources.host_memory:
+        budget = self._resources.config.memory_bytes
+        if size > budget:
             raise InputError(
                 f"{self.count} walks take {format_bytes(size)}, more than --host-memory "
-                f"{format_bytes(self._resources.host_memory)}; read `blocks`, or `save` them to a file"
+                f"{format_bytes(budget)}; read `blocks`, or `save` them to a file"
             )
         found, first = np.empty((self.count, self.length + 1), kind), 0
         for block in self.blocks():
@@ -271,7 +264,7 @@ class Walks:
 
         target = Path(path)
         name = format_of(target, format, WALKS)
-        options = WriteOptions(self._resources.threads, csv_safe=csv_safe)
+        options = WriteOptions(self._resources.config.thread_count, csv_safe=csv_safe)
         save_walks(self.written(report), target, name, options, force=force)
 
     def written(self, report: Callable[[Any], None] | None = None) -> WrittenWalks:

@@ -12,12 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.format.read_plan import MOST_BYTES, buffer_bytes, read_threads
+from penstock.storage.read.reader import decoder_bytes, longest_frame
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.task import AdjacencyArrays
+
+if TYPE_CHECKING:
+    from penstock.storage.format.graph import Graph
 
 MIB = 1 << 20
 FRAME_BYTES = 5 << 19
@@ -50,6 +55,12 @@ class HostBudgetRequest:
     frame_bytes: int = FRAME_BYTES
     decoder_bytes: int = DECODE_BYTES
     owned_edges: int | None = None
+
+    @classmethod
+    def of(cls, graph: Graph, host_memory: int, fixed: int, workers: int, **more: Any) -> HostBudgetRequest:
+        """What there is to divide for runs on a graph file."""
+        more |= {"frame_bytes": longest_frame(graph), "decoder_bytes": decoder_bytes(graph)}
+        return cls(host_memory, fixed, workers=workers, stripes=max(1, len(graph.files) - 1), **more)
 
 
 @dataclass(frozen=True, slots=True)

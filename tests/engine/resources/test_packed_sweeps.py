@@ -69,7 +69,7 @@ def test_a_run_and_its_forecast_have_the_same_pieces(graph: Graph, monkeypatch: 
         assert paper.cache is not None
         assert pipeline.cache is not None
         assert paper.cache.nbytes == pipeline.cache.nbytes
-        assert session._equipment.holdings.edges < session._equipment.needs.edge_bytes
+        assert session._equipment.plan.held.edges < session._equipment.needs.edge_bytes
 
 
 @pytest.mark.parametrize("program", [BFS(source=0), PageRank(tol=0.0, max_iter=2)])
