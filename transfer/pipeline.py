@@ -17,15 +17,12 @@ from typing import Protocol
 
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.timeline import Timeline, during
-from penstock.storage.read.partition_cache import PartitionCache
-from penstock.transfer.devices.device import Device, Event
+from penstock.transfer.devices.device import Event
 from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.prefetch_queue import PrefetchQueue
 from penstock.transfer.routes import cel
-from penstock.transfer.staging.edge_source import EdgeSource
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.staging import Staging
-from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import LINE_BYTES, Rates
 from penstock.transfer.values.residency import Residency
 from penstock.transfer.values.task import AdjacencyArrays, Demand, Direction, Plan, TaskRecord
@@ -61,23 +58,16 @@ class _Sweep:
 class Pipeline:
     """Brings the edges of one graph to one device.
 
-    source: where the edges come from that are not in `cache`, which may be None. Pipelines of several devices may share
-    the cache and what the source reads with. `records`: the records of the last plan's views, in the order in which
-    they were yielded. staging: given where edges travel packed. One thread uses a pipeline.
+    source: where the edges come from that are not in `cache`. Pipelines of several devices may share the cache and what
+    the source reads with. `records`: the records of the last plan's views, in the order in which they were yielded. One
+    thread uses a pipeline.
     """
 
-    def __init__(
-        self,
-        graph: GraphLike,
-        source: EdgeSource,
-        device: Device,
-        cache: PartitionCache | None,
-        options: TransferOptions,
-        staging: Staging | None = None,
-    ) -> None:
-        self.device, self.source, self.cache, self.options = device, source, cache, options
-        dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
-        self.staging = staging or Staging(device, source, cache, options, dtypes)
+    def __init__(self, graph: GraphLike, staging: Staging) -> None:
+        self.device, self.source, self.cache, self.options = (
+            staging.device, staging.source, staging.cache, staging.options,
+        )  # fmt: skip
+        self.staging = staging
         self.records: list[TaskRecord] = []
         self._graph = graph
         self._directories: dict[Direction, PartitionDirectory] = {}
@@ -136,7 +126,7 @@ class Pipeline:
         learnt of the rates meanwhile counts after walks 1, 2, 4, and then after every KEPT_WALKS.
         """
         sweep = self._sweep
-        if sweep is None or sweep.demand is not demand or self.source.staged or sweep.changes != self._changes:
+        if sweep is None or sweep.demand is not demand or self.source.staged or sweep.changes != self.cache.changes:
             return None
         walks = sweep.walks
         if walks & (walks - 1) == 0 or walks % KEPT_WALKS == 0:
@@ -149,11 +139,7 @@ class Pipeline:
         before, self._sweep = self._sweep, None
         if demand.whole:
             walks = before.walks if before is not None and before.demand is demand else 0
-            self._sweep = _Sweep(demand, plan, self._changes, walks + 1)
-
-    @property
-    def _changes(self) -> int:
-        return 0 if self.cache is None else self.cache.changes
+            self._sweep = _Sweep(demand, plan, self.cache.changes, walks + 1)
 
     def start(self, plan: Plan, demand: Demand, free: Event = None) -> PrefetchQueue:
         """Start as many tasks of a plan that is not `whole` as may be in flight, before its views are asked for.

@@ -214,8 +214,6 @@ def _load(paper: DeviceResources) -> tuple[int, int]:
     From disk: where the host keeps all that it reads.
     """
     needs, cache, host = paper.own_needs, paper.pipelines[0].cache, paper.pipelines[0].source.cache
-    if cache is None:
-        return 0, 0
     whole = host is not None and host.whole
     _keep([cache, None if whole else host], needs.weighted)
     read = brought = 0

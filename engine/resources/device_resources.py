@@ -7,6 +7,7 @@ divides its memory, `host_edge_source.py` has the host's side of the link. Refus
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,6 @@ from penstock.transfer.values.task import TaskRecord
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
-    from penstock.engine.resources.packed_edges import PackedPlan
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Adjacency, Graph
     from penstock.storage.format.index import Index
@@ -119,35 +119,26 @@ class DeviceResources(HostResources):
                 combine=parts.combine,
                 priority=config.priority,
                 gather_threads=config.thread_count,
+                plain_slabs=parts.plain_slabs,
                 routes=placed.routes,
                 route=config.route,
                 model=config.model,
             )
-            cache: PartitionCache | None
-            if placed.packed is None:
-                cache = make_cache(graph, needs, parts, self._allocate)
-                self.pipelines.append(Pipeline(graph, self.host.source, device, cache, options))
-            else:
-                cache = placed.packed.cache(parts, self._allocate)
-                staged = self._packed_staging(placed.packed, cache, options)
-                self.pipelines.append(Pipeline(graph, self.host.source, device, cache, options, staged))
+            packed, unpacking, dtypes = placed.packed, None, (graph.out.neighbor_dtype, graph.out.weight_dtype)
+            if packed is not None and not paper:
+                unpacker = unpacker_of(device, cuda_kernels=config.kernels == "cuda")
+                unpacking = DevicePacking(device, unpacker, packed.layouts, graph.vertices)
+            make = partial(make_cache, graph, needs) if packed is None else packed.cache
+            cache = make(parts, self._allocate)
+            link = self.host.source, self.host.plain
+            self.pipelines.append(Pipeline(graph, Staging(device, link[0], cache, options, dtypes, unpacking, link[1])))
             if timeline is not None:
                 self.pipelines[0].watch(timeline)
-            if cache is not None:
+            if cache.room:
                 self._place(cache)
         except BaseException:
             self.close()
             raise
-
-    def _packed_staging(self, packed: PackedPlan, cache: PartitionCache | None, options: TransferOptions) -> Staging:
-        """What packed edges are staged in on the device, and unpacked with."""
-        graph, device, source = self.graph, self._device, self.host
-        dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
-        unpacking = None
-        if not self._paper:
-            unpacker = unpacker_of(device, cuda_kernels=self.config.kernels == "cuda")
-            unpacking = DevicePacking(device, unpacker, packed.layouts, graph.vertices)
-        return Staging(device, source.source, cache, options, dtypes, packed.packing, unpacking, source.plain)
 
     def _place(self, cache: PartitionCache) -> None:
         """Choose what is to stay on the device, most value first; bring it now unless it is brought when first wanted.
@@ -183,9 +174,8 @@ class DeviceResources(HostResources):
 
     def bring_residents(self) -> None:
         """Bring what has a place on the device and is not there yet."""
-        cache = self.pipelines[0].cache
         with stage("loading"):
-            for adjacency in () if cache is None else self.own_needs.adjacencies:
+            for adjacency in self.own_needs.adjacencies:
                 directory = self.directory(adjacency)
                 lacking = (directory.starts >= 0) & ~directory.resident(self.needs.weighted)
                 self._load(directory, np.flatnonzero(lacking).tolist())

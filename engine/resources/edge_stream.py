@@ -112,8 +112,7 @@ class EdgeStream:
     @property
     def reads_again(self) -> bool:
         """Whether cores read edges from disk again, in one iteration after another, for lack of memory."""
-        cache = self.pipeline.cache
-        return self._on_cores and self.from_disk and not (cache is not None and cache.whole)
+        return self._on_cores and self.from_disk and not self.pipeline.cache.whole
 
     @property
     def scans(self) -> bool:

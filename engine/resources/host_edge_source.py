@@ -18,7 +18,7 @@ from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.staging.link_reader import LinkReader
 from penstock.transfer.staging.page_locks import PageLocks
-from penstock.transfer.staging.staging import Packing, Staging
+from penstock.transfer.staging.staging import Staging
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
@@ -113,7 +113,7 @@ class HostEdgeSource:
         if budget is None:
             stores = {one.direction: self._packed(one, threads) for one in adjacencies}
             return LinkReader(device, stores, packed=True), None
-        return self._from_disk(budget, packed.cache(budget, self._allocate(budget)), packed.packing)
+        return self._from_disk(budget, packed.cache(budget, self._allocate(budget)))
 
     def _allocate(self, budget: HostBudget) -> Allocate:
         """What allocates a cache: all of it is page-locked at once, or what has come is where it keeps every edge."""
@@ -121,14 +121,11 @@ class HostEdgeSource:
             return numbers
         return self._host.plain_array if budget.whole else self._host.host_array
 
-    def _from_disk(
-        self, budget: HostBudget, cache: PartitionCache | None, packing: Packing | None = None
-    ) -> tuple[LinkReader, Staging]:
+    def _from_disk(self, budget: HostBudget, cache: PartitionCache) -> tuple[LinkReader, Staging]:
         """What brings edges from disk, and what they are staged in."""
         dtypes = self._graph.out.neighbor_dtype, self._graph.out.weight_dtype
-        staging = Staging(self._host, LocalReader(self.disk), cache, budget.options, dtypes, packing)
-        kept = cache is not None and cache.whole and not self._paper
-        locks = PageLocks(self._host, cache) if kept and cache is not None else None
+        staging = Staging(self._host, LocalReader(self.disk), cache, budget.options, dtypes)
+        locks = PageLocks(self._host, cache) if cache.whole and not self._paper else None
         return LinkReader(self._device, host=staging, adjacencies=self._needs.adjacencies, locks=locks), staging
 
     def _packed(self, adjacency: Adjacency, threads: int) -> tuple[Any, Any]:

@@ -83,18 +83,27 @@ class HostResources:
         self.spare = self.host_spare = self.plan.spare
         self.groups: dict[str, GroupedSources] = {}
         allocate = numbers if paper else aligned_empty
-        cache = None if divided is None or self.packed is not None else make_cache(graph, needs, divided, allocate)
-        if cache is not None and cache.whole and needs.owned_edges is not None and self.ownership is not None:
+        chunks = config.partition_bytes // (self.chunk_edges * graph.out.neighbor_dtype.itemsize)
+        whole = TransferOptions(max(1, chunks) * self.chunk_edges, slabs=0, ahead=2)
+        options = whole if divided is None else divided.options
+        if divided is None:
+            cache = PartitionCache(graph.adjacencies, options.partition_edges, room=0)
+        elif self.packed is not None:
+            cache = self.packed.cache(divided, allocate)
+        else:
+            cache = make_cache(graph, needs, divided, allocate)
+        kept = divided is not None and self.packed is None and cache.whole
+        if kept and needs.owned_edges is not None and self.ownership is not None:
             self._left_out = LeftOut(cache, needs)
             self._left_out.own(self.ownership)
         try:
             if divided is not None and not paper:
                 self.reader = open_reader(graph, config, divided, timeline)
-            chunks = config.partition_bytes // (self.chunk_edges * graph.out.neighbor_dtype.itemsize)
-            whole = TransferOptions(max(1, chunks) * self.chunk_edges, slabs=0, ahead=2)
-            options = whole if divided is None else divided.options
+            dtypes, packed = (graph.out.neighbor_dtype, graph.out.weight_dtype), self.packed is not None
             for device in devices:
-                self.pipelines.append(self._pipeline(device, cache, options, allocate))
+                source = LocalReader(self.reader)
+                staging = Staging(device, source, cache, options, dtypes, kernels_unpack=packed)
+                self.pipelines.append(Pipeline(graph, staging))
                 if timeline is not None:
                     self.pipelines[-1].watch(timeline)
         except BaseException:
@@ -102,17 +111,6 @@ class HostResources:
             raise
         rates, threads = config.rates_on("host"), Threads(config.thread_count)
         self.feedback = Feedback(rates, threads, self.reader, corrects=config.feedback)
-
-    def _pipeline(
-        self, device: HostDevice, cache: PartitionCache | None, options: TransferOptions, allocate: Allocate
-    ) -> Pipeline:
-        source = LocalReader(self.reader)
-        if self.packed is None or self.packed.host is None:
-            return Pipeline(self.graph, source, device, cache, options)
-        pieces = self.packed.cache(self.packed.host, allocate)
-        dtypes = self.graph.out.neighbor_dtype, None
-        staging = Staging(device, source, pieces, options, dtypes, self.packed.packing, kernels_unpack=True)
-        return Pipeline(self.graph, source, device, pieces, options, staging)
 
     def streams(
         self, directions: dict[Direction, tuple[Traversal, ...]], weighted: bool, sent: Index
@@ -240,7 +238,7 @@ class HostResources:
         options = pipeline.options
         ways = ", ".join(options.routes) if options.route == "auto" else options.route
         cut = f"partitions of {options.partition_edges} edges, {options.slabs} slabs, {options.ahead} tasks ahead"
-        kind = "edges" if pipeline.staging.packing is None else "packed edges"
+        kind = "edges" if not pipeline.cache.tables else "packed edges"
         name, edges = pipeline.device.name, f"{format_bytes(held.edges)} of {kind}"
         _log.info("%s: %s, %s; routes %s; %s", name, edges, places, ways, cut)
 
@@ -303,10 +301,8 @@ def make_cache(
     allocate: Allocate = aligned_empty,
     *,
     apart: bool = False,
-) -> PartitionCache | None:
+) -> PartitionCache:
     """The cache that a division of the host's memory, or of a device's, has room for; apart: see `PartitionCache`."""
-    if not divided.slots:
-        return None
     dtypes, step = (graph.out.neighbor_dtype, graph.weight_dtype if needs.weighted else None), divided.partition_edges
     room = None if divided.whole else divided.slots * step
     return PartitionCache(needs.adjacencies, step, dtypes, room, allocate, apart=apart)

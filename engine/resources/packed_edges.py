@@ -19,7 +19,6 @@ from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.format.packed_layout import packed_layout
 from penstock.storage.read.partition_cache import PartitionCache
 from penstock.transfer.planning.packed_budget import divide_packed_budget, divide_packed_sweeps
-from penstock.transfer.staging.staging import FEWEST_SLABS, Packing
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
@@ -67,16 +66,8 @@ class PackedPlan:
         assert budget is not None, "something is divided"
         return budget.partition_edges
 
-    @property
-    def packing(self) -> Packing:
-        """The pieces of partitions."""
-        slabs = FEWEST_SLABS if self.device is None else self.device.plain_slabs
-        return Packing.of(self.layouts, self.partition_edges, slabs)
-
-    def cache(self, budget: HostBudget | DeviceBudget, allocate: Allocate = aligned_empty) -> PartitionCache | None:
-        """The cache of pieces that a division has room for; None where it has no room for any."""
-        if not budget.words:
-            return None
+    def cache(self, budget: HostBudget | DeviceBudget, allocate: Allocate = aligned_empty) -> PartitionCache:
+        """The cache of pieces that a division has room for."""
         return PartitionCache(self.layouts, self.partition_edges, room=budget.words, allocate=allocate)
 
 

@@ -33,10 +33,10 @@ WORDS: tuple[DTypeLike, None] = (np.uint32, None)
 class PartitionCache:
     """Partitions of one or two adjacencies.
 
-    The arrays have ``room`` items (None: as many as every partition takes): edges, a place being as long as the longest
-    partition or, of packed layouts, words of pieces (`packed_layout.py`), which differ in length. ``dtypes``: of items,
-    and of weights where there are any. ``apart``: where every partition has a place, an adjacency begins with a page of
-    its own, which can be locked apart from the other's.
+    The arrays have ``room`` items (0: nothing is kept; None: as many as every partition takes): edges, a place being as
+    long as the longest partition or, of packed layouts, words of pieces (`packed_layout.py`), which differ in length.
+    ``dtypes``: of items, and of weights where there are any. ``apart``: where every partition has a place, an adjacency
+    begins with a page of its own, which can be locked apart from the other's.
 
     `starts`, `sizes`, `use` and `pins` have one item per entry: the position of a placed partition in the arrays, else
     -1; the items of its place; and what the callers count. `tables`: the pieces of packed adjacencies, none of plain
@@ -83,6 +83,8 @@ class PartitionCache:
         self._complete: dict[tuple[str, bool], bool] = {}
         self._ranges = RangePool(0 if self.whole else self.room)
         items = end if self.whole else self.room
+        if not items:
+            allocate = aligned_empty
         self._items = allocate(items, dtypes[0])
         self._weights = None if dtypes[1] is None else allocate(items, dtypes[1])
 
@@ -101,6 +103,11 @@ class PartitionCache:
     def free(self) -> int:
         """Items that hold no partition."""
         return self._ranges.free
+
+    @property
+    def longest(self) -> int:
+        """Items of the longest place."""
+        return int(self.sizes.max(initial=0))
 
     @property
     def busy(self) -> NDArray[np.bool_]:

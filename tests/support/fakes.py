@@ -15,6 +15,7 @@ from penstock.storage.read.partition_cache import PartitionCache
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.edge_source import LocalReader
+from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.task import Demand
 
@@ -186,10 +187,15 @@ def make(partitions=6, step=2, slots=None, slabs=2, instant=True, tail=3, weight
     """Return (pipeline, reader) of a graph with that many partitions of `step` chunks; `slots` 0: no cache."""
     edges = partitions * step * CHUNK - tail
     graph = FakeGraph(FakeAdjacency(rows(edges)))
-    cache = None if slots == 0 else make_cache(graph, step, slots, weights)
+    cache = make_cache(graph, step, slots, weights)
     reader = FakeReader(instant=instant)
     settings = TransferOptions(step * CHUNK, slabs=slabs, **{"ahead": max(2, slabs), **options})
-    return Pipeline(graph, LocalReader(reader), HostDevice(), cache, settings), reader
+    return pipeline_of(graph, reader, cache, settings), reader
+
+
+def pipeline_of(graph, reader, cache, options, device="host:0"):
+    dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
+    return Pipeline(graph, Staging(HostDevice(device), LocalReader(reader), cache, options, dtypes))
 
 
 def make_cache(graph, step, slots, weights=True):

@@ -15,7 +15,7 @@ from penstock.engine import Graph
 from penstock.engine.resources import memory_plan, packed_edges
 from penstock.transfer.planning.device_budget import DeviceBudget
 from penstock.transfer.planning.host_budget import HostBudget, HostBudgetRequest
-from penstock.transfer.staging.staging import FEWEST_SLABS
+from penstock.transfer.planning.packed_budget import FEWEST_SLABS
 
 CHUNK = 32
 

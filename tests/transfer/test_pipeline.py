@@ -7,10 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError, RunError
-from penstock.transfer.devices.host import HostDevice
-from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.planning.plan import make_plan
-from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand, whole_demand
@@ -23,6 +20,7 @@ from support.fakes import (
     demand_of,
     make,
     make_cache,
+    pipeline_of,
     rows,
     wanted_edges,
 )
@@ -114,13 +112,12 @@ def test_a_demand_of_nothing_is_planned_as_make_plan_does_and_changes_no_cache(s
     table = pipeline.directory("out").table
     run(pipeline, demand_of(table, [0, 3]))
     nothing, cache = demand_of(table, []), pipeline.cache
-    before = None if cache is None else (cache.use.copy(), cache.starts.copy())
+    before = cache.use.copy(), cache.starts.copy()
     residency = pipeline.residency(nothing)
     assert pipeline.plan(nothing, RATES) == make_plan(nothing, table, residency, RATES, pipeline.options)
     assert run(pipeline, nothing).size == 0
-    if cache is not None:
-        assert not cache.pins.any()
-        np.testing.assert_array_equal((cache.use, cache.starts), before)
+    assert not cache.pins.any()
+    np.testing.assert_array_equal((cache.use, cache.starts), before)
 
 
 @pytest.mark.parametrize("slots", [0, 2, None])
@@ -139,7 +136,7 @@ def test_a_demand_by_partitions_wants_all_chunks_of_those_and_none_of_others(slo
 def test_a_cache_without_a_slot_keeps_nothing_and_harms_nothing():
     graph = FakeGraph(FakeAdjacency(rows(90)))
     cache, reader = make_cache(graph, 2, 0), FakeReader(instant=True)
-    pipeline = Pipeline(graph, LocalReader(reader), HostDevice(), cache, TransferOptions(2 * CHUNK, slabs=2))
+    pipeline = pipeline_of(graph, reader, cache, TransferOptions(2 * CHUNK, slabs=2))
     for _ in range(2):
         np.testing.assert_array_equal(run(pipeline, demand_of(pipeline.directory("out").table)), np.arange(90))
     assert reader.chunks == 24
@@ -236,7 +233,7 @@ def test_a_failed_read_frees_everything_and_names_its_cause(slots, failing, kind
         run(pipeline, demand)
     reader.tickets = [t for t in reader.tickets if t.number != failing] if kind == "refusing" else reader.tickets
     assert all_free(pipeline, reader)
-    assert pipeline.cache is None or not pipeline.cache.flights
+    assert not pipeline.cache.flights
     reader.failing.clear()
     reader.refusing.clear()
     np.testing.assert_array_equal(run(pipeline, demand), np.arange(pipeline.directory("out").table.edges))
@@ -256,7 +253,7 @@ def test_a_consumer_that_raises_frees_everything(slots, at):
     with pytest.raises(KeyError):
         consume()
     assert all_free(pipeline, reader)
-    assert pipeline.cache is None or not pipeline.cache.flights
+    assert not pipeline.cache.flights
 
 
 @pytest.mark.parametrize("views", range(4))
@@ -311,7 +308,7 @@ class TestTwoDevices:
         graph = FakeGraph(FakeAdjacency(rows(90)))
         cache, reader = make_cache(graph, 2, slots), FakeReader(instant)
         options = TransferOptions(2 * CHUNK, slabs=2, ahead=2)
-        return [Pipeline(graph, LocalReader(reader), HostDevice(f"host:{i}"), cache, options) for i in (0, 1)], reader
+        return [pipeline_of(graph, reader, cache, options, f"host:{i}") for i in (0, 1)], reader
 
     @pytest.mark.parametrize("slots", [None, 2])
     def test_interleaved_walks_share_flights_into_the_cache(self, slots):
@@ -364,7 +361,7 @@ class TestInMemory:
 
     def pipeline(self):
         graph = FakeGraph(FakeAdjacency(rows(5000), in_memory=True))
-        return Pipeline(graph, LocalReader(), HostDevice(), None, TransferOptions(64 * CHUNK, slabs=0)), graph
+        return pipeline_of(graph, None, make_cache(graph, 64, 0), TransferOptions(64 * CHUNK, slabs=0)), graph
 
     def test_one_view_of_the_arrays_themselves(self):
         pipeline, graph = self.pipeline()
@@ -411,7 +408,7 @@ def test_an_undirected_graph_pulls_and_pushes_over_one_cached_adjacency():
     graph = FakeGraph(out, out)
     reader = FakeReader(instant=True)
     cache = make_cache(FakeGraph(out), 2, None)
-    pipeline = Pipeline(graph, LocalReader(reader), HostDevice(), cache, TransferOptions(2 * CHUNK, slabs=0))
+    pipeline = pipeline_of(graph, reader, cache, TransferOptions(2 * CHUNK, slabs=0))
     run(pipeline, demand_of(pipeline.directory("out").table))
     demand = demand_of(pipeline.directory("in").table, direction="in")
     (view,) = pipeline.arrivals(pipeline.plan(demand, RATES), demand)
@@ -423,7 +420,7 @@ def test_two_adjacencies_share_the_slots():
     graph = FakeGraph(FakeAdjacency(rows(90)), FakeAdjacency(rows(90), "in"))
     reader = FakeReader(instant=True)
     cache = make_cache(graph, 2, 6)
-    pipeline = Pipeline(graph, LocalReader(reader), HostDevice(), cache, TransferOptions(2 * CHUNK, slabs=2))
+    pipeline = pipeline_of(graph, reader, cache, TransferOptions(2 * CHUNK, slabs=2))
     for _ in range(3):
         run(pipeline, demand_of(pipeline.directory("in").table, direction="in"))
     assert {r.route for r in pipeline.records} == {"resident"}
@@ -441,8 +438,8 @@ def test_a_graph_without_in_edges_says_how_to_get_them():
 @pytest.mark.parametrize("slots", [0, None])
 def test_no_edges_no_views(slots):
     graph = FakeGraph(FakeAdjacency([0, 0, 0]))
-    cache = None if slots == 0 else make_cache(graph, 2, slots)
-    pipeline = Pipeline(graph, LocalReader(FakeReader()), HostDevice(), cache, TransferOptions(2 * CHUNK))
+    cache = make_cache(graph, 2, slots)
+    pipeline = pipeline_of(graph, FakeReader(), cache, TransferOptions(2 * CHUNK))
     demand = whole_demand(pipeline.directory("out").table)
     assert list(pipeline.arrivals(pipeline.plan(demand, RATES), demand)) == []
 

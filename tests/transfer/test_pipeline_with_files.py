@@ -8,14 +8,11 @@ from penstock.storage.format.read_plan import MOST_BYTES
 from penstock.storage.format.writer import GraphWriter
 from penstock.storage.read.partition_cache import PartitionCache
 from penstock.storage.read.reader import Reader, decoder_bytes, longest_frame
-from penstock.transfer.devices.host import HostDevice
-from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
-from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand, whole_demand
-from support import faults
+from support import fakes, faults
 
 CHUNK = 262_144
 VERTICES = 40_000
@@ -49,11 +46,9 @@ def path(arrays, tmp_path_factory):
 
 
 def pipeline_of(graph, reader, slots, **options):
-    cache = None
-    if slots != 0:
-        cache = PartitionCache([graph.out], 2 * CHUNK, (np.uint32, np.uint8), slots and slots * 2 * CHUNK)
+    cache = PartitionCache([graph.out], 2 * CHUNK, (np.uint32, np.uint8), slots and slots * 2 * CHUNK)
     settings = TransferOptions(2 * CHUNK, **{"slabs": 2, "ahead": 2, **options})
-    return Pipeline(graph, LocalReader(reader), HostDevice(), cache, settings)
+    return fakes.pipeline_of(graph, reader, cache, settings)
 
 
 @pytest.mark.parametrize("slots", [0, 1, None])
@@ -117,7 +112,7 @@ def test_a_damaged_chunk_stops_the_sweep_and_frees_everything(path, tmp_path, sl
         with pytest.raises(RunError, match=r"broken\.h5"):
             list(pipeline.arrivals(pipeline.plan(demand, RATES), demand))
         assert pipeline.staging.slabs.free == 2
-        assert pipeline.cache is None or not pipeline.cache.flights
+        assert not pipeline.cache.flights
 
 
 @pytest.mark.parametrize(

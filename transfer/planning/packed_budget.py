@@ -23,9 +23,10 @@ from penstock.transfer.planning.host_budget import (
     reader_bytes,
 )
 from penstock.transfer.planning.host_budget import SLABS as HOST_BUFFERS
-from penstock.transfer.staging.staging import FEWEST_SLABS, mark_words
+from penstock.transfer.staging.staging import mark_words
 from penstock.transfer.values.rates import TASK_SECONDS
 
+FEWEST_SLABS = 2
 SLABS = {FEWEST_SLABS + 1: 1.0, FEWEST_SLABS: 1.2}
 """Slabs of plain edges, and how many times as long a sweep takes with so many: kernels are at work on one while the
 next is unpacked, and a third evens out what takes longer."""

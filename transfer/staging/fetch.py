@@ -23,7 +23,6 @@ def fetch(request: EdgeRequest, directory: PartitionDirectory) -> Transfer | Non
 def _into_cache(request: EdgeRequest, directory: PartitionDirectory) -> Transfer | None:
     first, last, with_weights = request.first, request.last, request.with_weights
     cache, source = directory.staging.cache, directory.staging.source
-    assert cache is not None
     entries = directory.entries(first, last)
     joined = _in_flight(cache.flights, entries, with_weights=with_weights)
     absent = directory.missing(request.chunks, with_weights)

@@ -52,7 +52,7 @@ class LinkReader:
         packed: bool = False,
     ) -> None:
         self.device, self.host, self._locks = device, host, locks
-        self._packed = packed if host is None else host.packing is not None
+        self._packed = packed if host is None else bool(host.cache.tables)
         self.free: Event = None
         self._stream = device.stream()
         self._arrays = dict(arrays or {})
@@ -188,7 +188,7 @@ class LinkReader:
 
         What host memory keeps for good is released at once.
         """
-        if self.host is None or (self.cache is not None and self.cache.whole):
+        if self.host is None or self.host.cache.whole:
             held.release()
         else:
             self._lent.append((self.device.event(None) if event is None else event, held))

@@ -52,12 +52,12 @@ class PartitionDirectory:
         self.direction = direction
         self.staging = staging
         self.table: PartitionTable = partitions(adjacency.index(), direction, adjacency.edges, partition_edges, chunk)
-        self.pieces = staging.pieces(adjacency.direction)
+        self.pieces = staging.cache.tables.get(adjacency.direction)
         self.in_memory = adjacency.arrays is not None and staging.device.reads_host
         self._linked = not staging.device.reads_host  # the device is behind a link
         self._cache = staging.cache
         self._key = adjacency.direction
-        self._entries = slice(0, 0) if self._cache is None else self._cache.entries(self._key)
+        self._entries = self._cache.entries(self._key)
         self._partition_chunks = max(1, partition_edges // chunk)
         self._chunks = -(-adjacency.edges // chunk)
         self._first_chunks = np.arange(0, self._chunks, self._partition_chunks)
@@ -68,7 +68,7 @@ class PartitionDirectory:
         """Return whether the entire adjacency is stored in one array that the device reads: plain, not packed."""
         if self.in_memory or not self._chunks:
             return True
-        return self.pieces is None and self._cache is not None and self._cache.complete(self._key, with_weights)
+        return self.pieces is None and self._cache.complete(self._key, with_weights)
 
     def whole_arrays(self, with_weights: bool) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Return neighbors and weights of the entire adjacency; it must be `whole`."""
@@ -95,8 +95,6 @@ class PartitionDirectory:
 
     def held(self, with_weights: bool) -> NDArray[np.bool_]:
         """Return which chunks the cache holds, bool[chunks]."""
-        if self._cache is None:
-            return np.zeros(self._chunks, dtype=bool)
         bits = needed(with_weights)
         return np.asarray((self._cache.held(self._key) & bits) == bits)
 
@@ -184,15 +182,12 @@ class PartitionDirectory:
 
     def missing(self, chunks: Ints, with_weights: bool) -> Ints:
         """Return those chunks that the cache does not hold."""
-        assert self._cache is not None
         bits = needed(with_weights)
         absent = (self._cache.held(self._key)[chunks] & bits) != bits
         return np.asarray(chunks[absent], dtype=np.int64)
 
     def is_cached(self, first: int, last: int) -> bool:
         """Return whether partitions first..last have places in the cache, one after another; packed, only one has."""
-        if self._cache is None:
-            return False
         places = self.starts[first : last + 1]
         if self.pieces is not None and first != last:
             return False
@@ -200,19 +195,15 @@ class PartitionDirectory:
 
     def cached_arrays(self, first: int, count: int, with_weights: bool) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Return the cache's arrays of `count` partitions that lie one after another; of a packed one, its piece."""
-        assert self._cache is not None
         return self._cache.arrays(self._key, first, count, with_weights)
 
     def entries(self, first: int, last: int) -> list[int]:
         """Return the cache entries of partitions first..last."""
-        assert self._cache is not None
         return [self._cache.entry(self._key, number) for number in range(first, last + 1)]
 
     @property
     def starts(self) -> Ints:
         """Place of each partition in the cache arena, -1 for none, int64[p]."""
-        if self._cache is None:
-            return np.full(len(self.table), -1, dtype=np.int64)
         return self._cache.starts[self._entries]
 
     @property
@@ -233,7 +224,7 @@ class PartitionDirectory:
         wanted = self._wanted_mask(demand)
         self._keep(demand, wanted, elsewhere)
         absent, places = wanted & ~self.held(with_weights), self._places()
-        if self._cache is not None and not self._cache.whole:
+        if not self._cache.whole:
             self.staging.pin(np.flatnonzero((places >= 0) & demand.wanted) + self._entries.start)
         decoded = self._decoded(absent, with_weights)
         disk_bytes, decode_bytes, host_places = self._from_disk(demand, absent, decoded)
@@ -321,8 +312,6 @@ class PartitionDirectory:
     @property
     def partly_held(self) -> NDArray[np.bool_]:
         """Which partitions the cache holds, if only in part, bool[p]."""
-        if self._cache is None:
-            return np.zeros(len(self.table), dtype=bool)
         return self.partitions_of(self._cache.held(self._key) != 0)
 
     def partitions_of(self, chunks: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -359,7 +348,7 @@ class PartitionDirectory:
         Partitions that are kept elsewhere count 0.
         """
         cache = self._cache
-        if cache is None or cache.whole:
+        if cache.whole or not cache.room:
             return
         mine = cache.entries(self._key)
         if self._linked:

@@ -8,13 +8,12 @@ has no slabs.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import DTypeLike
 from penstock.storage.encoding.payload import BLOCK
-from penstock.storage.format.packed_layout import PackedLayout, PieceTable
+from penstock.storage.format.packed_layout import PackedLayout
 from penstock.storage.read.partition_cache import PartitionCache
 from penstock.transfer.devices.device import Device, DeviceArray, Event, Stream, Unpacker
 from penstock.transfer.staging.edge_source import EdgeSource, LinkSource
@@ -22,27 +21,6 @@ from penstock.transfer.staging.gather_buffers import GatherBuffers
 from penstock.transfer.staging.slab_pool import SlabPool
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.task import Ints
-
-FEWEST_SLABS = 2
-"""Slabs of plain edges at least: kernels are at work on one while the next is unpacked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Packing:
-    """The pieces of each adjacency (by direction) in partitions of one size."""
-
-    tables: Mapping[str, PieceTable]
-    slabs: int = FEWEST_SLABS
-
-    @classmethod
-    def of(cls, layouts: Sequence[PackedLayout], partition_edges: int, slabs: int = FEWEST_SLABS) -> Packing:
-        """Return the pieces of these adjacencies; slabs: of plain edges, into which they are unpacked."""
-        return cls({layout.direction: layout.pieces(partition_edges) for layout in layouts}, slabs)
-
-    @property
-    def longest(self) -> int:
-        """Words of the longest piece."""
-        return max((int(table.sizes.max()) for table in self.tables.values() if len(table.sizes)), default=0)
 
 
 class DevicePacking:
@@ -100,19 +78,18 @@ def mark_words(edges: int) -> int:
 class Staging:
     """What the directories of a pipeline share; dtypes: of neighbors, and of weights where there are any.
 
-    packing: the pieces that are staged, None for plain edges. unpacking: what unpacks them on a device. plain: where a
-    device that is fed packed edges reads plain ones in place, None where host memory does not hold them.
-    kernels_unpack: whether kernels take pieces as they are.
+    cache: of none to all of the partitions; where it is of pieces, edges are staged packed. unpacking: what unpacks
+    them on a device. plain: where a device that is fed packed edges reads plain ones in place, None where host memory
+    does not hold them. kernels_unpack: whether kernels take pieces as they are.
     """
 
     def __init__(
         self,
         device: Device,
         source: EdgeSource,
-        cache: PartitionCache | None,
+        cache: PartitionCache,
         options: TransferOptions,
         dtypes: tuple[DTypeLike, DTypeLike | None],
-        packing: Packing | None = None,
         unpacking: DevicePacking | None = None,
         plain: LinkSource | None = None,
         *,
@@ -120,14 +97,13 @@ class Staging:
     ) -> None:
         edges = options.partition_edges * options.combine
         self.device, self.source, self.cache, self.options = device, source, cache, options
-        self.packing, self.unpacking, self.plain = packing, unpacking, plain
-        self.kernels_unpack = kernels_unpack
-        if packing is None:
+        self.unpacking, self.plain, self.kernels_unpack = unpacking, plain, kernels_unpack
+        if not cache.tables:
             self.slabs = self.places = SlabPool(device, options.slabs, edges, *dtypes)
         else:
             buffers = options.slabs * options.combine
-            self.places = SlabPool(device, buffers, packing.longest, np.uint32, None, in_turn=True)
-            self.slabs = SlabPool(device, packing.slabs if options.slabs else 0, edges, *dtypes, in_turn=True)
+            self.places = SlabPool(device, buffers, cache.longest, np.uint32, None, in_turn=True)
+            self.slabs = SlabPool(device, options.plain_slabs, edges, *dtypes, in_turn=True)
         self.packs = GatherBuffers(device, options.slabs, edges, dtypes, options.gather_threads)
         self._pinned: Ints | None = None
 
@@ -144,21 +120,16 @@ class Staging:
         assert self.unpacking is not None, "only a device that is fed packed edges has one"
         return self.source  # type: ignore[return-value]  # as `link`
 
-    def pieces(self, direction: str) -> PieceTable | None:
-        """Return the pieces of an adjacency, None where its edges are staged plain."""
-        return None if self.packing is None else self.packing.tables[direction]
-
     def pin(self, entries: Ints) -> None:
         """Keep cache entries in place, instead of those pinned before."""
         self.unpin()
-        if self.cache is not None:
-            self._pinned = entries
-            self.cache.pins[entries] += 1
+        self._pinned = entries
+        self.cache.pins[entries] += 1
 
     def unpin(self) -> None:
         """Let the cache drop what was pinned."""
         pinned, self._pinned = self._pinned, None
-        if pinned is not None and self.cache is not None:
+        if pinned is not None:
             self.cache.pins[pinned] -= 1
 
     def close(self) -> None:

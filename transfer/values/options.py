@@ -20,7 +20,8 @@ class TransferOptions:
     `ahead`: tasks being read at once, in a slab or in the cache. `combine`: filter partitions that travel as one
     task, and that one slab holds. `routes`: what serves the device; `route`: force one of them, or "auto".
     `model`: "measured" or "published". `priority`: largest pending value first rather than ascending.
-    `gather_threads`: CPU threads that gather for compaction.
+    `gather_threads`: CPU threads that gather for compaction. `plain_slabs`: of packed edges, buffers into which a
+    device unpacks them.
     """
 
     partition_edges: int
@@ -32,6 +33,7 @@ class TransferOptions:
     model: str = "measured"
     priority: bool = False
     gather_threads: int = 1
+    plain_slabs: int = 0
 
     def __post_init__(self) -> None:
         for name in ("partition_edges", "ahead", "combine"):

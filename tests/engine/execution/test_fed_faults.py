@@ -61,7 +61,6 @@ def attempt(graph: Graph, route: str) -> RunError | None:
             host = pipeline.source.host
             assert host is not None
             assert host.slabs.free == host.options.slabs
-            assert host.cache is not None
             assert not host.cache.flights
             assert not host.cache.busy.any()
     assert threading.active_count() <= before, "a thread was left behind"

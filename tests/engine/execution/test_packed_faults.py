@@ -61,12 +61,11 @@ def assert_at_rest(session: Session) -> None:
     assert session._equipment is not None
     session._equipment.pipelines[0].close()
     for staging in stagings(session):
-        assert staging.packing is not None
+        assert staging.cache.tables
         for pool in (staging.slabs, staging.places):
             assert pool.free == pool.count
-        if staging.cache is not None:
-            assert not staging.cache.flights
-            assert not staging.cache.busy.any()
+        assert not staging.cache.flights
+        assert not staging.cache.busy.any()
 
 
 def attempt(graph: Graph, route: str) -> RunError | None:

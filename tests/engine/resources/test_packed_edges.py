@@ -78,11 +78,10 @@ def stagings(session: Session) -> Iterator[Staging]:
 def assert_packed_and_at_rest(session: Session) -> None:
     """Edges travelled packed, and nothing is taken."""
     for staging in stagings(session):
-        assert staging.packing is not None
+        assert staging.cache.tables
         assert [pool.free for pool in (staging.slabs, staging.places)] == [staging.slabs.count, staging.places.count]
-        if staging.cache is not None:
-            assert not staging.cache.flights
-            assert not staging.cache.busy.any()
+        assert not staging.cache.flights
+        assert not staging.cache.busy.any()
 
 
 @functools.cache
@@ -149,7 +148,7 @@ def test_any_graph_and_budget_gives_the_answer(
             first = session.run(program_of(name, edges))
             loaded, again = session._device.bytes_in, session.run(program_of(name, edges))
             copied = session._device.bytes_in - loaded
-            if session._equipment.pipelines[0].staging.packing is not None:
+            if session._equipment.pipelines[0].staging.cache.tables:
                 assert_packed_and_at_rest(session)
     for result in (first, again):
         check(name, edges, result.fields)
@@ -190,7 +189,7 @@ def test_fewer_bytes_travel_and_the_same_answer_comes(tmp_path: Path) -> None:
             pipeline, held = session._equipment.pipelines[0], session.holdings
             assert held.device < held.edges
             if packed == "auto":
-                assert held.edges == pipeline.staging.packing.tables["out"].layout.nbytes
+                assert held.edges == pipeline.cache.tables["out"].layout.nbytes
                 assert held.device == pipeline.cache.nbytes > 0
             else:
                 assert held.edges == 4 * graph.edges
@@ -214,7 +213,7 @@ def test_what_only_plain_edges_can_do_is_done_with_them(options: dict[str, Any])
 def test_a_device_that_holds_all_plain_edges_has_them_plain() -> None:
     with Session(in_memory(tangle(directed=True)), device="emulated") as session:
         session.run(program_of("bfs", tangle(directed=True)))
-        assert session._equipment.pipelines[0].staging.packing is None
+        assert session._equipment.pipelines[0].cache.tables == {}
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from penstock.storage.format.packed_layout import PackedLayout
 from penstock.transfer.planning.device_budget import DeviceBudgetRequest
 from penstock.transfer.planning.host_budget import HostBudget, HostBudgetRequest, reader_bytes
-from penstock.transfer.planning.packed_budget import DECODERS, divide_packed_budget, divide_packed_sweeps
-from penstock.transfer.staging.staging import FEWEST_SLABS, mark_words
+from penstock.transfer.planning.packed_budget import DECODERS, FEWEST_SLABS, divide_packed_budget, divide_packed_sweeps
+from penstock.transfer.staging.staging import mark_words
 
 CHUNK = 1 << 16
 WORDS = CHUNK // 2

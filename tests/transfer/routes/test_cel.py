@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from penstock.storage.read.partition_cache import PartitionCache
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.routes import cel
 from penstock.transfer.staging.gather import ActiveRows, count_rows
@@ -35,7 +36,9 @@ def directory_of(room: int) -> tuple[PartitionDirectory, EmulatedDevice]:
     adjacency = graph.out
     dtypes = graph.vertex_dtype, graph.weight_dtype
     source = LinkReader(device, {"out": adjacency.arrays})
-    staging = Staging(device, source, None, TransferOptions(PARTITION), dtypes)
+    staging = Staging(
+        device, source, PartitionCache([adjacency], PARTITION, room=0), TransferOptions(PARTITION), dtypes
+    )
     staging.slabs, staging.packs = SlabPool(device, PACKS, room, *dtypes), GatherBuffers(device, PACKS, room, dtypes)
     return PartitionDirectory(_Chunked(adjacency), "out", staging), device
 
