@@ -476,7 +476,7 @@ class Program:
         """
         return None
 
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Turn the final values into the result.
 
         Parameters
@@ -489,7 +489,8 @@ class Program:
         Returns
         -------
         dict of str to ndarray
-            Field name to array with one row per vertex; by default the fields with `output`.
+            Field name to array with one row per vertex, or to `VertexReferences`, internal ids that an answer names by
+            the ids of the input; by default the fields with `output`.
         """
         return {name: state[name] for name, field in fields_of(self).items() if field.output}
 

@@ -6,22 +6,163 @@ Owns the translation of many ids both ways; internal ids are 0 .. vertices - 1. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ranges import ROWS, each_range
-from penstock.storage.access.vertex_lookup import internal_id
+from penstock.storage.access.vertex_lookup import internal_id, is_number, side_of
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
+from penstock.storage.encoding.string_array import StringArray, find_names, string_array
+from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Graph
+
+Names = Callable[[NDArray[Any]], NDArray[Any]]
+"""Original ids of some internal ids."""
+
+
+@dataclass(frozen=True)
+class VertexReferences:
+    """Values of a field that are vertices, which answers name by their original ids.
+
+    numbers: internal ids, (vertices,); the largest value of their dtype stands for none.
+    """
+
+    graph: Graph
+    numbers: NDArray[Any]
+    ndim = 1
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of their names."""
+        return self.graph.id_dtype
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return len(self.numbers)
+
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        """The names in some rows."""
+        return names_at(self.numbers[rows], self.graph.original_ids_of)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The names in all rows."""
+        names, found = original_names(self.graph), np.empty(len(self), self.dtype)
+
+        def fill(first: int, last: int) -> None:
+            found[first:last] = names_at(self.numbers[first:last], names)
+
+        each_range(fill, len(self))
+        return found
+
+
+def names_at(places: NDArray[Any], names: Names) -> NDArray[Any]:
+    """The names at some places; where there is none the largest value of their dtype, of strings the empty one."""
+    absent = places == np.iinfo(places.dtype).max
+    found = names(np.where(absent, 0, places))
+    found[absent] = "" if found.dtype.kind == "T" else np.iinfo(found.dtype).max
+    return found
+
+
+def original_names(graph: Graph) -> Names:
+    """Original ids by internal ids, which are read now; strings of a file stay as bytes until they are asked for."""
+    stored = graph.original
+    if isinstance(stored, StringIdFrames):
+        held = stored.names()
+        return lambda places: held.taken(places).strings()
+    return vertex_column(graph).__getitem__
+
+
+FEW = 64
+"""Ids up to which each is looked up by itself, which reads less of the graph's ids."""
+
+
+class VertexFinder:
+    """Finds the vertices of many ids. It holds the ids of the graph: numbers, or the bytes of names."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        stored, left = graph.original, graph.left
+        self._sides = [(0, graph.vertices)] if left is None else [(0, left), (left, graph.vertices)]
+        self._orders = [self._order(first, last) for first, last in self._sides]
+        self._ids: NDArray[Any] | StringArray | None = None
+        if isinstance(stored, StringIdFrames):
+            self._ids = stored.names()
+        elif stored is not None:
+            ids = vertex_column(graph)
+            self._ids = string_array(ids) if ids.dtype.kind == "T" else ids
+
+    def _order(self, first: int, last: int) -> NDArray[np.int64]:
+        """The vertices of a side by ascending id; none where they ascend as they are."""
+        none = np.empty(0, np.int64)
+        if self._graph.original is None or self._graph.reordered is False:
+            return none
+        ids = vertex_column(self._graph)[first:last]
+        ascend = ids.dtype.kind != "T" and bool((ids[1:] >= ids[:-1]).all())
+        return none if ascend else np.argsort(ids, kind="stable") + first
+
+    def vertices(self, originals: Sequence[int | str]) -> NDArray[np.int64]:
+        """Internal ids, in the order of these original ones. Raises InputError for one that the graph lacks."""
+        found = np.empty(len(originals), np.int64)
+        for first in range(0, len(originals), ROWS):
+            found[first : first + ROWS] = self.found(originals[first : first + ROWS])
+        for stranger in np.flatnonzero(found < 0)[:1].tolist():
+            found[stranger] = internal_id(self._graph, originals[stranger])
+        return found
+
+    def found(self, originals: Sequence[int | str]) -> NDArray[np.int64]:
+        """The same, -1 for one that the graph lacks, or has on both sides where no side is named."""
+        graph, found = self._graph, np.full(len(originals), -1, np.int64)
+        named = [side_of(graph, one) for one in originals]
+        plain = [one for _, one in named]
+        if self._ids is None:
+            return np.array([int(one) if _is_id(one, graph.vertices) else -1 for one in plain], np.int64)
+        for (first, last), order in zip(self._sides, self._orders, strict=True):
+            here = self._among(plain, first, last, order)
+            if graph.left is not None:
+                here[[side == ("target" if first == 0 else "source") for side, _ in named]] = -1
+            found = np.where((found >= 0) & (here >= 0), -1, np.maximum(found, here))
+        return found
+
+    def _among(self, plain: list[int | str], first: int, last: int, order: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The vertices of ids on a side."""
+        ids, found = self._ids, np.full(len(plain), -1, np.int64)
+        if isinstance(ids, StringArray):
+            wanted = string_array(map(str, plain), "surrogatepass")  # what is no UTF-8 is no name
+            find_names(ids.text, ids.ends, order, (first, last), wanted.text, wanted.ends, found)
+            return found
+        assert ids is not None, "numbers of vertices are not looked up"
+        are = np.array([_is_id(one, 1 << 64) for one in plain], np.bool_) & (first < last)
+        numbers = np.array([int(one) for one, number in zip(plain, are, strict=True) if number], np.uint64)
+        if len(numbers):
+            sorter = order - first if len(order) else None
+            at = np.searchsorted(ids[first:last], numbers.astype(ids.dtype), sorter=sorter)
+            at = np.minimum(at, last - first - 1)
+            at = order[at] if len(order) else at + first
+            found[are] = np.where(ids[at].astype(np.uint64) == numbers, at, -1)
+        return found
+
+
+def _is_id(one: int | str, end: int) -> bool:
+    """Whether an id is a number below `end`."""
+    return is_number(one) and 0 <= int(one) < end
+
+
+def vertices_of(graph: Graph, originals: Sequence[int | str]) -> NDArray[np.int64]:
+    """Internal ids, in the order of these original ones. Raises InputError for one that the graph lacks."""
+    if len(originals) > FEW:
+        return VertexFinder(graph).vertices(originals)
+    known = {one: internal_id(graph, one) for one in dict.fromkeys(originals)}
+    return np.array([known[one] for one in originals], np.int64)
 
 
 def internal_ids(graph: Graph, originals: int | str | Iterable[int | str]) -> NDArray[np.int64]:
     """Internal ids of one vertex or several, ascending, once each. Raises InputError for none, or for a stranger."""
-    return np.unique([internal_id(graph, one) for one in originals_of(originals)])
+    return np.unique(vertices_of(graph, originals_of(originals)))
 
 
 def originals_of(source: Any, name: str = "source") -> list[int | str]:
@@ -102,26 +243,33 @@ def original_ranks(graph: Graph) -> NDArray[Any]:
     return rank
 
 
-def names_by_rank(graph: Graph, ranks: NDArray[Any]) -> NDArray[Any]:
-    """For places in `original_order` what stands for the vertices there; the largest value stands for none."""
+def names_by_rank(graph: Graph, ranks: NDArray[Any]) -> NDArray[Any] | VertexReferences:
+    """For places in `original_order` the vertices there, as `original_values` has them."""
     if in_original_order(graph):
         return original_values(graph, ranks)
-    names = vertex_names(graph)
-    return ranks if names.dtype == ranks.dtype and _are_places(names) else _taken(np.sort(names), ranks)
+    order, places = original_order(graph), np.empty_like(ranks)
+    none = np.iinfo(ranks.dtype).max
+
+    def place(first: int, last: int) -> None:
+        some = ranks[first:last]
+        absent = some == none
+        places[first:last] = order[np.where(absent, 0, some)]
+        places[first:last][absent] = none
+
+    each_range(place, len(ranks))
+    return original_values(graph, places)
 
 
-def smallest_members(graph: Graph, group: NDArray[Any]) -> NDArray[Any]:
-    """For every vertex the name of the first of its group; group (vertices,) holds the smallest internal id in it."""
-    if in_original_order(graph):
-        return original_values(graph, group)
-    order, first = original_order(graph), np.empty(graph.vertices, graph.vertex_dtype)
-    for end in range(graph.vertices, 0, -ROWS):  # of several members that are written the last one is left
-        members = order[max(0, end - ROWS) : end][::-1]
-        first[group[members]] = members
-    del order
-    each_range(partial(_replace, group, first), graph.vertices)
-    del first
-    return _taken(vertex_names(graph), group)
+def smallest_members(graph: Graph, group: NDArray[Any]) -> NDArray[Any] | VertexReferences:
+    """For every vertex the first of its group; group (vertices,), changed, holds the smallest internal id in it."""
+    if not in_original_order(graph):
+        order, first = original_order(graph), np.empty(graph.vertices, graph.vertex_dtype)
+        for end in range(graph.vertices, 0, -ROWS):  # of several members that are written the last one is left
+            members = order[max(0, end - ROWS) : end][::-1]
+            first[group[members]] = members
+        del order
+        each_range(partial(_replace, group, first), graph.vertices)
+    return original_values(graph, group)
 
 
 def _replace(places: NDArray[Any], values: NDArray[Any], first: int, last: int) -> None:
@@ -129,28 +277,11 @@ def _replace(places: NDArray[Any], values: NDArray[Any], first: int, last: int) 
     places[first:last] = values[places[first:last]]
 
 
-def original_values(graph: Graph, values: NDArray[Any]) -> NDArray[Any]:
-    """Internal ids (the largest value of their dtype standing for none) as `vertex_names` of the same rule.
-
-    Among names that are strings the empty one stands for none.
-    """
+def original_values(graph: Graph, values: NDArray[Any]) -> NDArray[Any] | VertexReferences:
+    """Internal ids, the largest value of their dtype standing for none, as values that are named as `vertex_names`."""
     if graph.original is None or graph.left is not None or graph.vertices == 0:
         return values
-    return _taken(vertex_names(graph), values)
-
-
-def _taken(names: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
-    """The names at some places, the largest value standing for none."""
-    none = "" if names.dtype.kind == "T" else np.iinfo(names.dtype).max
-    found = np.empty(len(places), names.dtype)
-
-    def take(first: int, last: int) -> None:
-        absent = places[first:last] == np.iinfo(places.dtype).max
-        found[first:last] = names[np.where(absent, 0, places[first:last])]
-        found[first:last][absent] = none
-
-    each_range(take, len(places))
-    return found
+    return VertexReferences(graph, values)
 
 
 def vertex_names(graph: Graph) -> NDArray[Any]:

@@ -79,7 +79,7 @@ class Articulation(Program):
         names = ("components", "forest", "least numbers", "largest numbers")
         return names[number] if number < len(names) else f"joining parts, round {number - len(names) + 1}"
 
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Count components at vertices; name them by their smallest vertices."""
         count_blocks(state)
         np.greater(state["blocks"], 1, out=state["articulation"], casting="unsafe")

@@ -114,7 +114,7 @@ class BFS(Ending, ByParents):
         state["parent"][first] = first
         return Start(active=first)
 
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Levels as far as they are asked for; parents as original ids."""
         self.cut(state)
         return {"level": state["level"], "parent": original_values(graph, state["parent"])}
@@ -140,7 +140,7 @@ class BFSLevels(Ending, ByLevels):
         state["level"][first] = 0
         return Start(active=first)
 
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Levels, as far as they are asked for."""
         self.cut(state)
         return super().finish(graph, state)
@@ -167,7 +167,7 @@ class ByOriginalIds:
         """Travels along an edge: the place of who sends it."""
         return rank
 
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Levels as far as they are asked for; parents as original ids."""
         self.cut(state)  # type: ignore[attr-defined]
         return {"level": state["level"], "parent": names_by_rank(graph, state["parent"])}

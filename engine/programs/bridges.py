@@ -21,7 +21,13 @@ from numpy.typing import NDArray
 from penstock.engine.kernels.host import spanning_forest as forests
 from penstock.engine.program.parameters import Count
 from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start
-from penstock.engine.program.vertex_ids import in_original_order, original_order, original_values, smallest_members
+from penstock.engine.program.vertex_ids import (
+    VertexReferences,
+    in_original_order,
+    original_order,
+    original_values,
+    smallest_members,
+)
 from penstock.engine.program.vertex_ranges import each_range, mask_of, over_ranges
 from penstock.engine.programs.bfs import UNREACHED, ByParents
 from penstock.engine.programs.wcc import WCC
@@ -74,7 +80,7 @@ class Bridges(Program):
                 if _none_besides(state):
                     return
 
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Name parts by their smallest vertices, and other ends of bridges, by original ids."""
         return {
             "bridge_to": original_values(graph, state["bridge_to"]),
@@ -178,7 +184,7 @@ def mark_roots(graph: Graph, component: NDArray[Any], roots: NDArray[np.int64], 
     level[roots[roots >= 0]] = 0
 
 
-def part_names(graph: Graph, label: NDArray[Any], first: NDArray[np.int64]) -> NDArray[Any]:
+def part_names(graph: Graph, label: NDArray[Any], first: NDArray[np.int64]) -> NDArray[Any] | VertexReferences:
     """Of every vertex the name of its part, the smallest original id in it; label: changed. first: to compute in."""
     first[:] = -1
     forests.first_members(np.empty(0, label.dtype), label, first)

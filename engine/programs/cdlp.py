@@ -56,6 +56,6 @@ class CDLP(Program):
         """After the last round, or where no further round would change anything."""
         return totals["changed"] == 0 or iteration + 1 >= self.max_iter
 
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Labels as original ids."""
         return {"label": names_by_rank(graph, state["label"])}

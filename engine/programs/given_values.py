@@ -7,16 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.vertex_ranges import over_ranges
-from penstock.storage.access.vertex_lookup import internal_id
+from penstock.engine.program.vertex_ids import vertices_of
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
 from penstock.storage.format.graph import Graph
 
 Given = Mapping[Any, float] | NDArray[Any]
 """Original id -> value; or an array (vertices,) in the order of internal ids, NaN where no value is given."""
-FEW = 64
-"""Ids up to which each is looked up by itself."""
 
 
 def bytes_to_translate(*given: Given | None) -> int:
@@ -38,7 +35,7 @@ def given_values(graph: Graph, given: Given | None, name: str) -> tuple[NDArray[
     elif isinstance(given, Mapping):
         values = np.array([_number(name, vertex, value) for vertex, value in given.items()], np.float64)
         names = list(given)
-        places = _internal(graph, names)
+        places = vertices_of(graph, names)
     else:
         raise InputError(
             f"{name} {brief(repr(given))} is no mapping; write {{id: value}}, or an array of one number a vertex"
@@ -54,26 +51,3 @@ def _number(name: str, vertex: Any, value: Any) -> float:
     if not number or not np.isfinite(value):
         raise InputError(f"{name} of vertex {brief(str(vertex))} is {brief(repr(value))}; it must be a finite number")
     return float(value)
-
-
-def _internal(graph: Graph, originals: list[Any]) -> NDArray[np.int64]:
-    """Internal ids, in the order of these original ones. Raises InputError for one that the graph lacks."""
-    numbers = all(isinstance(one, int | np.integer) and 0 <= one < 1 << 64 for one in originals)
-    ids = graph.original_ids() if numbers and len(originals) > FEW and graph.left is None else None
-    if ids is None or ids.dtype.kind == "T":
-        return np.array([internal_id(graph, one) for one in originals], np.int64)
-    wanted = np.array(originals, np.uint64)
-    order = np.argsort(wanted, kind="stable")
-    ascending, found = wanted[order], np.full(len(wanted), -1, np.int64)
-
-    def matches(first: int, last: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        part = ids[first:last].astype(np.uint64)
-        at = np.minimum(np.searchsorted(ascending, part), len(ascending) - 1)
-        here = np.flatnonzero(ascending[at] == part)
-        return order[at[here]], first + here
-
-    for places, vertices in over_ranges(matches, graph.vertices):
-        found[places] = vertices
-    for absent in np.flatnonzero(found < 0)[:1]:
-        internal_id(graph, originals[absent])
-    return found

@@ -132,7 +132,7 @@ class Louvain(Program):
         """``level 2``."""
         return f"level {number + 1:,}"
 
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Name every community by the smallest original id in it."""
         return {"community": smallest_members(graph, state["community"])}
 

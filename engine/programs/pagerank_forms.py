@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative, Share
 from penstock.engine.program.program import Field, Global, Program, Start
+from penstock.engine.program.vertex_ids import vertices_of
 from penstock.engine.program.vertex_ranges import over_ranges
 from penstock.engine.programs.weights import counts_by_weight, damping_of
-from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
 from penstock.storage.format.graph import Graph
@@ -48,7 +48,7 @@ def fill_shares(graph: Graph, given: Given, name: str, vector: Vector) -> None:
         for vertex, weight in given.items():
             if not (isinstance(weight, int | float | np.number) and weight >= 0 and np.isfinite(weight)):
                 raise _refused(f"{name} of vertex {vertex}", weight)
-            vector[internal_id(graph, vertex)] += weight
+        np.add.at(vector, vertices_of(graph, list(given)), list(given.values()))
     else:
         raise InputError(f"{name} {brief(repr(given))} is no mapping; write {{id: weight}}, as networkx has it")
     with np.errstate(over="ignore"):

@@ -208,7 +208,7 @@ class PathTree(Program):
         else:
             state["parent"][sources] = sources
 
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """The search's values, and parents as original ids."""
         name, parent = next(iter(fields_of(self))), state["parent"]
         named = names_by_rank if self.ranked else original_values

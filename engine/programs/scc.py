@@ -77,7 +77,7 @@ class SCC(Program):
         for number in range(max(4, first), 6):
             yield (TrimForward, TrimBackward)[number - 4]()
 
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Name every component by its smallest original id."""
         return {"component": smallest_members(graph, state["component"])}
 

@@ -77,7 +77,7 @@ class SpanningForest(Program):
                 yield LeastEnds(self.needs_weights)
                 left = _joined(graph, state)
 
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Let the smallest vertex of each tree be its root; name parents by their original ids."""
         parent, weight = state["parent"], state["weight"]
         roots = np.full(graph.vertices, -1)

@@ -42,7 +42,7 @@ class WCC(Program):
                 component[first:last] = np.arange(first, last, dtype=component.dtype, like=component)
         return Start(everything=True)
 
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Name every tree by the smallest original id in it."""
         root = state["component"]
         return {"component": root if graph.original is None else smallest_members(graph, root)}

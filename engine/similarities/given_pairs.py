@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.vertex_ids import original_order
+from penstock.engine.program.vertex_ids import VertexReferences, vertices_of
 from penstock.engine.similarities.device_pairs import PairCounter
 from penstock.engine.similarities.memory_plan import Room, runs
 from penstock.engine.similarities.row_sets import ROW_BYTES, RowSets, load_rows, row_bounds
-from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
-
-FEW = 64
-"""Ids up to which each is looked up by itself."""
 
 Integers = NDArray[np.int64]
 
 
-def internal_pairs(graph: Graph, pairs: Iterable[Any] | NDArray[Any]) -> Integers:
+def internal_pairs(graph: Graph, pairs: Iterable[Any] | NDArray[Any] | VertexReferences) -> Integers:
     """Pairs of original ids as internal ones, int64 (n, 2). Raises InputError for no pairs, and for strangers."""
+    if isinstance(pairs, VertexReferences):
+        return pairs.numbers
     given = pairs if isinstance(pairs, np.ndarray) else list(pairs)
     if len(given) == 0:
         return np.empty((0, 2), np.int64)
@@ -33,35 +30,7 @@ def internal_pairs(graph: Graph, pairs: Iterable[Any] | NDArray[Any]) -> Integer
     if isinstance(given, np.ndarray) and (given.ndim != 2 or given.shape[1] != 2):
         raise InputError(f"pairs have the shape {given.shape}; give two columns, (n, 2)")
     flat = given.ravel().tolist() if isinstance(given, np.ndarray) else [one for pair in given for one in pair]
-    return _looked_up(graph, flat).reshape(-1, 2)
-
-
-def _looked_up(graph: Graph, flat: list[Any]) -> Integers:
-    """Internal ids. Raises InputError for one that the graph lacks."""
-    if len(flat) <= FEW or graph.left is not None:
-        known = {one: internal_id(graph, one) for one in dict.fromkeys(flat)}
-        return np.array([known[one] for one in flat], np.int64)
-    ids = graph.original_ids()
-    if ids is not None and ids.dtype.kind == "T":
-        order = original_order(graph)
-        return np.array([_place(graph, ids, order, one) for one in flat], np.int64)
-    if not all(isinstance(one, int | np.integer) and 0 <= one < 1 << 64 for one in flat):
-        return np.array([internal_id(graph, one) for one in flat], np.int64)
-    wanted = np.array(flat, np.uint64)
-    order = original_order(graph)
-    ascending = np.arange(graph.vertices, dtype=np.uint64) if ids is None else ids[order].astype(np.uint64)
-    at = np.minimum(np.searchsorted(ascending, wanted), max(0, graph.vertices - 1))
-    for stranger in np.flatnonzero(ascending[at] != wanted)[:1]:
-        internal_id(graph, flat[stranger])
-    return order[at].astype(np.int64)
-
-
-def _place(graph: Graph, ids: NDArray[Any], order: NDArray[np.intp], one: Any) -> int:
-    """The vertex whose id, a text, this is."""
-    at = bisect_left(order, str(one), key=lambda place: str(ids[place]))
-    if at == len(order) or ids[order[at]] != str(one):
-        return internal_id(graph, one)
-    return int(order[at])
+    return vertices_of(graph, flat).reshape(-1, 2)
 
 
 def common_of(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.vertex_ids import vertex_column
+from penstock.engine.program.vertex_ids import original_names
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
 from penstock.storage.tables.columns import Column, Columns, Read, WriteOptions
@@ -186,8 +186,8 @@ class PairTable:
 
     def _names(self, end: int) -> Read:
         """Reads original ids of one end."""
-        ids = vertex_column(self.graph)
-        return lambda first, last: (ids[self.ends[first:last, end]], None)
+        names = original_names(self.graph)
+        return lambda first, last: (names(self.ends[first:last, end]), None)
 
     def _scores(self, measure: str) -> Read:
         """Reads scores."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.host.jit import use_workers
+from penstock.engine.program.vertex_ids import VertexReferences
 from penstock.engine.similarities.best_pairs import best_pairs
 from penstock.engine.similarities.device_pairs import counter_on
 from penstock.engine.similarities.given_pairs import common_of, internal_pairs
@@ -33,7 +34,7 @@ PAIR_BYTES = 192
 @for_python
 def similarity(
     graph: Graph | Path | str,
-    pairs: Iterable[tuple[Any, Any]] | NDArray[Any] | None = None,
+    pairs: Iterable[tuple[Any, Any]] | NDArray[Any] | VertexReferences | None = None,
     *,
     k: int | None = None,
     by: str = "jaccard",

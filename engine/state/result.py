@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.program import fields_of, value_of, weighted
-from penstock.engine.program.vertex_ids import in_original_order, tie_breakers, vertex_column
+from penstock.engine.program.vertex_ids import VertexReferences, in_original_order, tie_breakers, vertex_column
 from penstock.engine.state.answer_table import AnswerTable
 from penstock.engine.state.found_paths import FoundPath, ParentLinks
-from penstock.engine.state.result_columns import columns_of, first_by_id, property_columns, property_values, values_of
+from penstock.engine.state.result_columns import (
+    Values,
+    columns_of,
+    first_by_id,
+    property_columns,
+    property_values,
+    values_of,
+)
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
@@ -46,9 +53,8 @@ class Result(AnswerTable):
         The program that ran, with what it stored on itself.
     graph : Graph
         The graph.
-    fields : dict of str to ndarray
-        By field, an array of shape (vertices,) or (vertices, ...), in the order of internal ids (`ids` has the original
-        ones), with the dtype of the field.
+    stored : dict of str to (ndarray or VertexReferences)
+        What `fields` is made of: of values that are vertices, the internal ids.
     records : sequence of IterationRecord
         One per iteration; empty for iterations before a resumed run.
     seconds : float
@@ -65,7 +71,7 @@ class Result(AnswerTable):
 
     program: Program
     graph: Graph
-    fields: dict[str, NDArray[Any]]
+    stored: dict[str, Values]
     records: RunRecords
     seconds: float
     converged: bool
@@ -77,7 +83,7 @@ class Result(AnswerTable):
         """One line: program, number of vertices, fields, iterations."""
         ended = "converged" if self.converged else "stopped before it converged"
         return (
-            f"<Result of {type(self.program).__name__} on {self.graph.vertices:,} vertices: {', '.join(self.fields)}; "
+            f"<Result of {type(self.program).__name__} on {self.graph.vertices:,} vertices: {', '.join(self.stored)}; "
             f"{self.iterations:,} iterations, {ended}>"
         )
 
@@ -87,6 +93,14 @@ class Result(AnswerTable):
         columns = {"vertex": self._names(first), **values_of(self._with_absent(), first)}
         columns |= property_values(self.graph, self.joined, first)
         return html_table(repr(self)[1:-1], columns, self.graph.vertices)
+
+    @cached_property
+    def fields(self) -> dict[str, NDArray[Any]]:
+        """By field an array of shape (vertices,) or (vertices, ...), in the order of internal ids, as `ids` is.
+
+        Values that are vertices are original ids, which are looked up when this is first read.
+        """
+        return {name: np.asarray(values) for name, values in self.stored.items()}
 
     @property
     def ids(self) -> NDArray[Any]:
@@ -133,12 +147,22 @@ class Result(AnswerTable):
         ndarray of bool, shape (vertices,)
             False where the value is the field's `unreached`.
         """
-        values, absent = self.fields[field], self.absent(field)
+        values, absent = self.numbers(field)
         return np.ones(len(values), dtype=bool) if absent is None else np.asarray(values != absent)
+
+    def numbers(self, field: str) -> tuple[NDArray[Any], Any]:
+        """Return a field with internal ids where values are vertices, and what stands for no value (None: nothing)."""
+        values = self.stored[field]
+        if isinstance(values, VertexReferences):
+            values = values.numbers
+        return values, self._absent(field, values)
 
     def absent(self, field: str) -> Any:
         """Return what stands in a field for no value: its `unreached`, of strings the empty one; None: nothing does."""
-        values = self.fields[field]
+        return self._absent(field, self.stored[field])
+
+    def _absent(self, field: str, values: Values) -> Any:
+        """Return the same where a field has these values."""
         if values.dtype.kind == "T":
             return ""
         return None if values.ndim > 1 else value_of(fields_of(self.program)[field].unreached, values.dtype)
@@ -160,9 +184,9 @@ class Result(AnswerTable):
         found = columns_of(self.graph, self._with_absent())
         return {**found, **property_columns(self.graph, self.joined, found)}
 
-    def _with_absent(self) -> dict[str, tuple[NDArray[Any], Any]]:
+    def _with_absent(self) -> dict[str, tuple[Values, Any]]:
         """Return the fields, each with what stands for no value in it."""
-        return {name: (values, self.absent(name)) for name, values in self.fields.items()}
+        return {name: (values, self.absent(name)) for name, values in self.stored.items()}
 
     def with_properties(self, *names: str) -> Result:
         """Return the same result, whose tables have properties of the vertices as further columns.
@@ -213,7 +237,7 @@ class Result(AnswerTable):
             There is no field `by`, or it holds vectors or texts.
         """
         chosen = self.best(count, by=by, smallest=smallest, threads=threads)
-        values = self.fields[self._named(by)]
+        values = self.stored[self._named(by)]
         return list(zip(self._names(chosen), values[chosen].tolist(), strict=True))
 
     def top_rows(
@@ -224,7 +248,7 @@ class Result(AnswerTable):
         Parameters and errors are the same.
         """
         chosen, name = self.best(count, by=by, smallest=smallest, threads=threads), self._named(by)
-        columns: dict[str, list[Any]] = {"vertex": self._names(chosen), name: self.fields[name][chosen].tolist()}
+        columns: dict[str, list[Any]] = {"vertex": self._names(chosen), name: self.stored[name][chosen].tolist()}
         columns |= property_values(self.graph, self.joined, chosen)
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -233,12 +257,12 @@ class Result(AnswerTable):
     ) -> NDArray[np.intp]:
         """Return the internal ids of the vertices of `top`. Parameters and errors are the same."""
         name = self._named(by)
-        values, absent = self.fields[name], self.absent(name)
-        if values.ndim > 1 or values.dtype.kind == "T":
+        stored, absent = self.stored[name], self.absent(name)
+        if stored.ndim > 1 or stored.dtype.kind == "T":
             if by is None:
                 return np.empty(0, np.intp)
-            raise InputError(f"{by} holds {'texts' if values.ndim == 1 else 'vectors'}, which have no order")
-        nearest = smallest
+            raise InputError(f"{by} holds {'texts' if stored.ndim == 1 else 'vectors'}, which have no order")
+        values, nearest = np.asarray(stored), smallest
         if nearest is None:
             search = getattr(self.program, "kind", self.program)  # of one with phases after it, the search
             nearest = absent not in (None, -np.inf) and search.combine != "max"
@@ -274,13 +298,13 @@ class Result(AnswerTable):
         """
         name = self._named(field)
         present = np.flatnonzero(self.reached(name))
-        return dict(zip(self._names(present), self.fields[name][present].tolist(), strict=True))
+        return dict(zip(self._names(present), self.stored[name][present].tolist(), strict=True))
 
     def _named(self, field: str | None) -> str:
         """Return the name of a field, by default of the first. Raises InputError where the result has none such."""
-        name = next(iter(self.fields)) if field is None else field
-        if name not in self.fields:
-            raise InputError(f"there is no field {name!r} in the answer; it has {brief(', '.join(self.fields))}")
+        name = next(iter(self.stored)) if field is None else field
+        if name not in self.stored:
+            raise InputError(f"there is no field {name!r} in the answer; it has {brief(', '.join(self.stored))}")
         return name
 
     @property
@@ -306,13 +330,13 @@ class Result(AnswerTable):
         InputError
             The answer has no parents, or the graph no such vertex.
         """
-        if "parent" not in self.fields:
+        if "parent" not in self.stored:
             raise InputError(
-                f"the answer has {', '.join(self.fields)} and no parents, which paths follow; run bfs, sssp or widest "
+                f"the answer has {', '.join(self.stored)} and no parents, which paths follow; run bfs, sssp or widest "
                 "with parents=True"
             )
-        at, name = internal_id(self.graph, target), next(iter(self.fields))
-        length = self.fields[name][at]
+        at, name = internal_id(self.graph, target), next(iter(self.stored))
+        length = self.stored[name][at : at + 1][0]
         if length == self.absent(name):
             return None
         vertices = self._names(np.asarray(self._links.upwards(at)[::-1], np.intp))
@@ -321,7 +345,7 @@ class Result(AnswerTable):
     @cached_property
     def _links(self) -> ParentLinks:
         """The parents as links between internal ids."""
-        return ParentLinks(self.graph, self.fields["parent"])
+        return ParentLinks(self.numbers("parent")[0])
 
     def _names(self, chosen: NDArray[np.intp]) -> list[int | str]:
         """Return original ids of vertices, with their sides if the graph is bipartite: an id may be on both sides."""

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.vertex_ids import in_original_order, original_order, original_ranks, tie_breakers
+from penstock.engine.program.vertex_ids import (
+    Names,
+    VertexReferences,
+    in_original_order,
+    names_at,
+    original_names,
+    original_order,
+    original_ranks,
+    tie_breakers,
+)
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
 from penstock.storage.results.column_statistics import present_rows
@@ -22,16 +31,18 @@ if TYPE_CHECKING:
 
 Order = NDArray[np.intp] | None
 """Internal ids by ascending original id; None where that is their own order."""
+Values = NDArray[Any] | VertexReferences
+"""The values of a field, by internal id."""
 
 
-def columns_of(graph: Graph, fields: Mapping[str, tuple[NDArray[Any], Any]]) -> Columns:
+def columns_of(graph: Graph, fields: Mapping[str, tuple[Values, Any]]) -> Columns:
     """Return the table of a result.
 
     Parameters
     ----------
     graph : Graph
         The graph.
-    fields : mapping of str to (ndarray, value)
+    fields : mapping of str to (ndarray or VertexReferences, value)
         The values of each field in the order of internal ids, and what stands for none of them (None: nothing does).
     """
 
@@ -39,12 +50,16 @@ def columns_of(graph: Graph, fields: Mapping[str, tuple[NDArray[Any], Any]]) -> 
     def order() -> Order:
         return None if in_original_order(graph) else original_order(graph)
 
-    columns = {"vertex": Column(graph.id_dtype, graph.vertices, partial(_ids, graph, order))}
+    @cache
+    def names() -> Names:
+        return original_names(graph)
+
+    columns = {"vertex": Column(graph.id_dtype, graph.vertices, partial(_ids, graph, order, names))}
     if graph.left is not None:
         columns["side"] = Column(np.dtype(np.uint8), graph.vertices, partial(_sides, graph.left))
     for name, (values, absent) in fields.items():
         for part, numbers in _numbers(name, values).items():
-            columns[part] = Column(numbers.dtype, graph.vertices, partial(_field, numbers, absent, order))
+            columns[part] = Column(numbers.dtype, graph.vertices, partial(_field, numbers, absent, order, names))
     return columns
 
 
@@ -61,7 +76,7 @@ def first_by_id(graph: Graph, count: int) -> NDArray[np.intp]:
     return first_rows(keys_of, graph.vertices, count)[2]
 
 
-def values_of(fields: Mapping[str, tuple[NDArray[Any], Any]], vertices: NDArray[np.intp]) -> dict[str, list[Any]]:
+def values_of(fields: Mapping[str, tuple[Values, Any]], vertices: NDArray[np.intp]) -> dict[str, list[Any]]:
     """Return the values of some vertices by column, None where there is none; fields as `columns_of` takes them."""
     found = {}
     for name, (values, absent) in fields.items():
@@ -73,21 +88,21 @@ def values_of(fields: Mapping[str, tuple[NDArray[Any], Any]], vertices: NDArray[
     return found
 
 
-def _numbers(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
+def _numbers(name: str, values: Values) -> dict[str, Any]:
     """Return a field as columns of numbers; a vector field has one per component: `name_0`, `name_1`."""
-    if values.ndim == 1:
+    if isinstance(values, VertexReferences) or values.ndim == 1:
         return {name: values}
     flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
     return {f"{name}_{place}": flat[:, place] for place in range(flat.shape[1])}
 
 
-def _ids(graph: Graph, order: Callable[[], Order]) -> Read:
+def _ids(graph: Graph, order: Callable[[], Order], names: Callable[[], Names]) -> Read:
     """Read original ids; loaded as a whole where they are strings, or in another order."""
-    if order() is None and graph.id_dtype.kind != "T":
+    rows = order()
+    if rows is None and graph.id_dtype.kind != "T":
         return lambda first, last: (graph.original_ids_in(first, last), None)
-    ids = graph.original_ids()
-    assert ids is not None, "numbers of vertices are in their order"
-    return _field(ids, None, order)
+    named = names()
+    return lambda first, last: (named(np.arange(first, last) if rows is None else rows[first:last]), None)
 
 
 def _sides(left: int) -> Read:
@@ -95,12 +110,14 @@ def _sides(left: int) -> Read:
     return lambda first, last: ((np.arange(first, last) >= left).astype(np.uint8), None)
 
 
-def _field(values: NDArray[Any], absent: Any, order: Callable[[], Order]) -> Read:
-    """Read a field, and which rows have a value."""
+def _field(values: Values, absent: Any, order: Callable[[], Order], names: Callable[[], Names]) -> Read:
+    """Read a field, and which rows have a value; vertices by their names."""
     rows = order()
+    numbers, named = (values.numbers, names()) if isinstance(values, VertexReferences) else (values, None)
 
     def read(first: int, last: int) -> Part:
-        some = values[first:last] if rows is None else values[rows[first:last]]
+        some = numbers[first:last] if rows is None else numbers[rows[first:last]]
+        some = some if named is None else names_at(some, named)
         return some, present_rows(some, absent)
 
     return read

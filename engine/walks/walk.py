@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from penstock.engine.program.vertex_ids import VertexReferences
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_resources import device_of
 from penstock.engine.walks.options import Lend, WalkOptions, WalkResources, check_graph, source_vertices
@@ -24,7 +25,7 @@ def walk(
     *,
     length: int = 80,
     walks_per_vertex: int = 10,
-    sources: int | str | Iterable[int | str] | None = None,
+    sources: int | str | Iterable[int | str] | VertexReferences | None = None,
     host_memory: int | str | None = None,
     threads: int | None = None,
     direct_io: bool = False,
@@ -119,7 +120,7 @@ def resources_by(config: Config, scratch: Path | str | None, lend: Lend, device_
 def walks_by(
     graph: Graph,
     options: WalkOptions,
-    sources: int | str | Iterable[int | str] | None,
+    sources: int | str | Iterable[int | str] | VertexReferences | None,
     resources: WalkResources,
 ) -> Walks:
     """Return walks within these resources. Raises as `walk`."""

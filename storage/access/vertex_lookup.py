@@ -46,7 +46,7 @@ def internal_id(graph: IdSpace, original: int | str) -> int:
     original: a number, or a string where ids are strings. In a bipartite graph `"source:7"` and `"target:7"` name a
     side, which an id that is on both needs.
     """
-    side, plain = _side(graph, original)
+    side, plain = side_of(graph, original)
     named = printable(brief(str(original)))
     if graph.vertices == 0:
         raise InputError(f"vertex {named} is not in the graph: it has no vertices")
@@ -65,7 +65,7 @@ def internal_id(graph: IdSpace, original: int | str) -> int:
     return found[0]
 
 
-def _side(graph: IdSpace, original: int | str) -> tuple[str | None, int | str]:
+def side_of(graph: IdSpace, original: int | str) -> tuple[str | None, int | str]:
     """Which side of a bipartite graph is named, if one is, and the bare id."""
     if graph.left is not None and isinstance(original, str):
         side, colon, rest = original.partition(":")
@@ -111,7 +111,9 @@ def _scanned(graph: IdSpace, plain: int | str) -> list[int]:
     ids = graph.original_ids()
     assert ids is not None, "numbers of vertices are not looked up"
     if ids.dtype.kind == "T":
-        return np.flatnonzero(ids == str(plain)).tolist()
+        text = str(plain)
+        readable = not any("\ud800" <= one <= "\udfff" for one in text)  # what is no UTF-8 is no name
+        return np.flatnonzero(ids == text).tolist() if readable else []
     return np.flatnonzero(ids == int(plain)).tolist() if is_number(plain) else []
 
 

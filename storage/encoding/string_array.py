@@ -4,6 +4,7 @@ String ids are so in scratch files, in graph files and on their way to results; 
 caller asks for them.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from penstock.storage.base.jit import jit
 LONGEST_NAME = 65_535
 """Bytes of the longest id that is a string."""
 STRINGS = np.dtypes.StringDType()
-_SPREAD_BYTES = 32 << 20
+_SPREAD_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +52,16 @@ class StringArray:
 
     def taken(self, order: NDArray[Any]) -> "StringArray":
         """The names that ``order`` numbers, in that order."""
-        ends = np.cumsum(self.lengths[order], dtype=np.int64)
+        starts = np.where(order == 0, 0, self.ends[np.maximum(order, 1) - 1])
+        ends = np.cumsum(self.ends[order] - starts, dtype=np.int64)
         text = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
         gather(self.text, self.ends, order, text)
         return StringArray(text, ends)
 
 
-def string_array(strings: NDArray[Any]) -> StringArray:
-    """NumPy's strings as their bytes end to end."""
-    encoded = [text.encode() for text in strings.tolist()]
+def string_array(strings: Iterable[str], errors: str = "strict") -> StringArray:
+    """Texts as their bytes end to end; errors: as `str.encode` has it."""
+    encoded = [text.encode(errors=errors) for text in strings]
     ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
     return StringArray(np.frombuffer(b"".join(encoded), np.uint8), ends)
 
@@ -84,6 +86,48 @@ def first_invalid(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> int:
                 return i
             at += length
     return -1
+
+
+@jit
+def comes_before(text: NDArray[np.uint8], one: int, one_end: int, other: NDArray[np.uint8], at: int, end: int) -> bool:
+    """Whether a name, bytes [one, one_end) of a text, comes before the bytes [at, end) of another text."""
+    while one < one_end and at < end:
+        if text[one] != other[at]:
+            return bool(text[one] < other[at])
+        one += 1
+        at += 1
+    return one == one_end and at < end
+
+
+@jit
+def find_names(
+    text: NDArray[np.uint8],
+    ends: NDArray[np.int64],
+    order: NDArray[np.int64],
+    span: tuple[int, int],
+    wanted: NDArray[np.uint8],
+    wanted_ends: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> None:
+    """Set ``out`` to the number of each wanted name, -1 where there is none.
+
+    span: the names that count, [first, last). order: their numbers by name; empty: they ascend.
+    """
+    for i in range(len(out)):
+        begin, end = (wanted_ends[i - 1] if i > 0 else 0), wanted_ends[i]
+        low, high = span
+        while low < high:
+            middle = (low + high) // 2
+            name = order[middle - span[0]] if len(order) else middle
+            if comes_before(text, ends[name - 1] if name > 0 else 0, ends[name], wanted, begin, end):
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = -1
+        if low < span[1]:
+            name = order[low - span[0]] if len(order) else low
+            if not comes_before(wanted, begin, end, text, ends[name - 1] if name > 0 else 0, ends[name]):
+                out[i] = name
 
 
 @jit

@@ -45,7 +45,9 @@ class GroupCounts:
     top: list[tuple[Any, int]]
 
 
-def count_groups(labels: NDArray[Any], top: int, room_bytes: int, *, threads: int | None = None) -> GroupCounts:
+def count_groups(
+    labels: NDArray[Any], top: int, room_bytes: int, *, threads: int | None = None, ties: NDArray[Any] | None = None
+) -> GroupCounts:
     """Count the vertices of every label.
 
     Parameters
@@ -58,43 +60,54 @@ def count_groups(labels: NDArray[Any], top: int, room_bytes: int, *, threads: in
         Memory that counters may take; strings are sorted whatever it is.
     threads : int, optional
         Most threads; default: every core.
+    ties : ndarray, optional
+        By label, which are numbers from 0, what orders equally large groups; default: the label itself.
     """
     if len(labels) <= SMALL or labels.dtype.kind not in "iu":
-        return _joined([_largest(*np.unique(labels, return_counts=True), top)], top)
+        return _joined([_largest(*np.unique(labels, return_counts=True), top, ties)], top, ties)
     found = extremes(labels, None, threads=threads)
     low, span = int(found.least), int(found.largest) - int(found.least) + 1
     if span <= DENSE * len(labels):
-        return _joined(_dense(labels, (low, span), room_bytes, top, threads or cores()), top)
-    return _joined(_scattered(labels, room_bytes, top, threads), top)
+        return _joined(_dense(labels, (low, span), room_bytes, top, threads or cores(), ties), top, ties)
+    return _joined(_scattered(labels, room_bytes, top, threads), top, ties)
 
 
-def _joined(parts: Iterable[Part], top: int) -> GroupCounts:
+def _joined(parts: Iterable[Part], top: int, ties: NDArray[Any] | None) -> GroupCounts:
     """Join parts that have no label in common."""
     groups = 0
     largest: list[tuple[Any, int]] = []
     for count, some in parts:
         groups += count
-        largest = sorted([*largest, *some], key=lambda group: (-group[1], group[0]))[: max(top, 1)]
+        both = [*largest, *some]
+        largest = sorted(both, key=lambda group: (-group[1], group[0] if ties is None else ties[group[0]]))
+        largest = largest[: max(top, 1)]
     return GroupCounts(groups, largest[0][1] if largest else 0, largest[:top])
 
 
-def _largest(names: NDArray[Any], sizes: NDArray[Any], top: int) -> Part:
+def _largest(names: NDArray[Any], sizes: NDArray[Any], top: int, ties: NDArray[Any] | None = None) -> Part:
     """The part of these labels, which ascend; as many vertices have each of them."""
-    places = _first_by_size(sizes, top)
+    places = _first_by_size(sizes, top, None if ties is None else ties[names])
     return len(names), list(zip(names[places].tolist(), sizes[places].tolist(), strict=True))
 
 
-def _first_by_size(sizes: NDArray[Any], top: int) -> NDArray[Any]:
-    """Where the largest sizes are, the largest first, of equal ones the first."""
+def _first_by_size(sizes: NDArray[Any], top: int, ties: NDArray[Any] | None) -> NDArray[Any]:
+    """Where the largest sizes are, the largest first, of equal ones the first, or the one of the least of ties."""
 
     def keys_of(first: int, last: int) -> Keys:
         places = np.arange(first, last)
-        return ~sizes[first:last], places, places
+        return ~sizes[first:last], places if ties is None else ties[first:last], places
 
     return first_rows(keys_of, len(sizes), max(top, 1), threads=1, size=COMPARED)[2]
 
 
-def _dense(labels: NDArray[Any], spread: tuple[int, int], room_bytes: int, top: int, threads: int) -> Iterator[Part]:
+def _dense(
+    labels: NDArray[Any],
+    spread: tuple[int, int],
+    room_bytes: int,
+    top: int,
+    threads: int,
+    ties: NDArray[Any] | None,
+) -> Iterator[Part]:
     """Count labels of a range (its first, its length), block by block; each thread counts a part of the block."""
     low, span = spread
     kind = np.dtype(np.uint32 if len(labels) < 1 << 32 else np.uint64)
@@ -106,7 +119,8 @@ def _dense(labels: NDArray[Any], spread: tuple[int, int], room_bytes: int, top: 
             part = block[begin:end]
             part[:] = 0
             _count(labels, np.uint64((first + begin) & (2**64 - 1)), part)
-            places = [place for place in _first_by_size(part, top).tolist() if part[place]]
+            these = None if ties is None else ties[first + begin : first + end]
+            places = [place for place in _first_by_size(part, top, these).tolist() if part[place]]
             return int(np.count_nonzero(part)), [(first + begin + place, int(part[place])) for place in places]
 
         yield from map_rows(count, len(block), threads=threads, size=-(-len(block) // threads))

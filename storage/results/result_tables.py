@@ -164,10 +164,15 @@ def _blocks(columns: Columns, options: WriteOptions) -> dict[str, hdf5.Blocks]:
         name: hdf5.Blocks(
             column.dtype,
             column.rows,
-            partial(mapped, {name: column}, lambda parts: parts[0][0], threads=options.threads, size=hdf5.ROWS),
+            partial(mapped, {name: column}, lambda parts: parts[0][0], threads=options.threads, size=_rows(column)),
         )
         for name, column in columns.items()
     }
+
+
+def _rows(column: Column) -> int:
+    """Rows that HDF5 takes at once: fewer of strings, which are Python objects then."""
+    return hdf5.ROWS // 16 if column.dtype.kind == "T" else hdf5.ROWS
 
 
 def _widest(column: Column) -> int:

@@ -11,8 +11,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
-from itertools import count
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
     from penstock.engine.program.program import Program
 
-LONGEST_LINE = 1 << 20
-"""Characters of the longest line of a file that gives vertices."""
 OPTIONS = (
     *("source", "target", "cutoff", "damping", "alpha", "tol", "max_iter", "k", "weight", "parents", "delta"),
     *("personalization", "initial", "fixed", "inputs", "time_step", "resolution", "seed"),
@@ -171,107 +168,3 @@ def read_vertex(text: str) -> int | str:
 def is_negative(text: str) -> bool:
     """Whether a text is a negative number, which no vertex has as id."""
     return text.startswith("-") and text[1:].isdigit()
-
-
-HEADS = (("source", "target"), ("vertex", "other"), ("u", "v"), ("from", "to"))
-"""First lines that name columns."""
-
-Pair = tuple[int | str, int | str]
-
-
-def read_pairs(path: Path) -> list[Pair]:
-    """Read pairs of ids; a first line that names the columns is left out, and so are columns after the second.
-
-    Raises InputError for a file that cannot be read, that has no pair, or a line that is none.
-    """
-    import csv  # other commands do not need it
-
-    found = []
-    for number, line in lines_of(path, "pairs"):
-        if not line.strip() or line.startswith("#"):
-            continue
-        between = next((mark for mark in ",;\t" if mark in line), None)
-        try:
-            cells = line.split() if between is None else next(csv.reader([line], delimiter=between))
-        except csv.Error as error:
-            raise InputError(f"{path}:{number}: {brief(line)!r} is no line of CSV: {error}") from error
-        parts = [cell.strip() for cell in cells]
-        if number == 1 and tuple(part.lower() for part in parts[:2]) in HEADS:
-            continue
-        if len(parts) < 2 or not parts[0] or not parts[1]:
-            raise InputError(f"{path}:{number}: {brief(line)!r} is no pair; write two ids, as in 3,17")
-        if is_negative(parts[0]) or is_negative(parts[1]):
-            raise InputError(f"{path}:{number}: {brief(line)!r} has a negative number, and no vertex has such an id")
-        found.append((read_vertex(parts[0]), read_vertex(parts[1])))
-    if not found:
-        raise InputError(f"--pairs {path} has no pair; write two ids on each line")
-    return found
-
-
-def read_weights(path: Path) -> dict[int | str, float]:
-    """Read a personalization file: a vertex id and, if it is not 1, its weight on every line.
-
-    Raises:
-        InputError: it cannot be read, or a line is not that.
-    """
-    found: dict[int | str, float] = {}
-    for _, vertex, weight in _lines(path, "personalization", "a weight", 1.0):
-        found[vertex] = found.get(vertex, 0.0) + weight
-    return found
-
-
-def read_values(path: Path, name: str) -> dict[int | str, float]:
-    """Read a file of values, the parameter `name`: a vertex id and its value on every line, each id once.
-
-    The first line may be the header of an answer, `vertex,NAME`.
-
-    Raises:
-        InputError: it cannot be read, or a line is not that.
-    """
-    found: dict[int | str, float] = {}
-    for number, vertex, value in _lines(path, name, "a value", None):
-        if vertex in found:
-            raise InputError(
-                f"{path}:{number}: vertex {brief(str(vertex))} has a value already, {found[vertex]:g}; give it one"
-            )
-        found[vertex] = value
-    return found
-
-
-def is_header(words: list[str]) -> bool:
-    """Whether a line is the first one of an answer in CSV."""
-    return len(words) == 2 and words[0] == "vertex" and words[1].isidentifier() and words[1].lower() != "nan"
-
-
-def _lines(path: Path, name: str, what: str, missing: float | None) -> Iterator[tuple[int, int | str, float]]:
-    """Line number, vertex id and number of every line of a file; missing: the number where there is none, None: an
-    error.
-    """
-    for number, line in lines_of(path, name):
-        words = line.partition("#")[0].replace(",", " ").split()
-        if not words or (missing is None and number == 1 and is_header(words)):
-            continue
-        try:
-            value = float(words[1]) if len(words) > 1 or missing is None else missing
-        except (ValueError, IndexError):
-            value = float("nan")
-        if is_negative(words[0]) or len(words) > 2 or value != value:
-            raise InputError(f"{path}:{number}: {brief(line.strip())!r} is not a vertex id and {what}, such as 42 0.5")
-        yield number, read_vertex(words[0]), value
-
-
-def lines_of(path: Path, name: str) -> Iterator[tuple[int, str]]:
-    """The lines of a text file, and their numbers from 1. Raises InputError naming the option that takes the file."""
-    from penstock.storage.ingest.bytes.file import open_text
-
-    try:
-        with open_text(path) as file:
-            for number in count(1):
-                line = file.readline(LONGEST_LINE + 1)
-                if len(line) > LONGEST_LINE:
-                    raise InputError(f"{path}: line {number} is longer than {LONGEST_LINE} characters")
-                if not line:
-                    return
-                yield number, line.rstrip("\n")
-    except InputError as error:
-        raise InputError(f"--{name.replace('_', '-')} {error}") from error

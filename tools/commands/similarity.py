@@ -136,14 +136,15 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     """
     from penstock.engine.similarities.similarity import similarity
     from penstock.storage.format.graph import Graph
-    from penstock.tools.base.find_program import read_pairs
+    from penstock.tools.base.vertex_files import read_pairs
 
     began = time.perf_counter()
     asked, target, use = given["comparing"], given["writing"], given["using"]
     _check(graph, asked, target, use)
+    opened = Graph.open(graph, stripes=use.stripes)
     found = similarity(
-        Graph.open(graph, stripes=use.stripes),
-        None if asked.pairs is None else read_pairs(asked.pairs),
+        opened,
+        None if asked.pairs is None else read_pairs(asked.pairs, opened),
         k=asked.k,
         by=asked.by,
         missing_only=asked.missing_only,

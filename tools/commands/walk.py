@@ -12,9 +12,7 @@ import click
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.budget import format_bytes, peak_resident_bytes
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
 from penstock.storage.tables.formats import WALKS, format_of, formats_of
-from penstock.tools.base.find_program import is_negative, lines_of, read_vertex
 from penstock.tools.base.options import (
     ANY,
     CSV_SAFE,
@@ -38,7 +36,9 @@ from penstock.tools.base.output import NAME, Console, StandardOutput, pairs, sec
 from penstock.tools.base.progress import compiling_shown, progress
 
 if TYPE_CHECKING:
+    from penstock.engine.program.vertex_ids import VertexReferences
     from penstock.engine.walks.walks import Walks
+    from penstock.storage.format.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -168,11 +168,12 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     if not to_stdout:
         check_target(target.output, force=target.force)
         keep_inputs(target.output, [graph])
+    opened = Graph.open(graph, stripes=use.stripes)
     walks = walk(
-        Graph.open(graph, stripes=use.stripes),
+        opened,
         length=asked.length,
         walks_per_vertex=asked.walks_per_vertex,
-        sources=_sources(asked),
+        sources=_sources(asked, opened),
         host_memory=use.host_memory,
         threads=use.threads,
         device=use.device,
@@ -201,21 +202,15 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     console.answer(facts, _lines(facts))
 
 
-def _sources(asked: WalkChoice) -> list[int | str] | None:
-    """Ids of sources, as they were given. Raises InputError."""
+def _sources(asked: WalkChoice, graph: Graph) -> list[int | str] | VertexReferences | None:
+    """The sources. Raises InputError."""
     if asked.source and asked.sources is not None:
         raise InputError("--source and --sources are both given; give one of them")
     if asked.sources is None:
         return list(asked.source) or None
-    named: list[int | str] = []
-    for number, line in lines_of(asked.sources, "sources"):
-        if is_negative(text := line.strip()):
-            raise InputError(f"{asked.sources}:{number}: {brief(text)} is negative, and no vertex has such an id")
-        if text:
-            named.append(read_vertex(text))
-    if not named:
-        raise InputError(f"--sources {asked.sources} has no line; give one vertex id on each")
-    return named
+    from penstock.tools.base.vertex_files import read_sources
+
+    return read_sources(asked.sources, graph)
 
 
 def _reporter(update: Any, walks: Walks) -> Callable[[Any], None]:

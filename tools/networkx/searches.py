@@ -51,7 +51,8 @@ def _search(call: Call, first: list[int], *, backward: bool = False, **ways: Any
         ways = ways or ({} if weighted else {"parents": False})
         result = call.run("sssp" if weighted else "bfs", source=graph.ids(np.array(first)), **ways)
     field = "distance" if weighted else "level"
-    return SearchResult(first, result.fields[field], result.reached(field), result.fields.get("parent"))
+    parents = result.numbers("parent")[0] if "parent" in result.stored else None
+    return SearchResult(first, result.numbers(field)[0], result.reached(field), parents)
 
 
 def check_lengths(graph: StoredGraph, weight: str | None) -> None:
@@ -246,4 +247,4 @@ def _links(call: Call, found: SearchResult) -> ParentLinks:
     """The ways back from vertices."""
     from penstock.engine.state.found_paths import ParentLinks
 
-    return ParentLinks(call.graph.graph, found.parents)
+    return ParentLinks(found.parents)

@@ -38,14 +38,13 @@ def _forecast(job: Job, gpus: tuple[str, ...], note: Callable[[str], None]) -> l
     """Of each program of the job."""
     from penstock.engine.planning.rank_forecast import co_run
     from penstock.engine.resources.config import Config
-    from penstock.storage.format.graph import Graph
     from penstock.transfer.devices.cuda import CudaDevice
     from penstock.transfer.values.rates import Rates
 
     options: dict[str, Any] = {name: value for name, value in job.execution.options.items() if name != "device"}
     config = Config.of(**options)
     threads = threads_of(config.thread_count, (*gpus, "cpu"))
-    graph = Graph.open(job.graph, stripes=job.execution.stripes)
+    graph = job.opened()
     known = [
         rates_for(graph, options | {"device": name, "threads": count}, note, job.execution.rates, measure=False).rates
         for name, count in ((gpus[0], threads[0]), ("cpu", threads[-1]))
@@ -54,7 +53,7 @@ def _forecast(job: Job, gpus: tuple[str, ...], note: Callable[[str], None]) -> l
     room = config.device_edge_memory or device.memory_bytes
     device.close()
     gpu, cores = known[0] or Rates.pcie5(threads[0]), known[1] or Rates.host(threads[-1])
-    works = [_sweep(step.make().form(graph, config.mode), graph, config.memory_bytes) for step in job.steps]
+    works = [_sweep(step.make(job.opened).form(graph, config.mode), graph, config.memory_bytes) for step in job.steps]
     return [co_run(work, len(gpus), gpu, room, cores) for work in works]
 
 

@@ -33,10 +33,9 @@ def forecast_job(job: Job, console: Console) -> None:
     """Say what a job would take. Raises InputError for all that the run would refuse before it starts."""
     from penstock.engine.session import Session
     from penstock.storage.base.timeline import Timeline
-    from penstock.storage.format.graph import Graph
 
-    programs = [step.make() for step in job.steps]
-    graph = Graph.open(job.graph, stripes=job.execution.stripes)
+    programs = [step.make(job.opened) for step in job.steps]
+    graph = job.opened()
     used = rates_for(graph, job.execution.options, console.note, job.execution.rates, measure=False)
     job = job.kept()
     check_folder(job)

@@ -108,15 +108,14 @@ def of_all_ranks(error: BudgetError, local: int) -> BudgetError:
 
 def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) -> None:
     from penstock.engine.session import Session
-    from penstock.storage.format.graph import Graph
 
-    programs = [step.make() for step in job.steps]
+    programs = [step.make(job.opened) for step in job.steps]
     clock.clock.turn_to("other")
     with ExitStack() as stack:
         show = stack.enter_context(progress(console))
         stack.enter_context(stages_shown(show, clock))
         with stage("opening"):
-            graph = Graph.open(job.graph, stripes=job.execution.stripes)
+            graph = job.opened()
             options = job.execution.options
             used = _rates(job, graph, options, console, ranks)
         placed, finished = job.kept(), []  # placed: the job with its outputs in the run directory, if it has one

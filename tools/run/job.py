@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,9 +67,9 @@ class JobStep:
         file = before if colon else self.program
         return Path(file) if file.endswith(".py") else None
 
-    def make(self) -> Program:
-        """The program. Raises InputError where there is none, or its parameters are not its."""
-        return make_program(self.program, find_program(self.program), self.parameters.values())
+    def make(self, opened: Callable[[], Graph]) -> Program:
+        """The program, on an opened graph. Raises InputError where there is none, or its parameters are not its."""
+        return make_program(self.program, find_program(self.program), self.parameters.values(opened))
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,12 @@ class Job:
     def prints(self) -> bool:
         """Whether an answer goes to standard output."""
         return any(step.wanted.printed for step in self.steps)
+
+    def opened(self) -> Graph:
+        """The graph. Raises as `Graph.open`."""
+        from penstock.storage.format.graph import Graph
+
+        return Graph.open(self.graph, stripes=self.execution.stripes)
 
     def inputs(self) -> list[Path]:
         """The files that it reads, as far as it names them itself."""

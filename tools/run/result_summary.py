@@ -6,9 +6,11 @@ computed once, when it is asked for, by passes that copy no array of the vertice
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from penstock.engine.program.vertex_ids import VertexReferences, in_original_order, tie_breakers
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.results import column_statistics
 from penstock.tools.base.output import counted, pairs, rank_table, seconds, table
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.storage.results.group_counts import GroupCounts
     from penstock.tools.answers.answer_options import AnswerOptions
 
-NAMES_OF_VERTICES = ("component", "community", "label", "parent", "bridge_to")
+NAMES_OF_VERTICES = ("component", "community", "label", "parent", "bridge_to", "top")
 """Fields whose values are vertices, so that their size says nothing."""
 GROUPS = {"component": "components", "community": "communities", "label": "labels", "color": "colors"}
 """Fields whose values say which vertices belong together, and several of these: they are counted."""
@@ -31,8 +33,6 @@ SHOWN_VERTICES = 24
 
 COUNTER_BYTES, LEAST_COUNTERS = 1, 1 << 20
 """Memory for counting groups, for each vertex and at least: less than the lists of vertices took while the run went."""
-SPARSE_BYTES = 16
-"""The same where groups have original ids for names: the budget has as much for translating them."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +114,12 @@ class ResultSummary:
     def fields(self) -> dict[str, dict[str, Any]]:
         """A few numbers for each field, of the vertices that have a value."""
         if "fields" not in self._known:
-            self._known["fields"] = {name: self._field(name) for name in self.result.fields}
+            self._known["fields"] = {name: self._field(name) for name in self.result.stored}
         found: dict[str, dict[str, Any]] = self._known["fields"]
         return found
 
     def _field(self, name: str) -> dict[str, Any]:
-        values, absent = self.result.fields[name], self.result.absent(name)
+        values, absent = self.result.numbers(name)
         facts: dict[str, Any] = {}
         if name in FLAGS:
             found = column_statistics.count_nonzero(values, absent, threads=self.threads)
@@ -145,11 +145,18 @@ class ResultSummary:
             return known
         from penstock.storage.results.group_counts import count_groups  # only here is a kernel needed
 
-        values, graph = self.result.fields[name], self.result.graph
-        present = column_statistics.present_rows(values, self.result.absent(name))
-        each = COUNTER_BYTES if graph.original is None else SPARSE_BYTES
-        room = max(LEAST_COUNTERS, each * len(values)) + self.spare_bytes
-        found = count_groups(values if present is None else values[present], top, room, threads=self.threads)
+        values, absent = self.result.numbers(name)
+        present, stored = column_statistics.present_rows(values, absent), self.result.stored[name]
+        labels = values if present is None else values[present]
+        room = max(LEAST_COUNTERS, COUNTER_BYTES * len(values)) + self.spare_bytes
+        if not isinstance(stored, VertexReferences):
+            found = count_groups(labels, top, room, threads=self.threads)
+        else:
+            graph = stored.graph
+            ties = None if in_original_order(graph) else tie_breakers(graph)
+            found = count_groups(labels, top, room, threads=self.threads, ties=ties)
+            names = graph.original_ids_of(np.array([label for label, _ in found.top], np.intp)).tolist()
+            found = replace(found, top=[(name, size) for name, (_, size) in zip(names, found.top, strict=True)])
         self._known[f"groups of {name}"] = found
         return found
 
@@ -162,12 +169,13 @@ class ResultSummary:
 
     def _path(self, target: int | str) -> dict[str, Any]:
         result = self.result
-        name, at = next(iter(result.fields)), result.targets.index(target)
-        value = result.fields[name][result.program.watched[at]]
-        facts: dict[str, Any] = {"target": target, "reached": bool(value != result.absent(name))}
+        name, at = next(iter(result.stored)), result.targets.index(target)
+        values, absent = result.numbers(name)
+        value = values[result.program.watched[at]]
+        facts: dict[str, Any] = {"target": target, "reached": bool(value != absent)}
         if facts["reached"]:
             facts[name] = value.item()
-            found = result.path(target) if "parent" in result.fields else None
+            found = result.path(target) if "parent" in result.stored else None
             if found is not None:
                 facts |= {"hops": found.hops, "vertices": found.vertices}
         return facts
@@ -178,7 +186,7 @@ class ResultSummary:
         for name, facts in self.fields().items():
             if name == "parent":
                 continue
-            values = self.result.fields[name]
+            values = self.result.stored[name]
             parts = [f"{facts[key]:,} of {len(values):,} vertices" for key in ("count", "reached") if key in facts]
             if (several := GROUPS.get(name)) in facts:
                 number = facts[several]
@@ -196,10 +204,10 @@ class ResultSummary:
 
     def top(self, wanted: AnswerOptions) -> list[dict[str, Any]]:
         """The first vertices by a field; of components the largest. Raises InputError for a field without an order."""
-        count, name = wanted.top, wanted.by or next(iter(self.result.fields))
-        if count == 0 or (wanted.by is None and self.result.fields[name].ndim > 1):
+        count, name = wanted.top, wanted.by or next(iter(self.result.stored))
+        if count == 0 or (wanted.by is None and self.result.stored[name].ndim > 1):
             return []
-        if name in GROUPS and name in self.result.fields and wanted.smallest is None:
+        if name in GROUPS and name in self.result.stored and wanted.smallest is None:
             return [{name: label, "vertices": size} for label, size in self._groups(name, count).top[:count]]
         best: list[dict[str, Any]] = self._known.get("top", [])
         if len(best) < count:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from penstock.storage.base.errors import InputError
-from penstock.tools.base.find_program import parse_setting, read_values, read_weights
+from penstock.tools.base.find_program import parse_setting
 from penstock.tools.base.options import (
     DEVICE_MEMORY,
     FILE,
@@ -24,6 +25,9 @@ from penstock.tools.base.options import (
 )
 from penstock.tools.base.output import short
 from penstock.tools.run.rank_devices import ALL, AUTO, names_of
+
+if TYPE_CHECKING:
+    from penstock.storage.format.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -43,13 +47,15 @@ class Parameters:
         more = settings if isinstance(settings, dict) else dict(parse_setting(text) for text in settings)
         return cls(given | more)
 
-    def values(self) -> dict[str, Any]:
-        """The same as a program takes them. Raises InputError for a file that cannot be read."""
+    def values(self, opened: Callable[[], Graph]) -> dict[str, Any]:
+        """The same as a program takes them; opened: the graph, for files. Raises InputError for one that is wrong."""
         paths = {name: value for name, value in self.given.items() if isinstance(value, Path)}
-        return self.given | {
-            name: read_weights(path) if name == "personalization" else read_values(path, name)
-            for name, path in paths.items()
-        }
+        if not paths:
+            return self.given
+        from penstock.tools.base.vertex_files import read_values  # NumPy, which --help does not need
+
+        graph = opened()
+        return self.given | {name: read_values(path, name, graph) for name, path in paths.items()}
 
     def __str__(self) -> str:
         return " ".join(f"{name}={short(value, 40)}" for name, value in self.given.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from penstock.engine import from_edges, run
+from penstock.engine import convert, from_edges, run
 from penstock.engine.program.vertex_ids import (
+    VertexFinder,
     internal_id,
     internal_ids,
     names_by_rank,
@@ -75,7 +77,7 @@ def test_values_that_are_vertices(named: Graph, sided: Graph) -> None:
 
 def test_groups_are_named_by_their_first(named: Graph) -> None:
     group = np.zeros(named.vertices, np.uint32)
-    assert smallest_members(named, group).tolist() == ["07"] * 6
+    assert np.asarray(smallest_members(named, group)).tolist() == ["07"] * 6
     assert original_order(named).tolist() == list(range(6))
 
 
@@ -129,4 +131,32 @@ def test_places_of_ids_in_any_order(ids: list[int]) -> None:
     assert original_ranks(graph).tolist() == [order.index(vertex) for vertex in range(4)]
     none = np.iinfo(np.uint32).max
     names = names_by_rank(graph, np.array([3, none, 0], np.uint32))
-    assert names.tolist() == [ids[order[3]], none, ids[order[0]]]
+    assert np.asarray(names).tolist() == [ids[order[3]], none, ids[order[0]]]
+
+
+@pytest.mark.parametrize("order", ["none", "hubs"])
+@pytest.mark.parametrize("on_disk", [False, True])
+@pytest.mark.parametrize("kind", ["names", "gaps", "numbers", "sides", "named sides"])
+def test_many_ids_are_found_as_each_alone(kind: str, on_disk: bool, order: Any, tmp_path: Path) -> None:
+    """Some 300 ids in any order, those that the graph lacks among them."""
+    random = np.random.default_rng(7)
+    ends = random.integers(0, 90, (2, 400)) * (1 if kind == "numbers" else 3)
+    texts = kind in ("names", "named sides")
+    lines = "".join(
+        f"p{one:02}x{'y' * (one % 40)} p{other:02}\n" if texts else f"{one} {other}\n" for one, other in ends.T
+    )
+    (tmp_path / "e.txt").write_text(lines)
+    options: dict[str, Any] = {"bipartite": True} if "side" in kind else {"renumber": kind != "numbers"}
+    convert(tmp_path / "e.txt", tmp_path / "g.h5", order="none" if "side" in kind else order, **options)
+    graph = Graph.open(tmp_path / "g.h5")
+    if not on_disk:
+        graph = replace(graph, original=graph.original_ids())
+    names = ["x", "5000", 2**64 - 1, "p", "07", -4, "source:3", "target:3", "\ud800", *range(100)]
+    ids = [*names, *map(str, range(40)), *(graph.original_ids_in(0, graph.vertices)[::-1].tolist())]
+    for one, found in zip(ids, VertexFinder(graph).found(ids).tolist(), strict=True):
+        try:
+            assert internal_id(graph, one) == found
+        except InputError:
+            assert found == -1
+    with pytest.raises(InputError, match="vertex x is not in the graph"):
+        VertexFinder(graph).vertices(ids)

@@ -15,7 +15,8 @@ import pytest
 from penstock.engine import Graph, from_edges, similarity
 from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.host.whole_rows.similarity import compare
-from penstock.engine.similarities import best_pairs, device_pairs, given_pairs
+from penstock.engine.program import vertex_ids
+from penstock.engine.similarities import best_pairs, device_pairs
 from penstock.engine.similarities.memory_plan import Room, even_cuts, runs
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.transfer.devices.emulated import EmulatedDevice
@@ -216,7 +217,7 @@ def test_the_order_of_vertices_changes_nothing() -> None:
     for name, values in one.columns().items():
         np.testing.assert_array_equal(values, other.columns()[name])
     many = one.ids[:100]
-    assert len(many) > given_pairs.FEW
+    assert len(many) > vertex_ids.FEW
     np.testing.assert_array_equal(similarity(moved, many).common, one.common[:100])
 
 

@@ -7,14 +7,10 @@ from penstock.engine.program.program import Program
 from penstock.engine.programs.bfs import BFS
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.find_program import (
-    LONGEST_LINE,
     find_program,
     make_program,
     parse_setting,
-    read_pairs,
-    read_values,
     read_vertex,
-    read_weights,
 )
 
 OWN = """
@@ -114,70 +110,6 @@ def test_settings_are_values(text: str, expected: tuple[str, object]) -> None:
 def test_what_is_no_setting_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="name=value"):
         parse_setting(text)
-
-
-def test_personalization_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "p.txt"
-    path.write_text("# who\n4 0.5\n7\n\n4,0.25\nn01 2\n07\n")
-    assert read_weights(path) == {4: 0.75, 7: 1.0, "n01": 2.0, "07": 1.0}
-
-
-@pytest.mark.parametrize("line", ["-3", "-3 1", "4 y", "1 2 3"])
-def test_bad_personalization_names_the_line(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "p.txt"
-    path.write_text(f"1 1\n{line}\n")
-    with pytest.raises(InputError, match=r"p\.txt:2"):
-        read_weights(path)
-    with pytest.raises(InputError, match="absent"):
-        read_weights(tmp_path / "absent")
-
-
-def test_values_are_read(tmp_path: Path) -> None:
-    """An answer in CSV is such a file."""
-    path = tmp_path / "v.csv"
-    path.write_text("vertex,temperature\n4,-0.5\n# none\nn01 2e3\n")
-    assert read_values(path, "initial") == {4: -0.5, "n01": 2000.0}
-
-
-@pytest.mark.parametrize("line", ["7", "7,", "-3 1", "4 y", "1 2 3", "8 nan", "1 2", "vertex,name"])
-def test_bad_values_name_the_line(tmp_path: Path, line: str) -> None:
-    """A second value for a vertex is one of them, and so is none."""
-    path = tmp_path / "v.csv"
-    path.write_text(f"1,1\n{line}\n")
-    with pytest.raises(InputError, match=r"v\.csv:2"):
-        read_values(path, "initial")
-    with pytest.raises(InputError, match=r"--time-step .*absent"):
-        read_values(tmp_path / "absent", "time_step")
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("1 2\n" + "x" * (LONGEST_LINE + 1), f"line 2 is longer than {LONGEST_LINE} characters"),
-        ("1 2\n3 " + "y" * 5000 + " z " + "9" * 5000 + " 4 5", "is not a vertex id and a value"),
-        ("1 2\n\xff", "v.txt is not UTF-8 text"),
-    ],
-)
-def test_long_lines_of_values_are_refused_in_short(tmp_path: Path, text: str, reason: str) -> None:
-    (tmp_path / "v.txt").write_text(text, encoding="latin-1")
-    with pytest.raises(InputError, match=reason) as caught:
-        read_values(tmp_path / "v.txt", "initial")
-    assert len(str(caught.value)) < 600
-
-
-def test_devices_have_no_lines() -> None:
-    for read, option in ((read_pairs, "--pairs"), (read_weights, "--personalization")):
-        with pytest.raises(InputError, match=f"{option} /dev/zero is a device; name a file or a pipe"):
-            read(Path("/dev/zero"))
-
-
-def test_long_pairs_are_refused_in_short(tmp_path: Path) -> None:
-    path = tmp_path / "p.csv"
-    for text, reason in (('1,"' + "y" * 200_000 + '"', "is no line of CSV"), (f"-{'9' * 5000},1", "a negative number")):
-        path.write_text(f"1,2\n{text}\n")
-        with pytest.raises(InputError, match=reason) as caught:
-            read_pairs(path)
-        assert len(str(caught.value)) < 600
 
 
 def test_more_digits_than_ids_have_are_text() -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from penstock.storage.format.graph import Graph
 from penstock.tools.run import auto_devices
 from penstock.tools.run.auto_devices import auto_devices as chosen
 from penstock.tools.run.job import Job, JobStep
@@ -29,7 +30,7 @@ class _Gpu:
 def job(path: Path, **options: Any) -> Job:
     execution = Execution.of((), None, False, "auto", False, **options)
     steps = (JobStep("pagerank", Parameters({"weight": False})), JobStep("wcc"))
-    return SimpleNamespace(graph=path, steps=steps, execution=execution)  # type: ignore[return-value]
+    return SimpleNamespace(graph=path, steps=steps, execution=execution, opened=lambda: Graph.open(path))  # type: ignore[return-value]
 
 
 def test_without_a_gpu_it_is_the_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_device_is_rehearsed_too(capsys: pytest.CaptureFixture[str]) -> None:
 
     step = JobStep("wcc")
     with Session(Graph.open("g.h5"), device="emulated", device_edge_memory=4000, partition_bytes=256) as session:
-        told = session.forecast(step.make())
+        told = session.forecast(step.make(lambda: session.graph))
     lines = "\n".join(_lines(step, told))
     for words in ("device memory", "over the link", "to the device", "emulated:0"):
         assert words in lines

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import from_edges, run
+from penstock.engine.program import vertex_ids
 from penstock.storage.base.errors import InputError
 from penstock.storage.results import group_counts
 from penstock.tools.answers.answer_options import AnswerOptions
@@ -18,9 +19,9 @@ from penstock.tools.run.result_summary import ResultSummary, path_line
 
 def answer(best: list[tuple[int, object]] | None = None, **fields: np.ndarray) -> ResultSummary:
     result: Any = SimpleNamespace(
-        fields=fields,
+        stored=fields,
+        numbers=lambda name: (fields[name], 4294967295 if fields[name].dtype == np.uint32 else None),
         graph=SimpleNamespace(original=None),
-        absent=lambda name: 4294967295 if fields[name].dtype == np.uint32 else None,
         top_rows=lambda count, **how: [{"vertex": vertex, "level": value} for vertex, value in (best or [])[:count]],
     )
     return ResultSummary(result)
@@ -167,3 +168,25 @@ def test_a_target_without_parents_and_beyond_a_cutoff() -> None:
 
 def test_a_run_without_targets_has_no_paths() -> None:
     assert "paths" not in ResultSummary(run("sssp", from_edges([0], [1]), source=0, kernels="reference")).facts()
+
+
+@pytest.mark.parametrize("order", ["none", "hubs"])
+def test_only_the_names_of_groups_that_are_shown_are_looked_up(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of equally large groups those of the first names come first, however vertices are ordered."""
+    graph = from_edges(["z", "m", "m", "b"], ["y", "n", "o", "a"], order=order)
+    summary = ResultSummary(run("wcc", graph, kernels="reference"), listed=3)
+    monkeypatch.setattr(vertex_ids, "original_names", None)  # which reads the names of all vertices
+    assert summary.fields() == {"component": {"components": 3, "largest": 3}}
+    assert summary.top(AnswerOptions(top=3)) == [
+        {"component": "m", "vertices": 3},
+        {"component": "a", "vertices": 2},
+        {"component": "y", "vertices": 2},
+    ]
+    assert "fields" not in vars(summary.result)
+
+
+def test_values_that_are_names_have_no_extremes() -> None:
+    graph = from_edges(["a", "b", "b"], ["b", "c", "d"])
+    summary = ResultSummary(run("articulation", graph, kernels="reference"))
+    assert summary.fields()["top"] == {"reached": 3}
+    assert ("top", "3 of 4 vertices") in summary.field_lines()
