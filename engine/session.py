@@ -46,7 +46,7 @@ from penstock.engine.ranks.reports import gather_reports
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_resources import DeviceResources, device_of
 from penstock.engine.resources.host_resources import HostResources
-from penstock.engine.resources.memory_plan import EdgeRoom, HeldBytes, edge_room
+from penstock.engine.resources.memory_plan import EdgeRoom, HeldBytes
 from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.state.device_state import DeviceState, VertexState
 from penstock.engine.state.fused_iterations import RunRecords
@@ -384,7 +384,7 @@ class Session:
             try:
                 alone = [planned(self.graph, one, setting)[2] for one in programs]
                 together = reduce(MemoryRequest.joined, alone)
-                room, *rooms = (self._room(each) for each in (together, *alone))
+                room, *rooms = (setting.room(self.graph, each) for each in (together, *alone))
             except BudgetError:
                 self._prepared = None  # a run or forecast of one of them reports it, and the least budget
             else:
@@ -769,20 +769,16 @@ class Session:
         def attempt(setting: RunSetting) -> EdgeRoom:
             needs = requirements_of(self.graph, program, setting, self._whole).needs
             needs = needs if self._planned is None else self._planned.joined(needs)
-            return edge_room(self.graph, setting.config, needs, setting.device_bytes)
+            return setting.room(self.graph, needs)
 
         retried(self._setting, attempt)
-
-    def _room(self, needs: MemoryRequest) -> EdgeRoom:
-        """Return which edges find room beside these needs. Raises BudgetError."""
-        return edge_room(self.graph, self.config, needs, self._setting.device_bytes)
 
     def _with_others(self, needs: MemoryRequest, old: MemoryRequest | None = None) -> MemoryRequest:
         """Return these needs and those of programs that ran or will run here, as far as the budget allows."""
         others = [] if self._prepared is None else [self._prepared.joined(needs)]
         for both in others if old is None else [*others, old.and_also(others[0] if others else needs)]:
             try:
-                self._room(both)
+                self._setting.room(self.graph, both)
             except BudgetError:
                 break
             needs = both

@@ -38,6 +38,7 @@ from penstock.storage.checkpoint.file import WRITING_BYTES
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.direction import Direction
+    from penstock.engine.resources.memory_plan import EdgeRoom
     from penstock.storage.format.graph import Graph
     from penstock.transfer.values.task import Direction as AdjacencyDirection
 
@@ -69,6 +70,10 @@ class RunSetting:
         """Bytes of the memory that holds the state: the host's, or a device's, of which the host must have as much."""
         ours = self.config.memory_bytes
         return ours if self.device_bytes is None else min(ours, self.device_bytes)
+
+    def room(self, graph: Graph, needs: MemoryRequest) -> EdgeRoom:
+        """Return which edges find room beside these needs. Raises BudgetError."""
+        return edge_room(graph, self.config, needs, self.device_bytes)
 
     @property
     def messages(self) -> int:
@@ -112,7 +117,7 @@ def plan_memory(
         needs = reduce(
             MemoryRequest.joined, [one.needs for one in asks], _between_phases(graph, program, setting, asks)
         )
-        edge_room(graph, setting.config, needs, setting.device_bytes)
+        setting.room(graph, needs)
         return asks, needs
 
     return retried(setting, attempt)
@@ -223,10 +228,10 @@ def requirements_of(
         working = max(working, whole.working_bytes)
     if program.combine == "all":
         held += whole_rows.row_bytes(program, graph, setting.messages)
-    if author_function(program, "corner") is not None:
+    counts = author_function(program, "corner") is not None
+    if counts:
         held += triangles.strip_bytes(graph, setting.room_bytes, setting.messages)
     if setting.ranks > 1:
-        counts = author_function(program, "corner") is not None
         sliced = program.combine == "all" or (program.everywhere and list(directions) == ["pull"] and not counts)
         held += exchange_bytes(program, graph.vertices, graph.vertex_dtype, sliced=sliced)
     if graph.layout == "list":
@@ -236,24 +241,22 @@ def requirements_of(
     walked = [walk for walks_of in directions.values() for walk in walks_of]
     needs = MemoryRequest.of(graph, walked, by_weight, held, working * graph.vertices)
     if setting.ranks > 1 and setting.device_bytes is not None:  # indexes of a rank's own rows, beside those of all
-        own = sum(index_bytes(one) for one in needs.adjacencies)
-        needs = replace(needs, state_bytes=needs.state_bytes + own)
-    if program.early_exit and not by_weight and "pull" in directions:
-        needs = replace(needs, heads=True)
+        held += sum(index_bytes(one) for one in needs.adjacencies)
     union, undirected = program.combine == "union", not graph.directed
-    needs = replace(needs, sweeps=not (union and undirected) and (union or program.everywhere))
-    needs = replace(needs, one_pass=union and undirected)
-    if program.everywhere and setting.ranks == 1 and _decodes(program, setting, directions):
-        needs = replace(needs, plain=by_weight)
-    needs = replace(needs, all_rows=author_function(program, "corner") is not None)
+    here = program.everywhere and setting.ranks == 1 and setting.device_bytes is None
+    decodes = here and gathers_ahead(program, config, directions)  # `kernels/host/packed_sweep.py`
+    needs = replace(
+        needs,
+        state_bytes=held,
+        heads=program.early_exit and not by_weight and "pull" in directions,
+        sweeps=not (union and undirected) and (union or program.everywhere),
+        one_pass=union and undirected,
+        plain=by_weight if decodes else needs.plain,
+        all_rows=counts,
+    )
     unmatched = _unmatched_bytes(graph, program, setting, directions, needs)
     needs = replace(needs, state_bytes=needs.state_bytes + unmatched)
     return RunRequirements(program, directions, by_weight, asynchronous, apart, needs, unmatched)
-
-
-def _decodes(program: Program, setting: RunSetting, directions: dict[Direction, tuple[Traversal, ...]]) -> bool:
-    """Whether a program's kernels decode the edges that they read (`kernels/host/packed_sweep.py`): sweeps on cores."""
-    return setting.device_bytes is None and gathers_ahead(program, setting.config, directions)
 
 
 def gathers_ahead(program: Program, config: Config, directions: dict[Direction, tuple[Traversal, ...]]) -> bool:

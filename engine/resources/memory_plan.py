@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from penstock.engine.resources.packed_edges import AT_HAND, PackedPlan, plan_packed, plan_packed_sweeps
+from penstock.engine.resources.requirements_types import SMALL_CHANGE
 from penstock.engine.state.row_prefix_cache import longest_prefix, prefix_bytes, prefix_index
 from penstock.storage.format.frames import READS
 from penstock.transfer.planning.device_budget import (
@@ -139,7 +140,7 @@ class MemoryPlan:
             "index": needs.index_bytes,
             "ids": needs.id_bytes,
             "program": needs.working_bytes,
-            "other": needs.other_bytes,
+            "other": SMALL_CHANGE,
         }
         if host is not None:
             parts |= {"reader": host.reader_bytes, "slabs": host.slab_bytes if packed is None or not linked else 0}

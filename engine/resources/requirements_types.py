@@ -27,8 +27,7 @@ class MemoryRequest:
     """What a run asks of its equipment: adjacencies whose edges it reads, their weights, and what else takes memory.
 
     indexed: adjacencies whose row index it reads. state_bytes: vertex state, and arrays that a run keeps beside it.
-    working_bytes: what a program's own functions take on the host. other_bytes: small change. id_bytes: original ids,
-    on the host.
+    working_bytes: what a program's own functions take on the host. id_bytes: original ids, on the host.
     heads: whether row heads would serve it (pulls that leave early). sweeps: whether every iteration walks every edge.
     plain: whether some kernels take plain edges only; else all of them decode what they read.
     one_pass: whether one walk is enough, which may leave out most rows where enough of the edges are at hand.
@@ -40,7 +39,6 @@ class MemoryRequest:
     weighted: bool
     state_bytes: int
     working_bytes: int
-    other_bytes: int
     id_bytes: int
     heads: bool = False
     sweeps: bool = False
@@ -57,8 +55,7 @@ class MemoryRequest:
         wanted = [graph.out if walk.key == "out" else graph.into for walk in walked]
         stored = _united([adjacency for adjacency in wanted if adjacency is not None])
         indexed = _united([*stored, graph.out])
-        ids, plain = id_bytes(graph), bool(stored)
-        return cls(stored, indexed, weighted, state_bytes, working_bytes, SMALL_CHANGE, ids, plain=plain)
+        return cls(stored, indexed, weighted, state_bytes, working_bytes, id_bytes(graph), plain=bool(stored))
 
     @property
     def edge_bytes(self) -> int:
@@ -73,7 +70,7 @@ class MemoryRequest:
     @property
     def device_bytes(self) -> int:
         """What of a device's memory is taken besides edges."""
-        return self.state_bytes + self.index_bytes + self.other_bytes
+        return self.state_bytes + self.index_bytes + SMALL_CHANGE
 
     @property
     def fixed(self) -> int:
@@ -96,7 +93,6 @@ class MemoryRequest:
             self.and_also(other),
             state_bytes=max(self.state_bytes, other.state_bytes),
             working_bytes=max(self.working_bytes, other.working_bytes),
-            other_bytes=max(self.other_bytes, other.other_bytes),
             id_bytes=max(self.id_bytes, other.id_bytes),
         )
 

@@ -48,20 +48,7 @@ class DeviceWalkRequest:
     walker_bytes: int
 
 
-@dataclass(frozen=True)
-class DeviceWalkMemory:
-    """The division of a device: edges kept, and in each of two slabs, 0 where the others are none or read in place.
-
-    batch: walkers at once; sets: how many batches there are at once, of which one goes to the host.
-    """
-
-    kept_edges: int
-    slab_edges: int
-    batch: int
-    sets: int
-
-
-def divide_device_walks(host: WalkMemoryRequest, device: DeviceWalkRequest) -> tuple[WalkMemory, DeviceWalkMemory]:
+def divide_device_walks(host: WalkMemoryRequest, device: DeviceWalkRequest) -> WalkMemory:
     """Divide both. Raises BudgetError where either is too small."""
     each = host.neighbor_bytes + host.sum_bytes
     left = device.memory - device.fixed
@@ -71,13 +58,11 @@ def divide_device_walks(host: WalkMemoryRequest, device: DeviceWalkRequest) -> t
         most = min(left - whole, 2 * WHOLE_BATCH_BYTES) // device.walker_bytes
         sets = 2 if most >= 2 * min(host.walks, MANY) else 1
         batch = _even(host.walks, most // sets)
-        placed = DeviceWalkMemory(host.edges, 0, batch, min(sets, -(-host.walks // batch)))
-    else:
-        placed = _swept(host, device, left, room)
-    return _beside(host, placed), placed
+        return _beside(host, batch, (host.edges, 0), min(sets, -(-host.walks // batch)))
+    return _beside(host, *_swept(host, device, left, room))
 
 
-def _swept(host: WalkMemoryRequest, device: DeviceWalkRequest, left: int, room: int) -> DeviceWalkMemory:
+def _swept(host: WalkMemoryRequest, device: DeviceWalkRequest, left: int, room: int) -> tuple[int, tuple[int, int]]:
     """Of a graph whose rows do not all fit: slabs first, then walkers and kept rows so that least is carried."""
     each = host.neighbor_bytes + host.sum_bytes
     least = 2 * host.longest * each
@@ -99,14 +84,14 @@ def _swept(host: WalkMemoryRequest, device: DeviceWalkRequest, left: int, room: 
             -(-(device.fixed + needed) // MIB),
         )
     if in_place:
-        return DeviceWalkMemory(0, 0, _even(host.walks, left // device.walker_bytes), 1)
+        return _even(host.walks, left // device.walker_bytes), (0, 0)
     size = min(SLAB_BYTES, room // 8, max(0, host.host.host_memory - host.host.fixed) // 16)
     slab = max(host.longest, host.whole_chunks(size, each))
     after, edges = left - 2 * slab * each, room - 2 * slab * each
     kept = max(2 * after - host.edges * each, after - host.walks * device.walker_bytes)
     kept = max(0, min(kept, edges, after - device.walker_bytes))
     batch = _even(host.walks, (after - kept) // device.walker_bytes)
-    return DeviceWalkMemory(min(kept // each, host.edges), slab, batch, 1)
+    return batch, (min(kept // each, host.edges), slab)
 
 
 def _kept_beside(host: WalkMemoryRequest) -> bool:
@@ -121,22 +106,26 @@ def _even(walks: int, most: int) -> int:
     return -(-walks // -(-walks // max(1, most)))
 
 
-def _beside(host: WalkMemoryRequest, placed: DeviceWalkMemory) -> WalkMemory:
-    """What the host does for the device: blocks of walks, reading, slabs; the rest keeps rows that it has not."""
+def _beside(host: WalkMemoryRequest, batch: int, placed: tuple[int, int], sets: int = 1) -> WalkMemory:
+    """What the host does for the device: blocks of walks, reading, slabs; the rest keeps rows that it has not.
+
+    placed: edges that the device keeps, and those of a slab there.
+    """
     left = host.host.host_memory - host.host.fixed
-    block = min(placed.batch, block_walks(host, min(BLOCK_BYTES, max(0, left) // 16 // TIMES)))
-    given = WalkMemory(0, 0, host.longest, placed.batch, block, device_edges=placed.kept_edges)
+    block = min(batch, block_walks(host, min(BLOCK_BYTES, max(0, left) // 16 // TIMES)))
+    kept, staged = placed
+    given = WalkMemory(0, 0, host.longest, batch, block, device_edges=kept, device_slab_edges=staged, sets=sets)
     if host.in_memory:
         taken = host.edges * host.kept_bytes + block_bytes(host, block)
         if taken > left:
             raise too_small(host, host.edges * host.kept_bytes + block_bytes(host, 1))
         return replace(given, kept_edges=host.edges)
     size = min(SLAB_BYTES, left // 16, host.edges * host.slab_bytes)
-    slab = placed.slab_edges or max(host.longest, host.whole_chunks(size, host.slab_bytes))
+    slab = staged or max(host.longest, host.whole_chunks(size, host.slab_bytes))
     for reads, one_by_one in CHOICES:
         taken = reader_bytes(host.host, reads, one_by_one=one_by_one) + 2 * slab * host.slab_bytes
         rest = left - taken - block_bytes(host, block)
         if rest >= (left // 2 if reads > 1 else 0):
-            kept = 0 if placed.kept_edges == host.edges else rest // host.kept_bytes
-            return replace(given, slab_edges=slab, kept_edges=kept, reads=reads, one_by_one=one_by_one)
+            here = 0 if kept == host.edges else rest // host.kept_bytes
+            return replace(given, slab_edges=slab, kept_edges=here, reads=reads, one_by_one=one_by_one)
     raise too_small(host, taken + block_bytes(host, 1))

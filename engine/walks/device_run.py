@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from penstock.engine.kernels.cuda.driver import blocks_for, forget, use
 from penstock.engine.kernels.cuda.walks import advance_walkers, begin_walks, end_walks, mark_chunks
 from penstock.engine.kernels.walk_arrays import Rule, Walkers, Window
-from penstock.engine.walks.device_plan import DeviceWalkMemory
 from penstock.engine.walks.device_windows import DeviceWindows, LinkReads
 from penstock.engine.walks.memory_plan import WalkMemory
 from penstock.engine.walks.row_windows import RowWindows
@@ -50,13 +49,13 @@ class DeviceWalkRun:
         self,
         device: Device,
         rows: RowWindows,
-        memory: tuple[WalkMemory, DeviceWalkMemory],
+        memory: WalkMemory,
         rule: Rule,
         sources: tuple[NDArray[Any], int],
         rates: Rates,
     ) -> None:
         use(device)
-        self._device, self._block, self._placed = device, memory[0].block, memory[1]
+        self._device, self._memory = device, memory
         self._rule = Rule(*(np.asarray(value)[()] for value in rule))
         self._sources, self._count = sources
         self._width, dtype = rule.length + 1, self._sources.dtype
@@ -65,12 +64,12 @@ class DeviceWalkRun:
         index = device.to_device(bases), device.to_device(offsets), np.uint64(shift)
         self._vertices = len(offsets) - 1
         reads = LinkReads(rates, bool(rule.weighted or rule.second))
-        self._windows = DeviceWindows(device, rows, self._placed, index, reads)
+        self._windows = DeviceWindows(device, rows, memory.device_slab_edges, index, reads)
         self._batches = [
-            _Batch(device, self._placed.batch, self._width, dtype, second=rule.second) for _ in range(self._placed.sets)
+            _Batch(device, self._memory.batch, self._width, dtype, second=rule.second) for _ in range(self._memory.sets)
         ]
         self._stream = device.stream()
-        self._blocks = [device.host_array(self._block * self._width, dtype) for _ in range(2)]
+        self._blocks = [device.host_array(self._memory.block * self._width, dtype) for _ in range(2)]
         self._told = device.host_array(512, np.int64)
         self._told[:] = 0
         self._nothing: tuple[NDArray[Any], ...] = np.zeros(rows.chunks + 1, np.uint8), np.zeros(1, np.int64)
@@ -96,17 +95,17 @@ class DeviceWalkRun:
 
     def _made(self, walks: int, report: Report) -> Iterator[NDArray[Any]]:
         under_way: deque[tuple[int, int, Any]] = deque()
-        for number, first in enumerate(range(0, walks, self._placed.batch)):
-            count = min(self._placed.batch, walks - first)
-            under_way.append((number % self._placed.sets, count, self._launch(number, first, count, report)))
-            if len(under_way) == self._placed.sets:
+        for number, first in enumerate(range(0, walks, self._memory.batch)):
+            count = min(self._memory.batch, walks - first)
+            under_way.append((number % self._memory.sets, count, self._launch(number, first, count, report)))
+            if len(under_way) == self._memory.sets:
                 yield from self._brought(*under_way.popleft(), report)
         while under_way:
             yield from self._brought(*under_way.popleft(), report)
 
     def _launch(self, number: int, first: int, count: int, report: Report) -> Any:
         """Let the walks of a batch be made; return the event that they are."""
-        batch = self._batches[number % self._placed.sets]
+        batch = self._batches[number % self._memory.sets]
         apart = count if self._rule.second else 0
         walkers = Walkers(
             batch.at[:count],
@@ -153,7 +152,7 @@ class DeviceWalkRun:
 
     def _brought(self, place: int, count: int, made: Any, report: Report) -> Iterator[NDArray[Any]]:
         """Yield the walks of a batch when they are made, in blocks that are copied one ahead."""
-        device, batch, step = self._device, self._batches[place], self._block * self._width
+        device, batch, step = self._device, self._batches[place], self._memory.block * self._width
         device.behind(self._stream, made)
         device.copy_out(self._told[place : place + 1], batch.steps, self._stream)
         coming: deque[tuple[NDArray[Any], Any]] = deque()

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.walk_arrays import Window
-from penstock.engine.walks.device_plan import DeviceWalkMemory
 from penstock.engine.walks.row_windows import RowPartition, RowWindows
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import SECTOR_BYTES, Rates
@@ -44,14 +43,15 @@ class LinkReads:
 class DeviceWindows:
     """Rows on a device and on their way to it.
 
-    host: rows that the host keeps and reads. index: row index on the device. reads: what reading in place takes.
+    host: rows that the host keeps and reads. slab_edges: of each of two slabs on the device. index: row index there.
+    reads: what reading in place takes.
     """
 
     def __init__(
         self,
         device: Device,
         host: RowWindows,
-        memory: DeviceWalkMemory,
+        slab_edges: int,
         index: tuple[Any, Any, Any],
         reads: LinkReads,
     ) -> None:
@@ -61,11 +61,11 @@ class DeviceWindows:
         self._stream = device.stream()
         self._pinned: list[NDArray[Any]] = []
         self._kept = self._arrays(host.start_of(host.first_row))
-        self._slabs = [self._arrays(memory.slab_edges) for _ in range(2)]
-        self._flags = [device.array(memory.slab_edges // self._chunk + 1, np.uint8) for _ in range(2)]
+        self._slabs = [self._arrays(slab_edges) for _ in range(2)]
+        self._flags = [device.array(slab_edges // self._chunk + 1, np.uint8) for _ in range(2)]
         self._ones = device.to_device(np.ones(1, np.uint8))
-        self._staged = memory.slab_edges > 0
-        self._parts = host.cut((host.first_row, host.kept_rows), memory.slab_edges) if self._staged else []
+        self._staged = slab_edges > 0
+        self._parts = host.cut((host.first_row, host.kept_rows), slab_edges) if self._staged else []
         try:
             self._load()
         except BaseException:

@@ -6,7 +6,7 @@ most of what is left: every batch of them sweeps the rows that are not kept, unt
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError
@@ -84,7 +84,8 @@ class WalkMemory:
 
     piece_edges: read at once while kept rows are loaded. reads, one_by_one: as in `HostBudget`. batch, block: walks at
     once, and written at once. log_bytes: memory for records before they go to disk. device_edges: the first ones, which
-    a device keeps.
+    a device keeps; device_slab_edges: in each of two slabs there, 0 where the others are none or read in place; sets:
+    how many batches there are at once, of which one goes to the host.
     """
 
     kept_edges: int
@@ -96,6 +97,8 @@ class WalkMemory:
     one_by_one: bool = False
     log_bytes: int = 0
     device_edges: int = 0
+    device_slab_edges: int = 0
+    sets: int = 1
 
 
 def divide_walk_memory(request: WalkMemoryRequest) -> WalkMemory:
@@ -143,10 +146,7 @@ def _filled(request: WalkMemoryRequest, rest: int, memory: WalkMemory) -> WalkMe
     after = rest - batch * request.walker_bytes
     log = min(after // 8, 2 * batch * request.row_bytes)
     kept = (after - log) // request.kept_bytes
-    return WalkMemory(
-        min(kept, request.edges), memory.slab_edges, memory.piece_edges, batch, block, memory.reads,
-        memory.one_by_one, log,
-    )  # fmt: skip
+    return replace(memory, kept_edges=min(kept, request.edges), batch=batch, log_bytes=log)
 
 
 def walker_bytes(vertex_bytes: int, *, second_order: bool) -> int:

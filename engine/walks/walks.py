@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.walks.device_plan import ROUNDING, DeviceWalkMemory, DeviceWalkRequest, divide_device_walks
+from penstock.engine.walks.device_plan import ROUNDING, DeviceWalkRequest, divide_device_walks
 from penstock.engine.walks.memory_plan import (
     INDEX_BYTES,
     WRITER_BYTES,
@@ -58,11 +58,10 @@ class Walks:
         self.weighted = options.weight and graph.weight_dtype is not None
         self.progress: Any = None
         request = self._request()
-        self._on_device: DeviceWalkMemory | None = None
         if resources.device_memory is None:
             self._memory = divide_walk_memory(request)
         else:
-            self._memory, self._on_device = divide_device_walks(request, self._device_request(resources.device_memory))
+            self._memory = divide_device_walks(request, self._device_request(resources.device_memory))
 
     def __len__(self) -> int:
         return self.count
@@ -136,11 +135,9 @@ class Walks:
         from penstock.engine.walks.device_run import DeviceWalkRun
         from penstock.engine.walks.walk_run import rule_of
 
-        assert self._on_device is not None, "memory was divided for a device"
         rule = rule_of(self.options, weighted=self.weighted, symmetric=not self.graph.directed)
-        sources = self._sources, self._source_count
-        memory, rates = (self._memory, self._on_device), self._resources.config.rates_on(device.kind)
-        with DeviceWalkRun(device, rows, memory, rule, sources, rates) as run:
+        sources, rates = (self._sources, self._source_count), self._resources.config.rates_on(device.kind)
+        with DeviceWalkRun(device, rows, self._memory, rule, sources, rates) as run:
             self.progress = run.progress
             yield from run.blocks(self.count, report)
 

@@ -29,10 +29,10 @@ DEVICE = DeviceWalkRequest(memory=0, edge_memory=None, fixed=17 * MIB, walker_by
 
 
 def test_all_rows_stay_where_they_fit() -> None:
-    host, placed = divide_device_walks(HOST, replace(DEVICE, memory=2 << 30))
-    assert (placed.kept_edges, placed.slab_edges, placed.sets) == (HOST.edges, 0, 2)
-    assert (host.kept_edges, host.device_edges) == (0, HOST.edges)
-    _, few = divide_device_walks(replace(HOST, walks=100), replace(DEVICE, memory=600 * MIB))
+    found = divide_device_walks(HOST, replace(DEVICE, memory=2 << 30))
+    assert (found.device_edges, found.device_slab_edges, found.sets) == (HOST.edges, 0, 2)
+    assert found.kept_edges == 0
+    few = divide_device_walks(replace(HOST, walks=100), replace(DEVICE, memory=600 * MIB))
     assert (few.batch, few.sets) == (100, 1)
 
 
@@ -43,23 +43,23 @@ def test_what_is_taken_is_within_both_budgets(mebibytes: int, edge_mebibytes: in
     request = replace(HOST, weight_bytes=sum_bytes // 8, sum_bytes=sum_bytes)
     edge_memory = None if edge_mebibytes is None else edge_mebibytes * MIB
     device = replace(DEVICE, memory=mebibytes * MIB, edge_memory=edge_memory)
-    host, placed = divide_device_walks(request, device)
-    edges = (placed.kept_edges + 2 * placed.slab_edges) * (4 + sum_bytes)
-    assert device.fixed + edges + placed.sets * placed.batch * device.walker_bytes <= device.memory
+    found = divide_device_walks(request, device)
+    edges = (found.device_edges + 2 * found.device_slab_edges) * (4 + sum_bytes)
+    assert device.fixed + edges + found.sets * found.batch * device.walker_bytes <= device.memory
     assert edge_memory is None or edges <= edge_memory
-    reading = reader_bytes(request.host, host.reads, one_by_one=host.one_by_one)
-    taken = reading + 2 * host.slab_edges * request.slab_bytes + host.kept_edges * request.kept_bytes
-    assert request.host.fixed + taken + 8 * host.block * request.row_bytes <= request.host.host_memory
-    assert placed.batch > 0
-    assert placed.slab_edges % request.chunk_edges == 0
+    reading = reader_bytes(request.host, found.reads, one_by_one=found.one_by_one)
+    taken = reading + 2 * found.slab_edges * request.slab_bytes + found.kept_edges * request.kept_bytes
+    assert request.host.fixed + taken + 8 * found.block * request.row_bytes <= request.host.host_memory
+    assert found.batch > 0
+    assert found.device_slab_edges % request.chunk_edges == 0
 
 
 def test_walkers_come_first_while_less_than_half_is_kept() -> None:
     """Bytes over the link are least so: (edges - kept)^2 / walkers."""
-    _, little = divide_device_walks(HOST, replace(DEVICE, memory=200 * MIB))
-    _, much = divide_device_walks(HOST, replace(DEVICE, memory=500 * MIB))
-    assert little.kept_edges == 0
-    assert much.kept_edges > HOST.edges // 2
+    little = divide_device_walks(HOST, replace(DEVICE, memory=200 * MIB))
+    much = divide_device_walks(HOST, replace(DEVICE, memory=500 * MIB))
+    assert little.device_edges == 0
+    assert much.device_edges > HOST.edges // 2
 
 
 def test_the_least_device_memory_works_and_less_does_not() -> None:
@@ -73,9 +73,9 @@ def test_the_least_device_memory_works_and_less_does_not() -> None:
 def test_no_room_for_slabs_reads_in_place_where_the_host_has_all() -> None:
     device = replace(DEVICE, memory=500 * MIB, edge_memory=MIB)
     roomy = replace(HOST, host=replace(HOST.host, host_memory=4 << 30))
-    host, placed = divide_device_walks(roomy, device)
-    assert (placed.kept_edges, placed.slab_edges) == (0, 0)
-    assert host.kept_edges >= roomy.edges
+    found = divide_device_walks(roomy, device)
+    assert (found.device_edges, found.device_slab_edges) == (0, 0)
+    assert found.kept_edges >= roomy.edges
     tight = replace(HOST, host=replace(HOST.host, host_memory=200 * MIB))
     with pytest.raises(BudgetError, match=r"--device-edge-memory 1.0 MiB is too small.*read in place"):
         divide_device_walks(tight, device)

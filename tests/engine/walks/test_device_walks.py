@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from penstock.engine import Graph, Session, from_edges, walk
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.programs.bfs import BFS
-from penstock.engine.walks.device_plan import DeviceWalkMemory
 from penstock.engine.walks.memory_plan import WalkMemory
 from penstock.engine.walks.walks import Walks
 from penstock.storage.base.errors import BudgetError, InputError
@@ -81,9 +80,8 @@ def test_rows_from_disk_in_small_batches(tmp_path: Path) -> None:
     stored = on_disk(edges, tmp_path / "g.h5", both=False, chunk_edges=16)
     options = {"p": 0.5, "q": 2.0, "sources": list(range(0, 60, 2)), "dead_ends": "restart"}
     expected = walk(stored, **GIVEN, **options).to_numpy()
-    device = DeviceWalkMemory(kept_edges=60, slab_edges=160, batch=11, sets=1)
-    host = WalkMemory(96, 160, 160, 11, 4, reads=1, device_edges=60)
-    with mock.patch("penstock.engine.walks.walks.divide_device_walks", return_value=(host, device)):
+    memory = WalkMemory(96, 160, 160, 11, 4, reads=1, device_edges=60, device_slab_edges=160)
+    with mock.patch("penstock.engine.walks.walks.divide_device_walks", return_value=memory):
         found, walks = made(stored, options, rates=COPIES)
     np.testing.assert_array_equal(found, expected)
     assert walks.progress.bytes_read > 60 * 12
