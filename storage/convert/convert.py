@@ -10,18 +10,19 @@ joined there are joined here too. With `--layout list` nothing is sorted (conver
 `ingest`, the file's layout is in `format`.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from penstock.storage.base.atomic import check_target
+from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert_list import write_list
 from penstock.storage.convert.csr_passthrough import CsrPassthrough, weight_range
 from penstock.storage.convert.rename import InputEdges, read_and_rename
 from penstock.storage.convert.renumber.id_mapping import known_ids
-from penstock.storage.convert.renumber.input_ids import InputIds
+from penstock.storage.convert.renumber.input_ids import InputIds, NeedsTable
 from penstock.storage.convert.renumber.name_store import pieces_of
 from penstock.storage.convert.row_writer import EdgelessCount, RowSink
 from penstock.storage.convert.sort.groups import check_density, sort_plan
@@ -61,6 +62,28 @@ def convert(
         return report if space.table is None else replace(report, properties=space.table.types)
 
 
+def convert_opened(
+    opened: Callable[[], Source],
+    output: Path | str,
+    options: ConvertOptions,
+    progress: Progress = ignore,
+    note: Callable[[str], None] = lambda text: None,
+) -> tuple[ConvertReport, Source]:
+    """Convert the source that ``opened`` gives, as `convert` does, and return it, too.
+
+    Where a late id needs a table, and the source is files, these are opened and read again, and ``note`` says so.
+    """
+    source = opened()
+    try:
+        return convert(source, output, options, progress), source
+    except NeedsTable:
+        if source.total_bytes is None:  # a pipe is read once
+            raise
+    note(f"{source.name} is read again: it has ids that need a table, as --renumber makes it from the beginning")
+    source = opened()
+    return convert(source, output, replace(options, renumber=True), progress), source
+
+
 def read_edges(space: Workspace) -> InputEdges:
     """Read the edges in the cheapest of the three ways that input and options allow; refuse ids that are too sparse."""
     edges = _read_rows(space)
@@ -87,10 +110,14 @@ def _read(space: Workspace, ids: InputIds) -> InputEdges:
     """Edges in the ids of the input."""
     spill, steps = space.spill(), replace(space.steps, seen=ids.seen)
     with closing(ids.batches()) as batches:
-        for count in SpillFiller(spill, steps, space.pool).fill(batches):
-            ids.check()
-            space.read_edges += count
-            space.say("read")
+        try:
+            for count in SpillFiller(spill, steps, space.pool).fill(batches):
+                ids.check()
+                space.read_edges += count
+                space.say("read")
+        except InputError:
+            ids.check()  # an id that no key holds is in no bitmap either, and that says what to do
+            raise
     found = ids.numbering(spill.largest)
     original, left = known_ids(space)
     return InputEdges(

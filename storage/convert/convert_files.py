@@ -96,8 +96,7 @@ def convert(
     paths = _paths(inputs)
     target = Path(output)
     keep_inputs(target, [*paths, *([] if conversion.vertices_file is None else [conversion.vertices_file])])
-    source = open_source(paths, format, reading)
-    steps.convert(source, target, conversion, progress or ignore)
+    steps.convert_opened(lambda: open_source(paths, format, reading), target, conversion, progress or ignore)
     return Graph.open(target)
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from penstock.storage.convert.convert import ordering_of, read_edges, sorted_rows
 from penstock.storage.convert.input_order import InputOrder
 from penstock.storage.convert.rename import InputEdges
+from penstock.storage.convert.renumber.input_ids import NeedsTable
 from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.convert.sort.seen_ids import OccurringIds
@@ -68,6 +69,16 @@ def graph_of(arrays: EdgeArrays, options: ConvertOptions) -> Graph:
     Raises:
         InputError: as `convert.convert`.
     """
+    named = arrays.known_vertices
+    try:
+        return _graph_of(arrays, options)
+    except NeedsTable:
+        if named:  # a table has none of them that no edge ends in
+            raise
+    return _graph_of(arrays, replace(options, renumber=True))
+
+
+def _graph_of(arrays: EdgeArrays, options: ConvertOptions) -> Graph:
     if options.layout == "list":
         return _list_of(arrays, options)
     out, edges = _rows_of(arrays, options)

@@ -198,11 +198,11 @@ def size_of(file_bytes: int, edges: int) -> str:
 
 def make_graph(open_source: Callable[[], Source], output: Path, conversion: ConvertOptions, console: Console) -> Made:
     """Convert what a source gives into a graph file, with a progress bar."""
-    from penstock.storage.convert.convert import convert
+    from penstock.storage.convert.convert import convert_opened
 
     began = time.perf_counter()
     with progress(console) as update, compiling_shown(update):
-        source = open_source()
-        report = convert(source, output, conversion, watching(update, console.note))
+        watch = watching(update, console.note)
+        report, source = convert_opened(open_source, output, conversion, watch, console.note)
     named = conversion.renumber is not False or bool(getattr(source, "named", False))
     return Made(report, source, time.perf_counter() - began, peak_resident_bytes(), named)

@@ -2,7 +2,8 @@
 
 They are noted in a bitmap beside the edges, which are packed, sorted or logged in the ids of the input; where some
 below the largest do not occur, vertices are the ranks of those that do (`sort/seen_ids.py`). Where the first edges have
-ids that a bitmap cannot hold, such as hashes, a log and a table take its place, as with ``--renumber``.
+ids that a bitmap cannot hold, such as hashes, a log and a table take its place, as with ``--renumber``. Where later
+ones do, the conversion must begin again (`convert.convert_opened`).
 """
 
 from collections.abc import Generator
@@ -31,6 +32,10 @@ class Unlisted(Exception):  # noqa: N818
     def __init__(self, name: str, role: str, edge: int | None) -> None:
         super().__init__(name, role, edge)
         self.name, self.role, self.edge = name, role, edge
+
+
+class NeedsTable(InputError):  # noqa: N818
+    """Ids of a batch behind the first that the bitmap does not hold, and a table (``renumber``) may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ class InputIds:
                 yield batch
 
     def check(self) -> None:
-        """Refuse more ids than the bitmap holds, unless the source may name all. Raises InputError."""
+        """Refuse more ids than the bitmap holds, unless the source may name all. Raises NeedsTable."""
         if self.compacts and self.seen.full and self._space.source.known_vertices is None:
             raise self._too_many()
 
@@ -133,8 +138,8 @@ class InputIds:
                 at = int(np.argmax(ids >= (self._count or 0)))
                 raise refused(self._space, Unlisted(str(ids[at]), role, None if role == "vertex" else at), begun)
 
-    def _too_many(self) -> InputError:
-        return InputError(
+    def _too_many(self) -> NeedsTable:
+        return NeedsTable(
             f"{self._space.source.name}: the bitmap of the ids that occur would take more than the "
             f"{format_bytes(self.seen.limit_bytes)} that it may, or one is {MAX_VERTICES} or more; --renumber numbers "
             "them by a table, --no-renumber makes every id up to the largest a vertex, and --host-memory allows more"

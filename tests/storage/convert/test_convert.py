@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.convert import convert as story
 from penstock.storage.convert.convert import convert
-from penstock.storage.convert.in_memory import EdgeArrays
+from penstock.storage.convert.in_memory import BATCH_EDGES, EdgeArrays, graph_of
 from penstock.storage.convert.sort import workspace
 from penstock.storage.convert.sort.groups import SortPlan
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
@@ -527,6 +527,16 @@ def test_ids_beyond_the_bitmap_are_refused_where_they_come_late(tmp_path: Path) 
         convert(Given(late, [1]), tmp_path / "g.h5", ConvertOptions(host_memory=32 << 20))
     convert(Given(late, []), tmp_path / "g.h5", ConvertOptions(host_memory=32 << 20))
     assert Graph.open(tmp_path / "g.h5").vertices == 452
+
+
+@pytest.mark.parametrize("layout", ["rows", "list"])
+def test_late_ids_of_arrays_get_a_table(layout: Any) -> None:
+    ids = np.full(BATCH_EDGES + 1, 7, np.uint64)
+    ids[-1] = 1 << 40
+    graph = graph_of(EdgeArrays((ids, ids - np.uint64(1)), None, None, undirected=False), ConvertOptions(layout=layout))
+    found = graph.original_ids()
+    assert found is not None
+    assert (graph.edges, found.tolist()) == (len(ids), [6, 7, (1 << 40) - 1, 1 << 40])
 
 
 def test_named_vertices_need_no_bitmap(tmp_path: Path) -> None:

@@ -115,6 +115,35 @@ def test_standard_input_is_read(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["edges"] == 2
 
 
+@pytest.mark.parametrize("options", [[], ["--undirected"], ["--layout", "list"], ["--order", "degree"]])
+def test_files_are_read_again_for_late_ids_and_pipes_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    """An id of 2^38 and more behind the first block needs a table from the beginning; the result is as with it."""
+    late, small = tmp_path / "late.txt", ("--host-memory", "64MiB", "--threads", 1)
+    late.write_text("30 40\n" * 400_000 + f"{1 << 40} 30\n")
+    facts = answered(capsys, "convert", late, tmp_path / "wanted.h5", *small, *options, "--renumber")
+    code = cli.run_command(["convert", *map(str, (late, tmp_path / "g.h5", *small, *options)), "--json"])
+    shown = capsys.readouterr()
+    assert code == 0, shown.err
+    assert f"{late} is read again" in shown.err
+    found = json.loads(shown.out)
+    for name in ("vertices", "edges", "without_edges", "input_edges", "input_bytes"):
+        assert found[name] == facts[name]
+    graph, wanted = Graph.open(tmp_path / "g.h5"), Graph.open(tmp_path / "wanted.h5")
+    assert graph.original_ids().tolist() == wanted.original_ids().tolist()
+    assert graph.provenance == wanted.provenance
+    for name in ("g", "wanted"):
+        answered(capsys, "export", tmp_path / f"{name}.h5", tmp_path / f"{name}.tsv")
+    assert (tmp_path / "g.tsv").read_bytes() == (tmp_path / "wanted.tsv").read_bytes()
+    piped = [*PENSTOCK, "convert", "-", str(tmp_path / "p.h5"), *map(str, small), *options]
+    with late.open("rb") as text, subprocess.Popen(["cat"], stdin=text, stdout=subprocess.PIPE) as pipe:
+        done = subprocess.run(piped, stdin=pipe.stdout, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "--renumber" in done.stderr
+    assert not (tmp_path / "p.h5").exists()
+
+
 def test_stripes_and_plain_encoding(text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stripes = [tmp_path / "s0", tmp_path / "s1"]
     for folder in stripes:
