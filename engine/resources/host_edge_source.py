@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from penstock.engine.resources.memory_plan import MemoryPlan
     from penstock.engine.resources.packed_edges import PackedPlan
     from penstock.storage.format.graph import Adjacency, Graph
-    from penstock.storage.read.partition_cache import Allocate, PartitionCache
     from penstock.transfer.devices.device import Device
     from penstock.transfer.planning.host_budget import HostBudget
 
@@ -85,71 +84,50 @@ class HostEdgeSource:
         self.staging: Staging | None = None
         self.plain: LinkReader | None = None
         self.source: LinkReader
-        divided, packed = plan.host, plan.packed
+        packed, self._threads = plan.packed, config.thread_count
         try:
-            if divided is not None and not paper:
-                self.disk = open_reader(graph, config, divided, timeline)
-            if packed is None:
-                self.source, self.staging = self._plain_source(divided)
-                return
-            if packed.plain:
-                self.plain, _ = self._plain_source(divided)
-            self.source, self.staging = self._packed_source(packed, config.thread_count)
+            if plan.host is not None and not paper:
+                self.disk = open_reader(graph, config, plan.host, timeline)
+            if packed is not None and packed.plain:
+                self.plain, _ = self._source(plan.host)
+            self.source, self.staging = self._source(plan.host if packed is None else packed.host, packed)
         except BaseException:
             self.close()
             raise
 
-    def _plain_source(self, divided: HostBudget | None) -> tuple[LinkReader, Staging | None]:
-        """What brings plain edges, and what they are staged in."""
-        adjacencies, device = self._needs.adjacencies, self._device
-        if divided is None:
-            return LinkReader(device, {one.direction: self._pinned(one) for one in adjacencies}), None
-        cache = make_cache(self._graph, self._needs, divided, self._allocate(divided), apart=divided.whole)
-        return self._from_disk(divided, cache)
+    def _source(self, budget: HostBudget | None, packed: PackedPlan | None = None) -> tuple[LinkReader, Staging | None]:
+        """What brings edges, plain ones without `packed`, and what those from disk are staged in.
 
-    def _packed_source(self, packed: PackedPlan, threads: int) -> tuple[LinkReader, Staging | None]:
-        """What brings packed edges, and what they are staged in."""
-        adjacencies, device, budget = self._needs.adjacencies, self._device, packed.host
+        A cache is page-locked at once or, where it keeps every edge, as edges arrive. budget: None in memory.
+        """
+        graph, needs, device = self._graph, self._needs, self._device
         if budget is None:
-            stores = {one.direction: self._packed(one, threads) for one in adjacencies}
-            return LinkReader(device, stores, packed=True), None
-        return self._from_disk(budget, packed.cache(budget, self._allocate(budget)))
-
-    def _allocate(self, budget: HostBudget) -> Allocate:
-        """What allocates a cache: all of it is page-locked at once, or what has come is where it keeps every edge."""
-        if self._paper:
-            return numbers
-        return self._host.plain_array if budget.whole else self._host.host_array
-
-    def _from_disk(self, budget: HostBudget, cache: PartitionCache) -> tuple[LinkReader, Staging]:
-        """What brings edges from disk, and what they are staged in."""
-        dtypes = self._graph.out.neighbor_dtype, self._graph.out.weight_dtype
+            arrays = {one.direction: self._arrays(one, packed=packed is not None) for one in needs.adjacencies}
+            return LinkReader(device, arrays, packed=packed is not None), None
+        allocate = numbers if self._paper else self._host.plain_array if budget.whole else self._host.host_array
+        if packed is None:
+            cache = make_cache(graph, needs, budget, allocate, apart=budget.whole)
+        else:
+            cache = packed.cache(budget, allocate)
+        dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
         staging = Staging(self._host, LocalReader(self.disk), cache, budget.options, dtypes)
-        locks = PageLocks(self._host, cache) if cache.whole and not self._paper else None
-        return LinkReader(self._device, host=staging, adjacencies=self._needs.adjacencies, locks=locks), staging
+        locks = PageLocks(self._host, cache) if budget.whole and not self._paper else None
+        return LinkReader(device, host=staging, adjacencies=needs.adjacencies, locks=locks), staging
 
-    def _packed(self, adjacency: Adjacency, threads: int) -> tuple[Any, Any]:
-        """The payloads of an adjacency in memory, page-locked: of neighbors, and of weights or None."""
-        assert adjacency.arrays is not None, "a graph on disk has its payloads there"
+    def _arrays(self, adjacency: Adjacency, *, packed: bool) -> tuple[Any, Any]:
+        """Neighbors, and weights or None, of an adjacency in memory, or the words of their payloads, page-locked."""
+        assert adjacency.arrays is not None, "only a graph on disk has its host's memory divided"
         found: list[NDArray[Any] | None] = [None, None]
         for weights in (False, True)[: 1 + self._needs.weighted]:
-            store, items = adjacency.pack(weights, threads), adjacency.arrays[weights]
+            items = adjacency.arrays[weights]
             assert items is not None, "a graph whose weights are wanted has them"
-            words = items.view(np.uint32) if store is None else store[0]
+            if packed:
+                store = adjacency.pack(weights, self._threads)
+                items = items.view(np.uint32) if store is None else store[0]
             if not self._paper:
-                self._host.register(words)
-            found[weights] = words
+                self._host.register(items)
+            found[weights] = items
         return found[0], found[1]
-
-    def _pinned(self, adjacency: Adjacency) -> tuple[Any, Any]:
-        """The arrays of an adjacency in memory, page-locked: neighbors, and weights or None."""
-        assert adjacency.arrays is not None, "only a graph on disk has its host's memory divided"
-        neighbors, weights = adjacency.arrays
-        found = neighbors, weights if self._needs.weighted else None
-        for array in found:
-            if array is not None and not self._paper:
-                self._host.register(array)
-        return found
 
     def close(self) -> None:
         """Stop reading, and release the page-locked memory."""
