@@ -7,10 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.host.whole_rows import similarity as kernels
-from penstock.engine.similarities.memory_plan import MIB
 from penstock.engine.similarities.row_sets import RowSets
-from penstock.storage.base.budget import format_bytes
-from penstock.storage.base.errors import BudgetError
+from penstock.storage.base.budget import format_bytes, too_small
 from penstock.transfer.devices import cuda
 from penstock.transfer.devices.cuda import CudaDevice
 from penstock.transfer.devices.device import Device
@@ -77,12 +75,8 @@ class DeviceCounter:
         """Raise BudgetError where rows of so many bytes do not fit."""
         assert self.row_bytes is not None, "a device has an end"
         if least > self.row_bytes:
-            raise BudgetError(
-                "--device-memory",
-                f"--device-memory {format_bytes(self._device.memory_bytes)} is too small: the longest row, twice, "
-                f"takes {format_bytes(least)} of three quarters of it",
-                -(-4 * least // (3 * MIB)),
-            )
+            why = f"the longest row, twice, takes {format_bytes(least)} of three quarters of it"
+            raise too_small("--device-memory", self._device.memory_bytes, why, -(-4 * least // 3))
 
     def count(self, ones: RowSets, others: RowSets, rows: Integers) -> Integers:
         """Count for pairs."""

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ranges import limited_ranges
-from penstock.storage.base.budget import format_bytes
-from penstock.storage.base.errors import BudgetError
+from penstock.storage.base.budget import format_bytes, too_small
 
-MIB = 1 << 20
-OWN_BYTES = 8 * MIB
+OWN_BYTES = 8 << 20
 """Pieces that are read, and small things."""
 
 Integers = NDArray[np.int64]
@@ -34,13 +32,10 @@ class Room:
     def check(self, least: int, what: str) -> None:
         """Raise BudgetError, with the least budget that works, where `least` bytes for `what` are not left."""
         if least > self.left:
-            raise BudgetError(
-                "--host-memory",
-                f"--host-memory {format_bytes(self.budget)} is too small: vertices, pairs and the answer take "
-                f"{format_bytes(self.taken + OWN_BYTES)}, and {what} {format_bytes(least)}",
-                -(-(self.taken + OWN_BYTES + least) // MIB),
-                ", or ask for fewer vertices or pairs",
-            )
+            taken = self.taken + OWN_BYTES
+            why = f"vertices, pairs and the answer take {format_bytes(taken)}, and {what} {format_bytes(least)}"
+            otherwise = ", or ask for fewer vertices or pairs"
+            raise too_small("--host-memory", self.budget, why, taken + least, otherwise)
 
 
 def runs(sizes: Integers, most: int) -> Runs:

@@ -11,20 +11,18 @@ from dataclasses import dataclass, replace
 
 from penstock.engine.walks.memory_plan import (
     BLOCK_BYTES,
-    MIB,
     SLAB_BYTES,
     TIMES,
     WalkMemory,
     WalkMemoryRequest,
     block_bytes,
     block_walks,
-    too_small,
+    refusal,
 )
-from penstock.storage.base.budget import format_bytes
-from penstock.storage.base.errors import BudgetError
+from penstock.storage.base.budget import format_bytes, too_small
 from penstock.transfer.planning.host_budget import reader_bytes
 
-WHOLE_BATCH_BYTES = 512 * MIB
+WHOLE_BATCH_BYTES = 512 << 20
 """Walks of a batch where all rows are kept: so many walkers keep any device busy."""
 MANY = 1 << 14
 """Walkers for whom there must be room beside all rows; fewer leave a device idle."""
@@ -68,21 +66,14 @@ def _swept(host: WalkMemoryRequest, device: DeviceWalkRequest, left: int, room: 
     least = 2 * host.longest * each
     in_place = room < least and _kept_beside(host)
     if room < least and left >= least and not in_place:
-        raise BudgetError(
-            "--device-edge-memory",
-            f"--device-edge-memory {format_bytes(room)} is too small: two slabs of the longest row take "
-            f"{format_bytes(least)}",
-            -(-least // MIB),
-            ", or a --host-memory that holds all edges, which are then read in place",
-        )
+        why = f"two slabs of the longest row take {format_bytes(least)}"
+        otherwise = ", or a --host-memory that holds all edges, which are then read in place"
+        raise too_small("--device-edge-memory", room, why, least, otherwise)
     needed = device.walker_bytes + (0 if in_place else least)
     if left < needed:
-        raise BudgetError(
-            "--device-memory",
-            f"--device-memory {format_bytes(device.memory)} is too small: index and sources take "
-            f"{format_bytes(device.fixed)}, a walk and two slabs of the longest row {format_bytes(needed)}",
-            -(-(device.fixed + needed) // MIB),
-        )
+        rows = f"a walk and two slabs of the longest row {format_bytes(needed)}"
+        why = f"index and sources take {format_bytes(device.fixed)}, {rows}"
+        raise too_small("--device-memory", device.memory, why, device.fixed + needed)
     if in_place:
         return _even(host.walks, left // device.walker_bytes), (0, 0)
     size = min(SLAB_BYTES, room // 8, max(0, host.host.host_memory - host.host.fixed) // 16)
@@ -118,7 +109,7 @@ def _beside(host: WalkMemoryRequest, batch: int, placed: tuple[int, int], sets: 
     if host.in_memory:
         taken = host.edges * host.kept_bytes + block_bytes(host, block)
         if taken > left:
-            raise too_small(host, host.edges * host.kept_bytes + block_bytes(host, 1))
+            raise refusal(host, host.edges * host.kept_bytes + block_bytes(host, 1))
         return replace(given, kept_edges=host.edges)
     size = min(SLAB_BYTES, left // 16, host.edges * host.slab_bytes)
     slab = staged or max(host.longest, host.whole_chunks(size, host.slab_bytes))
@@ -128,4 +119,4 @@ def _beside(host: WalkMemoryRequest, batch: int, placed: tuple[int, int], sets: 
         if rest >= (left // 2 if reads > 1 else 0):
             here = 0 if kept == host.edges else rest // host.kept_bytes
             return replace(given, slab_edges=slab, kept_edges=here, reads=reads, one_by_one=one_by_one)
-    raise too_small(host, taken + block_bytes(host, 1))
+    raise refusal(host, taken + block_bytes(host, 1))

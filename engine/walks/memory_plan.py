@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.base.errors import BudgetError
 from penstock.transfer.planning.host_budget import READS, HostBudgetRequest, reader_bytes
 
-MIB = 1 << 20
 INDEX_BYTES = 4.1
 """Of a vertex in the row index, at most."""
-WRITER_BYTES = 8 * MIB
+WRITER_BYTES = 8 << 20
 """What writes the file of walks takes beside blocks: pages of Parquet, what compresses."""
-BLOCK_BYTES = 8 * MIB
+BLOCK_BYTES = 8 << 20
 BLOCK_WALKS = 1 << 16
-SLAB_BYTES = 32 * MIB
-PIECE_BYTES = 4 * MIB
+SLAB_BYTES = 32 << 20
+PIECE_BYTES = 4 << 20
 TIMES = 8
 """A block of walks, its records, the names of its vertices and the text or columns that are written, in blocks."""
 GAINED = 8
@@ -109,7 +108,7 @@ def divide_walk_memory(request: WalkMemoryRequest) -> WalkMemory:
     if request.in_memory:
         block = block_walks(request, min(BLOCK_BYTES, max(0, left - whole) // TIMES // 2))
         if whole + block_bytes(request, block) > left:
-            raise too_small(request, whole + block_bytes(request, 1))
+            raise refusal(request, whole + block_bytes(request, 1))
         return WalkMemory(request.edges, 0, 0, block, block)
     piece = request.piece_edges * request.weight_bytes
     for reads in READS:
@@ -131,7 +130,7 @@ def _swept(request: WalkMemoryRequest, left: int) -> WalkMemory:
     rest = left - least
     block = block_walks(request, max(0, rest) // 4 // TIMES)
     if rest < 2 * (block_bytes(request, block) + block * request.walker_bytes):
-        raise too_small(request, least + 2 * (block_bytes(request, 1) + request.walker_bytes))
+        raise refusal(request, least + 2 * (block_bytes(request, 1) + request.walker_bytes))
     after = rest - block_bytes(request, block)
     return _filled(request, after, WalkMemory(0, request.longest, request.longest, 0, block, 1, True))
 
@@ -165,12 +164,9 @@ def block_bytes(request: WalkMemoryRequest, block: int) -> int:
     return block * (TIMES * request.row_bytes + WALKER_BYTES)
 
 
-def too_small(request: WalkMemoryRequest, least: int) -> BudgetError:
+def refusal(request: WalkMemoryRequest, least: int) -> BudgetError:
     """Return why a budget cannot work, and the least that can; least: beside what is fixed."""
     host = request.host
-    return BudgetError(
-        "--host-memory",
-        f"--host-memory {format_bytes(host.host_memory)} is too small: index and names of the graph take "
-        f"{format_bytes(host.fixed)}, and rows, walkers and walks at least {format_bytes(least)}",
-        -(-(host.fixed + least) // MIB),
-    )
+    rows = f"rows, walkers and walks at least {format_bytes(least)}"
+    why = f"index and names of the graph take {format_bytes(host.fixed)}, and {rows}"
+    return too_small("--host-memory", host.host_memory, why, host.fixed + least)

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.resources.config import Config
-from penstock.engine.walks.memory_plan import INDEX_BYTES
+from penstock.engine.walks.memory_plan import INDEX_BYTES, SLAB_BYTES
 from penstock.engine.walks.options import check_graph, name_bytes, source_vertices
 from penstock.engine.walks.sampled_neighbors import SampledNeighbors
-from penstock.storage.base.budget import cores, format_bytes, host_memory_bytes
-from penstock.storage.base.errors import BudgetError, InputError, for_python
+from penstock.storage.base.budget import cores, format_bytes, host_memory_bytes, too_small
+from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.read.reader import Reader
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
@@ -256,10 +256,6 @@ def _joined(known: NDArray[np.int64], found: NDArray[np.int64]) -> tuple[NDArray
     return both[firsts[order]], rank[places[len(known) :]]
 
 
-MIB = 1 << 20
-SLAB_BYTES = 32 * MIB
-
-
 class ChunkedEdges:
     """Neighbors, and weights where they are asked for, by the number of their edge.
 
@@ -280,12 +276,9 @@ class ChunkedEdges:
         slab = rows.edges if whole else min(left, SLAB_BYTES) // (edge * rows.chunk_edges) * rows.chunk_edges
         if slab < min(rows.chunk_edges, rows.edges):
             least = host.fixed + reader_bytes(host, 1) + rows.chunk_edges * edge
-            raise BudgetError(
-                "--host-memory",
-                f"--host-memory {format_bytes(budget)} is too small: index and names take {format_bytes(host.fixed)}, "
-                f"and reading chunks {format_bytes(least - host.fixed)}",
-                -(-least // MIB),
-            )
+            chunks = format_bytes(least - host.fixed)
+            why = f"index and names take {format_bytes(host.fixed)}, and reading chunks {chunks}"
+            raise too_small("--host-memory", budget, why, least)
         self._slab = np.empty(slab, rows.neighbor_dtype)
         self._weight_slab = np.empty(slab, rows.weight_dtype) if weighted else None
         self._reader = Reader(graph, decode_threads=threads, reads_in_flight=1, direct_io=config.direct_io)

@@ -11,7 +11,7 @@ import re
 import resource
 from pathlib import Path
 
-from penstock.storage.base.errors import InputError
+from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.printable import brief
 
 DEFAULT_SHARE = 0.7
@@ -63,6 +63,12 @@ def format_bytes(count: float) -> str:
         if size < 1023.95:
             return f"{sign}{size:.1f} {unit}"
     return f"{sign}{size / 1024:.1f} PiB"
+
+
+def too_small(option: str, budget: int, why: str, least: int, otherwise: str = "") -> BudgetError:
+    """The refusal of a budget below the least that works, both in bytes; why: what takes how much of it."""
+    reason = f"{option} {format_bytes(budget)} is too small: {why}"
+    return BudgetError(option, reason, -(-least // (1 << 20)), otherwise)
 
 
 def available_memory(root: Path = Path("/")) -> int:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.storage.base.budget import format_bytes
-from penstock.storage.base.errors import BudgetError, InputError
-from penstock.transfer.planning.host_budget import MIB
+from penstock.storage.base.budget import format_bytes, too_small
+from penstock.storage.base.errors import InputError
 from penstock.transfer.values.task import AdjacencyArrays
 
 SLABS = (3, 2)
@@ -104,13 +103,9 @@ def _too_small(edge_memory: int, least: int, wish: DeviceBudgetRequest) -> Input
             f"--device-edge-memory {format_bytes(edge_memory)} is too small: {slabs}; give at least that, or use "
             f"{WITHOUT}"
         )
-    return BudgetError(
-        "--device-memory",
-        f"--device-memory {format_bytes(wish.device_memory)} is too small: vertex state and index take "
-        f"{format_bytes(wish.fixed)}{f', and {slabs}' if least else ''}",
-        -(-(wish.fixed + least) // MIB),
-        f", or use {WITHOUT}" if least and wish.fixed <= wish.device_memory else "",
-    )
+    why = f"vertex state and index take {format_bytes(wish.fixed)}{f', and {slabs}' if least else ''}"
+    otherwise = f", or use {WITHOUT}" if least and wish.fixed <= wish.device_memory else ""
+    return too_small("--device-memory", wish.device_memory, why, wish.fixed + least, otherwise)
 
 
 def staging_bytes(edge_memory: int, wish: DeviceBudgetRequest, chunk_bytes: int) -> int:

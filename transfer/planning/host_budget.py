@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.format.read_plan import MOST_BYTES, buffer_bytes, read_threads
 from penstock.storage.read.reader import decoder_bytes, longest_frame
@@ -24,7 +24,6 @@ from penstock.transfer.values.task import AdjacencyArrays
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
 
-MIB = 1 << 20
 FRAME_BYTES = 5 << 19
 """The longest frame there can be, where there is no graph yet that says more (2.3 MiB)."""
 DECODE_BYTES = 3 << 20
@@ -129,7 +128,7 @@ def divide_host_budget(
             spare = room - (fitted + slots) * step * edge_bytes
             return HostBudget(step, fitted, slots, reads, False, edge_bytes, spare, one_by_one, None, reader)
     least = least_reading_bytes(budget, sizes, with_weights=with_weights, one_by_one=True)
-    raise _too_small(budget, least, chunk * edge_bytes)
+    raise _refusal(budget, least, chunk * edge_bytes)
 
 
 def least_reading_bytes(
@@ -148,7 +147,7 @@ def least_reading_bytes(
 def check_fixed(budget: HostBudgetRequest) -> None:
     """Refuse a budget that is too small for what is taken already, where no edge is read. Raises BudgetError."""
     if budget.fixed > budget.host_memory:
-        raise BudgetError("--host-memory", _takes(budget), -(-budget.fixed // MIB))
+        raise _refusal(budget)
 
 
 def _choices(partition_bytes: int, sizes: Sequence[AdjacencyArrays], chunk: int) -> Iterator[tuple[int, int, bool]]:
@@ -175,17 +174,13 @@ def reader_bytes(budget: HostBudgetRequest, reads: int, *, one_by_one: bool = Fa
     return threads * buffer_bytes(budget.frame_bytes, 0 if one_by_one else MOST_BYTES) + workers * budget.decoder_bytes
 
 
-def _too_small(budget: HostBudgetRequest, least: int, chunk_bytes: int) -> BudgetError:
-    reader = format_bytes(reader_bytes(budget, 1, one_by_one=True))
-    reading = (
-        f", and reading the graph takes at least {format_bytes(least)} ({reader} for one decoding thread and "
-        f"{read_threads(budget.stripes, 1, 1)} read buffers, {SLABS[-1]} slabs of {format_bytes(chunk_bytes)})"
-    )
-    return BudgetError("--host-memory", _takes(budget) + reading, -(-(budget.fixed + least) // MIB))
-
-
-def _takes(budget: HostBudgetRequest) -> str:
-    return (
-        f"--host-memory {format_bytes(budget.host_memory)} is too small: vertex state and index take "
-        f"{format_bytes(budget.fixed)}"
-    )
+def _refusal(budget: HostBudgetRequest, least: int = 0, chunk_bytes: int = 0) -> BudgetError:
+    """Why a budget cannot work; least: what reading takes of it."""
+    why = f"vertex state and index take {format_bytes(budget.fixed)}"
+    if least:
+        reader = format_bytes(reader_bytes(budget, 1, one_by_one=True))
+        why += (
+            f", and reading the graph takes at least {format_bytes(least)} ({reader} for one decoding thread and "
+            f"{read_threads(budget.stripes, 1, 1)} read buffers, {SLABS[-1]} slabs of {format_bytes(chunk_bytes)})"
+        )
+    return too_small("--host-memory", budget.host_memory, why, budget.fixed + least)

@@ -281,7 +281,11 @@ def test_what_is_refused(given: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize("given", [{"k": 3}, {"pairs": [(0, 1)]}])
 def test_the_least_budget_works(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The number that a refusal names is accepted, and gives the same answer."""
-    monkeypatch.setattr("penstock.engine.similarities.memory_plan.MIB", 1)
+
+    def to_the_byte(option: str, budget: int, why: str, least: int, otherwise: str) -> BudgetError:
+        return BudgetError(option, why, least, otherwise)
+
+    monkeypatch.setattr("penstock.engine.similarities.memory_plan.too_small", to_the_byte)
     monkeypatch.setattr("penstock.engine.similarities.memory_plan.OWN_BYTES", 0)
     graph, given, least = in_memory(tangle(directed=True)), given | {"threads": 1}, 1000
     found = None

@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 from penstock.engine.walks.device_plan import DeviceWalkRequest, divide_device_walks
 from penstock.engine.walks.device_windows import LinkReads
-from penstock.engine.walks.memory_plan import MIB, WalkMemoryRequest
+from penstock.engine.walks.memory_plan import WalkMemoryRequest
 from penstock.storage.base.errors import BudgetError
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
 from penstock.transfer.values.rates import Rates
 
+MIB = 1 << 20
 HOST = WalkMemoryRequest(
     host=HostBudgetRequest(host_memory=1 << 30, fixed=17 * MIB, workers=2),
     edges=128 << 20,

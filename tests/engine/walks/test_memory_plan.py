@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from penstock.engine.walks.memory_plan import MIB, WalkMemory, WalkMemoryRequest, divide_walk_memory
+from penstock.engine.walks.memory_plan import WalkMemory, WalkMemoryRequest, divide_walk_memory
 from penstock.storage.base.errors import BudgetError
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
 
+MIB = 1 << 20
 REQUEST = WalkMemoryRequest(
     host=HostBudgetRequest(host_memory=0, fixed=17 * MIB, workers=2),
     edges=128 << 20,
