@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -136,11 +136,17 @@ class HostResources:
         adjacency = self.graph.out if walk.key == "out" else self.graph.into
         assert adjacency is not None
         index = adjacency.index() if walk.ways is None else sent
-        edges = index, self.feedback, weighted, self.chunk_edges, adjacency.edge_bytes(weighted)
-        if walk.ways is None:
-            stream = EdgeStream(pipeline, walk.direction, walk.key, *edges)
-        else:
-            stream = BlockStream(pipeline, walk.direction, walk.key, *edges, spans=self._spans, ways=walk.ways)
+        made = EdgeStream if walk.ways is None else partial(BlockStream, spans=self._spans, ways=walk.ways)
+        stream: EdgeStream = made(
+            pipeline,
+            walk.direction,
+            walk.key,
+            index=index,
+            feedback=self.feedback,
+            with_weights=weighted,
+            chunk_edges=self.chunk_edges,
+            edge_bytes=adjacency.edge_bytes(weighted),
+        )
         if self.ownership is not None:
             stream.own(self.ownership)
         elif len(self.pipelines) > 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,45 +21,30 @@ PAIRS = 1 << 20
 Integers = NDArray[np.int64]
 
 
-class PairCounter(Protocol):
-    """Counts shared neighbors."""
-
-    row_bytes: int | None
-    """Bytes for rows at once beside the budget of the host; None: no further limit."""
-
-    def check(self, least: int) -> None:
-        """Raise BudgetError where rows of so many bytes do not fit."""
-
-    def count(self, ones: RowSets, others: RowSets, rows: Integers) -> Integers:
-        """Count for pairs, rows int64 (n, 2): of `ones` and of `others`."""
-
-    def close(self) -> None:
-        """Give back what it took."""
-
-
-class HostCounter:
-    """On CPU cores."""
+class PairCounter:
+    """Counts shared neighbors on CPU cores."""
 
     row_bytes: int | None = None
+    """Bytes for rows at once beside the budget of the host; None: no further limit."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
 
     def check(self, least: int) -> None:
-        """Whatever fits the host does."""
+        """Raise BudgetError where rows of so many bytes do not fit: on cores what fits the host does."""
 
     def count(self, ones: RowSets, others: RowSets, rows: Integers) -> Integers:
-        """Count for pairs."""
+        """Count for pairs, rows int64 (n, 2): of `ones` and of `others`."""
         found = np.zeros(len(rows), np.int64)
         sides = (ones.offsets, ones.neighbors), (others.offsets, others.neighbors)
         kernels.count_common(self._threads, len(rows), *sides, rows, found)
         return found
 
     def close(self) -> None:
-        """Nothing was taken."""
+        """Give back what it took: nothing, on cores."""
 
 
-class DeviceCounter:
+class DeviceCounter(PairCounter):
     """On a device: three quarters of its memory for rows, an eighth for pairs."""
 
     def __init__(self, device: Device) -> None:
@@ -68,7 +53,7 @@ class DeviceCounter:
         from penstock.engine.kernels.cuda.whole_rows.triangles import GROUP
 
         self._device, self._driver, self._kernel, self._group = device, driver, device_kernels, int(GROUP)
-        self.row_bytes: int | None = device.memory_bytes * 3 // 4
+        self.row_bytes = device.memory_bytes * 3 // 4
         self._placed: list[tuple[RowSets, tuple[Any, Any]]] = []
 
     def check(self, least: int) -> None:
@@ -117,5 +102,5 @@ class DeviceCounter:
 def counter_on(name: str, device_memory: int | None, threads: int) -> PairCounter:
     """What counts on `cpu`, or on a GPU by its name. Raises InputError for one that is not here."""
     if name == "cpu":
-        return HostCounter(threads)
+        return PairCounter(threads)
     return DeviceCounter(CudaDevice(cuda.number_of(name), device_memory))
