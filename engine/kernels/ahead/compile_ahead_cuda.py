@@ -12,17 +12,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.ahead.stand_ins import VERTICES, row_index, scalars_of, view_of
+from penstock.engine.kernels.ahead.stand_ins import VERTICES, calls
 from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.kernels.cuda.ptx_cache import key_of, ptx_of
-from penstock.engine.kernels.hot_vertices import sums_numbers
 from penstock.engine.kernels.packed.cuda_unpacker import CudaUnpacker
 from penstock.engine.program.program_description import described_program
 from penstock.engine.state.device_state import DeviceState
-from penstock.engine.state.fused_iterations import FusedLimits
-from penstock.engine.state.row_prefix_cache import RowPrefixCache
-from penstock.engine.state.state import Frontier
 from penstock.storage.companion.claims import Claims
 from penstock.transfer.devices.device import Device, UnpackRequest
 from penstock.transfer.devices.emulated import EmulatedDevice
@@ -53,9 +49,9 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
             call()
         claims.plan(planned)
     driver.compile_only((major, minor), compile_one)
-    calls = list(_calls(described_program(job["program"]), job))
-    begin = job["number"] * len(calls) // max(1, job["processes"])
-    for call in calls[begin:] + calls[:begin]:
+    wanted = list(_calls(described_program(job["program"]), job))
+    begin = job["number"] * len(wanted) // max(1, job["processes"])
+    for call in wanted[begin:] + wanted[:begin]:
         call()
 
 
@@ -74,52 +70,7 @@ def _calls(program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
     dtype, weighted = np.dtype(job["vertices"]), job["weights"] is not None
     device = EmulatedDevice()
     kernels = CudaKernels(program, dtype, weighted, device, {})
-    author, index = kernels.author, row_index()
-    view, linked = view_of(job, "filter"), view_of(job, "zero-copy")
-    state = DeviceState(program, author, (0, VERTICES), dtype, device)
+    state = DeviceState(program, kernels.author, (0, VERTICES), dtype, device)
     if job["packed"]:
         yield from _unpacking(device, dtype, None if job["weights"] is None else np.dtype(job["weights"]))
-    if program.combine == "union":
-        yield lambda: kernels.link_rows(view, state, index, 1, np.uint64(0), True)
-        yield lambda: kernels.link_first_neighbors(view, state, index, 1)
-        yield lambda: kernels.compress(state)
-        return
-    if job["apart"]:
-        state.accumulate_apart()
-    scalars = scalars_of(program, author)
-    listed, many = Frontier(1, 1, listed=True), Frontier(1, 1, listed=False)
-    table, chunks, sizes = np.zeros(3, np.int64), np.zeros(1, np.uint8), (1, 1, 1)
-    sparse = not program.everywhere
-    if job["apart"]:
-        yield lambda: kernels.apply(state, many, index, scalars)
-    if "push" in job["directions"] and sparse and kernels.can_fuse(listed):
-        limits = FusedLimits(1, 1, 0, 1, 1, np.inf, 0.0, 1, 0.0)
-        yield lambda: kernels.fused_iterations(view, state, listed, index, scalars, limits)
-    if "push" in job["directions"] and sparse:
-        yield lambda: kernels.push(linked, state, listed, index, scalars)
-    if "pull" in job["directions"]:
-        yield lambda: kernels.pull(view, state, many, (index, index), scalars)
-    if "pull" in job["directions"] and author.early_exit:
-        yield lambda: kernels.pull(linked, state, many, (index, index), scalars, 1)
-    if sparse:
-        yield lambda: kernels.select(state, index, scalars, np.inf)
-    if "push" in job["directions"]:
-        yield lambda: kernels.push(view, state, many, index, scalars)
-    if "push" in job["directions"] and job["hot_first"] and job["apart"] and sums_numbers(author):
-        yield lambda: kernels.push_replicas(view, state, many, index, scalars)
-    if "pull" in job["directions"] and sparse:
-        yield lambda: kernels.count_cond(state, index, scalars, sizes, table, chunks)
-    if author.settles and len(job["directions"]) > 1:
-        yield lambda: kernels.relax_unsettled(view, state, index, scalars)
-        yield lambda: kernels.count_cond(state, index, scalars, sizes, table, chunks, function="unsettled")
-    if "push" in job["directions"] and sparse:
-        yield lambda: kernels.count_active(state, index, sizes, table, chunks)
-    if "pull" in job["directions"] and author.early_exit:
-        heads = RowPrefixCache(1, index, np.zeros(1, dtype), (0, index.vertices))
-        yield lambda: kernels.cache_row_prefixes(view, index, heads)
-    if sparse:
-        yield lambda: kernels.mark(state, np.zeros(1, np.int64))
-    if author.has_send:
-        yield lambda: kernels.send(state, many, index, scalars)
-    if author.totals:
-        yield lambda: kernels.reduce(state, index, scalars)
+    yield from calls(kernels, state, program, job)

@@ -1,15 +1,23 @@
-"""What stands for a run while its kernels are compiled ahead: its program, a row index, edges, scalars."""
+"""What stands for a run whose kernels are compiled ahead: a row index, edges, scalars, and what the run calls."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.program.bindings import Author, scalar_values
+from penstock.engine.kernels.hot_vertices import sums_numbers
+from penstock.engine.program.bindings import scalar_values
+from penstock.engine.state.fused_iterations import FusedLimits
+from penstock.engine.state.row_prefix_cache import RowPrefixCache
+from penstock.engine.state.state import Frontier
 from penstock.storage.encoding.payload import BLOCK
 from penstock.storage.format.index import WIDEST_SHIFT, Index
 from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import Payloads, View
+
+if TYPE_CHECKING:
+    from penstock.engine.program.bindings import Author
 
 VERTICES = 4096
 
@@ -37,3 +45,56 @@ def scalars_of(program: Any, author: Author) -> tuple[Any, ...]:
     facts = {"iteration": 0, "vertices": VERTICES, "due": np.inf, "settled": -np.inf}
     facts.update(dict.fromkeys(author.totals, 0.0))
     return scalar_values(program, author, facts)
+
+
+def calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
+    """What a run of the job calls, those kernels first that it needs late; each compiles a kernel or two."""
+    author, index, on_gpu, sparse = kernels.author, row_index(), job["capability"] is not None, not program.everywhere
+    view, linked = view_of(job, "resident"), view_of(job, "zero-copy")
+    if program.combine == "union":
+        yield lambda: kernels.link_rows(view, state, index, 1, np.uint64(0), True)
+        yield lambda: kernels.link_first_neighbors(view, state, index, 1)
+        yield lambda: kernels.compress(state)
+        return
+    if job["apart"]:
+        state.accumulate_apart()
+    scalars, pushes, pulls = scalars_of(program, author), "push" in job["directions"], "pull" in job["directions"]
+    state.work[:2] = 0, 1
+    listed, many = Frontier(1, 1, listed=True), Frontier(1, 1, everything=program.everywhere and not on_gpu)
+    table, chunks, sizes = np.zeros(3, np.int64), np.zeros(1, np.uint8), (1, 1, 1)
+    if job["apart"]:
+        yield lambda: kernels.apply(state, many, index, scalars)
+    if on_gpu and pushes and sparse and kernels.can_fuse(listed):
+        limits = FusedLimits(1, 1, 0, 1, 1, np.inf, 0.0, 1, 0.0)
+        yield lambda: kernels.fused_iterations(view, state, listed, index, scalars, limits)
+    if pushes and sparse:
+        yield lambda: kernels.push(linked, state, listed, index, scalars)
+    if pulls:
+        pulled = packed_view_of() if job["packed"] and not on_gpu else view
+        yield lambda: kernels.pull(pulled, state, many, (index, index), scalars)
+    if on_gpu and pulls and author.early_exit:
+        heads = RowPrefixCache(1, index, np.zeros(1, job["vertices"]), (0, index.vertices))
+        yield lambda: kernels.pull(linked, state, many, (index, index), scalars, 1)
+        yield lambda: kernels.cache_row_prefixes(view, index, heads)
+    if pulls and program.visits_once and not on_gpu:
+        state.keep_unmatched(1 << 20)
+        yield lambda: kernels.pull_unmatched(state, index, scalars)
+    if pushes:
+        yield lambda: kernels.push(view, state, many, index, scalars)
+    if pushes and job["hot_first"] and job["apart"] and sums_numbers(author):
+        yield lambda: kernels.push_replicas(view, state, many, index, scalars)
+    if author.has_send:
+        yield lambda: kernels.send(state, many, index, scalars)
+    if author.totals:
+        yield lambda: kernels.reduce(state, index, scalars)
+    if sparse:
+        yield lambda: kernels.select(state, index, scalars, np.inf)
+    if pulls and sparse:
+        yield lambda: kernels.count_cond(state, index, scalars, sizes, table, chunks)
+    if on_gpu and author.settles and len(job["directions"]) > 1:
+        yield lambda: kernels.relax_unsettled(view, state, index, scalars)
+        yield lambda: kernels.count_cond(state, index, scalars, sizes, table, chunks, function="unsettled")
+    if pushes and sparse:
+        yield lambda: kernels.count_active(state, index, sizes, table, chunks)
+    if on_gpu and sparse:
+        yield lambda: kernels.mark(state, np.zeros(1, np.int64))
