@@ -141,7 +141,10 @@ def _nothing() -> None:
 
 
 def source_digest(function: Any) -> str:
-    """Digest of the files that a function's code comes from, and of the constants that it takes from elsewhere."""
+    """Digest of the files that a function's code comes from, and of the constants that it takes from elsewhere.
+
+    Of a function that Penstock has generated, its bytecode.
+    """
     digest = hashlib.sha256(_file_digest(str(Path(__file__).with_name("inlined_code.py"))))  # how parts are compiled
     waiting, seen = [_plain(function)], set()
     while waiting:
@@ -151,7 +154,8 @@ def source_digest(function: Any) -> str:
         seen.add(id(inner))
         code = inner.__code__
         digest.update(f"{inner.__module__}.{inner.__qualname__}.{code.co_firstlineno}\0".encode())
-        digest.update(_file_digest(code.co_filename))
+        generated = repr((code.co_code, code.co_consts, code.co_names, code.co_varnames)).encode()
+        digest.update(generated if code.co_filename.startswith("<") else _file_digest(code.co_filename))
         cells = zip(code.co_freevars, (cell.cell_contents for cell in inner.__closure__ or ()), strict=True)
         for name, value in (*((name, inner.__globals__.get(name)) for name in _names(code)), *cells):
             if hasattr(_plain(value), "__code__"):
@@ -167,15 +171,17 @@ def _plain(value: Any) -> Any:
 
 
 def _is_ours(value: Any) -> bool:
-    return str(getattr(_plain(value), "__module__", "")).startswith("penstock.")
+    function = _plain(value)
+    return str(function.__module__).startswith("penstock.") or function.__code__.co_filename.startswith("<penstock")
 
 
 def _told(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
-    if isinstance(value, ModuleType):
-        ours = value.__name__.startswith("penstock.")
-        return value.__name__ + (_file_digest(str(value.__file__)).hex() if ours else "")
+    if isinstance(value, ModuleType | type):
+        module = sys.modules[value.__module__] if isinstance(value, type) else value
+        ours = module.__name__.startswith("penstock.")
+        return value.__name__ + (_file_digest(str(module.__file__)).hex() if ours else "")
     if isinstance(value, int | float | str | bytes | bool | tuple | np.generic | None):
         return repr(value)
     return type(value).__qualname__  # made in the module that uses it, whose file is in the digest

@@ -1,7 +1,7 @@
 """Numba compilation with a disk cache keyed by the author's functions, and the threads that kernels run on.
 
-What a kernel is closed over (the author's functions, compiled) is not in its source, so the key of its entry in the
-user's cache is a digest of the sources of all kernels and of the program.
+The key of a kernel's entry in the user's cache is a digest of the files that it and what it calls come from, and of the
+author's functions over which it is closed.
 
 The threads of kernels are Numba's, and its OpenMP layer ends the whole process where they cannot start, and in one that
 was forked after they had started. Both are found out before, and reported.
@@ -15,7 +15,6 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -23,45 +22,20 @@ import numba
 from numba.core.typing.typeof import Purpose, typeof
 from penstock.engine.kernels.host.threads.openmp import start_threads
 from penstock.engine.kernels.host.threads.parallel_loop import run_loop
-from penstock.engine.program.bindings import Author, bind
-from penstock.engine.program.combiners import identity_of
-from penstock.engine.state import sweep_sizes
-from penstock.storage.base import jit as base_jit
+from penstock.engine.program.bindings import Author
 from penstock.storage.base.budget import check_room
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.inlined_code import DistinctArraysCompiler, InlinedCompiler
-from penstock.storage.base.kernel_cache import kept
+from penstock.storage.base.kernel_cache import kept, source_digest
 from penstock.storage.base.kernel_loading import signature_of
 from penstock.storage.base.missing_code import Origin
 from penstock.storage.base.threads import check_startable
 from penstock.storage.companion.process import before_compiling
-from penstock.storage.encoding import payload, simd, unpack, vectors
 
 SHARES = 8
 """Parts of a loop for each thread: its steps differ in work, and a core that others use too is slow."""
 COMPILER_BYTES = 64 << 20
 """What must be free before a kernel is compiled or loaded: LLVM ends the process where it is refused memory."""
-
-
-def source_files() -> list[Path]:
-    """Return the files that the host's kernels are made of: theirs, those shared with a GPU's, bindings, combiners.
-
-    And how functions are compiled that are inlined, and payloads decoded.
-    """
-    here = Path(__file__).parent
-    elsewhere = {
-        Path(function.__code__.co_filename) for function in (bind, identity_of, InlinedCompiler.define_pipelines)
-    } | {Path(str(module.__file__)) for module in (base_jit, payload, simd, sweep_sizes, unpack, vectors)}
-    return sorted({*here.rglob("*.py"), *here.parent.glob("*.py")} | elsewhere)
-
-
-@functools.cache
-def _sources() -> bytes:
-    """Digest of the files that the host's kernels are made of."""
-    digest = hashlib.sha256()
-    for path in source_files():
-        digest.update(path.read_bytes())
-    return digest.digest()
 
 
 def compile_author(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -128,7 +102,12 @@ class JitKernel:
         check_room(COMPILER_BYTES, f"compiling the kernel {self._function.__qualname__}")
         before_compiling(self.name)
         compiled = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
-        return kept(compiled, lambda: hashlib.sha256(_sources() + self.name.encode()).hexdigest(), self._described)
+        return kept(compiled, lambda: self.key_of(function), self._described)
+
+    def key_of(self, function: Callable[..., Any]) -> str:
+        """Digest of all that the code of a function made of the kernel's depends on; `_inlined`: how it is compiled."""
+        parts = self.name, source_digest(function), source_digest(_inlined)
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def _described(self) -> dict[str, Any]:
         """How another process finds it: in its module, or as `origin` says."""

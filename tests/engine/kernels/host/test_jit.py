@@ -1,67 +1,80 @@
-"""The key under which a compiled kernel is kept: every source that it depends on is in it."""
+"""The key under which a compiled kernel is kept: every source that it depends on is in it, and no other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from importlib import import_module
-from inspect import signature
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
-from penstock.engine.kernels.host import jit
+from penstock.engine.kernels.host import fused, jit, pull, push, union_find
+from penstock.engine.kernels.host.jit import JitKernel
 from penstock.engine.kernels.host.launch import HostKernels
-from penstock.engine.program.bindings import Author
-from penstock.engine.programs.cdlp import CDLP
+from penstock.engine.program import bindings
+from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.sssp import SSSP
 from penstock.storage.base import kernel_cache
 
 
-def compiled_from(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
-    """The files of all functions that the host's kernels consist of, but for those of a program."""
-    paths: set[str] = set()
-    monkeypatch.setattr(kernel_cache, "_file_digest", lambda path: paths.add(path) or b"")
-    of_edges, of_rows = (
-        HostKernels(program, np.dtype(np.uint32), weighted=True, threads=1).author
-        for program in (SSSP(source=0), CDLP())
-    )
-    author = replace(of_edges, calls={**of_rows.calls, **of_edges.calls})
-    folder = Path(jit.__file__).parent
-    for path in [*folder.glob("*.py"), *folder.glob("whole_rows/*.py"), *folder.glob("lists/*.py")]:
-        module = import_module(
-            ".".join(("penstock.engine.kernels.host", *path.relative_to(folder).with_suffix("").parts))
+def kernel(make: Any) -> JitKernel:
+    return HostKernels(SSSP(source=0), np.dtype(np.uint32), weighted=True, threads=1).kernel(make)
+
+
+def key(made: JitKernel) -> str:
+    """The key under which it would be kept; it is not compiled."""
+    with mock.patch.object(jit, "kept", lambda compiled, key, origin: key()):
+        return str(type(made)._compiled.func(made))
+
+
+@pytest.fixture
+def changed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Lets a file of this name be another one."""
+    original = kernel_cache._file_digest
+
+    def change(name: str) -> None:
+        monkeypatch.setattr(
+            kernel_cache, "_file_digest", lambda path: original(path) + (b"#" if Path(path).name == name else b"")
         )
-        makers = [value for name, value in vars(module).items() if name.startswith("make_")]
-        for kernel in (*jit.kernels_of(module), *(made for make in makers for made in _kernels_by(make, author))):
-            kernel_cache.source_digest(kernel._function)
-    return {Path(path) for path in paths if "programs" not in Path(path).parts and not path.startswith("<")}
+
+    return change
 
 
-def _kernels_by(make: Callable[..., Any], author: Author) -> list[jit.JitKernel]:
-    """What a maker makes of an author, if that is a kernel; its options are False, or the first of its kind."""
-    first, *options = signature(make).parameters.values()
-    if first.annotation != "Author" or signature(make).return_annotation not in ("Any", "JitKernel"):
-        return []
-    given = [
-        "forward" if option.annotation == "WaysName" else False for option in options if option.default is option.empty
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("push.py", True), ("atomics.py", True), ("device_functions.py", True), ("shared_functions.py", True),
+        ("interface.py", True), ("combiners.py", True), ("sssp.py", True), ("jit.py", True), ("inlined_code.py", True),
+        ("parallel_loop.py", True),
+        ("pull.py", False), ("fused.py", False), ("bfs.py", False), ("rows.py", False),
+    ],
+)  # fmt: skip
+def test_a_change_of_a_file_changes_the_keys_of_what_comes_from_it(
+    name: str, changes: bool, changed: Callable[[str], None]
+) -> None:
+    before = key(kernel(push.make_push_rows))
+    changed(name)
+    assert (key(kernel(push.make_push_rows)) != before) is changes
+
+
+def test_a_generated_text_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    author = HostKernels(SSSP(source=0), np.dtype(np.uint32), weighted=True, threads=1).author
+    before, define = key(fused.make_fused_iterations(author, True, False)), bindings.define
+    assert key(fused.make_fused_iterations(author, True, False)) == before
+    monkeypatch.setattr(
+        bindings, "define", lambda name, text, names: define(name, text.replace("count", "rounds"), names)
+    )
+    assert key(fused.make_fused_iterations(author, True, False)) != before
+
+
+def test_programs_and_options_have_their_own() -> None:
+    authors = [
+        HostKernels(program, np.dtype(np.uint32), weighted, 1).author
+        for program in (SSSP(source=0), BFS(source=0))
+        for weighted in (True, False)
     ]
-    made = make(author, *given)
-    return [made] if isinstance(made, jit.JitKernel) else []
-
-
-def test_every_source_that_is_compiled_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    files = set(jit.source_files())
-    compiled = compiled_from(monkeypatch)
-    assert {"combiners.py", "shared_functions.py", "push.py"} <= {path.name for path in compiled}
-    assert compiled <= files
-    assert Path(jit.bind.__code__.co_filename) in files
-    assert not [path for path in files if path.parent.name in ("cuda", "reference")]
-
-
-@pytest.mark.parametrize("name", [path.name for path in jit.source_files()])
-def test_a_change_of_any_source_changes_the_key(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, original = jit._sources.__wrapped__(), Path.read_bytes
-    monkeypatch.setattr(Path, "read_bytes", lambda path: original(path) + (b"#" if path.name == name else b""))
-    assert jit._sources.__wrapped__() != before
+    assert len({key(pull.make_pull(author)) for author in authors}) == len(authors)
+    options = [(apart, both) for apart in (True, False) for both in (True, False)]
+    assert len({key(fused.make_fused_iterations(authors[0], *given)) for given in options}) == len(options)
+    assert len({key(made) for made in jit.kernels_of(union_find)}) == len(jit.kernels_of(union_find))
