@@ -407,28 +407,14 @@ class Loop:
         found = self._own_situation(frontier)
         if self.ranks is None or not is_open(found) or is_certain(found, frontier):
             return found
-        if self.devices.linked:
-            if self._seen is not None and (pushed := certainly_pushed(found, self._seen, frontier)) is not None:
-                return pushed
-            seconds = own_seconds(found, self._both_streams, frontier)
-            self._seen = seen_by_all(found, seconds, self.ranks)
-            return self._seen
-        if not can_choose(found):
+        if not (self.devices.linked or can_choose(found)):
             return found
-        kept, from_disk, push, pull = self.gathered(
-            math.nan if found.kept is None else found.kept, found.from_disk, *found.fetched
-        ).T
-        return replace(
-            found,
-            kept=None if np.isnan(kept).any() else int(kept.sum()),
-            from_disk=bool(from_disk.any()),
-            fetched=(float(push.sum()), float(pull.sum())),
-        )
-
-    @property
-    def _both_streams(self) -> tuple[EdgeStream, EdgeStream]:
+        if self._seen is not None and (pushed := certainly_pushed(found, self._seen, frontier)) is not None:
+            return pushed
         streams = self.workers[0].streams
-        return streams["push"], streams["pull"]
+        seconds = own_seconds(found, (streams["push"], streams["pull"]), frontier)
+        self._seen = seen_by_all(found, seconds, self.ranks)
+        return self._seen
 
     def _own_situation(self, frontier: Frontier) -> Situation:
         streams, rows = self.workers[0].streams, self.workers[0].state.unmatched
