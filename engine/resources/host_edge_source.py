@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.engine.resources.host_resources import make_cache, numbers, open_reader
+from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.read.reader import Reader
 from penstock.transfer.devices.host import HostDevice
@@ -41,10 +42,6 @@ class PinnedHost(HostDevice):
         """Allocate `count` items of page-locked memory."""
         self._arrays.append(self._device.host_array(count, dtype))
         return self._arrays[-1]
-
-    def plain_array(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
-        """Allocate `count` items whose pages are touched when written, and locked when given to `register`."""
-        return super().host_array(count, dtype)
 
     def register(self, array: NDArray[Any]) -> None:
         """Page-lock memory that was allocated elsewhere."""
@@ -104,7 +101,7 @@ class HostEdgeSource:
         if budget is None:
             arrays = {one.direction: self._arrays(one, packed=packed is not None) for one in needs.adjacencies}
             return LinkReader(device, arrays, packed=packed is not None), None
-        allocate = numbers if self._paper else self._host.plain_array if budget.whole else self._host.host_array
+        allocate = numbers if self._paper else aligned_empty if budget.whole else self._host.host_array
         if packed is None:
             cache = make_cache(graph, needs, budget, allocate, apart=budget.whole)
         else:

@@ -1,11 +1,10 @@
-"""A pool of numbered slots, a pool of ranges, and the aligned arrays that they are in.
+"""A pool of ranges, and the aligned arrays that they are in.
 
-A slot that is not taken cannot be given back: a slab freed twice would go to two readers at once.
+A range that is not taken cannot be given back: a slab freed twice would go to two readers at once.
 """
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_left
 from typing import Any
 
@@ -25,37 +24,8 @@ def aligned_empty(count: int, dtype: DTypeLike, alignment: int = ALIGNMENT) -> N
     return raw[skip : skip + count * kind.itemsize].view(kind)
 
 
-class SlotPool:
-    """`count` slots, all free at first; the lowest free one goes first, to keep runs together."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self._free = list(range(count))
-        self._taken: set[int] = set()
-
-    @property
-    def free(self) -> int:
-        """How many slots are free."""
-        return len(self._free)
-
-    def take(self) -> int | None:
-        """Take the lowest free slot; None when there is none."""
-        if not self._free:
-            return None
-        slot = heapq.heappop(self._free)
-        self._taken.add(slot)
-        return slot
-
-    def give(self, slot: int) -> None:
-        """Give a taken slot back."""
-        if slot not in self._taken:
-            raise ValueError(f"slot {slot} of {self.count} is given back but is not taken")
-        self._taken.remove(slot)
-        heapq.heappush(self._free, slot)
-
-
 class RangePool:
-    """`count` items, all free at first. A range that is not taken cannot be given back."""
+    """`count` items, all free at first; the lowest gap that is long enough goes first, to keep runs together."""
 
     def __init__(self, count: int) -> None:
         self.count = self.free = count

@@ -93,7 +93,7 @@ class Watched:
 
         def noted(link: LinkReader, *arguments: Any) -> Any:
             found = before(link, *arguments)
-            self.copies.append(found[1])
+            self.copies.append(arguments[0].spans[-1][1:])
             return found
 
         setattr(LinkReader, "copy_async", noted)  # noqa: B010

@@ -25,7 +25,7 @@ from penstock.transfer.staging.gather_buffers import GatherBuffer
 from penstock.transfer.staging.in_flight import Transfer
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.slab_pool import Slab
-from penstock.transfer.values.cost import LINK, Cost
+from penstock.transfer.values.cost import Cost
 from penstock.transfer.values.task import Demand, Ints, Partition, Task, TaskRecord
 from penstock.transfer.values.view import View
 
@@ -149,7 +149,8 @@ class Concatenated(Transfer):
         )  # fmt: skip
         try:
             self._gather(bundle)
-            self._copy_words(plan, slab)
+            link, copies = directory.staging.link, pack.copies(plan, slab)
+            self._copied = link.copy_async(record, copies)
         except BaseException:
             self.release()
             raise
@@ -158,7 +159,7 @@ class Concatenated(Transfer):
         assert bundle.plan is not None
         assert bundle.rows is not None
         plan, rows, pack, record = bundle.plan, bundle.rows, self._pack, self._view.record
-        target = (*plan.slices(pack.words), None if pack.weights is None else pack.weights[: plan.edges])
+        target = pack.target(plan)
         began = time.perf_counter()
         works, packs, directory = [], self._directory.staging.packs, self._directory
         for at, part in enumerate(bundle.pieces):
@@ -176,15 +177,6 @@ class Concatenated(Transfer):
                 raise failed[0]
             record.gather_seconds = sum(gather.result() for gather in gathers)
         record.wait_seconds = time.perf_counter() - began
-
-    def _copy_words(self, plan: CompactedLayout, slab: Slab) -> None:
-        pack = self._pack
-        pairs = [(slab.neighbors[: plan.words], pack.words[: plan.words])]
-        if pack.weights is not None and slab.weights is not None:
-            pairs.append((slab.weights[: plan.edges], pack.weights[: plan.edges]))
-        size, (began, self._copied) = self._directory.staging.link.copy_async(pairs)
-        self._view.record.bytes_link = size
-        self._view.record.spans += ((LINK, began, self._copied),)
 
     def view(self) -> View:
         """Order the kernels behind the copy."""

@@ -15,10 +15,9 @@ from penstock.storage.base.errors import RunError
 from penstock.transfer.devices.device import Event
 from penstock.transfer.staging.gather import ActiveRows, CompactedLayout, GatherSource, compacted_layout, count_rows
 from penstock.transfer.staging.gather_buffers import Gather, GatherBuffer
-from penstock.transfer.staging.in_flight import Transfer
+from penstock.transfer.staging.in_flight import Transfer, all_or_none
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.slab_pool import Slab
-from penstock.transfer.values.cost import LINK
 from penstock.transfer.values.task import Demand, Ints, Task, TaskRecord
 from penstock.transfer.values.view import View
 
@@ -62,18 +61,11 @@ def _planned(numbers: Ints, demand: Demand, directory: PartitionDirectory, rows:
 
 def _hold(numbers: Ints, demand: Demand, directory: PartitionDirectory, record: TaskRecord) -> list[Transfer] | None:
     """Start bringing these partitions to host memory, unless it holds them; None while it has no room for all."""
-    found: list[Transfer] = []
-    if directory.staging.link.pinned(directory.adjacency, demand.with_weights) is not None:
-        return found
-    for number in numbers.tolist():
-        chunks = directory.wanted(demand, number, number)
-        host = directory.staging.link.hold(directory.request(number, number, chunks, demand.with_weights, record))
-        if host is None:
-            for other in found:
-                other.release()
-            return None
-        found.append(host)
-    return found
+    link, weighted = directory.staging.link, demand.with_weights
+    if link.pinned(directory.adjacency, weighted) is not None:
+        return []
+    wanted = ((number, number, directory.wanted(demand, number, number)) for number in numbers.tolist())
+    return all_or_none(link.hold(directory.request(*part, weighted, record)) for part in wanted)
 
 
 class Compacted(Transfer):
@@ -89,7 +81,7 @@ class Compacted(Transfer):
     ) -> None:
         self._numbers, self._plan, self._rows = what
         self._held = held
-        self._pack, self._words = room[0], room[1].neighbors[: self._plan.words]
+        self._pack, self._room = room
         self._record, self._directory, self._link = record, directory, directory.staging.link
         self._gathers: list[Gather] = []
         self._copied: Event = None
@@ -136,24 +128,15 @@ class Compacted(Transfer):
         for host in self._held:
             host.release()
         self._held.clear()
-        self._copy_words()
-
-    def _copy_words(self) -> None:
-        view, plan, pack = self._view, self._plan, self._pack
-        pairs = [(self._words, pack.words[: plan.words])]
-        if pack.weights is not None and view.weights is not None:
-            pairs.append((view.weights, pack.weights[: plan.edges]))
-        size, (began, self._copied) = self._link.copy_async(pairs, self._targets_free)
-        self._record.bytes_link += size
-        self._record.spans += ((LINK, began, self._copied),)
+        copies = self._pack.copies(self._plan, self._room)
+        self._copied = self._link.copy_async(self._record, copies, self._targets_free)
 
     def _advance(self) -> None:
         """Start the threads once the edges of every partition are in host memory."""
         if self._gathers or not all(host.ready() for host in self._held):
             return
         packs, pack, plan = self._directory.staging.packs, self._pack, self._plan
-        weights = None if pack.weights is None else pack.weights[: plan.edges]
-        target = (*plan.slices(pack.words), weights)
+        target = pack.target(plan)
         pinned = self._link.pinned(self._directory.adjacency, pack.weights is not None)
         for at, number in enumerate(self._numbers.tolist()):
             part = self._directory.table[number]

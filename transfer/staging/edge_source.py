@@ -16,11 +16,8 @@ from penstock.storage.read.targets import PayloadTarget, SlabTarget
 from penstock.transfer.devices.device import DeviceArray, Event
 from penstock.transfer.staging.in_flight import Arrays, CopyHandle, EdgeRequest, PayloadRange, Transfer
 from penstock.transfer.values.residency import Bools, Residency
-from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints
+from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints, TaskRecord
 from penstock.transfer.values.view import View
-
-LinkSpan = tuple[Event, Event]
-"""The device's events before and after a copy."""
 
 
 class EdgeSource(Protocol):
@@ -81,8 +78,10 @@ class LinkSource(EdgeSource, Protocol):
     def after(self) -> Event:
         """Return the event after which the targets of what is fetched now may be written."""
 
-    def copy_async(self, pairs: list[tuple[DeviceArray, NDArray[Any]]], free: Event = None) -> tuple[int, LinkSpan]:
-        """Start copying (target, source) arrays to the device; the bytes, and the events before and after.
+    def copy_async(
+        self, record: TaskRecord, pairs: list[tuple[DeviceArray, NDArray[Any]]], free: Event = None
+    ) -> Event:
+        """Start copying (target, source) arrays to the device; the event behind them. The record notes what it takes.
 
         free: the event after which the targets may be written, None: when every kernel launched so far is done.
         """

@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from penstock.storage.base.slot_pool import SlotPool
+from penstock.storage.base.slot_pool import RangePool
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.base.timeline import Timeline, Work
-from penstock.transfer.devices.device import Device, Event
-from penstock.transfer.staging.gather import ActiveRows, BufferPlace, GatherSource, Target, gather_rows
+from penstock.transfer.devices.device import Device, DeviceArray, Event
+from penstock.transfer.staging.gather import ActiveRows, BufferPlace, CompactedLayout, GatherSource, Target, gather_rows
+from penstock.transfer.staging.slab_pool import Slab
 from penstock.transfer.values.task import Partition
 
 MOST_THREADS = 8
@@ -38,6 +39,17 @@ class GatherBuffer:
     number: int
     words: NDArray[Any]
     weights: NDArray[Any] | None
+
+    def target(self, layout: CompactedLayout) -> Target:
+        """Return where the rows of a task are gathered."""
+        return *layout.slices(self.words), None if self.weights is None else self.weights[: layout.edges]
+
+    def copies(self, layout: CompactedLayout, slab: Slab) -> list[tuple[DeviceArray, NDArray[Any]]]:
+        """Return what is copied to a slab then: (target, source)."""
+        pairs = [(slab.neighbors[: layout.words], self.words[: layout.words])]
+        if self.weights is not None and slab.weights is not None:
+            pairs.append((slab.weights[: layout.edges], self.weights[: layout.edges]))
+        return pairs
 
 
 class GatherBuffers:
@@ -60,7 +72,7 @@ class GatherBuffers:
         self._threads = max(1, min(MOST_THREADS, threads))
         self._device = device
         self._types = np.dtype(types[0]), None if types[1] is None else np.dtype(types[1])
-        self._slots = SlotPool(count)
+        self._slots = RangePool(count)
         self._words: dict[int, NDArray[Any]] = {}
         self._weights: dict[int, NDArray[Any]] = {}
         self._leaving: deque[tuple[Event, GatherBuffer]] = deque()
@@ -77,7 +89,7 @@ class GatherBuffers:
             event, pack = self._leaving.popleft()
             self._device.wait(event)
             self._slots.give(pack.number)
-        number = self._slots.take()
+        number = self._slots.take(1)
         if number is None:
             return None
         vertex_dtype, weight_dtype = self._types

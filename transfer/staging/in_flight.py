@@ -8,7 +8,7 @@ the other waits for; every user of a failed read gets its error.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -76,6 +76,18 @@ class EdgeRequest:
     ) -> Transfer:
         """Return the transfer of its edges to these arrays."""
         return Transfer(self.view(arrays), copy, slab, joined, advances=advances, with_weights=self.with_weights)
+
+
+def all_or_none(started: Iterable[Transfer | None]) -> list[Transfer] | None:
+    """Return transfers, each started when it is asked for; None, and no one goes on, where one finds no room."""
+    found: list[Transfer] = []
+    for transfer in started:
+        if transfer is None:
+            for other in found:
+                other.release()
+            return None
+        found.append(transfer)
+    return found
 
 
 class CopyHandle(Protocol):

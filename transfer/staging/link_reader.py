@@ -21,7 +21,6 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.read.partition_cache import PartitionCache
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import Device, DeviceArray, Event
-from penstock.transfer.staging.edge_source import LinkSpan
 from penstock.transfer.staging.fetch import fetch
 from penstock.transfer.staging.in_flight import NOTHING_READ, Arrays, EdgeRequest, PayloadRange, Transfer
 from penstock.transfer.staging.page_locks import PageLocks, consecutive
@@ -29,7 +28,7 @@ from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.cost import LINK
 from penstock.transfer.values.residency import Bools, Residency
-from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints
+from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints, TaskRecord
 from penstock.transfer.values.view import View
 
 
@@ -113,8 +112,10 @@ class LinkReader:
         """Return the event after which the targets of what is fetched now may be written."""
         return self.device.event(None) if self.free is None else self.free
 
-    def copy_async(self, pairs: list[tuple[DeviceArray, NDArray[Any]]], free: Event = None) -> tuple[int, LinkSpan]:
-        """Start copying (target, source) arrays; the bytes, and the events around.
+    def copy_async(
+        self, record: TaskRecord, pairs: list[tuple[DeviceArray, NDArray[Any]]], free: Event = None
+    ) -> Event:
+        """Start copying (target, source) arrays; the event behind them. The record notes the bytes and the events.
 
         free: the event after which the targets may be written, None: when every kernel launched so far is done.
         """
@@ -122,23 +123,24 @@ class LinkReader:
         began = self.device.event(self._stream)
         for target, source in pairs:
             self.device.copy_in(target, source, self._stream)
-        return sum(source.nbytes for _, source in pairs), (began, self.device.event(self._stream))
+            record.bytes_link += source.nbytes
+        ended = self.device.event(self._stream)
+        record.spans += ((LINK, began, ended),)
+        return ended
 
-    def copy(self, request: EdgeRequest, held: View, arrays: Arrays, free: Event) -> Event:
-        """Start copying a request's chunks from what host memory holds of it to its arrays; the event behind them.
+    def copies(self, request: EdgeRequest, held: View, arrays: Arrays) -> Iterator[tuple[DeviceArray, NDArray[Any]]]:
+        """Yield what is copied of a request's chunks, from what host memory holds of it to its arrays.
 
-        Packed, payloads go to a partition's piece. The record notes the bytes, and the events around.
+        Packed, payloads go to a partition's piece; else there is a copy for each run of neighbors locked as one, and
+        array.
         """
-        copies = self._packed_copies if self._packed else self._plain_copies
-        size, span = self.copy_async(list(copies(request, held, arrays)), free)
-        request.record.bytes_link += size
-        request.record.spans += ((LINK, *span),)
-        return span[1]
-
-    def _plain_copies(
-        self, request: EdgeRequest, held: View, arrays: Arrays
-    ) -> Iterator[tuple[DeviceArray, NDArray[Any]]]:
-        """A copy for each run of neighbors locked as one, and array."""
+        if self._packed:
+            origin, target = self.payloads(request, held), request.in_piece(arrays[0])
+            for run in consecutive(request.chunks):
+                for of_weights in (False, True)[: 1 + request.with_weights]:
+                    where = int(run[0]), int(run[-1]) + 1, of_weights
+                    yield target(*where), origin(*where)
+            return
         self.lock(request)
         adjacency, pairs = request.adjacency, zip(arrays, (held.neighbors, held.weights), strict=True)
         kinds: list[tuple[Any, Any]] = [pair for pair in pairs if pair[0] is not None and pair[1] is not None]
@@ -149,15 +151,6 @@ class LinkReader:
             e0, e1 = int(run[0]) * step, min((int(run[-1]) + 1) * step, adjacency.edges)
             for target, source in kinds:
                 yield target[e0 - request.e0 : e1 - request.e0], source[e0 - held.e0 : e1 - held.e0]
-
-    def _packed_copies(
-        self, request: EdgeRequest, held: View, arrays: Arrays
-    ) -> Iterator[tuple[DeviceArray, NDArray[Any]]]:
-        source, target = self.payloads(request, held), request.in_piece(arrays[0])
-        for run in consecutive(request.chunks):
-            for of_weights in (False, True)[: 1 + request.with_weights]:
-                where = int(run[0]), int(run[-1]) + 1, of_weights
-                yield target(*where), source(*where)
 
     def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> _LinkCopy | None:
         """Start bringing chunks to the device, by way of the host; None while every slab of the host is in use."""
@@ -331,7 +324,8 @@ class _LinkCopy:
         """Wait for the host's chunks, which note in the record what was read, and start the copy."""
         if self.copied is None:
             held = self._host.view()
-            self.copied = self._link.copy(self._request, held, self._arrays, self._free)
+            copies = list(self._link.copies(self._request, held, self._arrays))
+            self.copied = self._link.copy_async(self._request.record, copies, self._free)
             self._link.lend(self._host, self.copied)
 
     def cancel(self) -> None:

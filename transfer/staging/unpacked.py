@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.transfer.devices.device import DeviceArray, Event, UnpackRequest
 from penstock.transfer.staging.fetch import fetch
-from penstock.transfer.staging.in_flight import EdgeRequest, PayloadRange, Transfer
+from penstock.transfer.staging.in_flight import EdgeRequest, PayloadRange, Transfer, all_or_none
 from penstock.transfer.staging.page_locks import consecutive
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.slab_pool import Slab
@@ -60,22 +60,17 @@ def _started(
 
     Notes in the request's record what will be unpacked.
     """
-    pieces: list[Piece] = []
-    for number in range(request.first, request.last + 1):
-        part = request
-        if request.first != request.last:
-            chunks = directory.wanted(demand, number, number)
-            part = directory.request(number, number, chunks, demand.with_weights, request.record)
-        if not len(part.chunks):
-            continue
-        transfer = start(part)
-        if transfer is None:
-            for _, other in pieces:
-                other.release()
-            return None
-        pieces.append((part, transfer))
+    parts = [request]
+    if request.first != request.last:
+        numbers = range(request.first, request.last + 1)
+        wanted = ((number, number, directory.wanted(demand, number, number)) for number in numbers)
+        parts = [directory.request(*part, demand.with_weights, request.record) for part in wanted]
+    parts = [part for part in parts if len(part.chunks)]
+    transfers = all_or_none(map(start, parts))
+    if transfers is None:
+        return None
     request.record.bytes_unpacked = directory.unpacked_bytes(request, demand)
-    return pieces
+    return list(zip(parts, transfers, strict=True))
 
 
 def sample_neighbors(directory: PartitionDirectory, number: int, count: int) -> NDArray[Any]:
