@@ -292,18 +292,24 @@ class ChunkedEdges:
         if self._kept is not None:
             return self._kept[edges]
         found = np.empty(len(edges), self._rows.neighbor_dtype)
-        order = np.argsort(edges, kind="stable")
-        ascending, chunk = edges[order], self._rows.chunk_edges
-        first = 0
-        while first < len(edges):
-            e0 = int(ascending[first]) // chunk * chunk
-            last = int(np.searchsorted(ascending, e0 + len(self._slab)))
-            chunks = np.unique(ascending[first:last] // chunk)
-            assert self._reader is not None, "closed"
-            self._reader.fetch(self._rows, chunks, e0, self._slab).result()
+        order, first = np.argsort(edges, kind="stable"), 0
+        ascending = edges[order]
+        for e0, end in self._windows(np.unique(ascending // self._rows.chunk_edges), None):
+            last = int(np.searchsorted(ascending, end))
             found[order[first:last]] = self._slab[ascending[first:last] - e0]
             first = last
         return found
+
+    def _windows(self, chunks: NDArray[np.int64], weights: NDArray[Any] | None) -> Iterator[tuple[int, int]]:
+        """Read ascending chunks into the slab, as many at once as it has room for; yield the edges [e0, e1) of each."""
+        assert self._reader is not None, "closed"
+        chunk, first = self._rows.chunk_edges, 0
+        while first < len(chunks):
+            last = int(np.searchsorted(chunks, chunks[first] + len(self._slab) // chunk))
+            e0 = int(chunks[first]) * chunk
+            self._reader.fetch(self._rows, chunks[first:last], e0, self._slab, weights).result()
+            yield e0, min(int(chunks[last - 1] + 1) * chunk, self._rows.edges)
+            first = last
 
     def weights_of(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield the weights of rows of edges, in ascending windows: the number of an edge, and weights from it on.
@@ -314,21 +320,13 @@ class ChunkedEdges:
             yield 0, self._weights
             return
         assert self._weight_slab is not None, "weights are asked for"
-        assert self._reader is not None, "closed"
         chunk = self._rows.chunk_edges
         wanted = np.zeros(self._rows.chunks + 1, np.int64)
         filled = ends > starts
         np.add.at(wanted, starts[filled] // chunk, 1)
         np.add.at(wanted, (ends[filled] - 1) // chunk + 1, -1)
-        chunks = np.flatnonzero(np.cumsum(wanted))
-        first = 0
-        while first < len(chunks):
-            last = int(np.searchsorted(chunks, chunks[first] + len(self._slab) // chunk))
-            e0 = int(chunks[first]) * chunk
-            self._reader.fetch(self._rows, chunks[first:last], e0, self._slab, self._weight_slab).result()
-            size = min(int(chunks[last - 1] + 1) * chunk, self._rows.edges) - e0
-            yield e0, self._weight_slab[:size]
-            first = last
+        for e0, end in self._windows(np.flatnonzero(np.cumsum(wanted)), self._weight_slab):
+            yield e0, self._weight_slab[: end - e0]
 
     def close(self) -> None:
         """Stop reading."""

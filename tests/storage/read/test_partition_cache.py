@@ -113,3 +113,11 @@ def test_an_empty_graph():
     cache = cache_of(extents=[sized("out", 0)])
     assert cache.nbytes == 0
     assert cache.complete("out", False)
+
+
+def test_a_cache_of_no_room_keeps_nothing():
+    cache = cache_of(slots=0, weights=np.float32)
+    assert (cache.nbytes, cache.free, cache.whole) == (0, 0, False)
+    cache.replace([], range(cache.count))
+    assert (cache.starts == -1).all()
+    assert not cache.complete("out", False)
