@@ -72,8 +72,7 @@ class MemoryPlan:
     needs: what the run asks for. budget: bytes of host memory; device_bytes: of the device, None without one; kind: of
     the device. host: how host memory is divided, None where no edge is read from disk. device: how the device's is.
     packed: how edges travel packed, None where they travel plain; device, or on the cores host, is then in terms of
-    pieces. head_edges, head_index: the longest head of a row and where heads are, None where there are none. spare:
-    bytes that nothing takes where kernels read edges, nor on the host.
+    pieces. head_edges, head_index: the longest head of a row and where heads are, None where there are none.
     """
 
     needs: MemoryRequest
@@ -144,12 +143,12 @@ class MemoryPlan:
         }
         if host is not None:
             parts |= {"reader": host.reader_bytes, "slabs": host.slab_bytes if packed is None or not linked else 0}
-        if packed is None and linked and host is not None and host.whole:
-            parts["edges"] = needs.edge_bytes
-        elif packed is None and (host is not None or not linked):
+        if not linked:
             parts["cache"] = self._cache_bytes(host)
         elif packed is not None:
             parts |= self._packed_parts(packed)
+        elif host is not None:
+            parts |= {"edges": needs.edge_bytes} if host.whole else {"cache": self._cache_bytes(host)}
         whole = host is None or (self.loading if linked else host.whole)
         if not linked and whole and needs.owned_edges is not None:  # of a rank: it touches no other part of its cache
             parts["cache"] = min(parts["cache"], needs.owned_edges * self._edge_bytes)
@@ -158,11 +157,9 @@ class MemoryPlan:
         return Memory(self.budget, parts, whole)
 
     def _packed_parts(self, packed: PackedPlan) -> dict[str, int]:
-        """What host memory keeps of packed edges, and of plain ones beside them."""
+        """What host memory keeps for a device of packed edges, and of plain ones beside them."""
         if packed.host is None:
             return {"packed edges": sum(layout.nbytes for layout in packed.layouts if not layout.raw_weights)}
-        if self.device is None:
-            return {"cache": self._cache_bytes(packed.host)}
         kept = {"buffers": packed.host.slab_bytes, "packed edges": self._cache_bytes(packed.host)}
         return kept | ({"edges": self.needs.edge_bytes} if packed.plain else {})
 
@@ -182,13 +179,11 @@ class MemoryPlan:
     @property
     def held(self) -> HeldBytes:
         """What stays where: on the device what its cache and the heads hold, in host memory all or what it caches."""
-        packed, kept, device = self.packed, self.host, self.device
-        edges = self.needs.edge_bytes if packed is None else packed.nbytes
+        packed, device = self.packed, self.device
+        edges, kept = (self.needs.edge_bytes, self.host) if packed is None else (packed.nbytes, packed.host)
         chunk = max(one.chunk_edges * one.edge_bytes(self.needs.weighted) for one in self.needs.indexed)
-        if packed is not None:
-            kept = packed.host
-            if device is not None:
-                chunk = edges // max(1, sum(layout.chunks for layout in packed.layouts))
+        if packed is not None and device is not None:
+            chunk = edges // max(1, sum(layout.chunks for layout in packed.layouts))
         host = edges if kept is None else self._cache_bytes(kept)
         heads = 0 if self.head_index is None else self.head_index.edges * self.needs.indexed[0].neighbor_dtype.itemsize
         return HeldBytes(edges, min(edges, host), min(edges, self._cache_bytes(device) + heads), chunk)
@@ -199,8 +194,10 @@ class MemoryPlan:
 
     def _cache_bytes(self, budget: HostBudget | DeviceBudget | None) -> int:
         """Bytes of the cache of a division: of pieces, or of plain edges."""
-        if budget is None or budget.words or not budget.slots:
-            return 0 if budget is None else 4 * budget.words
+        if budget is None:
+            return 0
+        if budget.words or not budget.slots:
+            return 4 * budget.words
         return self.needs.edge_bytes if budget.whole else budget.slots * budget.partition_edges * self._edge_bytes
 
     @property
