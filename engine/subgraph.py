@@ -10,6 +10,7 @@ from penstock.engine.selection import Conditions, Interval, all_conditions_hold,
 from penstock.engine.session import Session
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import for_python
+from penstock.storage.base.freed_memory import give_back_freed_memory
 from penstock.storage.convert.subgraph.extract import extract_to_file, extract_to_memory
 from penstock.storage.convert.subgraph.part import ExtractOptions, Watch, check_weighted
 from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
@@ -105,6 +106,7 @@ def chosen_vertices(graph: Graph, conditions: Conditions, **options: Any) -> Ver
         found = all_conditions_hold(graph, conditions, lambda program: session.run(program).fields)
         config = session.config
     some = listed(graph, conditions, IngestOptions(host_memory=config.memory_bytes, threads=config.threads))
+    give_back_freed_memory()  # edges that were cached, or a list of ids: what takes the part comes on top of it
     if found is None:
         return VertexBitmap.whole(graph.vertices) if some is None else some
     return found if some is None else found & some

@@ -7,7 +7,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from penstock.engine import Graph, extract, from_edges, run
+from penstock.engine import Graph, extract, from_edges, run, subgraph
 from penstock.storage.base.errors import InputError
 from support.graphs import skewed
 
@@ -130,3 +130,18 @@ def test_an_empty_graph_has_empty_parts() -> None:
     graph = from_edges([], [])
     for conditions in ({"largest_component": True}, {"core": 2}, {"degrees": "1.."}):
         assert extract(graph, **conditions).vertices == 0  # type: ignore[arg-type]
+
+
+def test_memory_of_the_choice_is_given_back_before_the_part_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edges that the run cached would else be held while the part is read and written."""
+    steps: list[str] = []
+    session, give_back, take = subgraph.Session.__exit__, subgraph.give_back_freed_memory, subgraph.extract_to_memory
+
+    def noted(name: str, function: Any) -> Any:
+        return lambda *given: (steps.append(name), function(*given))[1]
+
+    monkeypatch.setattr(subgraph.Session, "__exit__", noted("session closed", session))
+    monkeypatch.setattr(subgraph, "give_back_freed_memory", noted("given back", give_back))
+    monkeypatch.setattr(subgraph, "extract_to_memory", noted("taken", take))
+    assert ids(extract(from_edges([0, 1, 5], [1, 2, 6]), largest_component=True)) == {0, 1, 2}
+    assert steps == ["session closed", "given back", "taken"]
