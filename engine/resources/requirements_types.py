@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 SMALL_CHANGE = 4 << 20
 """Bytes for what is too small to be counted one by one."""
-ID_BYTES, SORTED_ID_BYTES, STRING_ID_BYTES = 20, 36, 64
-"""Bytes for a vertex' original id: a number, a number in an order that internal ids do not have, a string."""
+ID_BYTES, SORTED_ID_BYTES, STRING_ID_BYTES, SORTED_NAME_BYTES = 20, 36, 36, 8
+"""Bytes for a vertex' original id: a number, a number in an order that internal ids do not have, a string beside its
+text; and what sorting a string takes more than reading it.
+"""
 
 
 @dataclass(frozen=True)
@@ -126,16 +128,29 @@ def row_index_bytes(rows: int) -> int:
     return 4 * rows + rows // 8192 + 4096
 
 
+def name_bytes(graph: Graph) -> int:
+    """Bytes of the ids of the input while they are read, or looked up (`VertexFinder`), from a file."""
+    stored = graph.original
+    if stored is None or isinstance(stored, np.ndarray):
+        return 0
+    size = sum(frames.spec.items * frames.kind.itemsize for frames in stored.arrays)
+    if len(stored.arrays) == 1:
+        return size
+    text = stored.arrays[-1].spec.items
+    sorted_bytes = SORTED_NAME_BYTES * graph.vertices + 5 * text // 4 if graph.reordered else 0
+    return size + 2 * 8 * graph.vertices + sorted_bytes
+
+
 def id_bytes(graph: Graph) -> int:
     """Original ids while results are translated, groups counted by them, and the table written in their order.
 
-    Numbers: ids, what is translated to them, and as much again where they are sorted first. Strings: for ids and what
-    is translated to them each the text, and 16 bytes.
+    Numbers: ids, what is translated to them, and as much again where they are sorted first. Strings: their bytes, and
+    NumPy's strings of as many, as they are sorted, or translated for Python.
     """
     original = graph.original
     if original is None:
         return 0
     if graph.id_dtype.kind == "T":
-        text = 0 if isinstance(original, np.ndarray) else 3 * original.arrays[-1].spec.items
+        text = 0 if isinstance(original, np.ndarray) else 5 * original.arrays[-1].spec.items // 2
         return STRING_ID_BYTES * graph.vertices + text
     return (ID_BYTES if surely_in_original_order(graph) else SORTED_ID_BYTES) * graph.vertices

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.resources.config import Config
+from penstock.engine.resources.requirements_types import name_bytes
 from penstock.engine.walks.memory_plan import INDEX_BYTES, SLAB_BYTES
-from penstock.engine.walks.options import check_graph, name_bytes, source_vertices
+from penstock.engine.walks.options import check_graph, source_vertices
 from penstock.engine.walks.sampled_neighbors import SampledNeighbors
 from penstock.storage.base.budget import cores, format_bytes, host_memory_bytes, too_small
 from penstock.storage.base.errors import InputError, for_python

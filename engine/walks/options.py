@@ -133,12 +133,3 @@ def source_vertices(
         if len(sources):
             return sources.astype(graph.vertex_dtype)
     return vertices_of(graph, originals_of(sources)).astype(graph.vertex_dtype)
-
-
-def name_bytes(graph: Graph) -> int:
-    """Bytes of the ids of the input, in memory while walks are written."""
-    stored = graph.original
-    if stored is None or isinstance(stored, np.ndarray):
-        return 0
-    size = sum(frames.spec.items * frames.kind.itemsize for frames in stored.arrays)
-    return size if len(stored.arrays) == 1 else size + 2 * 8 * graph.vertices

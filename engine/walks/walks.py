@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.resources.requirements_types import name_bytes
 from penstock.engine.walks.device_plan import ROUNDING, DeviceWalkRequest, divide_device_walks
 from penstock.engine.walks.memory_plan import (
     INDEX_BYTES,
@@ -18,7 +19,7 @@ from penstock.engine.walks.memory_plan import (
     divide_walk_memory,
     walker_bytes,
 )
-from penstock.engine.walks.options import WalkOptions, WalkResources, name_bytes
+from penstock.engine.walks.options import WalkOptions, WalkResources
 from penstock.engine.walks.row_windows import chunk_of, longest_span
 from penstock.storage.access.graph_queries import names_of
 from penstock.storage.base.budget import format_bytes

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.parallel_map import ROWS
 from penstock.storage.base.printable import brief, printable
 
 
@@ -108,20 +110,34 @@ def _id_at(graph: IdSpace, vertex: int) -> int:
 
 def _scanned(graph: IdSpace, plain: int | str) -> list[int]:
     """The vertices of an id, found among all ids."""
-    ids = graph.original_ids()
-    assert ids is not None, "numbers of vertices are not looked up"
-    if ids.dtype.kind == "T":
-        text = str(plain)
-        readable = not any("\ud800" <= one <= "\udfff" for one in text)  # what is no UTF-8 is no name
-        return np.flatnonzero(ids == text).tolist() if readable else []
-    return np.flatnonzero(ids == int(plain)).tolist() if is_number(plain) else []
+    if graph.id_dtype.kind != "T":
+        ids = graph.original_ids()
+        return np.flatnonzero(ids == int(plain)).tolist() if is_number(plain) else []
+    text = str(plain)
+    if any("\ud800" <= one <= "\udfff" for one in text):  # what is no UTF-8 is no name
+        return []
+    return [first + at for first, names in _names(graph) for at in np.flatnonzero(names == text).tolist()]
+
+
+def _names(graph: IdSpace) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Names of ranges of vertices, and the first of each; all are read, and few of them are NumPy's strings at once."""
+    stored = graph.original
+    held = stored.names() if hasattr(stored, "names") else None
+    for first in range(0, graph.vertices, ROWS):
+        places = np.arange(first, min(first + ROWS, graph.vertices))
+        yield first, stored[places] if held is None else held.taken(places).strings()
 
 
 def _ends(graph: IdSpace) -> tuple[str, str]:
     """The first and the last id as messages name them; of a bipartite graph those of the first and the last vertex."""
-    if _rising_on_disk(graph):
-        return str(_id_at(graph, 0)), str(_id_at(graph, graph.vertices - 1))
-    ids = graph.original_ids()
-    assert ids is not None, "numbers of vertices are not looked up"
-    ids = ids if graph.left is not None else np.sort(ids)
-    return printable(brief(str(ids[0]))), printable(brief(str(ids[-1])))
+    if _rising_on_disk(graph) or graph.left is not None:
+        ends = [graph.original_ids_in(vertex, vertex + 1)[0] for vertex in (0, graph.vertices - 1)]
+    elif graph.id_dtype.kind != "T":
+        ids = graph.original_ids()
+        assert ids is not None, "numbers of vertices are not looked up"
+        ends = [ids.min(), ids.max()]
+    else:
+        parts = [(min(names), max(names)) for names in (names.tolist() for _, names in _names(graph))]
+        ends = [min(first for first, _ in parts), max(last for _, last in parts)]
+    first, last = (printable(brief(str(end))) for end in ends)
+    return first, last

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.access.edge_pieces import EdgePieces, ListPieces
+from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert
-from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
+from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions, ConvertReport
 from penstock.storage.convert.sort.run import MAX_VERTICES
 from penstock.storage.convert.sort.workspace import Progress
 from penstock.storage.encoding.string_array import StringArray
@@ -29,7 +30,7 @@ from penstock.storage.ingest.text.strings import local_names, places_of
 
 KEPT = ("symmetrize", "dedupe", "drop_self_loops", "bipartite", "order")
 """Options that are as they were; the others follow from the graph itself."""
-ID_BLOCK = 1 << 18
+ID_BLOCK = 1 << 16
 """Vertices whose ids are given at once."""
 
 
@@ -45,7 +46,7 @@ class GrownGraph:
         self._old_bytes = int(graph.out.chunk_bytes(graph.weight_dtype is not None).sum())
         self._done = 0
         original = graph.original
-        self._ids = original.names() if isinstance(original, StringIdFrames) else graph.original_ids()
+        self.ids = original.names() if isinstance(original, StringIdFrames) else graph.original_ids()
         moved = original is not None
         self.known_vertices: int | None = None if moved else max(graph.vertices, more.known_vertices or 0)
 
@@ -67,7 +68,7 @@ class GrownGraph:
         for number in range(pieces.count):
             yield self._batch(*pieces.read(number))
             self._done = self._old_bytes * (number + 1) // pieces.count
-        if self._ids is not None and self._graph.left is None:  # vertices of two sides have edges, or were in no input
+        if self.ids is not None and self._graph.left is None:  # vertices of two sides have edges, or were in no input
             for first in range(0, self._graph.vertices, ID_BLOCK):
                 yield self._vertices(np.arange(first, min(first + ID_BLOCK, self._graph.vertices)))
         for batch in self._more.batches():
@@ -77,11 +78,11 @@ class GrownGraph:
 
     def _batch(self, sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[Any] | None) -> EdgeBatch:
         """Edges between internal ids, in ids of the input."""
-        if self._ids is None:
+        if self.ids is None:
             return EdgeBatch(sources, targets, weights)
-        if not isinstance(self._ids, StringArray):
-            return EdgeBatch(self._ids[sources], self._ids[targets], weights)
-        both = self._ids.taken(np.stack([sources, targets], 1).reshape(-1))
+        if not isinstance(self.ids, StringArray):
+            return EdgeBatch(self.ids[sources], self.ids[targets], weights)
+        both = self.ids.taken(np.stack([sources, targets], 1).reshape(-1))
         places = places_of(both.lengths.astype(np.int32))
         names, numbers = local_names(both.text, places, self._graph.left is not None)
         return EdgeBatch(numbers[:, 0].copy(), numbers[:, 1].copy(), weights, names=names)
@@ -89,10 +90,10 @@ class GrownGraph:
     def _vertices(self, vertices: NDArray[np.int64]) -> EdgeBatch:
         """Vertices, which may have no edge."""
         none = np.empty(0, np.uint32)
-        if isinstance(self._ids, StringArray):
+        if isinstance(self.ids, StringArray):
             return EdgeBatch(none, none, None, names=self._batch(vertices, vertices, None).names)
-        assert self._ids is not None, "ids that are the internal ones need no telling"
-        return EdgeBatch(none, none, None, lone=self._ids[vertices].astype(np.uint64))
+        assert self.ids is not None, "ids that are the internal ones need no telling"
+        return EdgeBatch(none, none, None, lone=self.ids[vertices].astype(np.uint64))
 
     def _other_weights(self, batch: EdgeBatch) -> str:
         if batch.weights is None:
@@ -124,19 +125,29 @@ def append_rows(source: Source, graph: Graph, target: Path, options: ConvertOpti
         kinds = ("strings", "numbers") if strings else ("numbers", "strings")
         raise InputError(f"the ids of {target} are {kinds[0]}, and those of {source.name} are {kinds[1]}")
     kept = {name: told[name] for name in KEPT if name in told}
-    ids = graph.original_ids() if graph.original is not None and not strings else None
-    by_table = ids is not None and int(ids.max(initial=0)) >= MAX_VERTICES and not kept.get("bipartite")
+    both = (GrownNames if strings else GrownGraph)(graph, source)
+    by_table = isinstance(both.ids, np.ndarray) and int(both.ids.max(initial=0)) >= MAX_VERTICES
     grown = ConvertOptions(
         layout="list" if graph.layout == "list" else "rows",
         direction="both" if graph.directed and graph.into is not None else "out",
         undirected=not graph.directed and not kept.get("symmetrize"),
-        renumber=False if told.get("renumber") is False else by_table or None,
+        renumber=False if told.get("renumber") is False else (by_table and not kept.get("bipartite")) or None,
         encoding="packed" if graph.layout == "list" else graph.out.encoding,
-        host_memory=options.host_memory,
+        host_memory=_room(both, options.host_memory),
         scratch=options.scratch,
         threads=options.threads,
         stripes=options.stripes,
         force=True,
         **kept,
     )
-    return convert((GrownNames if strings else GrownGraph)(graph, source), target, grown, watch)
+    return convert(both, target, grown, watch)
+
+
+def _room(graph: GrownGraph, host_memory: int) -> int:
+    """What a conversion may take beside the ids of the graph. Raises BudgetError where that is too little."""
+    held = 0 if graph.ids is None else graph.ids.nbytes
+    if host_memory < held + SMALLEST_MEMORY:
+        why = f"the ids of the graph take {format_bytes(held)}, and converting it once more at least "
+        why += format_bytes(SMALLEST_MEMORY)
+        raise too_small("--host-memory", host_memory, why, held + SMALLEST_MEMORY)
+    return host_memory - held

@@ -21,7 +21,9 @@ from penstock.engine.program.vertex_ids import (
     original_ranks,
     smallest_members,
 )
+from penstock.storage.access import vertex_lookup
 from penstock.storage.base.errors import InputError
+from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Graph
 
 NAMES = ["b", "a", "c", "07", 'q"x', "é"]
@@ -160,3 +162,20 @@ def test_many_ids_are_found_as_each_alone(kind: str, on_disk: bool, order: Any, 
             assert found == -1
     with pytest.raises(InputError, match="vertex x is not in the graph"):
         VertexFinder(graph).vertices(ids)
+
+
+@pytest.mark.parametrize("order", ["none", "hubs"])
+def test_a_name_is_looked_for_without_strings_of_all(
+    order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its message names the first and the last of them."""
+    (tmp_path / "e.txt").write_text("b a\na c\nc n4\nc n10\nn4 zz\n")
+    convert(tmp_path / "e.txt", tmp_path / "g.h5", order=order, string_ids=True)
+    graph = Graph.open(tmp_path / "g.h5")
+    names = graph.original_ids()
+    assert names is not None
+    monkeypatch.setattr(StringIdFrames, "whole", None)
+    monkeypatch.setattr(vertex_lookup, "ROWS", 2)
+    assert [internal_id(graph, name) for name in names] == list(range(6))
+    with pytest.raises(InputError, match="vertex y is not in the graph: its 6 ids lie between a and zz"):
+        internal_id(graph, "y")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from penstock.storage.base.errors import InputError
+from penstock.storage.base.errors import BudgetError, InputError
+from penstock.storage.convert import append_rows
 from penstock.storage.convert.append import append
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.sort.options import ConvertOptions
@@ -111,3 +113,29 @@ def test_what_does_not_suit_the_graph_is_refused(
         append(source(tmp_path / "more.txt", weighted=text.count(" ") == 2), tmp_path / "g.h5")
     assert (tmp_path / "g.h5").read_bytes() == before
     assert not [path for path in tmp_path.iterdir() if path.suffix not in (".txt", ".h5")]
+
+
+@pytest.mark.parametrize("strings", [False, True])
+def test_ids_of_the_graph_are_in_the_budget(strings: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The conversion has what they leave; a budget that leaves too little is refused before anything is written."""
+    names = [f"{'a-name-' if strings else ''}{7 * number}" for number in range(3000)]
+    (tmp_path / "a.txt").write_text("".join(f"{one} {other}\n" for one, other in pairwise(names)))
+    (tmp_path / "b.txt").write_text(f"{names[1]} {names[7]}\n")
+    convert(source(tmp_path / "a.txt", weighted=False), tmp_path / "g.h5", ConvertOptions(host_memory=64 << 20))
+    ids = Graph.open(tmp_path / "g.h5").original_ids()
+    assert ids is not None
+    held = 8 * len(names) + sum(map(len, names)) if strings else ids.nbytes
+    given: list[int] = []
+    real = append_rows.convert
+
+    def noted(graph: Any, target: Path, options: ConvertOptions, watch: Any) -> Any:
+        given.append(options.host_memory)
+        return real(graph, target, options, watch)
+
+    monkeypatch.setattr(append_rows, "convert", noted)
+    before = (tmp_path / "g.h5").read_bytes()
+    with pytest.raises(BudgetError, match=r"too small: the ids of the graph take .*33MiB"):
+        append(source(tmp_path / "b.txt", weighted=False), tmp_path / "g.h5", host_memory=32 << 20)
+    assert (tmp_path / "g.h5").read_bytes() == before
+    append(source(tmp_path / "b.txt", weighted=False), tmp_path / "g.h5", host_memory=64 << 20)
+    assert given == [(64 << 20) - held]
