@@ -88,8 +88,10 @@ def killed(
 def check_message(ended: Ended, number: int, said: str) -> None:
     """A command that heard a signal ends with its code and says so; nothing is said of a traceback.
 
-    One that did not listen yet ends by the signal.
+    One that did not listen yet ends by the signal; a Python that has not come to the command yet prints its own words.
     """
+    if number == signal.SIGINT and ended.err.endswith("KeyboardInterrupt\n") and "tools/main.py" not in ended.err:
+        return
     assert ended.code in (0, 128 + number) or (ended.code, ended.err) == (-number, ""), said
     lines = ended.err.splitlines()
     assert all(line.startswith("penstock: ") for line in lines), said
