@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import threading
 import time
@@ -300,6 +301,7 @@ def test_a_slab_that_does_not_fit_is_refused(kept: Path, count: int, kind: Any, 
 
 def test_a_reader_leaves_no_thread_and_no_file_behind(kept: Path) -> None:
     graph = Graph.open(kept)
+    gc.collect()  # files of graphs that earlier tests opened
     threads, files = set(threading.enumerate()), open_files(kept)
     with Reader(graph, decode_threads=2) as reader:
         fetch_all(graph, reader)
