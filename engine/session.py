@@ -54,7 +54,7 @@ from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.engine.state.result import Result
 from penstock.engine.state.state import Fill, State, fields_for, fill_ranges
 from penstock.storage.base.errors import BudgetError, InputError
-from penstock.storage.base.freed_memory import give_back_freed_memory
+from penstock.storage.base.freed_memory import give_back_freed_memory, keep_no_large_blocks
 from penstock.storage.base.threads import ExclusiveUse
 from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.clocks.stage_clock import stage
@@ -300,6 +300,8 @@ class Session:
             with stage("state"):
                 if checkpoints is not None:
                     program = checkpoints.begin(program, self.graph, self.config)
+                if program.other_graph_bytes:
+                    keep_no_large_blocks()  # buffers of each graph have other sizes, and would come on top
                 self._make_room(self._planned)
             if has_phases(program):
                 return (yield from self._phases(program, checkpoints, each))

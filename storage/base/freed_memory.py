@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-MMAP_THRESHOLD = -3
-"""The parameter of glibc's mallopt; once it is set, it stays as it is."""
+MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1
+"""Parameters of glibc's mallopt; once they are set, they stay as they are."""
 LARGE_BYTES = 1 << 20
 
 
@@ -34,6 +34,7 @@ def keep_no_large_blocks() -> None:
     choose = getattr(ctypes.CDLL(None), "mallopt", None)
     if choose is not None:
         choose(MMAP_THRESHOLD, LARGE_BYTES)
+        choose(TRIM_THRESHOLD, LARGE_BYTES)
 
 
 def give_back_freed_memory() -> None:

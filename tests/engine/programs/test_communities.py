@@ -8,7 +8,7 @@ from unittest import mock
 import networkx as nx
 import numpy as np
 import pytest
-from penstock.engine import Session, from_edges, run
+from penstock.engine import Session, from_edges, run, session
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.programs.leiden import Leiden
 from penstock.engine.programs.louvain import Louvain
@@ -166,3 +166,10 @@ def test_levels_have_room_on_a_device_that_has_it_for_the_graph(tmp_path: Path) 
     options = {"route": "filter", "device_edge_memory": 1 << 14, "partition_bytes": 1 << 10}
     found = run("louvain", graph, device="emulated", **options).fields["community"]
     np.testing.assert_array_equal(found, run("louvain", graph, device="cpu").fields["community"])
+
+
+def test_the_c_library_keeps_no_large_block_of_a_level() -> None:
+    """Buffers of each level have other sizes; kept, those of earlier levels come on top (`campaigns/test_peaks.py`)."""
+    with mock.patch.object(session, "keep_no_large_blocks") as chosen:
+        run("leiden", from_edges(*np.array(KARATE.edges).T, undirected=True))
+    assert chosen.called
