@@ -13,13 +13,13 @@ import stat
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError, UnsyncedError, refusal
 from penstock.storage.base.printable import brief
+from penstock.storage.base.threads import ThreadPool
 
 NAME_BYTES = 255
 """Of the longest name of a file on Linux."""
@@ -229,7 +229,7 @@ def temporary_place() -> Path:
 
     Python tries it with a file, on the first call; a signal would leave that file there if the main thread asked.
     """
-    with ThreadPoolExecutor(1) as thread:
+    with ThreadPool(1, "temporary folder") as thread:
         return Path(thread.submit(tempfile.gettempdir).result())
 
 
