@@ -69,7 +69,7 @@ def count_groups(
     low, span = int(found.least), int(found.largest) - int(found.least) + 1
     if span <= DENSE * len(labels):
         return _joined(_dense(labels, (low, span), room_bytes, top, threads or cores(), ties), top, ties)
-    return _joined(_scattered(labels, room_bytes, top, threads), top, ties)
+    return _joined(_scattered(labels, room_bytes, top, threads, ties), top, ties)
 
 
 def _joined(parts: Iterable[Part], top: int, ties: NDArray[Any] | None) -> GroupCounts:
@@ -84,7 +84,7 @@ def _joined(parts: Iterable[Part], top: int, ties: NDArray[Any] | None) -> Group
     return GroupCounts(groups, largest[0][1] if largest else 0, largest[:top])
 
 
-def _largest(names: NDArray[Any], sizes: NDArray[Any], top: int, ties: NDArray[Any] | None = None) -> Part:
+def _largest(names: NDArray[Any], sizes: NDArray[Any], top: int, ties: NDArray[Any] | None) -> Part:
     """The part of these labels, which ascend; as many vertices have each of them."""
     places = _first_by_size(sizes, top, None if ties is None else ties[names])
     return len(names), list(zip(names[places].tolist(), sizes[places].tolist(), strict=True))
@@ -136,7 +136,9 @@ def _count(labels: NDArray[Any], low: np.uint64, counters: NDArray[Any]) -> None
             counters[place] += 1
 
 
-def _scattered(labels: NDArray[Any], room_bytes: int, top: int, threads: int | None) -> Iterator[Part]:
+def _scattered(
+    labels: NDArray[Any], room_bytes: int, top: int, threads: int | None, ties: NDArray[Any] | None
+) -> Iterator[Part]:
     """Count labels that may lie far apart, one class of a hash after another."""
     classes = max(1, -(-len(labels) * SORTED_BYTES // max(1, room_bytes)))
 
@@ -150,7 +152,7 @@ def _scattered(labels: NDArray[Any], room_bytes: int, top: int, threads: int | N
             names, sizes = np.unique(some, return_counts=True)
             return names, sizes.astype(np.int64)
 
-        yield _largest(*_summed(list(map_rows(count, len(labels), threads=threads))), top)
+        yield _largest(*_summed(list(map_rows(count, len(labels), threads=threads))), top, ties)
 
 
 def _summed(parts: list[tuple[NDArray[Any], NDArray[np.int64]]]) -> tuple[NDArray[Any], NDArray[np.int64]]:

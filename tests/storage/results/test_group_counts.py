@@ -57,6 +57,18 @@ def test_blocks_and_classes_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (found.groups, found.largest, found.top) == by_sorting(labels, 5)
 
 
+@pytest.mark.parametrize("apart", [1, 100])
+def test_equal_groups_are_in_the_order_of_ties(apart: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels near each other, and far apart, in one piece and in many."""
+    labels = np.random.default_rng(3).permutation(3000).astype(np.uint32) // 2 * apart
+    ties = np.random.default_rng(4).permutation(int(labels.max()) + 1)
+    wanted = sorted(np.unique(labels).tolist(), key=lambda label: ties[label])[:10]
+    for small in (0, 1 << 20):
+        monkeypatch.setattr(group_counts, "SMALL", small)
+        for room in (5000, 1 << 20):
+            assert count_groups(labels, 10, room, threads=3, ties=ties).top == [(label, 2) for label in wanted]
+
+
 def test_strings_are_sorted_and_no_labels_are_no_groups() -> None:
     found = count_groups(np.array(["b", "a", "b"], STRINGS), 2, 1)
     assert (found.groups, found.largest, found.top) == (2, 2, [("b", 2), ("a", 1)])
