@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ranges import ROWS, each_range
+from penstock.storage.access.graph_queries import names_of
 from penstock.storage.access.vertex_lookup import internal_id, is_number, side_of
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
@@ -81,29 +82,21 @@ FEW = 64
 """Ids up to which each is looked up by itself, which reads less of the graph's ids."""
 
 
+NO_ORDER = np.empty(0, np.int64)
+
+
 class VertexFinder:
     """Finds the vertices of many ids. It holds the ids of the graph: numbers, or the bytes of names."""
 
     def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        stored, left = graph.original, graph.left
+        self._graph, left = graph, graph.left
         self._sides = [(0, graph.vertices)] if left is None else [(0, left), (left, graph.vertices)]
-        self._orders = [self._order(first, last) for first, last in self._sides]
-        self._ids: NDArray[Any] | StringArray | None = None
-        if isinstance(stored, StringIdFrames):
-            self._ids = stored.names()
-        elif stored is not None:
-            ids = vertex_column(graph)
-            self._ids = string_array(ids) if ids.dtype.kind == "T" else ids
-
-    def _order(self, first: int, last: int) -> NDArray[np.int64]:
-        """The vertices of a side by ascending id; none where they ascend as they are."""
-        none = np.empty(0, np.int64)
-        if self._graph.original is None or self._graph.reordered is False:
-            return none
-        ids = vertex_column(self._graph)[first:last]
-        ascend = ids.dtype.kind != "T" and bool((ids[1:] >= ids[:-1]).all())
-        return none if ascend else np.argsort(ids, kind="stable") + first
+        ids = names_of(graph)
+        self._ids = string_array(ids) if isinstance(ids, np.ndarray) and ids.dtype.kind == "T" else ids
+        if isinstance(ids, StringArray) and graph.reordered is not False:
+            ids = ids.strings()
+        rise = ids is None or graph.reordered is False
+        self._orders = [NO_ORDER if rise else _order(ids[first:last]) for first, last in self._sides]
 
     def vertices(self, originals: Sequence[int | str]) -> NDArray[np.int64]:
         """Internal ids, in the order of these original ones. Raises InputError for one that the graph lacks."""
@@ -139,12 +132,18 @@ class VertexFinder:
         are = np.array([_is_id(one, 1 << 64) for one in plain], np.bool_) & (first < last)
         numbers = np.array([int(one) for one, number in zip(plain, are, strict=True) if number], np.uint64)
         if len(numbers):
-            sorter = order - first if len(order) else None
+            sorter = order if len(order) else None
             at = np.searchsorted(ids[first:last], numbers.astype(ids.dtype), sorter=sorter)
             at = np.minimum(at, last - first - 1)
-            at = order[at] if len(order) else at + first
+            at = first + (order[at] if len(order) else at)
             found[are] = np.where(ids[at].astype(np.uint64) == numbers, at, -1)
         return found
+
+
+def _order(ids: NDArray[Any]) -> NDArray[np.int64]:
+    """Places by ascending id; none where ids ascend as they are."""
+    ascend = ids.dtype.kind != "T" and bool((ids[1:] >= ids[:-1]).all())
+    return NO_ORDER if ascend else np.argsort(ids, kind="stable")
 
 
 def _is_id(one: int | str, end: int) -> bool:
@@ -248,13 +247,9 @@ def names_by_rank(graph: Graph, ranks: NDArray[Any]) -> NDArray[Any] | VertexRef
     if in_original_order(graph):
         return original_values(graph, ranks)
     order, places = original_order(graph), np.empty_like(ranks)
-    none = np.iinfo(ranks.dtype).max
 
     def place(first: int, last: int) -> None:
-        some = ranks[first:last]
-        absent = some == none
-        places[first:last] = order[np.where(absent, 0, some)]
-        places[first:last][absent] = none
+        places[first:last] = names_at(ranks[first:last], lambda some: order[some].astype(places.dtype))
 
     each_range(place, len(ranks))
     return original_values(graph, places)

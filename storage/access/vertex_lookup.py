@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.parallel_map import ROWS
+from penstock.storage.base.parallel_map import ROWS, ranges
 from penstock.storage.base.printable import brief, printable
 
 
@@ -116,16 +116,16 @@ def _scanned(graph: IdSpace, plain: int | str) -> list[int]:
     text = str(plain)
     if any("\ud800" <= one <= "\udfff" for one in text):  # what is no UTF-8 is no name
         return []
-    return [first + at for first, names in _names(graph) for at in np.flatnonzero(names == text).tolist()]
+    return [first + at for first, names in name_ranges(graph) for at in np.flatnonzero(names == text).tolist()]
 
 
-def _names(graph: IdSpace) -> Iterator[tuple[int, NDArray[Any]]]:
+def name_ranges(graph: IdSpace, size: int = ROWS) -> Iterator[tuple[int, NDArray[Any]]]:
     """Names of ranges of vertices, and the first of each; all are read, and few of them are NumPy's strings at once."""
     stored = graph.original
     held = stored.names() if hasattr(stored, "names") else None
-    for first in range(0, graph.vertices, ROWS):
-        places = np.arange(first, min(first + ROWS, graph.vertices))
-        yield first, stored[places] if held is None else held.taken(places).strings()
+    for first, last in ranges(graph.vertices, size):
+        found = graph.original_ids_in(first, last) if held is None else held.taken(np.arange(first, last)).strings()
+        yield first, found
 
 
 def _ends(graph: IdSpace) -> tuple[str, str]:
@@ -137,7 +137,7 @@ def _ends(graph: IdSpace) -> tuple[str, str]:
         assert ids is not None, "numbers of vertices are not looked up"
         ends = [ids.min(), ids.max()]
     else:
-        parts = [(min(names), max(names)) for names in (names.tolist() for _, names in _names(graph))]
+        parts = [(min(names), max(names)) for names in (names.tolist() for _, names in name_ranges(graph))]
         ends = [min(first for first, _ in parts), max(last for _, last in parts)]
     first, last = (printable(brief(str(end))) for end in ends)
     return first, last

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.access.edge_pieces import EdgePieces, ListPieces
+from penstock.storage.access.graph_queries import names_of
 from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert
@@ -45,9 +46,7 @@ class GrownGraph:
         self._graph, self._more = graph, more
         self._old_bytes = int(graph.out.chunk_bytes(graph.weight_dtype is not None).sum())
         self._done = 0
-        original = graph.original
-        self.ids = original.names() if isinstance(original, StringIdFrames) else graph.original_ids()
-        moved = original is not None
+        self.ids, moved = names_of(graph), graph.original is not None
         self.known_vertices: int | None = None if moved else max(graph.vertices, more.known_vertices or 0)
 
     @property

@@ -99,11 +99,13 @@ class InputOrder:
         self._known, self.original, self.left = assigned.vertices, assigned.original, assigned.left
         self.renumbered = ids.renumbered
         self._check_vertices()
-        steps = replace(space.steps, new_ids=assigned.sources, new_targets=assigned.targets)
+        batches, done = log.drain(), 0
         if isinstance(assigned.sources, OccurringIds):
-            self.ids, steps = assigned.sources, space.steps  # the writer's threads make keys of their ranks at once
-        done = 0
-        for batch in ordered_map(space.pool, steps.renamed, log.drain(), steps.in_flight):
+            self.ids = assigned.sources  # the writer's threads make keys of their ranks at once
+        else:
+            steps = replace(space.steps, new_ids=assigned.sources, new_targets=assigned.targets)
+            batches = ordered_map(space.pool, steps.renamed, batches, steps.in_flight)
+        for batch in batches:
             yield batch
             done += len(batch)
             space.say("map", done, log.edges)

@@ -90,7 +90,7 @@ def first_invalid(text: NDArray[np.uint8], ends: NDArray[np.int64]) -> int:
 
 @jit
 def comes_before(text: NDArray[np.uint8], one: int, one_end: int, other: NDArray[np.uint8], at: int, end: int) -> bool:
-    """Whether a name, bytes [one, one_end) of a text, comes before the bytes [at, end) of another text."""
+    """Whether the bytes [one, one_end) of a text come before the bytes [at, end) of this or another text."""
     while one < one_end and at < end:
         if text[one] != other[at]:
             return bool(text[one] < other[at])
@@ -111,21 +111,21 @@ def find_names(
 ) -> None:
     """Set ``out`` to the number of each wanted name, -1 where there is none.
 
-    span: the names that count, [first, last). order: their numbers by name; empty: they ascend.
+    span: the names that count, [first, last). order: their places in it by name; empty: they ascend.
     """
     for i in range(len(out)):
         begin, end = (wanted_ends[i - 1] if i > 0 else 0), wanted_ends[i]
         low, high = span
         while low < high:
             middle = (low + high) // 2
-            name = order[middle - span[0]] if len(order) else middle
+            name = order[middle - span[0]] + span[0] if len(order) else middle
             if comes_before(text, ends[name - 1] if name > 0 else 0, ends[name], wanted, begin, end):
                 low = middle + 1
             else:
                 high = middle
         out[i] = -1
         if low < span[1]:
-            name = order[low - span[0]] if len(order) else low
+            name = order[low - span[0]] + span[0] if len(order) else low
             if not comes_before(wanted, begin, end, text, ends[name - 1] if name > 0 else 0, ends[name]):
                 out[i] = name
 

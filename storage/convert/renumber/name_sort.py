@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
+from penstock.storage.encoding.string_array import comes_before
 
 _SMALL = 12
 
@@ -30,17 +31,6 @@ def word_at(text: NDArray[np.uint8], start: int, end: int) -> Any:
         byte = np.uint64(text[start + i]) if start + i < end else np.uint64(0)
         word = (word << np.uint64(8)) | byte
     return word
-
-
-@jit
-def is_before(text: NDArray[np.uint8], one: int, one_end: int, other: int, other_end: int) -> bool:
-    """Whether the bytes [one, one_end) come before [other, other_end)."""
-    while one < one_end and other < other_end:
-        if text[one] != text[other]:
-            return bool(text[one] < text[other])
-        one += 1
-        other += 1
-    return one == one_end and other < other_end
 
 
 @jit
@@ -107,7 +97,7 @@ def _insertion(
         while j > low:
             other = order[j - 1]
             other_start = (ends[other - 1] if other > 0 else 0) + depth
-            if not is_before(text, start, ends[name], other_start, ends[other]):
+            if not comes_before(text, start, ends[name], text, other_start, ends[other]):
                 break
             order[j] = other
             j -= 1

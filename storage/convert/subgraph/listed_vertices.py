@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.access.vertex_lookup import name_ranges
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief, printable
 from penstock.storage.convert.subgraph.vertex_bitmap import STEP, VertexBitmap
-from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import Columns
@@ -111,28 +111,16 @@ def _chosen_numbers(graph: Graph, wanted: NDArray[np.uint64]) -> tuple[VertexBit
 
 def _chosen_names(graph: Graph, wanted: dict[str, bool]) -> tuple[VertexBitmap, Sequence[int | str]]:
     """The vertices of names, which are marked where they are found."""
-    ranges = _name_ranges(graph)
+    ranges = name_ranges(graph, STEP)
 
     def holds(first: int, last: int) -> NDArray[np.bool_]:
-        names = next(ranges)
+        names = next(ranges)[1].tolist()
         found = np.fromiter((name in wanted for name in names), np.bool_, last - first)
         wanted.update((name, True) for name, one in zip(names, found, strict=True) if one)
         return found
 
     chosen = VertexBitmap.of(graph.vertices, holds)
     return chosen, sorted(name for name, found in wanted.items() if not found)
-
-
-def _name_ranges(graph: Graph) -> Iterator[list[str]]:
-    """The names of all vertices, range by range."""
-    stored = graph.original
-    text = stored.names() if isinstance(stored, StringIdFrames) else None
-    for first in range(0, graph.vertices, STEP):
-        last = min(first + STEP, graph.vertices)
-        if text is None:
-            yield graph.original_ids_in(first, last).tolist()
-        else:
-            yield text.taken(np.arange(first, last)).strings().tolist()
 
 
 def _nothing(first: int, last: int) -> NDArray[np.bool_]:
