@@ -84,7 +84,7 @@ def _bridges(call: Call) -> tuple[NDArray[Any], NDArray[Any]]:
     within: Any = True
     if call["root"] is not None:
         vertex = call.vertex(call["root"])
-        labels = call.run("wcc").fields["component"]
+        labels = call.run("wcc").numbers("component")[0]
         within = labels == labels[vertex]
     result = call.run(BridgeEnds())
     ends = np.flatnonzero(result.reached("bridge_to") & within)

@@ -186,5 +186,5 @@ class Call:
         return run(program, graph or self.graph.graph, **{**given, **self.options})
 
     def found(self, **given: Any) -> NDArray[Any]:
-        """The field of the answer that the table names."""
-        return self.run(**given).fields[self.function.field]
+        """The field of the answer that the table names; vertices as internal ids."""
+        return self.run(**given).numbers(self.function.field)[0]

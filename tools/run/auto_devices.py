@@ -53,7 +53,9 @@ def _forecast(job: Job, gpus: tuple[str, ...], note: Callable[[str], None]) -> l
     room = config.device_edge_memory or device.memory_bytes
     device.close()
     gpu, cores = known[0] or Rates.pcie5(threads[0]), known[1] or Rates.host(threads[-1])
-    works = [_sweep(step.make(job.opened).form(graph, config.mode), graph, config.memory_bytes) for step in job.steps]
+    works = [
+        _sweep(step.make(lambda: graph).form(graph, config.mode), graph, config.memory_bytes) for step in job.steps
+    ]
     return [co_run(work, len(gpus), gpu, room, cores) for work in works]
 
 

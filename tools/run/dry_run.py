@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.budget import format_bytes
@@ -34,8 +35,9 @@ def forecast_job(job: Job, console: Console) -> None:
     from penstock.engine.session import Session
     from penstock.storage.base.timeline import Timeline
 
-    programs = [step.make(job.opened) for step in job.steps]
-    graph = job.opened()
+    opened = cache(job.opened)
+    programs = [step.make(opened) for step in job.steps]
+    graph = opened()
     used = rates_for(graph, job.execution.options, console.note, job.execution.rates, measure=False)
     job = job.kept()
     check_folder(job)

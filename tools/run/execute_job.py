@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.budget import peak_resident_bytes
@@ -109,13 +109,14 @@ def of_all_ranks(error: BudgetError, local: int) -> BudgetError:
 def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) -> None:
     from penstock.engine.session import Session
 
-    programs = [step.make(job.opened) for step in job.steps]
+    opened = cache(job.opened)
+    programs = [step.make(opened) for step in job.steps]
     clock.clock.turn_to("other")
     with ExitStack() as stack:
         show = stack.enter_context(progress(console))
         stack.enter_context(stages_shown(show, clock))
         with stage("opening"):
-            graph = job.opened()
+            graph = opened()
             options = job.execution.options
             used = _rates(job, graph, options, console, ranks)
         placed, finished = job.kept(), []  # placed: the job with its outputs in the run directory, if it has one
