@@ -198,14 +198,14 @@ def _keep(caches: Iterable[PartitionCache | None], weighted: bool) -> None:
     for cache in caches:
         if cache is not None:
             for direction in cache.extents:
-                cache.mark(direction, _placed(cache, direction), weighted)
+                cache.mark(direction, np.flatnonzero(_placed(cache, direction)), weighted)
 
 
-def _placed(cache: PartitionCache, direction: str) -> NDArray[np.int64]:
-    """Which chunks are of partitions with a place, ascending."""
+def _placed(cache: PartitionCache, direction: str) -> NDArray[np.bool_]:
+    """Which chunks are of partitions with a place, bool[chunks]."""
     extent = cache.extents[direction]
     step = cache.partition_edges // extent.chunk_edges
-    return np.flatnonzero(np.repeat(cache.starts[cache.entries(direction)] >= 0, step)[: extent.chunks])
+    return np.repeat(cache.starts[cache.entries(direction)] >= 0, step)[: extent.chunks]
 
 
 def _load(paper: DeviceResources) -> tuple[int, int]:
@@ -218,15 +218,11 @@ def _load(paper: DeviceResources) -> tuple[int, int]:
     _keep([cache, None if whole else host], needs.weighted)
     read = brought = 0
     for one in needs.adjacencies:
-        chunks = _placed(cache, one.direction)
-        if cache.tables:
-            brought += int(cache.tables[one.direction].layout.chunk_bytes[chunks].sum())
-        else:
-            placed = cache.starts[cache.entries(one.direction)] >= 0
-            brought += int(paper.directory(one).table.lengths[placed].sum()) * one.edge_bytes(needs.weighted)
+        directory, chunks = paper.directory(one), _placed(cache, one.direction)
+        brought += int(directory.decoded(chunks, needs.weighted).sum())
         if host is not None and whole:
-            host.mark(one.direction, chunks, needs.weighted)
-            read += int(one.chunk_bytes(needs.weighted)[chunks].sum())
+            host.mark(one.direction, np.flatnonzero(chunks), needs.weighted)
+            read += int(directory.stored(chunks, needs.weighted).sum())
     return read, brought
 
 

@@ -157,11 +157,9 @@ class Config:
         """The rates of runs on a kind of device ("host", "emulated", "cuda")."""
         if self.rates is not None:
             return self.rates
-        if kind == "host":
-            return Rates.host(self.thread_count)
-        return (
-            Rates.emulated(self.thread_count, self.link_rate) if kind == "emulated" else Rates.pcie5(self.thread_count)
-        )
+        if kind == "emulated":
+            return Rates.emulated(self.thread_count, self.link_rate)
+        return Rates.host(self.thread_count) if kind == "host" else Rates.pcie5(self.thread_count)
 
     @cached_property
     def memory_bytes(self) -> int:

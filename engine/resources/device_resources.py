@@ -110,7 +110,7 @@ class DeviceResources(HostResources):
         self.host = HostEdgeSource(graph, config, placed, device, timeline, paper=paper)
         try:
             self.feedback = _feedback(config, device, self.host.disk)
-            staging = self.host.staging
+            staging = self.host.source.host
             ahead = 0 if staging is None else staging.options.ahead
             options = TransferOptions(
                 partition_edges=parts.partition_edges,

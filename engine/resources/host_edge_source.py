@@ -59,8 +59,8 @@ class HostEdgeSource:
     """What host memory holds for a device behind a link.
 
     source: brings edges to the device, packed ones where they travel so. plain: where it then reads plain edges in
-    place, None where host memory has none. staging, disk: what the host stages the edges of `source` in and reads them
-    with, None for a graph in memory. paper: as in `HostResources`.
+    place, None where host memory has none. disk: what reads the edges of `source`, None for a graph in memory. paper:
+    as in `HostResources`.
     """
 
     def __init__(
@@ -78,7 +78,6 @@ class HostEdgeSource:
         self._graph, self._needs, self._device, self._paper = graph, plan.needs, device, paper
         self._host = PinnedHost(device, config.thread_count)
         self.disk: Reader | None = None
-        self.staging: Staging | None = None
         self.plain: LinkReader | None = None
         self.source: LinkReader
         packed, self._threads = plan.packed, config.thread_count
@@ -86,21 +85,21 @@ class HostEdgeSource:
             if plan.host is not None and not paper:
                 self.disk = open_reader(graph, config, plan.host, timeline)
             if packed is not None and packed.plain:
-                self.plain, _ = self._source(plan.host)
-            self.source, self.staging = self._source(plan.host if packed is None else packed.host, packed)
+                self.plain = self._source(plan.host)
+            self.source = self._source(plan.host if packed is None else packed.host, packed)
         except BaseException:
             self.close()
             raise
 
-    def _source(self, budget: HostBudget | None, packed: PackedPlan | None = None) -> tuple[LinkReader, Staging | None]:
-        """What brings edges, plain ones without `packed`, and what those from disk are staged in.
+    def _source(self, budget: HostBudget | None, packed: PackedPlan | None = None) -> LinkReader:
+        """What brings edges, plain ones without `packed`.
 
         A cache is page-locked at once or, where it keeps every edge, as edges arrive. budget: None in memory.
         """
         graph, needs, device = self._graph, self._needs, self._device
         if budget is None:
             arrays = {one.direction: self._arrays(one, packed=packed is not None) for one in needs.adjacencies}
-            return LinkReader(device, arrays, packed=packed is not None), None
+            return LinkReader(device, arrays, packed=packed is not None)
         allocate = numbers if self._paper else aligned_empty if budget.whole else self._host.host_array
         if packed is None:
             cache = make_cache(graph, needs, budget, allocate, apart=budget.whole)
@@ -109,7 +108,7 @@ class HostEdgeSource:
         dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
         staging = Staging(self._host, LocalReader(self.disk), cache, budget.options, dtypes)
         locks = PageLocks(self._host, cache) if budget.whole and not self._paper else None
-        return LinkReader(device, host=staging, adjacencies=needs.adjacencies, locks=locks), staging
+        return LinkReader(device, host=staging, adjacencies=needs.adjacencies, locks=locks)
 
     def _arrays(self, adjacency: Adjacency, *, packed: bool) -> tuple[Any, Any]:
         """Neighbors, and weights or None, of an adjacency in memory, or the words of their payloads, page-locked."""

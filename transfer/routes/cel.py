@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from penstock.transfer.devices.device import Event
 from penstock.transfer.planning.plan import CARRIERS
 from penstock.transfer.staging.gather import ActiveRows, CompactedLayout, GatherSource, compacted_layout, count_rows
-from penstock.transfer.staging.gather_buffers import GatherBuffer
+from penstock.transfer.staging.gather_buffers import GatherBuffer, view_of
 from penstock.transfer.staging.in_flight import Transfer
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.slab_pool import Slab
@@ -54,17 +54,8 @@ def start(task: Task, demand: Demand, directory: PartitionDirectory) -> Transfer
     """Gather a bundle and start its copy; None while there is no pack or slab."""
     if not isinstance(task, Bundle):
         raise RuntimeError(f"a plan has a task of route {name}; its carriers go by {CARRIERS[name]}")
-    staging = directory.staging
-    pack = staging.packs.take(demand.with_weights)
-    if pack is None:
-        return None
-    slab = None
-    try:
-        slab = staging.slabs.take(demand.with_weights)
-    finally:
-        if slab is None:
-            staging.packs.give(pack)
-    return None if slab is None else Concatenated(task, directory, pack, slab)
+    room = directory.staging.take_room(demand.with_weights)
+    return None if room is None else Concatenated(task, directory, *room)
 
 
 def bundles(demand: Demand, directory: PartitionDirectory) -> list[Bundle]:
@@ -137,16 +128,8 @@ class Concatenated(Transfer):
         self._copied: Event = None
         plan, direction = bundle.plan, directory.direction
         record = TaskRecord(bundle.route, direction, (), edges=plan.edges)
-        offsets, rows, neighbors = plan.slices(slab.neighbors)
-        weights = None if slab.weights is None else slab.weights[: plan.edges]
         bounds = bundle.pieces[0].v0, bundle.pieces[-1].v1
-        super().__init__(
-            View(
-                0, plan.edges, *bounds, neighbors, weights, record,
-                rows=rows, offsets=offsets,
-            ),
-            slab=slab,
-        )  # fmt: skip
+        super().__init__(view_of(plan, slab, bounds, record), slab=slab)
         try:
             self._gather(bundle)
             link, copies = directory.staging.link, pack.copies(plan, slab)

@@ -14,7 +14,7 @@ import numpy as np
 from penstock.storage.base.errors import RunError
 from penstock.transfer.devices.device import Event
 from penstock.transfer.staging.gather import ActiveRows, CompactedLayout, GatherSource, compacted_layout, count_rows
-from penstock.transfer.staging.gather_buffers import Gather, GatherBuffer
+from penstock.transfer.staging.gather_buffers import Gather, GatherBuffer, view_of
 from penstock.transfer.staging.in_flight import Transfer, all_or_none
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.slab_pool import Slab
@@ -37,19 +37,14 @@ def start(task: Task, demand: Demand, directory: PartitionDirectory) -> Transfer
     held = _hold(numbers, demand, directory, record)
     if held is None:
         return None
-    pack = slab = None
+    room = None
     try:
-        pack = staging.packs.take(demand.with_weights)
-        slab = None if pack is None else staging.slabs.take(demand.with_weights)
+        room = staging.take_room(demand.with_weights)
     finally:
-        if slab is None:
+        if room is None:
             for host in held:
                 host.release()
-            if pack is not None:
-                staging.packs.give(pack)
-    if pack is None or slab is None:
-        return None
-    return Compacted((numbers, plan, rows), held, (pack, slab), record, directory)
+    return None if room is None else Compacted((numbers, plan, rows), held, room, record, directory)
 
 
 def _planned(numbers: Ints, demand: Demand, directory: PartitionDirectory, rows: ActiveRows) -> CompactedLayout:
@@ -86,19 +81,10 @@ class Compacted(Transfer):
         self._gathers: list[Gather] = []
         self._copied: Event = None
         self._targets_free = self._link.after()
-        super().__init__(self._shape(room[1]), slab=room[1], advances=True)
-        self._advance()
-
-    def _shape(self, slab: Slab) -> View:
-        """The view that will be."""
-        table, plan = self._directory.table, self._plan
-        offsets, rows, neighbors = plan.slices(slab.neighbors)
-        weights = None if slab.weights is None else slab.weights[: plan.edges]
+        table = directory.table
         bounds = int(table.v0[self._numbers[0]]), int(table.v1[self._numbers[-1]])
-        return View(
-            0, plan.edges, *bounds, neighbors, weights, self._record,
-            rows=rows, offsets=offsets,
-        )  # fmt: skip
+        super().__init__(view_of(self._plan, self._room, bounds, record), slab=self._room, advances=True)
+        self._advance()
 
     def ready(self) -> bool:
         """Return whether `view` would not wait for the disk or the threads; starts what may follow on them."""

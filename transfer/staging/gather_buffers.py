@@ -21,7 +21,8 @@ from penstock.storage.base.timeline import Timeline, Work
 from penstock.transfer.devices.device import Device, DeviceArray, Event
 from penstock.transfer.staging.gather import ActiveRows, BufferPlace, CompactedLayout, GatherSource, Target, gather_rows
 from penstock.transfer.staging.slab_pool import Slab
-from penstock.transfer.values.task import Partition
+from penstock.transfer.values.task import Partition, TaskRecord
+from penstock.transfer.values.view import View
 
 MOST_THREADS = 8
 """More threads do not gather faster: a few saturate the host's memory (DESIGN section 1)."""
@@ -50,6 +51,13 @@ class GatherBuffer:
         if self.weights is not None and slab.weights is not None:
             pairs.append((slab.weights[: layout.edges], self.weights[: layout.edges]))
         return pairs
+
+
+def view_of(layout: CompactedLayout, slab: Slab, bounds: tuple[int, int], record: TaskRecord) -> View:
+    """Return the view of gathered rows in a slab; bounds: the first of these rows, and behind the last."""
+    offsets, rows, neighbors = layout.slices(slab.neighbors)
+    weights = None if slab.weights is None else slab.weights[: layout.edges]
+    return View(0, layout.edges, *bounds, neighbors, weights, record, rows=rows, offsets=offsets)
 
 
 class GatherBuffers:

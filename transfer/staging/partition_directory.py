@@ -226,7 +226,7 @@ class PartitionDirectory:
         absent, places = wanted & ~self.held(with_weights), self._places()
         if not self._cache.whole:
             self.staging.pin(np.flatnonzero((places >= 0) & demand.wanted) + self._entries.start)
-        decoded = self._decoded(absent, with_weights)
+        decoded = self.decoded(absent, with_weights)
         disk_bytes, decode_bytes, host_places = self._from_disk(demand, absent, decoded)
         plain_disk, plain_decode = self._plain_from_disk(wanted, with_weights)
         packed = self._linked and self.pieces is not None
@@ -254,7 +254,7 @@ class PartitionDirectory:
             nothing = np.zeros(len(self.table), dtype=np.int64)
             return nothing, nothing
         absent = wanted & ~plain.complete(self.adjacency, with_weights)
-        return self._stored(absent, with_weights), self._plain(absent, with_weights)
+        return self.stored(absent, with_weights), self._plain(absent, with_weights)
 
     def _places(self) -> Ints:
         """Where each partition is, for a plan that joins neighbors, int64[p].
@@ -286,20 +286,20 @@ class PartitionDirectory:
     def _from_disk(self, demand: Demand, absent: NDArray[np.bool_], decoded: Ints) -> tuple[Ints, Ints, Ints | None]:
         """Return bytes to read, what they decode to, and places in the host's cache, if not all edges are there."""
         if not self._linked:
-            return self._stored(absent, demand.with_weights), decoded, None
+            return self.stored(absent, demand.with_weights), decoded, None
         staged = self.staging.source.residency(self.adjacency, demand, absent, self.partly_held)
         if staged is not None and not staged.whole:
             return staged.disk_bytes, staged.decode_bytes, staged.places
         nothing = np.zeros(len(self.table), dtype=np.int64)
         return nothing, nothing, None if staged is None else self.table.e0
 
-    def _decoded(self, chunks: NDArray[np.bool_], with_weights: bool) -> Ints:
+    def decoded(self, chunks: NDArray[np.bool_], with_weights: bool) -> Ints:
         """Return the bytes of these chunks as they are staged, decoded or packed, int64[p]."""
         if self.pieces is not None:
             return np.asarray(np.add.reduceat(self.pieces.layout.chunk_bytes * chunks, self._first_chunks))
         return self._plain(chunks, with_weights)
 
-    def _stored(self, chunks: NDArray[np.bool_], with_weights: bool) -> Ints:
+    def stored(self, chunks: NDArray[np.bool_], with_weights: bool) -> Ints:
         """Return the bytes of these chunks on disk, int64[p]."""
         return np.asarray(np.add.reduceat(self._sizes(with_weights) * chunks, self._first_chunks))
 

@@ -17,8 +17,8 @@ from penstock.storage.format.packed_layout import PackedLayout
 from penstock.storage.read.partition_cache import PartitionCache
 from penstock.transfer.devices.device import Device, DeviceArray, Event, Stream, Unpacker
 from penstock.transfer.staging.edge_source import EdgeSource, LinkSource
-from penstock.transfer.staging.gather_buffers import GatherBuffers
-from penstock.transfer.staging.slab_pool import SlabPool
+from penstock.transfer.staging.gather_buffers import GatherBuffer, GatherBuffers
+from penstock.transfer.staging.slab_pool import Slab, SlabPool
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.task import Ints
 
@@ -119,6 +119,19 @@ class Staging:
         """The source of packed edges of a device behind a link."""
         assert self.unpacking is not None, "only a device that is fed packed edges has one"
         return self.source  # type: ignore[return-value]  # as `link`
+
+    def take_room(self, with_weights: bool) -> tuple[GatherBuffer, Slab] | None:
+        """Take a pack and the slab that it is copied to; None, and neither is taken, where one is missing."""
+        pack = self.packs.take(with_weights)
+        if pack is None:
+            return None
+        slab = None
+        try:
+            slab = self.slabs.take(with_weights)
+        finally:
+            if slab is None:
+                self.packs.give(pack)
+        return None if slab is None else (pack, slab)
 
     def pin(self, entries: Ints) -> None:
         """Keep cache entries in place, instead of those pinned before."""

@@ -105,7 +105,7 @@ class ReferenceRowKernels(ReferenceKernels):
     ) -> Any:
         """The message of `edge` along one edge."""
         start, end = row(out, ends[0])
-        weight = view.weights[e - view.e0].item() if self.weighted and view.weights is not None else 1
+        weight = view.weights[e - view.e0].item() if self.author.weighted and view.weights is not None else 1
         return self.author.calls["edge"](state.arrays, scalars, sent, *ends, weight, end - start, state.first)
 
     def _places(self, view: View, block: RowBlock, walk: int) -> Iterator[tuple[int, int, int]]:

@@ -44,8 +44,7 @@ class ReferenceKernels:
     loads = 0
 
     def __init__(self, program: Program, vertex_dtype: Any, weighted: bool, threads: int = 1) -> None:
-        self.author = bind(program, vertex_dtype, lambda function: function, plain=True)
-        self.weighted = weighted
+        self.author = bind(program, vertex_dtype, lambda function: function, plain=True, weighted=weighted)
         self.threads = threads
 
     def use(self) -> None:
@@ -413,7 +412,7 @@ class ReferenceKernels:
         if not calls["cond"](state.arrays, scalars, v, 0, base):
             return False
         sent = state.sent[u - base if self.author.has_send else 0].item()
-        weight = view.weights[e - view.e0].item() if self.weighted and view.weights is not None else 1
+        weight = view.weights[e - view.e0].item() if self.author.weighted and view.weights is not None else 1
         value = calls["edge"](state.arrays, scalars, sent, u, v, weight, degree, base)
         old = state.target[v - base].item()
         new = COMBINERS[self.author.combine].merge(old, value)

@@ -52,8 +52,8 @@ def home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 def stagings(session: Session) -> Iterator[Staging]:
     assert session._equipment is not None
     yield session._equipment.pipelines[0].staging
-    if session._equipment.host.staging is not None:
-        yield session._equipment.host.staging
+    if session._equipment.host.source.host is not None:
+        yield session._equipment.host.source.host
 
 
 def assert_at_rest(session: Session) -> None:

@@ -169,7 +169,7 @@ def test_packed_edges_are_foretold(
         assert session._device.bytes_in == 0
         records = sweeps(session, 3)
         made = session._equipment
-        cache, staging = made.pipelines[0].cache, made.host.staging
+        cache, staging = made.pipelines[0].cache, made.host.source.host
     assert made.pipelines[0].cache.tables
     assert told.placement is not None
     assert told.placement.parts["cache"] == cache.nbytes

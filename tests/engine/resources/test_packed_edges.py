@@ -71,8 +71,8 @@ def stagings(session: Session) -> Iterator[Staging]:
     (pipeline,) = session._equipment.pipelines
     pipeline.close()
     yield pipeline.staging
-    if session._equipment.host.staging is not None:
-        yield session._equipment.host.staging
+    if session._equipment.host.source.host is not None:
+        yield session._equipment.host.source.host
 
 
 def assert_packed_and_at_rest(session: Session) -> None:
