@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.planning.forecast import Forecast
-    from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
+    from penstock.engine.ranks.communicator import ArrayRanks, Communicator
     from penstock.engine.resources.ownership import Ownership
     from penstock.engine.walks.walks import Walks
     from penstock.storage.format.index import Index
@@ -127,7 +127,7 @@ class Session:
         self.config.check_used("host" if self._device is None else self._device.kind)
         self._kernels: dict[tuple[type[Program], bool], Kernels[Any]] = {}
         self._turns = ExclusiveUse("Session")
-        self._held = _Held(self._device, self._kernels, self._rank_devices.communicator)
+        self._held = _Held(self._device, self._kernels, self._rank_devices.arrays)
         self._dropped = weakref.finalize(self, self._held.close)
         self._dropped.atexit = False  # daemon threads and a device go with the process
         self._timeline = timeline
@@ -831,11 +831,9 @@ class Session:
 class _Held:
     """What a session gives back when it is closed, or dropped: its equipment, device, and what has memory of that."""
 
-    def __init__(
-        self, device: Device | None, kernels: dict[Any, Any], communicator: DeviceCommunicator | None = None
-    ) -> None:
+    def __init__(self, device: Device | None, kernels: dict[Any, Any], arrays: ArrayRanks | None = None) -> None:
         self.equipment: HostResources | None = None
-        self._device, self._kernels, self._communicator = device, kernels, communicator
+        self._device, self._kernels, self._arrays = device, kernels, arrays
 
     def close(self) -> None:
         """Stop reading, and free the caches and what is on the device."""
@@ -845,8 +843,8 @@ class _Held:
         if self._device is not None:
             for kernels in self._kernels.values():
                 kernels.close()
-            if self._communicator is not None:
-                self._communicator.close()
+            if self._arrays is not None:
+                self._arrays.close()
             self._device.close()
         self._kernels.clear()
 

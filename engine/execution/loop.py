@@ -25,6 +25,7 @@ from penstock.engine.execution.worker import Worker
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import Program, fields_of, globals_of, words_of
+from penstock.engine.ranks.communicator import broadcast
 from penstock.engine.ranks.device_exchange import DeviceExchange
 from penstock.engine.ranks.exchange import Exchange, HostExchange
 from penstock.engine.ranks.rank_devices import RankDevices
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.layers import Layers
     from penstock.engine.kernels.cuda.launch import CudaKernels
-    from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
+    from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.storage.base.timeline import Timeline
     from penstock.storage.format.graph import Graph
@@ -150,13 +151,8 @@ class Loop:
         if isinstance(worker.state, State):
             return RankExchange(worker.state, self.program.combine, ranks)
         kernels = cast("CudaKernels", worker.kernels).exchange_kernels()
-        assert self.devices.communicator is not None, "a rank with a device has one"
-        return DeviceExchange(worker.state, kernels, ranks, self.devices.communicator)
-
-    @property
-    def array_ranks(self) -> Communicator | DeviceCommunicator | None:
-        """What exchanges whole arrays of the vertex state with other ranks, wherever they are; None without ranks."""
-        return self.ranks if self.devices.communicator is None else self.devices.communicator
+        assert self.devices.arrays is not None, "ranks exchange arrays"
+        return DeviceExchange(worker.state, kernels, ranks, self.devices.arrays)
 
     def iterate(self) -> Iterator[IterationRecord]:
         """Run until no vertex is active, the program is done, or its max_iter is reached."""
@@ -608,21 +604,20 @@ class Loop:
         """Take the first rank's Globals, where some are added up on devices, in an order of their own."""
         if self.ranks is not None and self.devices.on_devices and self.totals:
             names = list(globals_of(self.program))
-            values = np.array([self.totals[name] for name in names])
-            self.ranks.broadcast(values, 0)
+            values = self.ranks.gather_numbers(np.array([self.totals[name] for name in names]))[0]
             self.totals.update(zip(names, values.tolist(), strict=True))
 
     def agree_on_floats(self) -> None:
         """Take the first rank's values and marks, where ranks on unlike processors have computed floats."""
-        state, ranks = self.workers[0].state, self.array_ranks
+        state, ranks = self.workers[0].state, self.devices.arrays
         if ranks is None or self.devices.alike or not any(array.dtype.kind == "f" for array in state.arrays):
             return
         for name, spec in fields_of(self.program).items():
             if not spec.constant:
-                ranks.broadcast(state.fields[name], 0)
+                broadcast(ranks, state.fields[name], 0)
         if isinstance(state, DeviceState):
             state.sent_ahead = None
-            ranks.broadcast(state.pending.words, 0)
+            broadcast(ranks, state.pending.words, 0)
         else:
-            ranks.broadcast(state.pending.words.view(np.uint32)[: bitmap_words(state.last)], 0)
+            broadcast(ranks, state.pending.words.view(np.uint32)[: bitmap_words(state.last)], 0)
             state.pending.summarize()

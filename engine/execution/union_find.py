@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from penstock.engine.ranks.communicator import broadcast
 from penstock.engine.resources.packed_edges import AT_HAND
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.state import Frontier
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.loop import Loop
     from penstock.engine.execution.worker import Worker
-    from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
+    from penstock.engine.ranks.communicator import ArrayRanks
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.transfer.values.view import View
 
@@ -243,17 +244,17 @@ def _join(loop: Loop, record: IterationRecord) -> None:
     kernels, forest = first.kernels, first.state.arrays[0]
     for other in loop.workers[1:]:
         kernels.link_pairs(first.state, other.kernels.linked_outside(other.state, (0, 0)))
-    if loop.array_ranks is None:
+    if loop.devices.arrays is None:
         kernels.compress(first.state)
     else:
         with loop.exchanging(record):
-            _join_ranks(loop, loop.array_ranks)
+            _join_ranks(loop, loop.devices.arrays)
     for other in loop.workers[1:]:
         other.state.arrays[0][:] = forest
     record.seconds += time.perf_counter() - began
 
 
-def _join_ranks(loop: Loop, ranks: Communicator | DeviceCommunicator) -> None:
+def _join_ranks(loop: Loop, ranks: ArrayRanks) -> None:
     """Join the forests of all ranks in each of them.
 
     Every vertex takes the parent that its owner has found, which hands out its slice: a parent is never larger than its
@@ -270,7 +271,7 @@ def _join_ranks(loop: Loop, ranks: Communicator | DeviceCommunicator) -> None:
     for rank, length in enumerate(lengths):
         if length:
             pairs = ours if rank == ranks.rank else state.empty(length, forest.dtype)
-            ranks.broadcast(pairs, rank)
+            broadcast(ranks, pairs, rank)
             kernels.link_pairs(state, pairs)
     kernels.compress(state, ownership.vertices)
     ranks.gather_slices(forest, ownership.bounds)

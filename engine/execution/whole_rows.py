@@ -196,7 +196,7 @@ def _chosen_rows(loop: Loop, scratch: RowScratch) -> NDArray[np.int64] | None:
 def share_rows(loop: Loop, arrays: Sequence[Any], record: IterationRecord) -> None:
     """Give all ranks the items of their vertices in these arrays that each of them has computed."""
     ownership = loop.workers[0].ownership
-    ranks = loop.array_ranks
+    ranks = loop.devices.arrays
     if ranks is None or ownership is None:
         return
     with loop.exchanging(record):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from penstock.engine.program.program import Program, author_function, message_dtype
+from penstock.engine.ranks.communicator import Communicator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,7 +80,7 @@ def exchanged_bytes(program: Program, direction: Direction, vertices: int, verte
 
 
 @dataclass
-class PaperRanks:
+class PaperRanks(Communicator):
     """The first of so many ranks that all have its options. Refuses what only runs need: there is nobody to ask."""
 
     size: int
@@ -89,10 +90,10 @@ class PaperRanks:
         """Return these numbers once for every rank."""
         return np.stack([numbers] * self.size)
 
-    def _refuse(self, *arguments: Any) -> NoReturn:
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise RuntimeError("ranks on paper forecast a run, and cannot take part in one")
 
-    gather_parts = gather_slices = exchange_slices = broadcast = wait = abort = _refuse
+    gather_slices = exchange_slices = wait = abort = _refuse
 
 
 GAIN = 1.05

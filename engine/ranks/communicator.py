@@ -14,29 +14,34 @@ if TYPE_CHECKING:
     from penstock.transfer.devices.device import DeviceArray
 
 
-class Communicator(Protocol):
-    """The ranks of one run, as one of them has them.
+class ArrayRanks(Protocol):
+    """The ranks of one run, for arrays where they compute: of the host, or of each rank's device.
 
+    Arrays are contiguous, of any dtype that fields and messages have; bounds are the host's. On a device a call is in
+    order with its kernels: it reads what kernels launched before it wrote, and kernels launched after it read what it
+    wrote (on a GPU, all are on the default stream). It need not wait for that.
     rank: this process' number, from 0. size: how many there are.
     """
 
     rank: int
     size: int
 
-    def gather_numbers(self, numbers: NDArray[Any]) -> NDArray[Any]:
-        """Return every rank's few numbers, of one shape: shape (size, *shape)."""
-
-    def gather_parts(self, part: NDArray[Any], lengths: NDArray[np.int64]) -> NDArray[Any]:
-        """Return all ranks' parts one after another; lengths: of each rank's part, int64 (size,)."""
-
-    def gather_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> None:
+    def gather_slices(self, whole: DeviceArray, bounds: NDArray[np.int64]) -> None:
         """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1."""
 
-    def exchange_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> NDArray[Any]:
-        """Return what every rank has in this rank's slice, shape (size, items of the slice, ...)."""
+    def exchange_slices(self, whole: DeviceArray, bounds: NDArray[np.int64], found: DeviceArray) -> None:
+        """Fill `found`, shape (size, items of this rank's slice, ...), with what every rank has in that slice."""
 
-    def broadcast(self, array: NDArray[Any], root: int) -> None:
-        """Fill `array` with that of rank `root`."""
+    def close(self) -> None:
+        """Give back what is held on a device, if anything; no rank calls it again."""
+        return
+
+
+class Communicator(ArrayRanks, Protocol):
+    """The ranks of one run, for arrays in host memory."""
+
+    def gather_numbers(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return every rank's few numbers, of one shape: shape (size, *shape)."""
 
     def wait(self) -> None:
         """Return once all ranks are here; meanwhile sleep."""
@@ -45,41 +50,29 @@ class Communicator(Protocol):
         """End the processes of all ranks, with this exit code."""
 
 
-class DeviceCommunicator(Protocol):
-    """The ranks of one run, for arrays on the devices on which they compute.
+def starts_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where parts of so many items begin one after another, and the last one ends, int64 (parts + 1,)."""
+    return np.concatenate([[0], np.cumsum(lengths)])
 
-    Arrays are this rank's device's, contiguous, of any dtype that fields and messages have; bounds and lengths are the
-    host's. A call is in order with the kernels of the device: it reads what kernels launched before it wrote, and
-    kernels launched after it read what it wrote (on a GPU, all are on the default stream). It need not wait for that.
-    rank: this process' number, from 0. size: how many there are.
-    """
 
-    rank: int
-    size: int
+def gather_parts(ranks: Communicator, part: NDArray[Any], lengths: NDArray[np.int64]) -> NDArray[Any]:
+    """Return all ranks' parts one after another; lengths: of each rank's part, int64 (size,)."""
+    bounds = starts_of(lengths)
+    found = np.empty((int(bounds[-1]), *part.shape[1:]), dtype=part.dtype)
+    found[bounds[ranks.rank] : bounds[ranks.rank + 1]] = part
+    ranks.gather_slices(found, bounds)
+    return found
 
-    def gather_equal(self, part: DeviceArray, found: DeviceArray) -> None:
-        """Fill `found`, shape (size, *part.shape), with every rank's part, which are of one shape."""
 
-    def gather_parts(self, part: DeviceArray, lengths: NDArray[np.int64], found: DeviceArray) -> None:
-        """Fill `found` with all ranks' parts, one after another; lengths: of each rank's part, int64 (size,)."""
-
-    def gather_slices(self, whole: DeviceArray, bounds: NDArray[np.int64]) -> None:
-        """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1."""
-
-    def exchange_slices(self, whole: DeviceArray, bounds: NDArray[np.int64], found: DeviceArray) -> None:
-        """Fill `found`, shape (size, items of this rank's slice, ...), with what every rank has in that slice."""
-
-    def broadcast(self, array: DeviceArray, root: int) -> None:
-        """Fill `array` with that of rank `root`."""
-
-    def close(self) -> None:
-        """Give back what the communicator holds on the device; no rank calls it again."""
+def broadcast(ranks: ArrayRanks, array: DeviceArray, root: int) -> None:
+    """Fill `array` with that of rank `root`, whose slice is all of it."""
+    ranks.gather_slices(array, np.where(np.arange(ranks.size + 1) > root, len(array), 0))
 
 
 def gather_bytes(ranks: Communicator, ours: bytes) -> list[bytes]:
     """Return what each rank has, of any length; collective."""
     lengths = ranks.gather_numbers(np.array([len(ours)], dtype=np.int64)).ravel()
-    whole = ranks.gather_parts(np.frombuffer(ours, dtype=np.uint8), lengths).tobytes()
+    whole = gather_parts(ranks, np.frombuffer(ours, dtype=np.uint8), lengths).tobytes()
     ends = np.cumsum(lengths).tolist()
     return [whole[end - length : end] for end, length in zip(ends, lengths.tolist(), strict=True)]
 
@@ -122,7 +115,7 @@ def gather_few(ranks: Communicator, count: int, ours: Listed, found: Listed) -> 
         parts = [told[NUMBER : NUMBER + number * each] for told, number in zip(every, counts.tolist(), strict=True)]
         whole = np.concatenate(parts)
     else:
-        whole = ranks.gather_parts(part, counts * each)
+        whole = gather_parts(ranks, part, counts * each)
     _lay_out(whole, counts.tolist(), sizes, [bytes_of(array) for array in found])
     return counts
 

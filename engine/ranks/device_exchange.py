@@ -11,12 +11,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.ranks.communicator import gather_few
+from penstock.engine.ranks.communicator import gather_few, starts_of
 from penstock.engine.ranks.rank_exchange import Ints, form_of, room_for_few, takes_ids
 
 if TYPE_CHECKING:
     from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
-    from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
+    from penstock.engine.ranks.communicator import ArrayRanks, Communicator
     from penstock.engine.state.device_state import DeviceState
 
 
@@ -27,7 +27,7 @@ class DeviceExchange:
     """
 
     def __init__(
-        self, state: DeviceState, kernels: CudaExchangeKernels, ranks: Communicator, devices: DeviceCommunicator
+        self, state: DeviceState, kernels: CudaExchangeKernels, ranks: Communicator, devices: ArrayRanks
     ) -> None:
         self.state, self.kernels, self.ranks, self.devices = state, kernels, ranks, devices
 
@@ -46,7 +46,7 @@ class DeviceExchange:
         counts = gather_few(self.ranks, count, (ours.ids[:some], ours.values[:some]), (found.ids, found.values))
         form = form_of(int(counts.sum()), state.last, pulled=bounds is not None)
         if form == "few":
-            self._merge(found.ids_here, found.values_here, [0, *np.cumsum(counts).tolist()], bounds)
+            self._merge(found.ids_here, found.values_here, starts_of(counts).tolist(), bounds)
         elif form == "dense":
             self._share_values(bounds)
             self._combine_slices(state.touched.words, "or")
@@ -84,18 +84,15 @@ class DeviceExchange:
     def _share_listed(self, own: tuple[int, int], counts: Ints, bounds: Ints | None) -> None:
         """Exchange messages with their ids, or with a bitmap in their place."""
         state, kernels, rank = self.state, self.kernels, self.ranks.rank
-        starts = np.concatenate([[0], np.cumsum(counts)]).tolist()
-        target, kind = state.target, state.vertices.dtype
-        ids = kernels.buffer("ids", starts[-1], kind)
+        at = starts_of(counts)
+        target, starts = state.target, at.tolist()
+        ids = kernels.buffer("ids", starts[-1], state.vertices.dtype)
         values = kernels.buffer("values", starts[-1], target.dtype)
-        ours, sent = ids[starts[rank] : starts[rank + 1]], kernels.buffer("sent", int(counts[rank]), target.dtype)
-        kernels.listed(state.touched.words, own, len(ours), target, ours, sent)
-        self.devices.gather_parts(sent, counts, values)
+        mine = slice(starts[rank], starts[rank + 1])
+        kernels.listed(state.touched.words, own, int(counts[rank]), target, ids[mine], values[mine])
+        self.devices.gather_slices(values, at)
         if takes_ids(starts[-1], state.last):
-            mine = kernels.buffer("mine", len(ours), kind)
-            if len(ours):
-                state.device.copy_within(mine, ours, None)
-            self.devices.gather_parts(mine, counts, ids)
+            self.devices.gather_slices(ids, at)
         else:
             self._list_marked(own, ids, starts)
         self._merge(ids, values, starts, bounds)
@@ -117,13 +114,12 @@ class DeviceExchange:
     def _list_marked(self, own: tuple[int, int], ids: Any, starts: list[int]) -> None:
         """List in `ids` what all ranks have marked, by their bitmaps."""
         words, size = self.state.touched.words, self.ranks.size
-        marks = self.kernels.buffer("marks", len(words), words.dtype)
-        self.kernels.copy_marks(words, own, marks)
         found = self.kernels.buffer("bitmaps", size * len(words), words.dtype)
-        self.devices.gather_equal(marks, found.reshape(size, len(words)))
-        for rank in range(size):
+        bitmaps = [found[rank * len(words) : (rank + 1) * len(words)] for rank in range(size)]
+        self.kernels.copy_marks(words, own, bitmaps[self.ranks.rank])
+        self.devices.gather_slices(found, len(words) * np.arange(size + 1))
+        for rank, bitmap in enumerate(bitmaps):
             if rank != self.ranks.rank:
-                bitmap = found[rank * len(words) : (rank + 1) * len(words)]
                 self.kernels.enumerated(bitmap, (0, self.state.last), ids[starts[rank] : starts[rank + 1]])
 
     def _combine_slices(self, whole: Any, combiner: str | None) -> None:

@@ -71,18 +71,6 @@ class HostWindow:
                 there = place[first : first + each]
                 there[:] = self._now[rank][self._rank * each :][: len(there)]
 
-    def broadcast(self, array: NDArray[Any], root: int) -> None:
-        """Fill `array` with that of rank `root`."""
-        whole = bytes_of(array)
-        for first in range(0, len(whole), self._piece):
-            piece = whole[first : first + self._piece]
-            shown = self._next()[root]
-            if self._rank == root:
-                shown[: len(piece)] = piece
-            self._meet()
-            if self._rank != root:
-                piece[:] = shown[: len(piece)]
-
     def _next(self) -> list[Bytes]:
         """The halves of all ranks that are used now."""
         self._turn ^= 1

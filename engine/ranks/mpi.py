@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from mpi4py import MPI
-from penstock.engine.ranks.communicator import bytes_of, item_bytes
+from penstock.engine.ranks.communicator import Communicator, bytes_of, item_bytes
 from penstock.engine.ranks.host_window import LEAST_BYTES, HostWindow, rank_bytes
 from penstock.storage.base.atomic import remove_debris
 from penstock.storage.base.budget import mapped_files
@@ -22,7 +22,7 @@ _SEGMENT = "/dev/shm/mpich_shm_"
 """How the name of the memory begins that MPICH lets the ranks of a host share."""
 
 
-class MpiCommunicator:
+class MpiCommunicator(Communicator):
     """All processes that mpiexec, or srun, started together. Those of one host exchange arrays through its memory."""
 
     def __init__(self) -> None:
@@ -67,18 +67,6 @@ class MpiCommunicator:
         self._world.Allgather(bytes_of(np.ascontiguousarray(numbers)), bytes_of(found))
         return found
 
-    def gather_parts(self, part: NDArray[Any], lengths: NDArray[np.int64]) -> NDArray[Any]:
-        """Return all ranks' parts one after another; lengths: of each rank's part, int64 (size,)."""
-        found = np.empty((int(lengths.sum()), *part.shape[1:]), dtype=part.dtype)
-        counts = lengths * item_bytes(part)
-        if window := self._through(int(counts.max())):
-            window.gather(np.ascontiguousarray(part), np.split(found, np.cumsum(lengths)[:-1]))
-            return found
-        self._world.Allgatherv(
-            bytes_of(np.ascontiguousarray(part)), [bytes_of(found), (counts, _starts(counts)), MPI.BYTE]
-        )
-        return found
-
     def gather_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> None:
         """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1."""
         at = bounds * item_bytes(whole)
@@ -87,26 +75,17 @@ class MpiCommunicator:
             return
         self._world.Allgatherv(MPI.IN_PLACE, [bytes_of(whole), (np.diff(at), at[:-1]), MPI.BYTE])
 
-    def exchange_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> NDArray[Any]:
-        """Return what every rank has in this rank's slice, shape (size, items of the slice, ...)."""
-        ours = int(bounds[self.rank + 1] - bounds[self.rank])
-        found = np.empty((self.size, ours, *whole.shape[1:]), dtype=whole.dtype)
-        at, each = bounds * item_bytes(whole), ours * item_bytes(whole)
-        if window := self._through(int(np.diff(at).max())):
+    def exchange_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64], found: NDArray[Any]) -> None:
+        """Fill `found`, shape (size, items of this rank's slice, ...), with what every rank has in that slice."""
+        at = bounds * item_bytes(whole)
+        sizes = np.diff(at)
+        if window := self._through(int(sizes.max())):
             window.exchange(np.split(whole, bounds[1:-1]), found)
-            return found
-        counts = np.full(self.size, each, dtype=np.int64)
-        self._world.Alltoallv(
-            [bytes_of(whole), (np.diff(at), at[:-1]), MPI.BYTE], [bytes_of(found), (counts, _starts(counts)), MPI.BYTE]
-        )
-        return found
-
-    def broadcast(self, array: NDArray[Any], root: int) -> None:
-        """Fill `array` with that of rank `root`."""
-        if window := self._through(array.nbytes):
-            window.broadcast(array, root)
             return
-        self._world.Bcast(bytes_of(array), root=root)
+        each, places = np.repeat(sizes[self.rank], self.size), sizes[self.rank] * np.arange(self.size)
+        self._world.Alltoallv(
+            [bytes_of(whole), (sizes, at[:-1]), MPI.BYTE], [bytes_of(found), (each, places), MPI.BYTE]
+        )
 
     def wait(self) -> None:
         """Return once all ranks are here; meanwhile sleep."""
@@ -126,8 +105,3 @@ def _unlink_segments(here: MPI.Intracomm) -> None:
     """
     for name in set.intersection(*here.allgather(mapped_files(_SEGMENT))):
         remove_debris(Path(name))
-
-
-def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where parts of so many bytes begin."""
-    return np.cumsum(counts) - counts

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.ranks.communicator import item_bytes
+from penstock.engine.ranks.communicator import ArrayRanks, item_bytes
 from penstock.storage.base.errors import RunError
 from penstock.storage.encoding.codec import checksum
 from penstock.transfer.devices.cuda import CudaDevice
@@ -66,8 +66,8 @@ def _library() -> Any:
     return nccl if getattr(nccl, "available", False) and nccl.get_version() >= OLDEST else None
 
 
-class NcclCommunicator:
-    """The verbs of `DeviceCommunicator` between GPUs, of which no two ranks have the same.
+class NcclCommunicator(ArrayRanks):
+    """The verbs of `ArrayRanks` between GPUs, of which no two ranks have the same.
 
     Parameters
     ----------
@@ -84,24 +84,11 @@ class NcclCommunicator:
         device.use()
         with self._errors_named():
             here = self._nccl.get_unique_id()  # rank 0's counts: bytes, before CuPy 14 a tuple of signed numbers
-            meeting = np.frombuffer(bytes(number & 255 for number in here), dtype=np.uint8).copy()
-            ranks.broadcast(meeting, 0)
+            meeting = np.frombuffer(bytes(number & 255 for number in here), dtype=np.uint8)
+            meeting = ranks.gather_numbers(meeting)[0]
             word = meeting.tobytes() if isinstance(here, bytes) else tuple(meeting.view(np.int8).tolist())
             self._world = self._nccl.NcclCommunicator(self.size, word, self.rank)
         self._connect()
-
-    def gather_equal(self, part: DeviceArray, found: DeviceArray) -> None:
-        """Fill `found`, shape (size, *part.shape), with every rank's part, which are of one shape."""
-        own = slice(self.rank, self.rank + 1)
-        self._device.copy_within(found[own], part, None)
-        self.gather_slices(found, np.arange(self.size + 1))
-
-    def gather_parts(self, part: DeviceArray, lengths: Ints, found: DeviceArray) -> None:
-        """Fill `found` with all ranks' parts, one after another; lengths: of each rank's part, int64 (size,)."""
-        bounds = np.concatenate([[0], np.cumsum(lengths)])
-        if len(part):
-            self._device.copy_within(found[int(bounds[self.rank]) : int(bounds[self.rank + 1])], part, None)
-        self.gather_slices(found, bounds)
 
     def gather_slices(self, whole: DeviceArray, bounds: Ints) -> None:
         """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1."""
@@ -123,11 +110,6 @@ class NcclCommunicator:
         places = [(_at(found) + rank * own, own) for rank in range(self.size)]
         self._swap([*zip(at[:-1].tolist(), size.tolist(), strict=True)], places)
 
-    def broadcast(self, array: DeviceArray, root: int) -> None:
-        """Fill `array` with that of rank `root`."""
-        with self._errors_named():
-            self._world.broadcast(_at(array), _at(array), array.nbytes, self._nccl.NCCL_UINT8, root, DEFAULT_STREAM)
-
     def close(self) -> None:
         """Leave NCCL, after what runs on the device; again: no effect."""
         world, self._world = self._world, None
@@ -139,8 +121,8 @@ class NcclCommunicator:
     def _connect(self) -> None:
         """Let NCCL connect every pair of GPUs now: it does so when they first meet, which takes it 0.1 s and more."""
         first, last = (self._device.array(self.size, np.uint64) for _ in range(2))
-        self.gather_equal(first[self.rank : self.rank + 1], last)
-        self.exchange_slices(last, np.arange(self.size + 1), first)
+        self.gather_slices(first, np.arange(self.size + 1))
+        self.exchange_slices(first, np.arange(self.size + 1), last)
         self._device.finish()
 
     def _swap(self, sent: Sequence[tuple[int, int]], received: Sequence[tuple[int, int]]) -> None:

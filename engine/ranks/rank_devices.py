@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from penstock.engine.ranks.communicator import ArrayRanks
 from penstock.storage.encoding.codec import checksum
 from penstock.transfer.devices.cuda import CudaDevice
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.ranks.communicator import Communicator, DeviceCommunicator
+    from penstock.engine.ranks.communicator import Communicator
     from penstock.transfer.devices.device import Device, DeviceArray
 
 _log = logging.getLogger("penstock.engine.ranks.rank_devices")
@@ -28,13 +29,13 @@ class RankDevices:
 
     linked: whether any rank's edges may come over a link. on_devices: whether any rank's vertex state is on a device.
     alike: whether all compute on the same kind of processor, so that the same kernel gives the same floats everywhere.
-    communicator: for this rank's arrays, None where they are in host memory.
+    arrays: what exchanges arrays of the vertex state with other ranks, wherever they are; None without ranks.
     """
 
     linked: bool = False
     on_devices: bool = False
     alike: bool = True
-    communicator: DeviceCommunicator | None = None
+    arrays: ArrayRanks | None = None
 
     @classmethod
     def of(cls, ranks: Communicator, device: Device | None, *, state_there: bool) -> RankDevices:
@@ -42,13 +43,13 @@ class RankDevices:
         kind = "cores" if device is None or not state_there else json.dumps([device.kind, device.facts().get("name")])
         ours = [device is not None, state_there, checksum(np.frombuffer(kind.encode(), dtype=np.uint8))]
         found = ranks.gather_numbers(np.array(ours, dtype=np.uint64))
-        communicator = device_communicator(ranks, device if state_there else None)
+        arrays = array_ranks(ranks, device if state_there else None)
         alike = bool((found[:, 2] == found[0, 2]).all())
-        return cls(bool(found[:, 0].any()), bool(found[:, 1].any()), alike, communicator)
+        return cls(bool(found[:, 0].any()), bool(found[:, 1].any()), alike, arrays)
 
 
-def device_communicator(ranks: Communicator, device: Device | None) -> DeviceCommunicator | None:
-    """How arrays on this rank's device are exchanged; None for a rank whose arrays are in host memory.
+def array_ranks(ranks: Communicator, device: Device | None) -> ArrayRanks:
+    """What exchanges this rank's arrays, which are on a device, or in host memory where that is None.
 
     All ranks call it. Over NCCL where each of them has a GPU of its own, else by way of host memory.
     """
@@ -61,23 +62,15 @@ def device_communicator(ranks: Communicator, device: Device | None) -> DeviceCom
             return NcclCommunicator(ranks, cast(CudaDevice, device))
         if ranks.rank == 0:
             _log.warning("GPUs exchange by way of host memory: %s", reason)
-    return None if device is None else StagedCommunicator(ranks, device)
+    return ranks if device is None else StagedCommunicator(ranks, device)
 
 
-class StagedCommunicator:
-    """A `DeviceCommunicator` over a `Communicator`: each verb is one of the host's, so that ranks on cores may join."""
+class StagedCommunicator(ArrayRanks):
+    """For arrays on a device, by the verbs of the host, so that ranks on cores may join."""
 
     def __init__(self, ranks: Communicator, device: Device) -> None:
         self._ranks, self._device = ranks, device
         self.rank, self.size = ranks.rank, ranks.size
-
-    def gather_equal(self, part: DeviceArray, found: DeviceArray) -> None:
-        """Fill `found`, shape (size, *part.shape), with every rank's part, which are of one shape."""
-        self._in(found, self._ranks.gather_numbers(self._out(part)))
-
-    def gather_parts(self, part: DeviceArray, lengths: NDArray[np.int64], found: DeviceArray) -> None:
-        """Fill `found` with all ranks' parts, one after another; lengths: of each rank's part, int64 (size,)."""
-        self._in(found, self._ranks.gather_parts(self._out(part), lengths))
 
     def gather_slices(self, whole: DeviceArray, bounds: NDArray[np.int64]) -> None:
         """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1."""
@@ -92,19 +85,9 @@ class StagedCommunicator:
 
     def exchange_slices(self, whole: DeviceArray, bounds: NDArray[np.int64], found: DeviceArray) -> None:
         """Fill `found`, shape (size, items of this rank's slice, ...), with what every rank has in that slice."""
-        self._in(found, self._ranks.exchange_slices(self._out(whole), bounds))
-
-    def broadcast(self, array: DeviceArray, root: int) -> None:
-        """Fill `array` with that of rank `root`."""
-        if self.rank == root:
-            self._ranks.broadcast(self._out(array), root)
-            return
-        host = np.empty(array.shape, dtype=array.dtype)
-        self._ranks.broadcast(host, root)
-        self._in(array, host)
-
-    def close(self) -> None:
-        """Do nothing: nothing is kept on the device."""
+        host = np.empty(found.shape, dtype=found.dtype)
+        self._ranks.exchange_slices(self._out(whole), bounds, host)
+        self._in(found, host)
 
     def _out(self, array: DeviceArray) -> NDArray[Any]:
         """A copy in host memory, after all kernels launched so far."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.combiners import COMBINERS
-from penstock.engine.ranks.communicator import Listed, gather_few
+from penstock.engine.ranks.communicator import Listed, gather_few, gather_parts, starts_of
 from penstock.engine.ranks.marked import marked, marked_values, put_listed, put_marked, unite_words
 from penstock.engine.state.device_state import bitmap_words
 from penstock.engine.state.state import SPAN, Bitmap, State
@@ -81,7 +81,7 @@ class RankExchange:
         counts = gather_few(self.ranks, count, (ids.astype(found[0].dtype), self.state.target[ids]), found)
         form = form_of(int(counts.sum()), self.state.last, pulled=bounds is not None)
         if form == "few":
-            self._merge_listed(found, _starts(counts), bounds)
+            self._merge_listed(found, starts_of(counts), bounds)
         elif form == "dense":
             self._share_dense(bounds)
         elif form == "listed":
@@ -106,10 +106,10 @@ class RankExchange:
 
     def _share_listed(self, ours: _Marks, counts: Ints, bounds: Ints | None) -> None:
         """Exchange messages with their ids, or with a bitmap in their place."""
-        state, ranks, starts = self.state, self.ranks, _starts(counts)
-        values = ranks.gather_parts(marked_values(*ours, state.target), counts)
+        state, ranks, starts = self.state, self.ranks, starts_of(counts)
+        values = gather_parts(ranks, marked_values(*ours, state.target), counts)
         if takes_ids(int(starts[-1]), state.last):
-            ids = ranks.gather_parts(marked(*ours).astype(state.vertices.dtype), counts)
+            ids = gather_parts(ranks, marked(*ours).astype(state.vertices.dtype), counts)
             self._merge_listed((ids, values), starts, bounds)
             return
         bits = np.zeros_like(state.touched.words)
@@ -157,8 +157,9 @@ class RankExchange:
     def _combine_slices(self, whole: NDArray[Any], merge: np.ufunc) -> None:
         """Combine one array per rank: each rank a slice of it, in the order of ranks; all get the result."""
         bounds = np.linspace(0, len(whole), self.ranks.size + 1).astype(np.int64)
-        found = self.ranks.exchange_slices(whole, bounds)
         ours = whole[bounds[self.ranks.rank] : bounds[self.ranks.rank + 1]]
+        found = np.empty((self.ranks.size, *ours.shape), ours.dtype)
+        self.ranks.exchange_slices(whole, bounds, found)
         ours[...] = found[0]
         for other in found[1:]:
             merge(ours, other, out=ours)
@@ -191,8 +192,3 @@ def _words(bitmap: Bitmap, spans: NDArray[np.intp], own: tuple[int, int]) -> NDA
             inside = np.arange(SPAN) >= edge % SPAN if at == 0 else np.arange(SPAN) < edge % SPAN
             words[at] &= np.packbits(inside, bitorder="little").view(np.uint64)
     return words
-
-
-def _starts(counts: Ints) -> Ints:
-    """Where each rank's messages begin, and the last ones end."""
-    return np.concatenate([[0], np.cumsum(counts)])

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.ranks.communicator import Communicator
 
 PATIENCE_SECONDS = 10
 Found = TypeVar("Found")
@@ -25,7 +26,7 @@ class _World:
         self.shown: list[Any] = [None] * size
 
 
-class ThreadRanks:
+class ThreadRanks(Communicator):
     """One rank of a `_World`: what all show is read between two barriers."""
 
     def __init__(self, world: _World, rank: int) -> None:
@@ -41,24 +42,15 @@ class ThreadRanks:
     def gather_numbers(self, numbers: NDArray[Any]) -> NDArray[Any]:
         return self._all(numbers, lambda all_numbers: np.stack(all_numbers).copy())
 
-    def gather_parts(self, part: NDArray[Any], lengths: NDArray[np.int64]) -> NDArray[Any]:
-        found = self._all(part, lambda parts: (np.concatenate(parts), [len(one) for one in parts]))
-        assert found[1] == lengths.tolist()
-        return found[0]
-
     def gather_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> None:
         slices = [slice(int(first), int(last)) for first, last in pairwise(bounds)]
         copies = self._all(whole[slices[self.rank]].copy(), list)
         for here, part in zip(slices, copies, strict=True):
             whole[here] = part
 
-    def exchange_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64]) -> NDArray[Any]:
+    def exchange_slices(self, whole: NDArray[Any], bounds: NDArray[np.int64], found: NDArray[Any]) -> None:
         here = slice(int(bounds[self.rank]), int(bounds[self.rank + 1]))
-        return self._all(whole, lambda wholes: np.stack([one[here] for one in wholes]))
-
-    def broadcast(self, array: NDArray[Any], root: int) -> None:
-        found = self._all(array, lambda arrays: arrays[root].copy())
-        array[...] = found
+        found[...] = self._all(whole, lambda wholes: np.stack([one[here] for one in wholes]))
 
     def wait(self) -> None:
         self._world.barrier.wait()

@@ -121,17 +121,17 @@ def test_few_messages_go_by_way_of_the_hosts(
     monkeypatch.setattr(rank_exchange, "FEW", limit)
     monkeypatch.setattr(communicator, "AT_ONCE", at_once)
     gathered: list[str] = []
-    gather = ThreadRanks.gather_parts
+    gather = ThreadRanks.gather_slices
 
-    def noted(self: ThreadRanks, part: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        gathered.append(part.dtype.name)
-        return gather(self, part, lengths)
+    def noted(self: ThreadRanks, whole: np.ndarray, bounds: np.ndarray) -> None:
+        gathered.append(whole.dtype.name)
+        gather(self, whole, bounds)
 
     def of(there: tuple[bool, bool, bool]) -> list[Found]:
         options: dict[str, Any] = {"pulled": pulled, "apart": apart, "dtype": np.float32}
         return on_ranks(3, lambda ranks: _shared(ranks, combiner, there[ranks.rank], 0.04, **options))
 
-    monkeypatch.setattr(ThreadRanks, "gather_parts", noted)
+    monkeypatch.setattr(ThreadRanks, "gather_slices", noted)
     found = [*of((False, False, False)), *of((True, True, True)), *of((False, True, False))]
     for values, *marks in found:
         np.testing.assert_array_equal(values.view(np.uint32), found[0][0].view(np.uint32))

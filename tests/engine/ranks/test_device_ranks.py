@@ -169,6 +169,6 @@ def test_ranks_know_of_each_others_devices() -> None:
     def work(ranks: ThreadRanks) -> tuple[bool, bool, bool, bool]:
         here = None if ranks.rank == 0 else device
         found = RankDevices.of(ranks, here, state_there=here is not None)
-        return found.linked, found.on_devices, found.alike, found.communicator is None
+        return found.linked, found.on_devices, found.alike, found.arrays is ranks
 
     assert on_ranks(2, work) == [(True, True, False, True), (True, True, False, False)]

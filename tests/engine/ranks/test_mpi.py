@@ -54,36 +54,39 @@ def test_answers_are_those_of_one_process(graph: Graph, tmp_path: Path, count: i
 
 VERBS = """
 import numpy as np
+from penstock.engine.ranks.communicator import broadcast, gather_parts
 from penstock.engine.ranks.mpi import MpiCommunicator
 world = MpiCommunicator()
 rank, size = world.rank, world.size
 assert (size, world.local_ranks()) == (3, (0, 1, 2))
 assert world.gather_numbers(np.array([rank, 7])).tolist() == [[0, 7], [1, 7], [2, 7]]
 part = np.full((rank, 2), rank, np.float32)
-assert world.gather_parts(part, np.arange(3)).tolist() == [[1, 1], [2, 2], [2, 2]]
+assert gather_parts(world, part, np.arange(3)).tolist() == [[1, 1], [2, 2], [2, 2]]
 bounds = np.array([0, 2, 2, 5])
 whole = np.full(5, rank)
 world.gather_slices(whole, bounds)
 assert whole.tolist() == [0, 0, 2, 2, 2]
-mine = world.exchange_slices(np.arange(5) + 10 * rank, bounds)
+mine = np.empty((3, bounds[rank + 1] - bounds[rank]), np.int64)
+world.exchange_slices(np.arange(5) + 10 * rank, bounds, mine)
 assert mine.tolist() == [(np.arange(5) + 10 * r)[bounds[rank]:bounds[rank + 1]].tolist() for r in range(3)]
 array = np.full(3, rank, np.uint8)
-world.broadcast(array, 2)
+broadcast(world, array, 2)
 assert array.tolist() == [2, 2, 2]
 parts = [np.random.default_rng(r).random((300_000 + 7 * r, 2)) for r in range(3)]  # some 5 MB each: in pieces
 lengths = np.array([len(part) for part in parts])
-assert (world.gather_parts(parts[rank], lengths) == np.concatenate(parts)).all()
+assert (gather_parts(world, parts[rank], lengths) == np.concatenate(parts)).all()
 bounds = np.concatenate([[0], np.cumsum(lengths)])
 for turn in range(3):  # a half of the window is written to again
     whole = np.concatenate([part + turn * (at == rank) for at, part in enumerate(parts)])
-    mine = world.exchange_slices(whole, bounds)
+    mine = np.empty((3, *parts[rank].shape))
+    world.exchange_slices(whole, bounds, mine)
     assert all((mine[r] == parts[rank] + turn * (r == rank)).all() for r in range(3))
     world.gather_slices(whole, bounds)
     assert (whole == np.concatenate(parts) + turn).all()
 numbers = world.gather_numbers(parts[rank][:9000])
 assert (numbers == np.stack([part[:9000] for part in parts])).all()
 array = parts[rank][:300_000].copy()
-world.broadcast(array, 1)
+broadcast(world, array, 1)
 assert (array == parts[1][:300_000]).all()
 world.wait()
 """

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine.ranks import nccl
+from penstock.engine.ranks.communicator import broadcast
 from penstock.engine.ranks.nccl import NcclCommunicator, unusable
 from penstock.storage.base.errors import RunError
 from support.thread_ranks import PATIENCE_SECONDS, ThreadRanks, on_ranks
@@ -122,15 +123,6 @@ class _World:
         self._nccl.groupEnd()
         ctypes.memmove(found + self.rank * size, part, size)
 
-    def broadcast(self, sent: int, found: int, size: int, kind: int, root: int, stream: int) -> None:
-        self._nccl.groupStart()
-        if self.rank == root:
-            mine = [(root, "send", sent, size, other) for other in range(self.size) if other != root]
-        else:
-            mine = [(self.rank, "recv", found, size, root)]
-        self._nccl._open.calls += mine
-        self._nccl.groupEnd()
-
     def destroy(self) -> None:
         self._nccl.calls.append(("destroy", self.rank))
 
@@ -167,15 +159,6 @@ def test_every_verb_moves_what_its_words_say(
 
     def work(world: NcclCommunicator) -> None:
         mine = wholes[world.rank]
-        equal = on_gpu(np.zeros((size, 8, 2)), dtype)
-        world.gather_equal(on_gpu(mine), equal)
-        np.testing.assert_array_equal(equal, wholes)
-        lengths = np.diff(bounds)
-        parts = on_gpu(np.zeros((int(lengths.sum()), 2)), dtype)
-        world.gather_parts(on_gpu(mine[: lengths[world.rank]]), lengths, parts)
-        np.testing.assert_array_equal(
-            parts, np.concatenate([one[:n] for one, n in zip(wholes, lengths.tolist(), strict=True)])
-        )
         whole = on_gpu(mine.copy())
         world.gather_slices(whole, bounds)
         for rank, here in enumerate(slices):
@@ -185,7 +168,7 @@ def test_every_verb_moves_what_its_words_say(
         world.exchange_slices(on_gpu(mine), bounds, found)
         np.testing.assert_array_equal(found, [one[here] for one in wholes])
         last = on_gpu(mine.copy())
-        world.broadcast(last, size - 1)
+        broadcast(world, last, size - 1)
         np.testing.assert_array_equal(last, wholes[-1])
         world.close()
         world.close()
