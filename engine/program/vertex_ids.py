@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ranges import ROWS, each_range
 from penstock.storage.access.graph_queries import names_of
-from penstock.storage.access.vertex_lookup import internal_id, is_number, side_of
+from penstock.storage.access.vertex_lookup import few_internal_ids, internal_id, is_number, side_of
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
-from penstock.storage.encoding.string_array import StringArray, find_names, string_array
-from penstock.storage.format.frames import StringIdFrames
+from penstock.storage.encoding.string_array import NO_ORDER, StringArray, string_array
 from penstock.storage.format.graph import Graph
 
 Names = Callable[[NDArray[Any]], NDArray[Any]]
@@ -71,73 +70,88 @@ def names_at(places: NDArray[Any], names: Names) -> NDArray[Any]:
 
 def original_names(graph: Graph) -> Names:
     """Original ids by internal ids, which are read now; strings of a file stay as bytes until they are asked for."""
-    stored = graph.original
-    if isinstance(stored, StringIdFrames):
-        held = stored.names()
-        return lambda places: held.taken(places).strings()
-    return vertex_column(graph).__getitem__
+    return partial(_named, graph, names_of(graph))
+
+
+def _named(graph: Graph, ids: Any, places: NDArray[Any]) -> NDArray[Any]:
+    """The original ids at some places; ids: as `names_of` has them."""
+    if ids is None:
+        return places.astype(graph.vertex_dtype)
+    return ids.taken(places).strings() if isinstance(ids, StringArray) else ids[places]
 
 
 FEW = 64
-"""Ids up to which each is looked up by itself, which reads less of the graph's ids."""
-
-
-NO_ORDER = np.empty(0, np.int64)
+"""Ids up to which a finder holds no ids of the graph, and reads less of them."""
 
 
 class VertexFinder:
-    """Finds the vertices of many ids. It holds the ids of the graph: numbers, or the bytes of names."""
+    """Finds the vertices of ids. Of more than a few it holds the ids of the graph: numbers, or the bytes of names."""
 
     def __init__(self, graph: Graph) -> None:
-        self._graph, left = graph, graph.left
+        self.graph, left, self._asked = graph, graph.left, 0
         self._sides = [(0, graph.vertices)] if left is None else [(0, left), (left, graph.vertices)]
-        ids = names_of(graph)
-        self._ids = string_array(ids) if isinstance(ids, np.ndarray) and ids.dtype.kind == "T" else ids
-        if isinstance(ids, StringArray) and graph.reordered is not False:
+
+    @cached_property
+    def _held(self) -> Any:
+        """The ids of the graph."""
+        return names_of(self.graph)
+
+    @cached_property
+    def _sorted(self) -> tuple[Any, list[NDArray[np.int64]]]:
+        """The ids of the graph, names as bytes, and on each side their order."""
+        ids = self._held
+        found = string_array(ids) if isinstance(ids, np.ndarray) and ids.dtype.kind == "T" else ids
+        rise = ids is None or self.graph.reordered is False
+        if isinstance(ids, StringArray) and not rise:
             ids = ids.strings()
-        rise = ids is None or graph.reordered is False
-        self._orders = [NO_ORDER if rise else _order(ids[first:last]) for first, last in self._sides]
+        return found, [NO_ORDER if rise else _order(ids[first:last]) for first, last in self._sides]
+
+    def names(self, vertices: NDArray[Any]) -> NDArray[Any]:
+        """Original ids of some vertices, in their order."""
+        return _named(self.graph, self._held, vertices)
 
     def vertices(self, originals: Sequence[int | str]) -> NDArray[np.int64]:
         """Internal ids, in the order of these original ones. Raises InputError for one that the graph lacks."""
+        self._asked += len(originals)
+        if self._asked <= FEW:
+            return np.array(few_internal_ids(self.graph, originals), np.int64)
         found = np.empty(len(originals), np.int64)
         for first in range(0, len(originals), ROWS):
             found[first : first + ROWS] = self.found(originals[first : first + ROWS])
         for stranger in np.flatnonzero(found < 0)[:1].tolist():
-            found[stranger] = internal_id(self._graph, originals[stranger])
+            found[stranger] = internal_id(self.graph, originals[stranger])
         return found
 
     def found(self, originals: Sequence[int | str]) -> NDArray[np.int64]:
         """The same, -1 for one that the graph lacks, or has on both sides where no side is named."""
-        graph, found = self._graph, np.full(len(originals), -1, np.int64)
+        graph, found = self.graph, np.full(len(originals), -1, np.int64)
+        ids, orders = self._sorted
         named = [side_of(graph, one) for one in originals]
         plain = [one for _, one in named]
-        if self._ids is None:
+        if ids is None:
             return np.array([int(one) if _is_id(one, graph.vertices) else -1 for one in plain], np.int64)
-        for (first, last), order in zip(self._sides, self._orders, strict=True):
-            here = self._among(plain, first, last, order)
+        for (first, last), order in zip(self._sides, orders, strict=True):
+            here = _among(ids, plain, (first, last), order)
             if graph.left is not None:
                 here[[side == ("target" if first == 0 else "source") for side, _ in named]] = -1
             found = np.where((found >= 0) & (here >= 0), -1, np.maximum(found, here))
         return found
 
-    def _among(self, plain: list[int | str], first: int, last: int, order: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The vertices of ids on a side."""
-        ids, found = self._ids, np.full(len(plain), -1, np.int64)
-        if isinstance(ids, StringArray):
-            wanted = string_array(map(str, plain), "surrogatepass")  # what is no UTF-8 is no name
-            find_names(ids.text, ids.ends, order, (first, last), wanted.text, wanted.ends, found)
-            return found
-        assert ids is not None, "numbers of vertices are not looked up"
-        are = np.array([_is_id(one, 1 << 64) for one in plain], np.bool_) & (first < last)
-        numbers = np.array([int(one) for one, number in zip(plain, are, strict=True) if number], np.uint64)
-        if len(numbers):
-            sorter = order if len(order) else None
-            at = np.searchsorted(ids[first:last], numbers.astype(ids.dtype), sorter=sorter)
-            at = np.minimum(at, last - first - 1)
-            at = first + (order[at] if len(order) else at)
-            found[are] = np.where(ids[at].astype(np.uint64) == numbers, at, -1)
-        return found
+
+def _among(ids: Any, plain: list[int | str], span: tuple[int, int], order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The vertices of ids on a side."""
+    if isinstance(ids, StringArray):
+        return ids.places(plain, span, order)
+    found, (first, last) = np.full(len(plain), -1, np.int64), span
+    are = np.array([_is_id(one, 1 << 64) for one in plain], np.bool_) & (first < last)
+    numbers = np.array([int(one) for one, number in zip(plain, are, strict=True) if number], np.uint64)
+    if len(numbers):
+        sorter = order if len(order) else None
+        at = np.searchsorted(ids[first:last], numbers.astype(ids.dtype), sorter=sorter)
+        at = np.minimum(at, last - first - 1)
+        at = first + (order[at] if len(order) else at)
+        found[are] = np.where(ids[at].astype(np.uint64) == numbers, at, -1)
+    return found
 
 
 def _order(ids: NDArray[Any]) -> NDArray[np.int64]:
@@ -153,10 +167,7 @@ def _is_id(one: int | str, end: int) -> bool:
 
 def vertices_of(graph: Graph, originals: Sequence[int | str]) -> NDArray[np.int64]:
     """Internal ids, in the order of these original ones. Raises InputError for one that the graph lacks."""
-    if len(originals) > FEW:
-        return VertexFinder(graph).vertices(originals)
-    known = {one: internal_id(graph, one) for one in dict.fromkeys(originals)}
-    return np.array([known[one] for one in originals], np.int64)
+    return VertexFinder(graph).vertices(originals)
 
 
 def internal_ids(graph: Graph, originals: int | str | Iterable[int | str]) -> NDArray[np.int64]:

@@ -8,13 +8,13 @@ the sampling.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.program.vertex_ids import VertexFinder
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.requirements_types import name_bytes
 from penstock.engine.walks.memory_plan import INDEX_BYTES, SLAB_BYTES
@@ -80,7 +80,7 @@ class NeighborSampler:
         self.fanouts, self.replace, self.weight = _checked(fanouts, replace=replace), replace, weight
         self._rows = _rows_of(self.graph, direction)
         self._threads = threads or cores()
-        self._named: Graph | None = None
+        self._finder = VertexFinder(self.graph)
         config = Config(host_memory_bytes(host_memory), threads=self._threads, direct_io=direct_io)
         self._edges = ChunkedEdges(self.graph, self._rows, config, weighted=weight)
 
@@ -126,9 +126,7 @@ class NeighborSampler:
         from penstock.engine.kernels.host.jit import use_workers  # the compiler
 
         use_workers(self._threads)
-        if self._named is None:
-            self._named = replace(self.graph, original=self.graph.original_ids())
-        found = source_vertices(self._named, seeds)
+        found = source_vertices(self._finder, seeds)
         assert found is not None, "seeds are given"
         nodes = found.astype(np.int64)
         if len(np.unique(nodes)) != len(nodes):
@@ -147,8 +145,9 @@ class NeighborSampler:
         row, col, edge = (
             (np.concatenate(arrays) for arrays in zip(*parts, strict=True)) if parts else (np.empty(0, np.int64),) * 3
         )
-        names = self._named.original_ids_of(known)
-        return SampledNeighbors(names, known, row, col, edge, per_hop, [len(part[0]) for part in parts])
+        return SampledNeighbors(
+            self._finder.names(known), known, row, col, edge, per_hop, [len(part[0]) for part in parts]
+        )
 
     def _draw(
         self, vertices: NDArray[np.int64], fanout: int, key: tuple[int, int]

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.vertex_ids import VertexReferences, originals_of, vertices_of
+from penstock.engine.program.vertex_ids import VertexFinder, VertexReferences, originals_of
 from penstock.engine.resources.config import Config
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
@@ -118,12 +118,13 @@ def check_graph(graph: Graph, *, weighted: bool) -> None:
 
 
 def source_vertices(
-    graph: Graph, sources: int | str | Iterable[int | str] | VertexReferences | None
+    finder: VertexFinder, sources: int | str | Iterable[int | str] | VertexReferences | None
 ) -> NDArray[Any] | None:
     """Internal ids of the sources, in their order, repeated where they are; None for all vertices.
 
     Raises InputError where the graph has no such vertex.
     """
+    graph = finder.graph
     if sources is None or isinstance(sources, VertexReferences):
         return None if sources is None else sources.numbers
     if isinstance(sources, np.ndarray) and sources.dtype.kind in "iu" and sources.ndim == 1 and graph.original is None:
@@ -132,4 +133,4 @@ def source_vertices(
             internal_id(graph, int(sources[strangers[0]]))
         if len(sources):
             return sources.astype(graph.vertex_dtype)
-    return vertices_of(graph, originals_of(sources)).astype(graph.vertex_dtype)
+    return finder.vertices(originals_of(sources)).astype(graph.vertex_dtype)

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from penstock.engine.program.vertex_ids import VertexReferences
+from penstock.engine.program.vertex_ids import VertexFinder, VertexReferences
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_resources import device_of
 from penstock.engine.walks.options import Lend, WalkOptions, WalkResources, check_graph, source_vertices
@@ -125,7 +125,7 @@ def walks_by(
 ) -> Walks:
     """Return walks within these resources. Raises as `walk`."""
     check_graph(graph, weighted=options.weight)
-    return Walks(graph, options, source_vertices(graph, sources), resources)
+    return Walks(graph, options, source_vertices(VertexFinder(graph), sources), resources)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,28 +43,39 @@ class IdSpace(Protocol):
 
 
 def internal_id(graph: IdSpace, original: int | str) -> int:
-    """Internal id of one vertex. Raises InputError naming it where the graph has no such vertex.
+    """Internal id of one vertex; see `few_internal_ids`."""
+    return few_internal_ids(graph, [original])[0]
 
-    original: a number, or a string where ids are strings. In a bipartite graph `"source:7"` and `"target:7"` name a
-    side, which an id that is on both needs.
+
+def few_internal_ids(graph: IdSpace, originals: Sequence[int | str]) -> list[int]:
+    """Internal ids of a few vertices, in their order; the graph's ids are read once at most.
+
+    originals: numbers, or strings where ids are strings. In a bipartite graph `"source:7"` and `"target:7"` name a
+    side, which an id that is on both needs. Raises InputError naming the first that the graph lacks.
     """
-    side, plain = side_of(graph, original)
-    named = printable(brief(str(original)))
+    asked = [side_of(graph, one) for one in originals]
+    places = _places(graph, dict.fromkeys(plain for _, plain in asked)) if asked else {}
+    found = []
+    for original, (side, plain) in zip(originals, asked, strict=True):
+        at = places[plain]
+        if side is not None and graph.left is not None:
+            at = [one for one in at if (one < graph.left) == (side == "source")]
+        if len(at) != 1:
+            raise _refusal(graph, printable(brief(str(original))), at)
+        found.append(at[0])
+    return found
+
+
+def _refusal(graph: IdSpace, named: str, found: list[int]) -> InputError:
+    """Why an id names no vertex, or two."""
+    if found:
+        return InputError(f"vertex {named} is on both sides of the graph; say source:{named} or target:{named}")
     if graph.vertices == 0:
-        raise InputError(f"vertex {named} is not in the graph: it has no vertices")
+        return InputError(f"vertex {named} is not in the graph: it has no vertices")
     if graph.original is None:
-        if is_number(plain) and 0 <= int(plain) < graph.vertices:
-            return int(plain)
-        raise InputError(f"vertex {named} is not in the graph: its ids are 0 to {graph.vertices - 1}")
-    found = _bisected(graph, plain) if _rising_on_disk(graph) else _scanned(graph, plain)
-    if side is not None and graph.left is not None:
-        found = [at for at in found if (at < graph.left) == (side == "source")]
-    if not found:
-        first, last = _ends(graph)
-        raise InputError(f"vertex {named} is not in the graph: its {graph.vertices} ids lie between {first} and {last}")
-    if len(found) > 1:
-        raise InputError(f"vertex {named} is on both sides of the graph; say source:{named} or target:{named}")
-    return found[0]
+        return InputError(f"vertex {named} is not in the graph: its ids are 0 to {graph.vertices - 1}")
+    first, last = _ends(graph)
+    return InputError(f"vertex {named} is not in the graph: its {graph.vertices} ids lie between {first} and {last}")
 
 
 def side_of(graph: IdSpace, original: int | str) -> tuple[str | None, int | str]:
@@ -88,6 +99,27 @@ def _rising_on_disk(graph: IdSpace) -> bool:
     return graph.reordered is False and graph.id_dtype.kind != "T" and not isinstance(graph.original, np.ndarray)
 
 
+def _places(graph: IdSpace, plain: Collection[int | str]) -> dict[int | str, list[int]]:
+    """The vertices of each of some ids."""
+    if graph.original is None:
+        return {one: [int(one)] if is_number(one) and 0 <= int(one) < graph.vertices else [] for one in plain}
+    if _rising_on_disk(graph):
+        return {one: _bisected(graph, one) for one in plain}
+    if graph.id_dtype.kind != "T":
+        ids = graph.original_ids()
+        return {one: np.flatnonzero(ids == int(one)).tolist() if is_number(one) else [] for one in plain}
+    if graph.reordered is False and not isinstance(graph.original, np.ndarray):
+        names, left = graph.original.names(), graph.left or 0
+        sides = [names.places(plain, span).tolist() for span in ((0, left), (left, graph.vertices))]
+        return {one: [at for at in pair if at >= 0] for one, *pair in zip(plain, *sides, strict=True)}
+    texts = {one: str(one) for one in plain if not any("\ud800" <= mark <= "\udfff" for mark in str(one))}
+    found: dict[int | str, list[int]] = {one: [] for one in plain}
+    for first, part in name_ranges(graph):
+        for one, text in texts.items():
+            found[one] += [first + at for at in np.flatnonzero(part == text).tolist()]
+    return found
+
+
 def _bisected(graph: IdSpace, plain: int | str) -> list[int]:
     """The vertices of an id, found by reading a few chunks."""
     if not is_number(plain):
@@ -106,17 +138,6 @@ def _bisected(graph: IdSpace, plain: int | str) -> list[int]:
 
 def _id_at(graph: IdSpace, vertex: int) -> int:
     return int(graph.original_ids_in(vertex, vertex + 1)[0])
-
-
-def _scanned(graph: IdSpace, plain: int | str) -> list[int]:
-    """The vertices of an id, found among all ids."""
-    if graph.id_dtype.kind != "T":
-        ids = graph.original_ids()
-        return np.flatnonzero(ids == int(plain)).tolist() if is_number(plain) else []
-    text = str(plain)
-    if any("\ud800" <= one <= "\udfff" for one in text):  # what is no UTF-8 is no name
-        return []
-    return [first + at for first, names in name_ranges(graph) for at in np.flatnonzero(names == text).tolist()]
 
 
 def name_ranges(graph: IdSpace, size: int = ROWS) -> Iterator[tuple[int, NDArray[Any]]]:

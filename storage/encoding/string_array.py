@@ -15,6 +15,7 @@ from penstock.storage.base.jit import jit
 LONGEST_NAME = 65_535
 """Bytes of the longest id that is a string."""
 STRINGS = np.dtypes.StringDType()
+NO_ORDER = np.empty(0, np.int64)
 _SPREAD_BYTES = 4 << 20
 
 
@@ -57,6 +58,15 @@ class StringArray:
         text = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
         gather(self.text, self.ends, order, text)
         return StringArray(text, ends)
+
+    def places(
+        self, wanted: Iterable[int | str], span: tuple[int, int], order: NDArray[np.int64] = NO_ORDER
+    ) -> NDArray[np.int64]:
+        """The number of each wanted name among those of a span, -1 where there is none; see `find_names`."""
+        texts = string_array(map(str, wanted), "surrogatepass")  # what is no UTF-8 is no name
+        found = np.empty(len(texts), np.int64)
+        find_names(self.text, self.ends, order, span, texts.text, texts.ends, found)
+        return found
 
 
 def string_array(strings: Iterable[str], errors: str = "strict") -> StringArray:

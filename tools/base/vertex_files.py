@@ -115,9 +115,8 @@ def _vertices(graph: Graph, path: Path, lines: Iterator[Line], dtype: DTypeLike)
 
 def _batches(graph: Graph, path: Path, lines: Iterator[Line]) -> Iterator[tuple[list[Line], NDArray[np.int64]]]:
     """Lines, some at a time, with the vertices of their ids. Raises InputError, naming the line, for strangers."""
-    finder = None
+    finder = VertexFinder(graph)
     while batch := list(islice(lines, BATCH)):
-        finder = finder or VertexFinder(graph)
         places = finder.found([one for _, ids, _ in batch for one in ids])
         for stranger in np.flatnonzero(places < 0)[:1].tolist():
             number, ids, _ = batch[stranger // len(batch[0][1])]

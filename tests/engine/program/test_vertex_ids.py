@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from penstock.engine import convert, from_edges, run
+from penstock.engine.program import vertex_ids
 from penstock.engine.program.vertex_ids import (
     VertexFinder,
     internal_id,
@@ -20,6 +21,7 @@ from penstock.engine.program.vertex_ids import (
     original_order,
     original_ranks,
     smallest_members,
+    vertices_of,
 )
 from penstock.storage.access import vertex_lookup
 from penstock.storage.base.errors import InputError
@@ -179,3 +181,27 @@ def test_a_name_is_looked_for_without_strings_of_all(
     assert [internal_id(graph, name) for name in names] == list(range(6))
     with pytest.raises(InputError, match="vertex y is not in the graph: its 6 ids lie between a and zz"):
         internal_id(graph, "y")
+
+
+@pytest.mark.parametrize("order", ["none", "hubs"])
+def test_a_few_names_are_found_by_one_reading(order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a file; what reads them all is called once for several."""
+    (tmp_path / "e.txt").write_text("b a\na c\nc n4\nc n10\nn4 zz\n")
+    convert(tmp_path / "e.txt", tmp_path / "g.h5", order=order, string_ids=True)
+    graph = Graph.open(tmp_path / "g.h5")
+    read, names = [], StringIdFrames.names
+    monkeypatch.setattr(StringIdFrames, "names", lambda ids: read.append(ids) or names(ids))
+    found = vertices_of(graph, ["zz", "a", "n10", "a"])
+    assert len(read) == 1
+    assert graph.original_ids_of(found).tolist() == ["zz", "a", "n10", "a"]
+
+
+def test_a_finder_reads_ids_once_where_more_than_a_few_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = from_edges(np.arange(300, 100, -1), np.arange(100, 300), renumber=True, order="hubs")
+    sorted_sides, order = [], vertex_ids._order
+    monkeypatch.setattr(vertex_ids, "_order", lambda ids: sorted_sides.append(ids) or order(ids))
+    finder, asked = VertexFinder(graph), list(range(100, 150))
+    assert not sorted_sides
+    for _ in range(3):
+        assert finder.names(finder.vertices(asked)).tolist() == asked
+    assert len(sorted_sides) == 1
