@@ -26,7 +26,7 @@ from penstock.engine.kernels.host.whole_rows.best_similar import (
 from penstock.engine.program.vertex_ids import original_ranks, surely_in_original_order
 from penstock.engine.similarities.memory_plan import Room, Runs, even_cuts, runs
 from penstock.engine.similarities.pair_table import PairTable
-from penstock.engine.similarities.row_sets import ROW_BYTES, RowSets, load_rows, row_bounds
+from penstock.engine.similarities.row_sets import ROW_BYTES, RowSets, load_rows
 from penstock.storage.format.graph import Graph
 
 STEPS = 64
@@ -102,11 +102,10 @@ def best_pairs(graph: Graph, sources: Integers | None, asked: Asked, room: Room,
 
 def _held(graph: Graph) -> Integers:
     """Bytes of each row in memory."""
-    begins, ends = row_bounds(graph.out, np.arange(graph.vertices))
-    ends -= begins
-    ends *= graph.out.neighbor_dtype.itemsize
-    ends += ROW_BYTES
-    return ends
+    held = graph.out.index().degrees(0, graph.vertices)
+    held *= graph.out.neighbor_dtype.itemsize
+    held += ROW_BYTES
+    return held
 
 
 def _all_at_once(counting: Counting, sources: Integers | None, found: tuple[Any, ...]) -> None:

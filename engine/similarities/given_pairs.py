@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import VertexReferences, vertices_of
 from penstock.engine.similarities.device_pairs import PairCounter
 from penstock.engine.similarities.memory_plan import Room, runs
-from penstock.engine.similarities.row_sets import ROW_BYTES, RowSets, load_rows, row_bounds
+from penstock.engine.similarities.row_sets import ROW_BYTES, RowSets, load_rows
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 
@@ -41,8 +41,7 @@ def common_of(
     Rows that do not fit together are read in runs, and every run once more with each later one. Raises BudgetError.
     """
     vertices = np.unique(ends)
-    begins, stops = row_bounds(graph.out, vertices)
-    held = (stops - begins) * graph.out.neighbor_dtype.itemsize + ROW_BYTES
+    held = graph.out.index().lengths_of(vertices) * graph.out.neighbor_dtype.itemsize + ROW_BYTES
     common, sizes = np.zeros(len(ends), np.int64), np.zeros((len(ends), 2), np.int64)
     if not len(ends):
         return common, sizes

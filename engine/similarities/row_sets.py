@@ -15,8 +15,6 @@ from penstock.storage.format.graph import Adjacency
 
 PIECE_EDGES = 1 << 19
 """Edges that are read at once, in whole chunks."""
-STARTS = 1 << 20
-"""Vertices whose row starts are read at once."""
 ROW_BYTES = 40
 """Of each row beside its neighbors, while rows are loaded."""
 
@@ -44,21 +42,10 @@ class RowSets:
         return np.searchsorted(self.vertices, vertices)
 
 
-def row_bounds(adjacency: Adjacency, vertices: Integers) -> tuple[Integers, Integers]:
-    """Where the rows of some vertices, ascending, begin and end."""
-    index, begins, ends = adjacency.index(), np.empty_like(vertices), np.empty_like(vertices)
-    count = index.vertices
-    for first in range(0, count, STARTS):
-        last = min(first + STARTS, count)
-        here = slice(*np.searchsorted(vertices, (first, last)).tolist())
-        starts, at = np.asarray(index.starts(first, last + 1)), vertices[here] - first
-        begins[here], ends[here] = starts[at], starts[at + 1]
-    return begins, ends
-
-
 def load_rows(adjacency: Adjacency, vertices: Integers, threads: int) -> RowSets:
     """Read the rows of some vertices, ascending. Raises RunError where they cannot be read, or are damaged."""
-    begins, ends = row_bounds(adjacency, vertices)
+    index = adjacency.index()
+    begins, ends = index.starts_of(vertices), index.starts_of(vertices + 1)
     offsets = np.concatenate([[0], np.cumsum(ends - begins)])
     neighbors = np.empty(int(offsets[-1]), adjacency.neighbor_dtype)
     step = -(-PIECE_EDGES // adjacency.chunk_edges) * adjacency.chunk_edges
@@ -70,17 +57,9 @@ def load_rows(adjacency: Adjacency, vertices: Integers, threads: int) -> RowSets
         low, high = max(piece, int(begins[first])), min(piece + step, int(ends[last - 1]))
         if low < high:
             rows = slice(first, last)
-            part = _neighbors(adjacency, low, high)
+            part, _ = adjacency.edges_in(low, high, weights=False)
             kernels.copy_row_parts(part, low, begins[rows], ends[rows], offsets[first : last + 1], neighbors)
     lengths = np.zeros(len(vertices), np.int64)
     kernels.clean_rows(threads, len(vertices), vertices, offsets, neighbors, lengths)
     kernels.pack_rows(offsets, lengths, neighbors)
     return RowSets(vertices, offsets, neighbors[: offsets[-1]])
-
-
-def _neighbors(adjacency: Adjacency, first: int, last: int) -> NDArray[Any]:
-    """The neighbors of edges first..last-1, without their weights."""
-    if adjacency.arrays is not None:
-        return adjacency.arrays[0][first:last]
-    assert adjacency.neighbors is not None, "a graph is in memory or in a file"
-    return adjacency.neighbors.part(first, last)

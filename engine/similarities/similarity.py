@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.host.jit import use_workers
 from penstock.engine.program.vertex_ids import VertexReferences
-from penstock.engine.resources.requirements_types import name_bytes
+from penstock.engine.resources.requirements_types import index_bytes, name_bytes
 from penstock.engine.similarities.best_pairs import best_pairs
 from penstock.engine.similarities.device_pairs import counter_on
 from penstock.engine.similarities.given_pairs import common_of, internal_pairs
@@ -119,10 +119,9 @@ def similarity(
 
 
 def _held(graph: Graph) -> int:
-    """Bytes of the indexes and ids of a graph, and of what finds ids."""
-    indexes = 1 if graph.into is None else 2
+    """Bytes of the row index and ids of a graph, and of what finds ids."""
     ids = 0 if graph.original is None else max(32 * graph.vertices, name_bytes(graph))
-    return 8 * indexes * graph.vertices + ids
+    return index_bytes(graph.out) + ids
 
 
 def _check(graph: Graph, pairs: Any, k: int | None, by: str, sources: Any, *, missing_only: bool) -> None:

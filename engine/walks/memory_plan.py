@@ -12,8 +12,6 @@ from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.base.errors import BudgetError
 from penstock.transfer.planning.host_budget import READS, HostBudgetRequest, reader_bytes
 
-INDEX_BYTES = 4.1
-"""Of a vertex in the row index, at most."""
 WRITER_BYTES = 8 << 20
 """What writes the file of walks takes beside blocks: pages of Parquet, what compresses."""
 BLOCK_BYTES = 8 << 20

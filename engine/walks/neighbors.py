@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import VertexFinder
 from penstock.engine.resources.config import Config
-from penstock.engine.resources.requirements_types import name_bytes
-from penstock.engine.walks.memory_plan import INDEX_BYTES, SLAB_BYTES
+from penstock.engine.resources.requirements_types import index_bytes, name_bytes
+from penstock.engine.walks.memory_plan import SLAB_BYTES
 from penstock.engine.walks.options import check_graph, source_vertices
 from penstock.engine.walks.sampled_neighbors import SampledNeighbors
 from penstock.storage.base.budget import cores, format_bytes, host_memory_bytes, too_small
@@ -170,7 +170,7 @@ class NeighborSampler:
             draw_edges(self._threads, len(vertices), arrays, vertices, ends, hashed, replace, edges)
             return edges, counts
         edges[:] = -1
-        keys, starts = np.full(len(edges), np.inf), bases[vertices >> shift] + offsets[vertices].astype(np.int64)
+        keys, starts = np.full(len(edges), np.inf), index.starts_of(vertices)
         for e0, weights in self._edges.weights_of(starts, starts + degrees):
             draw_by_weight(
                 self._threads, len(vertices), arrays, vertices, ends, hashed, replace, e0, weights, keys, edges
@@ -270,7 +270,7 @@ class ChunkedEdges:
             self._kept, self._weights = rows.arrays
             return
         budget, threads, edge = config.memory_bytes, config.thread_count, rows.edge_bytes(weighted)
-        host = HostBudgetRequest.of(graph, budget, int(INDEX_BYTES * graph.vertices) + name_bytes(graph), threads)
+        host = HostBudgetRequest.of(graph, budget, index_bytes(rows) + name_bytes(graph), threads)
         left = budget - host.fixed - reader_bytes(host, 1)
         whole = rows.edges * edge <= left
         slab = rows.edges if whole else min(left, SLAB_BYTES) // (edge * rows.chunk_edges) * rows.chunk_edges

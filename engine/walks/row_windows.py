@@ -44,16 +44,9 @@ def chunk_of(rows: Adjacency) -> int:
     return IN_MEMORY_CHUNK if rows.arrays is not None else rows.chunk_edges
 
 
-def row_before(index: Index, edge: int) -> int:
+def rows_before(index: Index, edge: int) -> int:
     """How many of the first rows end at an edge or before it."""
-    low, high = 0, index.vertices
-    while low < high:
-        middle = (low + high + 1) // 2
-        if int(index.starts(middle, middle + 1)[0]) <= edge:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return index.vertices if edge >= index.edges else index.row_of(edge)
 
 
 def cut(index: Index, chunk: int, rows: tuple[int, int], most: int) -> list[RowPartition]:
@@ -61,7 +54,7 @@ def cut(index: Index, chunk: int, rows: tuple[int, int], most: int) -> list[RowP
     found, (v0, last) = [], rows
     while v0 < last:
         e0 = int(index.starts(v0, v0 + 1)[0])
-        v1 = min(last, row_before(index, e0 // chunk * chunk + most))
+        v1 = min(last, rows_before(index, e0 // chunk * chunk + most))
         end = int(index.starts(v1, v1 + 1)[0])
         assert v1 > v0, "the longest row fits"
         found.append(RowPartition(v0, v1, e0 // chunk, -(-end // chunk)))
@@ -107,7 +100,7 @@ class RowWindows:
         self.bytes_read = 0
         self.vertices, self.chunk_edges = graph.vertices, chunk_of(rows)
         self.chunks = -(-rows.edges // self.chunk_edges)
-        self.first_row = self._whole_rows(memory.device_edges)
+        self.first_row = rows_before(self._index, memory.device_edges)
         self.slabs: list[Any] = []
         if rows.arrays is not None:
             self.kept_rows, self.kept_edge = graph.vertices, 0
@@ -121,7 +114,7 @@ class RowWindows:
         count = min(memory.kept_edges, rows.edges - self.kept_edge)
         if self.kept_edge + count < rows.edges:
             count = count // self.chunk_edges * self.chunk_edges
-        self.kept_rows = max(self.first_row, self._whole_rows(self.kept_edge + count))
+        self.kept_rows = max(self.first_row, rows_before(self._index, self.kept_edge + count))
         self.partitions = self.cut((self.kept_rows, graph.vertices), slots)
         self.kept = aligned_empty(count, rows.neighbor_dtype, HUGE_PAGE), self._sums(count)
         self.slabs = [(aligned_empty(slots, rows.neighbor_dtype, HUGE_PAGE), self._sums(slots)) for _ in range(2)]
@@ -150,10 +143,6 @@ class RowWindows:
     ) -> None:
         if self._reader is not None:
             self._reader.close()
-
-    def _whole_rows(self, edges: int) -> int:
-        """How many of the first rows are within so many edges."""
-        return self.vertices if edges >= self.rows.edges else row_before(self._index, edges)
 
     def start_of(self, row: int) -> int:
         """The first edge of a row; of the row past the last, how many edges there are."""

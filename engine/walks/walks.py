@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.resources.requirements_types import name_bytes
+from penstock.engine.resources.requirements_types import index_bytes, name_bytes
 from penstock.engine.walks.device_plan import ROUNDING, DeviceWalkRequest, divide_device_walks
 from penstock.engine.walks.memory_plan import (
-    INDEX_BYTES,
     WRITER_BYTES,
     WalkMemory,
     WalkMemoryRequest,
@@ -147,7 +146,7 @@ class Walks:
         graph, width = self.graph, self.graph.vertex_dtype.itemsize
         own = width + 4 + (2 * width + 4 if self.options.second_order else 0)
         flags = graph.out.edges // chunk_of(graph.out)
-        fixed = int(INDEX_BYTES * graph.vertices) + self._sources.nbytes + flags + ROUNDING
+        fixed = index_bytes(graph.out) + self._sources.nbytes + flags + ROUNDING
         walker = own + (self.length + 1) * width
         return DeviceWalkRequest(device_memory, self._resources.config.device_edge_memory, fixed, walker)
 
@@ -155,7 +154,7 @@ class Walks:
         """What there is to divide."""
         graph, rows, given = self.graph, self.graph.out, self._resources
         in_memory, width = rows.arrays is not None, graph.vertex_dtype.itemsize
-        fixed = int(INDEX_BYTES * graph.vertices) + name_bytes(graph) + self._sources.nbytes + WRITER_BYTES
+        fixed = index_bytes(graph.out) + name_bytes(graph) + self._sources.nbytes + WRITER_BYTES
         host = HostBudgetRequest.of(graph, given.config.memory_bytes, fixed, given.config.thread_count)
         chunk = longest = chunk_of(rows)
         if not in_memory:

@@ -52,7 +52,7 @@ class StoredRows(Protocol):
     def index(self, threads: int | None = None) -> RowStarts:
         """Return where rows begin."""
 
-    def edges_in(self, first: int, last: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    def edges_in(self, first: int, last: int, *, weights: bool = True) -> tuple[NDArray[Any], NDArray[Any] | None]:
         """Return the neighbors and weights of edges first..last-1."""
 
 

@@ -120,7 +120,7 @@ class GraphQueries:
             The edges cannot be read, or are damaged.
         """
         rows, (first, last) = _row(self, vertex, direction)
-        return self.original_ids_of(rows.edges_in(first, last)[0])
+        return self.original_ids_of(rows.edges_in(first, last, weights=False)[0])
 
     @for_python
     def degree(self: QueriedGraph, vertex: int | str, direction: str = "out") -> int:

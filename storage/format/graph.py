@@ -167,16 +167,18 @@ class Adjacency:
             _packed={},
         )
 
-    def edges_in(self, first: int, last: int) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Return the neighbors and weights of edges first..last-1; of a file only their chunks are read.
+    def edges_in(self, first: int, last: int, *, weights: bool = True) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Return the neighbors and, if asked for, weights of edges first..last-1; of a file only their chunks are read.
 
         Raises RunError where these cannot be read, or are damaged.
         """
+        values: NDArray[Any] | Frames | None
         if self.arrays is not None:
-            neighbors, weights = self.arrays
-            return neighbors[first:last], None if weights is None else weights[first:last]
+            neighbors, values = self.arrays
+            return neighbors[first:last], None if values is None else values[first:last]
+        values = self.weights if weights else None
         assert self.neighbors is not None, "a graph is in memory or in a file"
-        return self.neighbors.part(first, last), None if self.weights is None else self.weights.part(first, last)
+        return self.neighbors.part(first, last), None if values is None else values.part(first, last)
 
     def drop_index(self) -> None:
         """Free the row index of a graph on disk; the next ``index()`` reads it again."""

@@ -43,6 +43,13 @@ def _starts(bases: Any, offsets: Any, shift: int, v0: int, out: Any) -> None:
 
 
 @jit
+def _starts_of(bases: Any, offsets: Any, shift: int, rows: Any, out: Any) -> None:
+    for i in range(len(rows)):
+        v = np.int64(rows[i])
+        out[i] = bases[v >> shift] + np.int64(offsets[v])
+
+
+@jit
 def _add_lengths(bases: Any, offsets: Any, shift: int, v0: int, out: Any) -> None:
     start = bases[v0 >> shift] + np.int64(offsets[v0])
     for i in range(len(out)):
@@ -133,6 +140,12 @@ class Index:
         _starts(self.bases, self.offsets, self.shift, v0, found)
         return found
 
+    def starts_of(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the starts of these rows, in any order; the one past the last may be among them."""
+        found = np.empty(len(rows), np.int64)
+        _starts_of(self.bases, self.offsets, self.shift, rows, found)
+        return found
+
     def degrees(self, v0: int, v1: int) -> NDArray[np.int64]:
         """Return the lengths of rows v0..v1-1, int64."""
         out = np.zeros(max(0, v1 - v0), np.int64)
@@ -146,9 +159,8 @@ class Index:
 
     def lengths_of(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """Return the lengths of these rows, in any order."""
-        ends = np.asarray(rows, np.int64)[:, None] + np.arange(2)
-        starts = self.bases[ends >> self.shift] + self.offsets[ends].astype(np.int64)
-        lengths: NDArray[np.int64] = starts[:, 1] - starts[:, 0]
+        lengths = self.starts_of(np.asarray(rows, np.int64) + 1)
+        lengths -= self.starts_of(rows)
         return lengths
 
     def clipped_counts(self, most: int, threads: int) -> NDArray[np.int64]:

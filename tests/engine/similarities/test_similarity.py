@@ -18,6 +18,7 @@ from penstock.engine.kernels.host.whole_rows.similarity import compare
 from penstock.engine.program import vertex_ids
 from penstock.engine.similarities import best_pairs, device_pairs
 from penstock.engine.similarities.memory_plan import Room, even_cuts, runs
+from penstock.engine.similarities.similarity import _held
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support.graphs import in_memory, on_disk
@@ -304,3 +305,11 @@ def test_runs_and_cuts() -> None:
     assert runs(np.empty(0, int), 6) == []
     assert even_cuts(np.array([7, 1, 1, 1, 1, 1]), 2).tolist() == [0, 1, 6]
     assert best_pairs.STEPS > 1
+
+
+def test_one_row_index_is_counted(tmp_path: Path) -> None:
+    """That of out-edges, at the bytes that an index has, also where in-edges are stored."""
+    graph = on_disk(tangle(directed=True), tmp_path / "g.h5")
+    index = graph.out.index()
+    assert graph.into is not None
+    assert index.nbytes <= _held(graph) <= index.nbytes + 4096

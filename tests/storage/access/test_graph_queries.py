@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -69,6 +69,12 @@ def test_neighbors_and_degrees(towns: Graph) -> None:
     assert towns.neighbors("rome").tolist() == ["oslo", "oslo"]
     assert towns.neighbors("bern", "in").tolist() == ["bern", "oslo"]
     assert (towns.degree("rome"), towns.degree("rome", "in"), towns.degree('an,"x')) == (2, 0, 0)
+
+
+def test_neighbors_are_read_without_weights(tmp_path: Path) -> None:
+    graph = from_edges([0, 0], [1, 2], [0.5, 4.0]).save(tmp_path / "g.h5")
+    graph.out.weights = cast("Any", "what is not read")
+    assert graph.neighbors(0).tolist() == [1, 2]
 
 
 def test_what_is_no_vertex_is_refused(towns: Graph) -> None:

@@ -29,6 +29,7 @@ def test_index_equals_cumulative_sums(degrees: list[int], widest: int) -> None:
     assert index.edges == offsets[-1]
     assert np.array_equal(index.starts(0, n + 1), offsets)
     assert np.array_equal(index.degrees(n // 3, n), degrees[n // 3 :])
+    assert np.array_equal(index.starts_of(np.arange(n, -1, -1)), offsets[::-1])
     bases, low, shift = index.arrays()
     assert bases.dtype == np.int64
     assert low.dtype == np.uint32
