@@ -343,15 +343,15 @@ class Session:
         BudgetError
             The memory budget is too small.
         """
-        from penstock.engine.walks.walk import resources_by, walk_options, walks_by
+        from penstock.engine.walks.options import WalkOptions, WalkResources
+        from penstock.engine.walks.walks import Walks
 
         self._turns.check()
         if self._ranks is not None:
             raise InputError("walks are made by one process, and this session is of several: open one without ranks")
-        wanted = walk_options(length=length, walks_per_vertex=walks_per_vertex, **options)
+        wanted = WalkOptions.of(length=length, walks_per_vertex=walks_per_vertex, **options)
         memory = None if self._device is None else self._device.memory_bytes
-        resources = resources_by(self.config, scratch, self._lent, memory)
-        return walks_by(self.graph, wanted, sources, resources)
+        return Walks(self.graph, wanted, sources, WalkResources(self.config, scratch, self._lent, memory))
 
     @contextmanager
     def _lent(self) -> Iterator[Device | None]:

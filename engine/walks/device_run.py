@@ -7,8 +7,7 @@ batch is on its way. Else batches sweep the rows that are not kept, as on the co
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from types import TracebackType
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,11 +18,9 @@ from penstock.engine.kernels.walk_arrays import Rule, Walkers, Window
 from penstock.engine.walks.device_windows import DeviceWindows, LinkReads
 from penstock.engine.walks.memory_plan import WalkMemory
 from penstock.engine.walks.row_windows import RowWindows
-from penstock.engine.walks.walk_run import WalkProgress, timed
+from penstock.engine.walks.walk_run import Report, WalkProgress, timed
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import Rates
-
-Report = Callable[[WalkProgress], None]
 
 
 class _Batch:
@@ -39,7 +36,7 @@ class _Batch:
 
 
 class DeviceWalkRun:
-    """Walks from the sources, as `WalkRun` makes them; a context manager.
+    """Walks from the sources, as `WalkRun` makes them.
 
     rows: on the host. memory: of the host and of the device. sources: vertices, or none for all, and how many there
     are. rates: of the link.
@@ -47,11 +44,11 @@ class DeviceWalkRun:
 
     def __init__(
         self,
-        device: Device,
         rows: RowWindows,
         memory: WalkMemory,
         rule: Rule,
         sources: tuple[NDArray[Any], int],
+        device: Device,
         rates: Rates,
     ) -> None:
         use(device)
@@ -76,22 +73,17 @@ class DeviceWalkRun:
         self._marks = device.to_device(self._nothing[0]), device.to_device(self._nothing[1])
         self.progress = WalkProgress()
 
-    def __enter__(self) -> DeviceWalkRun:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._device.wait(self._device.event(self._stream))
-        self._windows.close()
-        for array in (*self._blocks, self._told):
-            self._device.unregister(array)
-        self._batches.clear()
-        forget()
-
     def blocks(self, walks: int, report: Report) -> Iterator[NDArray[Any]]:
-        """Yield so many walks, as `WalkRun.blocks` does."""
-        yield from timed(self._made(walks, report), self.progress)
+        """Yield so many walks, as `WalkRun.blocks` does; then give back what the run has on the device."""
+        try:
+            yield from timed(self._made(walks, report), self.progress)
+        finally:
+            self._device.wait(self._device.event(self._stream))
+            self._windows.close()
+            for array in (*self._blocks, self._told):
+                self._device.unregister(array)
+            self._batches.clear()
+            forget()
 
     def _made(self, walks: int, report: Report) -> Iterator[NDArray[Any]]:
         under_way: deque[tuple[int, int, Any]] = deque()

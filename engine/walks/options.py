@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,6 +19,7 @@ from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.device import Device
 
 DeadEnds = Literal["end", "restart"]
+Sources = int | str | Iterable[int | str] | VertexReferences | None
 LONGEST = 1 << 20
 WIDEST = 1000.0
 """Of p and q, and of 1/p and 1/q: how often a candidate is refused grows with them."""
@@ -73,27 +74,39 @@ class WalkOptions:
         if self.dead_ends not in get_args(DeadEnds):
             raise InputError(f"dead_ends is {self.dead_ends!r}; choose one of {', '.join(get_args(DeadEnds))}")
 
+    @classmethod
+    def of(cls, **options: Any) -> WalkOptions:
+        """Return how walks go. Raises InputError for what is unknown or out of range."""
+        known = {entry.name for entry in fields(cls)}
+        for name in options:
+            if name not in known:
+                raise InputError(f"unknown option {name!r}; the options of walks are {', '.join(sorted(known))}")
+        return cls(**options)
+
     @property
     def second_order(self) -> bool:
         """Whether a step depends on the vertex before."""
         return (self.p, self.q) != (1.0, 1.0)
 
 
-Lend = Callable[[], AbstractContextManager[Device | None]]
-
-
 @dataclass(frozen=True)
 class WalkResources:
     """What walks may take.
 
-    scratch: the folder of temporary data, by default the system's. lend: a context in which walks are made, with the
-    device where walkers advance, None for the cores; device_memory: what may be allocated there, None without a device.
+    scratch: the folder of temporary data, None: the system's. lend: a context in which walks are made, with the device
+    where walkers advance, None for the cores; device_memory: what may be allocated there, None without a device.
+
+    Raises InputError for a device on which walkers do not advance.
     """
 
     config: Config
-    scratch: Path | None = None
-    lend: Lend = nullcontext
-    device_memory: int | None = None
+    scratch: Path | str | None
+    lend: Callable[[], AbstractContextManager[Device | None]]
+    device_memory: int | None
+
+    def __post_init__(self) -> None:
+        if self.device_memory is not None and self.config.device == "emulated" and self.config.kernels != "cuda":
+            raise InputError("walks are made on CPU cores or on a GPU, and device is 'emulated'; give cpu or cuda:0")
 
 
 def _check_whole(name: str, value: Any, low: int, high: int) -> None:
@@ -117,9 +130,7 @@ def check_graph(graph: Graph, *, weighted: bool) -> None:
             )
 
 
-def source_vertices(
-    finder: VertexFinder, sources: int | str | Iterable[int | str] | VertexReferences | None
-) -> NDArray[Any] | None:
+def source_vertices(finder: VertexFinder, sources: Sources) -> NDArray[Any] | None:
     """Internal ids of the sources, in their order, repeated where they are; None for all vertices.
 
     Raises InputError where the graph has no such vertex.

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from penstock.engine.program.vertex_ids import VertexFinder, VertexReferences
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_resources import device_of
-from penstock.engine.walks.options import Lend, WalkOptions, WalkResources, check_graph, source_vertices
+from penstock.engine.walks.options import Sources, WalkOptions, WalkResources
 from penstock.engine.walks.walks import Walks
-from penstock.storage.base.errors import InputError, for_python
+from penstock.storage.base.errors import for_python
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.device import Device
 
@@ -25,7 +23,7 @@ def walk(
     *,
     length: int = 80,
     walks_per_vertex: int = 10,
-    sources: int | str | Iterable[int | str] | VertexReferences | None = None,
+    sources: Sources = None,
     host_memory: int | str | None = None,
     threads: int | None = None,
     direct_io: bool = False,
@@ -87,7 +85,7 @@ def walk(
     >>> walk(graph, length=3, walks_per_vertex=1).to_numpy().tolist()
     [[0, 1, 2, 0], [1, 2, 0, 1], [2, 0, 1, 2]]
     """
-    wanted = walk_options(length=length, walks_per_vertex=walks_per_vertex, **options)
+    wanted = WalkOptions.of(length=length, walks_per_vertex=walks_per_vertex, **options)
     opened = graph if isinstance(graph, Graph) else Graph.open(Path(graph))
     given: dict[str, Any] = {"device": device, "device_memory": device_memory, "device_edge_memory": device_edge_memory}
     config = Config.of(**given, host_memory=host_memory, threads=threads, direct_io=direct_io)
@@ -95,37 +93,7 @@ def walk(
         memory = None if here is None else here.memory_bytes
         config.check_used("host" if here is None else here.kind)
     lend = partial(opened_device, config, opened)
-    return walks_by(opened, wanted, sources, resources_by(config, scratch, lend, memory))
-
-
-def walk_options(**options: Any) -> WalkOptions:
-    """Return how walks go. Raises InputError for what is unknown or out of range."""
-    known = {entry.name for entry in fields(WalkOptions)}
-    for name in options:
-        if name not in known:
-            raise InputError(f"unknown option {name!r}; the options of walks are {', '.join(sorted(known))}")
-    return WalkOptions(**options)
-
-
-def resources_by(config: Config, scratch: Path | str | None, lend: Lend, device_memory: int | None) -> WalkResources:
-    """Return what walks may take by a session's settings; device_memory: of what is lent, None for CPU cores.
-
-    Raises InputError for a device on which walkers do not advance.
-    """
-    if device_memory is not None and config.device == "emulated" and config.kernels != "cuda":
-        raise InputError("walks are made on CPU cores or on a GPU, and device is 'emulated'; give cpu or cuda:0")
-    return WalkResources(config, None if scratch is None else Path(scratch), lend, device_memory)
-
-
-def walks_by(
-    graph: Graph,
-    options: WalkOptions,
-    sources: int | str | Iterable[int | str] | VertexReferences | None,
-    resources: WalkResources,
-) -> Walks:
-    """Return walks within these resources. Raises as `walk`."""
-    check_graph(graph, weighted=options.weight)
-    return Walks(graph, options, source_vertices(VertexFinder(graph), sources), resources)
+    return Walks(opened, wanted, sources, WalkResources(config, scratch, lend, memory))
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,35 +92,33 @@ class WalkRun:
     def __init__(
         self,
         windows: RowWindows,
-        options: WalkOptions,
         memory: WalkMemory,
+        rule: Rule,
         sources: tuple[NDArray[Any], int],
-        scratch: ScratchFiles,
-        *,
-        weighted: bool,
-        symmetric: bool,
+        scratch: Path | str | None,
         threads: int,
     ) -> None:
-        self._windows, self._options, self._memory, self._threads = windows, options, memory, threads
+        self._windows, self._memory, self._rule, self._threads = windows, memory, rule, threads
         self._sources, self._count = sources
-        self._scratch = scratch
         self._dtype = self._sources.dtype
-        self._none = np.iinfo(self._dtype).max
-        self.walks = self._count * options.walks_per_vertex
+        self._none, self._width = np.iinfo(self._dtype).max, rule.length + 1
         self.progress = WalkProgress()
-        self._rule = rule_of(options, weighted=weighted, symmetric=symmetric)
+        logged = memory.batch * rule.length * (4 + self._dtype.itemsize)
+        self._scratch = ScratchFiles(
+            None if scratch is None else Path(scratch), lambda: max(0, logged - memory.log_bytes)
+        )
 
-    def blocks(self, report: Report = lambda progress: None) -> Iterator[NDArray[Any]]:
-        """Yield the walks, (walks, length + 1) internal ids; behind the end of a walk the largest value.
+    def blocks(self, walks: int, report: Report) -> Iterator[NDArray[Any]]:
+        """Yield so many walks, (walks, length + 1) internal ids; behind the end of a walk the largest value.
 
         report: called after each block, and each sweep. Raises RunError where the disk fails.
         """
         use_workers(self._threads)
-        one_by_one = not self._windows.partitions
-        for first in range(0, self.walks, self._memory.batch):
-            count = min(self._memory.batch, self.walks - first)
-            made = self._in_memory if one_by_one else self._swept
-            yield from timed(made(first, count, report), self.progress)
+        made = self._swept if self._windows.partitions else self._in_memory
+        with closing(self._scratch):
+            for first in range(0, walks, self._memory.batch):
+                count = min(self._memory.batch, walks - first)
+                yield from timed(made(first, count, report), self.progress)
 
     def _in_memory(self, first: int, count: int, report: Report) -> Iterator[NDArray[Any]]:
         """Walks of which all rows are in memory."""
@@ -137,7 +136,7 @@ class WalkRun:
         walkers = self._begin(first, count)
         store = ArrayStore(MemoryQuota(self._memory.log_bytes), self._scratch)
         with closing(store):
-            log = StepLog(store, count, block, self._options.length + 1, self._dtype)
+            log = StepLog(store, count, block, self._width, self._dtype)
             units = -(-count // UNIT)
             found = found_arrays(np.empty((units * UNIT_ROWS, GAINED), self._dtype), units)
             self._visit(walkers, (0, windows.vertices), windows.kept_window(), log, found)
@@ -177,7 +176,7 @@ class WalkRun:
 
     def _begin(self, first: int, count: int) -> Walkers:
         """Walkers of so many walks from `first` on, at their sources."""
-        second = count if self._options.second_order else 0
+        second = count if self._rule.second else 0
         at = np.empty(count, self._dtype)
         for start in range(0, count, BLOCK_WALKS):
             part = at[start : start + BLOCK_WALKS]
@@ -199,7 +198,7 @@ class WalkRun:
 
     def _empty(self, first: int, count: int) -> NDArray[Any]:
         """So many walks from `first` on that have their sources, and no step."""
-        walks = np.full((count, self._options.length + 1), self._none, self._dtype)
+        walks = np.full((count, self._width), self._none, self._dtype)
         walks[:, 0] = self._sources_of(first, count)
         return walks
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.program.vertex_ids import VertexFinder
 from penstock.engine.resources.requirements_types import index_bytes, name_bytes
 from penstock.engine.walks.device_plan import ROUNDING, DeviceWalkRequest, divide_device_walks
 from penstock.engine.walks.memory_plan import (
@@ -18,7 +18,7 @@ from penstock.engine.walks.memory_plan import (
     divide_walk_memory,
     walker_bytes,
 )
-from penstock.engine.walks.options import WalkOptions, WalkResources
+from penstock.engine.walks.options import Sources, WalkOptions, WalkResources, check_graph, source_vertices
 from penstock.engine.walks.row_windows import chunk_of, longest_span
 from penstock.storage.access.graph_queries import names_of
 from penstock.storage.base.budget import format_bytes
@@ -29,7 +29,9 @@ from penstock.transfer.devices.device import Device
 from penstock.transfer.planning.host_budget import HostBudgetRequest, check_fixed
 
 if TYPE_CHECKING:
+    from penstock.engine.walks.device_run import DeviceWalkRun
     from penstock.engine.walks.row_windows import RowWindows
+    from penstock.engine.walks.walk_run import WalkRun
     from penstock.storage.tables.walk_files import WrittenWalks
 
 
@@ -48,12 +50,12 @@ class Walks:
         What the last reading has done: steps, sweeps over the graph, bytes read.
     """
 
-    def __init__(
-        self, graph: Graph, options: WalkOptions, sources: NDArray[Any] | None, resources: WalkResources
-    ) -> None:
+    def __init__(self, graph: Graph, options: WalkOptions, sources: Sources, resources: WalkResources) -> None:
+        check_graph(graph, weighted=options.weight)
+        found = source_vertices(VertexFinder(graph), sources)
         self.graph, self.options, self._resources = graph, options, resources
-        self._sources = np.empty(0, graph.vertex_dtype) if sources is None else sources
-        self._source_count = graph.vertices if sources is None else len(sources)
+        self._sources = np.empty(0, graph.vertex_dtype) if found is None else found
+        self._source_count = graph.vertices if found is None else len(found)
         self.count, self.length = self._source_count * options.walks_per_vertex, options.length
         self.weighted = options.weight and graph.weight_dtype is not None
         self.progress: Any = None
@@ -106,40 +108,21 @@ class Walks:
                 self.graph, memory, weighted=self.weighted, threads=config.thread_count, direct_io=config.direct_io
             ) as windows,
         ):
-            yield from self._on_cores(windows, tell) if device is None else self._beside(device, windows, tell)
-
-    def _on_cores(self, windows: RowWindows, report: Callable[[Any], None]) -> Iterator[NDArray[Any]]:
-        """Walks that are made on CPU cores."""
-        from penstock.engine.walks.walk_run import WalkRun
-        from penstock.storage.convert.sort.memory_quota import ScratchFiles
-
-        given, memory = self._resources, self._memory
-        logged = min(memory.batch, self.count) * self.length * (4 + self.graph.vertex_dtype.itemsize)
-        scratch = ScratchFiles(given.scratch, lambda: max(0, logged - memory.log_bytes))
-        with closing(scratch):
-            run = WalkRun(
-                windows,
-                self.options,
-                memory,
-                (self._sources, self._source_count),
-                scratch,
-                weighted=self.weighted,
-                symmetric=not self.graph.directed,
-                threads=given.config.thread_count,
-            )
+            run = self._run(device, windows)
             self.progress = run.progress
-            yield from run.blocks(report)
+            yield from run.blocks(self.count, tell)
 
-    def _beside(self, device: Device, rows: RowWindows, report: Callable[[Any], None]) -> Iterator[NDArray[Any]]:
-        """Walks that are made on a device, to which rows come from the host."""
-        from penstock.engine.walks.device_run import DeviceWalkRun
-        from penstock.engine.walks.walk_run import rule_of
+    def _run(self, device: Device | None, rows: RowWindows) -> WalkRun | DeviceWalkRun:
+        """What makes the walks, on CPU cores or on a device, to which rows come from the host."""
+        from penstock.engine.walks.walk_run import WalkRun, rule_of
 
+        given, sources = self._resources, (self._sources, self._source_count)
         rule = rule_of(self.options, weighted=self.weighted, symmetric=not self.graph.directed)
-        sources, rates = (self._sources, self._source_count), self._resources.config.rates_on(device.kind)
-        with DeviceWalkRun(device, rows, self._memory, rule, sources, rates) as run:
-            self.progress = run.progress
-            yield from run.blocks(self.count, report)
+        if device is None:
+            return WalkRun(rows, self._memory, rule, sources, given.scratch, given.config.thread_count)
+        from penstock.engine.walks.device_run import DeviceWalkRun
+
+        return DeviceWalkRun(rows, self._memory, rule, sources, device, given.config.rates_on(device.kind))
 
     def _device_request(self, device_memory: int) -> DeviceWalkRequest:
         """What a device has for walks."""
