@@ -6,7 +6,6 @@ import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import fields
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
@@ -17,7 +16,7 @@ from penstock.engine.program.parameters import Count, check_value
 from penstock.engine.program.program import Program, has_phases
 from penstock.engine.program.program_lint import lint_program
 from penstock.engine.programs.table import named
-from penstock.engine.resources.config import Config
+from penstock.engine.resources.config import Config, in_tuning, options_of
 from penstock.engine.session import Session
 from penstock.engine.state.records import RunProgress
 from penstock.engine.state.result import Result
@@ -27,7 +26,7 @@ from penstock.storage.format.graph import Graph
 if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
 
-_OPTIONS = tuple(entry.name for entry in fields(Config))
+_OPTIONS = tuple(options_of(Config))
 
 
 @for_python
@@ -213,5 +212,8 @@ def _names(code: CodeType, word: str) -> bool:
 
 
 def _nearest(strangers: Iterable[str], known: list[str]) -> str:
-    near = [match for name in sorted(strangers) for match in get_close_matches(name, known, 1)]
+    strangers = sorted(strangers)
+    if moved := in_tuning(strangers):
+        return f" ({moved})"
+    near = [match for name in strangers for match in get_close_matches(name, known, 1)]
     return f" (did you mean {', '.join(near)}?)" if near else ""

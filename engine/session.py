@@ -188,7 +188,7 @@ class Session:
         each = float(graph.out.edge_bytes(with_weights=False))
         if config.packed == "auto" and graph.out.arrays is None:
             each = min(each, graph.file_bytes / max(1, sum(one.edges for one in graph.adjacencies)))
-        kept = min(memory, config.device_edge_memory or memory) if config.residency == "value" else 0
+        kept = min(memory, config.device_edge_memory or memory) if config.tuning.residency == "value" else 0
         return self.rates.kernel_edges, self.rates.copy_bytes / each, kept / each
 
     @property
@@ -605,7 +605,7 @@ class Session:
             if asks.unmatched and isinstance(state, State):
                 state.keep_unmatched(asks.unmatched)
             for stream in (*streams.values(), *against.values()):
-                stream.complete = asynchronous and self.config.local_rounds > 0
+                stream.complete = asynchronous and self.config.tuning.local_rounds > 0
                 if not program.early_exit:
                     stream.heads = None
             seen = kernels
@@ -614,13 +614,13 @@ class Session:
             workers.append(Worker(state, seen, streams, against, equipment.ownership))
         forced = next(iter(directions)) if len(directions) == 1 else None
         local = asynchronous and not kernels.author.has_send and self._ranks is None
-        rounds = self.config.local_rounds if local else 0
+        rounds = self.config.tuning.local_rounds if local else 0
         moves = None
         if self._ranks is not None and self.config.repartition and not self._rank_devices.linked:
             moves = Rebalance(self._ranks, program, self.graph, workers[0], equipment)
         layers = None
-        if self.config.layers:
-            layers = Layers(layer_bounds(sent, self.config.layers))
+        if self.config.tuning.layers:
+            layers = Layers(layer_bounds(sent, self.config.tuning.layers))
         return Loop(
             program,
             self.graph,

@@ -161,11 +161,14 @@ def small(scale: int, *, hubs: bool = False) -> Graph:
 def test_the_gpu_suite_runs_on_an_emulated_device(monkeypatch) -> None:
     """All but its own graph: every case of it gives a figure, and the answers are those of the host."""
     monkeypatch.setattr(graphs, "rmat_by_gpu", small)
-    emulated = {"device": "emulated", "link_rate": 1e9}
+    emulated = {"device": "emulated", "tuning": {"link_rate": 1e9}}
     choices = Choices(repeats=1, scale=8, side=8, memory=("50%",), deltas=(8,), check=True, given=emulated)
     runner = Runner(choices)
     measure.gpu(runner)
-    names = [figure.name.removeprefix("rmat8 50% device=emulated link_rate=1000000000.0 ") for figure in runner.figures]
+    names = [
+        figure.name.removeprefix("rmat8 50% device=emulated tuning={'link_rate': 1000000000.0} ")
+        for figure in runner.figures
+    ]
     grids = [f"grid8 {memory} {name}" for memory in measure.GRID_MEMORIES for name in ("bfs level", "sssp iteration")]
     assert names == ["bfs", "wcc", "sssp", "sweep", "chebyshev", "sssp delta 8", *grids]
     assert not runner.wrong

@@ -30,7 +30,7 @@ ROUNDS = 8
 
 def check(program: Program, config: Config, *, asynchronous: bool) -> None:
     """Refuse a program, or options, with which vertices may not wait for their layer. Raises InputError."""
-    if not config.layers:
+    if not config.tuning.layers:
         return
     name, why = type(program).__name__, ""
     if not asynchronous and not (program.order_free and config.mode == "async"):

@@ -40,9 +40,9 @@ def check_options(graph: Graph, config: Config, ranks: int) -> None:
         why, way_out = "pulling reads the rows of receiving vertices", "leave out --direction pull"
     elif config.route in ROW_ROUTES:
         why, way_out = f"route {config.route} brings the rows of active vertices", "use --route auto"
-    elif config.local_rounds:
+    elif config.tuning.local_rounds:
         why, way_out = "local rounds walk the rows of a partition again", "leave out --local-rounds"
-    elif config.layers:
+    elif config.tuning.layers:
         why, way_out = "layers are runs of rows", "leave layers out"
     elif ranks > 1:
         why, way_out = "ranks own rows", "run it in one process"

@@ -219,7 +219,7 @@ def requirements_of(
     layers.check(program if whole is None else whole, config, asynchronous=asynchronous and whole is None)
     apart = not asynchronous and program.combine not in ("union", "all")
     by_weight = weighted(program, graph)
-    directions = _directions(graph, replace(config, direction="push") if config.layers else config, program)
+    directions = _directions(graph, replace(config, direction="push") if config.tuning.layers else config, program)
     held = state_bytes(program, graph.vertices, graph.vertex_dtype, apart=apart) + setting.other_bytes
     working = program.working_bytes
     if whole is not None:

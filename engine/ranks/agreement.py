@@ -15,6 +15,7 @@ import numpy as np
 from penstock import __version__
 from penstock.engine.ranks.own_device import AUTO, devices_of_host
 from penstock.engine.ranks.repartition import starting_shares
+from penstock.engine.resources.config import options_of
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.format.fingerprint import fingerprint
@@ -26,33 +27,27 @@ if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
     from penstock.storage.format.graph import Graph
 
-OWN = (
-    *("host_memory", "threads", "rates"),
-    *("device", "kernels", "device_memory", "device_edge_memory", "link_rate"),
-    *("model", "combine", "residency", "packed", "priority"),
-)
-"""Options that may differ between ranks: what each has, and how edges reach its device."""
-
 
 def agree(config: Config, graph: Graph, ranks: Communicator) -> tuple[Config, int]:
     """The options with the smallest memory budget of all ranks and this rank's device, and the threads of all ranks.
 
     Raises InputError where ranks cannot run together.
     """
-    if config.layers:
+    tuning = config.tuning
+    if tuning.layers:
         raise InputError(
-            f"layers is {config.layers}, and layers follow one another in one process: leave it out, or run in one"
+            f"layers is {tuning.layers}, and layers follow one another in one process: leave it out, or run in one"
         )
-    if config.local_rounds:
+    if tuning.local_rounds:
         raise InputError(
-            f"local_rounds is {config.local_rounds}, and marks of further rounds stay in one process: leave it out, or "
+            f"local_rounds is {tuning.local_rounds}, and marks of further rounds stay in one process: leave it out, or "
             "run without ranks"
         )
     if config.route == "cel":
         raise InputError(
             "route is 'cel', which sends along edges that other ranks have: leave --route out, or run without ranks"
         )
-    same = {name: value for name, value in asdict(config).items() if name not in OWN}
+    same = {name: value for name, value in asdict(config).items() if not options_of(type(config))[name][1].each_rank}
     found = ranks.gather_numbers(
         np.array([_number_of(__version__), _number_of(fingerprint(graph)), _number_of(same)], dtype=np.uint64)
     )

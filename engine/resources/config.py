@@ -1,131 +1,183 @@
 """The settings of a session: one frozen value, checked when it is made.
 
-Owns defaults and ranges. Refuses unknown names, so that a misspelled option is never silently dropped.
+Each option is declared here alone, with its type, its default, what it does and where it applies: the command line, job
+files, Python's stubs and what ranks compare follow. Refuses unknown names, so that a misspelled option is never
+silently dropped.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from penstock.storage.base.budget import cores, default_host_memory, parse_bytes
-from penstock.storage.base.errors import InputError
-from penstock.transfer.values.rates import Rates
+from penstock.storage.base.errors import PROCESS_MIB, InputError
 
-_OVER_A_LINK = ("route", "model", "combine", "residency", "packed", "device_memory", "device_edge_memory", "link_rate")
-_IDLE = {
-    "host": (_OVER_A_LINK, "the CPU reads edges where they are", "emulated or cuda:0"),
-    "cuda": (("link_rate",), "a GPU's link is as fast as it is", "emulated"),
+if TYPE_CHECKING:
+    from penstock.transfer.values.rates import Rates
+
+_LINKS = ("link", "emulated")
+_IDLE: dict[str, tuple[tuple[str, ...], str, str]] = {
+    "host": (_LINKS, "the CPU reads edges where they are", "emulated or cuda:0"),
+    "cuda": (("emulated",), "a GPU's link is as fast as it is", "emulated"),
 }
-"""By kind of device: options that could change nothing on it, why, and on which devices they would."""
+"""By kind of device: where options apply that could change nothing on it, why, and on which devices they would."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What is declared of an option besides its type and its default.
+
+    help: what it does, as the command line says it. size: whether it is a number of bytes, which may be given as a text
+    such as "1GiB". least: the smallest number. applies: where it changes something. each_rank: whether ranks of one run
+    may have different values. command: whether the command line and job files have it, too.
+    """
+
+    help: str
+    size: bool = False
+    least: int | None = None
+    applies: Literal["everywhere", "link", "emulated"] = "everywhere"
+    each_rank: bool = False
+    command: bool = True
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How edges reach a device, in parts that can be changed one by one: for research and tests.
+
+    Each field says beside it what it does. Raises InputError for a value that is out of range or no choice.
+    """
+
+    throttle: Annotated[float | None, Declared("Bytes per second and stripe that are read.")] = None
+    model: Annotated[Literal["measured", "published"], Declared("The cost model.", applies="link")] = "measured"
+    link_rate: Annotated[float | None, Declared("Bytes per second of an emulated link.", applies="emulated")] = None
+    feedback: Annotated[
+        bool, Declared("Correct the rates by measured seconds of earlier iterations, if the link has a rate.")
+    ] = True
+    combine: Annotated[
+        int, Declared("Filter partitions that travel as one task; 1: none.", least=1, applies="link")
+    ] = 4
+    priority: Annotated[bool, Declared("Largest pending value first, instead of ascending order.")] = True
+    local_rounds: Annotated[
+        int, Declared("Further rounds on the edges of a loaded view (asynchronous programs).", least=0)
+    ] = 0
+    layers: Annotated[
+        int,
+        Declared(
+            "Layers of rows of which one after another sends until it is quiet (programs of free order; it helps SSSP "
+            "where edges do not all fit, and not PageRank); 0: no layers.",
+            least=0,
+        ),
+    ] = 0
+    residency: Annotated[
+        Literal["value", "none"],
+        Declared(
+            "Which edges stay on a device that cannot hold all: what saves most traffic, or none.", applies="link"
+        ),
+    ] = "value"
+
+    def __post_init__(self) -> None:
+        _check(self)
 
 
 @dataclass(frozen=True)
 class Config:
     """How to run, whatever the program.
 
-    Parameters
-    ----------
-    host_memory : int, optional
-        Ceiling in bytes on what Penstock allocates in host memory; None: a share of what is free.
-    partition_bytes : int
-        Bytes of the neighbors of a partition.
-    threads : int, optional
-        CPU threads; None: all.
-    direct_io : bool
-        Read past the page cache.
-    direction, mode : str
-        Force push or pull, synchronous or asynchronous execution.
-    kernels : {"host", "reference", "cuda"}
-        "reference" runs the plain Python definition; "cuda" the kernels of a GPU, simulated on an emulated device.
-    throttle : float, optional
-        Bytes per second and stripe that are read, for tests.
-    device : str
-        "auto", "cpu", "cuda:N", or "emulated": a host device behind a link, for tests.
-    device_memory, device_edge_memory : int, optional
-        Ceilings in bytes on all that is allocated on the device, and on edges there.
-    route : str
-        Force one of the routes to the device.
-    model : {"measured", "published"}
-        The cost model.
-    link_rate : float, optional
-        Bytes per second of an emulated link.
-    feedback : bool
-        Correct the rates by measured seconds of earlier iterations, if the link has a rate.
-    combine : int
-        Filter partitions that travel as one task; 1: none.
-    priority : bool
-        Largest pending value first, instead of ascending order.
-    local_rounds : int
-        Further rounds on the edges of a loaded view (asynchronous programs).
-    layers : int
-        Layers of rows of which one after another sends until it is quiet (programs of free order; it
-        helps SSSP where edges do not all fit, and not PageRank); 0: no layers.
-    residency : {"value", "none"}
-        Which edge ranges stay on a device that cannot hold all: those that save most traffic, or none.
-    packed : {"auto", "never"}
-        Whether edges that a device cannot all hold travel to it, and stay there, packed, or never.
-    rates : Rates, optional
-        What this machine moves per second; None: built-in figures.
-    repartition : bool
-        Of several ranks: whether rows move between them while a run goes on, where some are busy for longer.
-    shares : tuple of float, optional
-        Of several ranks: their relative speeds, by which they get edges at the start; None: by their threads.
-
-    Raises
-    ------
-    InputError
-        A value is out of range or no choice.
+    Each field says beside it what it does; sizes are bytes. Raises InputError for a value that is out of range or no
+    choice.
     """
 
-    host_memory: int | None = None
-    partition_bytes: int = 32 << 20
-    threads: int | None = None
-    direct_io: bool = False
-    direction: Literal["auto", "push", "pull"] = "auto"
-    mode: Literal["auto", "sync", "async"] = "auto"
-    kernels: Literal["host", "reference", "cuda"] = "host"
-    throttle: float | None = None
-    device: str = "auto"
-    device_memory: int | None = None
-    device_edge_memory: int | None = None
-    route: Literal["auto", "resident", "filter", "compaction", "zero-copy", "blocks", "cel"] = "auto"
-    model: Literal["measured", "published"] = "measured"
-    link_rate: float | None = None
-    feedback: bool = True
-    combine: int = 4
-    priority: bool = True
-    local_rounds: int = 0
-    layers: int = 0
-    residency: Literal["value", "none"] = "value"
-    packed: Literal["auto", "never"] = "auto"
-    rates: Rates | None = None
-    repartition: bool = True
-    shares: tuple[float, ...] | None = None
+    host_memory: Annotated[
+        int | None,
+        Declared(
+            "Most memory to allocate, for instance 800MiB; interpreter and libraries take up to "
+            f"{PROCESS_MIB}MiB more. By default a share of what is free.",
+            size=True,
+            each_rank=True,
+        ),
+    ] = None
+    direct_io: Annotated[bool, Declared("Read past the page cache, where possible.")] = False
+    direction: Annotated[
+        Literal["auto", "push", "pull"], Declared("Along out-edges, against in-edges, or whichever is cheaper now.")
+    ] = "auto"
+    mode: Annotated[
+        Literal["auto", "sync", "async"], Declared("Updates seen in the next iteration (sync) or at once (async).")
+    ] = "auto"
+    partition_bytes: Annotated[
+        int, Declared("Bytes of edges for which a route is chosen at once (32MiB).", size=True, least=1)
+    ] = 32 << 20
+    threads: Annotated[int | None, Declared("Threads; every core by default.", least=1, each_rank=True)] = None
+    device: Annotated[str, Declared("cpu, cuda:N, or auto: the first GPU if there is one.", each_rank=True)] = "auto"
+    shares: Annotated[
+        tuple[float, ...] | None,
+        Declared("Relative speeds of the ranks, by which they get edges at the start. By default their threads."),
+    ] = None
+    repartition: Annotated[
+        bool, Declared("Move edges between ranks while a program runs, where some are busy for longer.")
+    ] = True
+    device_memory: Annotated[
+        int | None,
+        Declared(
+            "Most memory to take on the GPU (nine tenths of what is free).", size=True, applies="link", each_rank=True
+        ),
+    ] = None
+    device_edge_memory: Annotated[
+        int | None,
+        Declared(
+            "Most GPU memory for edges, those on their way included (what vertices leave).",
+            size=True,
+            applies="link",
+            each_rank=True,
+        ),
+    ] = None
+    route: Annotated[
+        Literal["auto", "resident", "filter", "compaction", "zero-copy", "blocks", "cel"],
+        Declared("How edges reach the GPU; auto decides for every partition. cel: searches only.", applies="link"),
+    ] = "auto"
+    packed: Annotated[
+        Literal["auto", "never"],
+        Declared(
+            "Whether edges that a GPU cannot hold plain travel to it bit-packed, and stay there so.",
+            applies="link",
+            each_rank=True,
+        ),
+    ] = "auto"
+    kernels: Annotated[
+        Literal["host", "reference", "cuda"],
+        Declared(
+            "reference: the plain Python definition; cuda: those of a GPU, simulated on an emulated device.",
+            each_rank=True,
+            command=False,
+        ),
+    ] = "host"
+    rates: Annotated[
+        Rates | None,
+        Declared("What this machine moves per second; None: built-in figures.", each_rank=True, command=False),
+    ] = None
+    tuning: Annotated[
+        Tuning, Declared("How edges reach a device, in parts, for research and tests.", each_rank=True, command=False)
+    ] = field(default_factory=Tuning)
 
     def __post_init__(self) -> None:
-        for name, kind in get_type_hints(Config).items():
-            choices = get_args(kind) if get_origin(kind) is Literal else ()
-            if choices and getattr(self, name) not in choices:
-                raise InputError(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(choices)}")
-        for name in ("partition_bytes", "threads", "combine", "local_rounds", "layers"):
-            value, least = getattr(self, name), 0 if name in ("local_rounds", "layers") else 1
-            if value is not None and value < least:
-                raise InputError(f"{name} is {value}; it must be at least {least}")
+        _check(self)
         if self.shares is not None and not all(0 < share < float("inf") for share in self.shares):
             raise InputError(f"shares is {self.shares}; give a number above zero for each rank, as in 1,3")
 
     @classmethod
     def of(cls, **options: Any) -> Config:
-        """A Config from keyword arguments; sizes may be texts such as "1GiB". Unknown names: InputError."""
-        known = {entry.name for entry in fields(cls)}
+        """A Config from keyword arguments, with sizes as texts and tuning as a mapping. Unknown names: InputError."""
         for name in options:
-            if name not in known:
-                raise InputError(f"unknown option {name!r}; the options are {', '.join(sorted(known))}")
-        for name in ("host_memory", "partition_bytes", "device_memory", "device_edge_memory"):
-            if isinstance(options.get(name), str):
+            _known(cls, name)
+        for name, (_, declared) in options_of(cls).items():
+            if declared.size and isinstance(options.get(name), str):
                 options[name] = parse_bytes(options[name])
+        if isinstance(options.get("tuning"), Mapping):
+            for name in options["tuning"]:
+                _known(Tuning, name)
+            options["tuning"] = Tuning(**options["tuning"])
         shares = options.get("shares")
         if isinstance(shares, str):
             try:
@@ -141,24 +193,34 @@ class Config:
 
         Raises InputError naming the option, its value and the way out.
         """
-        names, why, where = _IDLE.get(kind, ((), "", ""))
-        for name in names:
-            value = getattr(self, name)
-            if value != getattr(Config, name):
-                raise InputError(
-                    f"{name} is {value!r}, and would change nothing: {why}; leave it out, or run with --device {where}"
-                )
+        places, why, where = _IDLE.get(kind, ((), "", ""))
+        for options in (self, self.tuning):
+            for name, (_, declared) in options_of(type(options)).items():
+                value = getattr(options, name)
+                if declared.applies in places and value != getattr(type(options), name):
+                    raise InputError(
+                        f"{name} is {value!r}, and would change nothing: {why}; leave it out, or run with "
+                        f"--device {where}"
+                    )
 
     def of_cores(self) -> Config:
         """The same without what changes nothing on CPU cores: of a rank of cores beside ranks behind links."""
-        return replace(self, **{name: getattr(Config, name) for name in _OVER_A_LINK})
+        tuning = replace(self.tuning, **_of_links(Tuning))
+        return replace(self, **_of_links(Config), tuning=tuning)
+
+    def facts(self, *, changed: bool = False) -> dict[str, Any]:
+        """The options as plain values, without the rates; changed: only those that are not as by default."""
+        tuning = _facts(self.tuning, changed=changed)
+        return _facts(self, changed=changed) | ({"tuning": tuning} if tuning else {})
 
     def rates_on(self, kind: str) -> Rates:
         """The rates of runs on a kind of device ("host", "emulated", "cuda")."""
         if self.rates is not None:
             return self.rates
+        from penstock.transfer.values.rates import Rates  # NumPy, which the command's help does not need
+
         if kind == "emulated":
-            return Rates.emulated(self.thread_count, self.link_rate)
+            return Rates.emulated(self.thread_count, self.tuning.link_rate)
         return Rates.host(self.thread_count) if kind == "host" else Rates.pcie5(self.thread_count)
 
     @cached_property
@@ -170,3 +232,49 @@ class Config:
     def thread_count(self) -> int:
         """CPU threads to use; where no number was given, as many as there were cores when it was first asked for."""
         return self.threads if self.threads is not None else cores()
+
+
+def _check(options: Config | Tuning) -> None:
+    """Raise InputError for a value that is out of range or no choice."""
+    for name, (kind, declared) in options_of(type(options)).items():
+        value, choices = getattr(options, name), get_args(kind) if get_origin(kind) is Literal else ()
+        if choices and value not in choices:
+            raise InputError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
+        if declared.least is not None and value is not None and value < declared.least:
+            raise InputError(f"{name} is {value}; it must be at least {declared.least}")
+
+
+def _facts(options: Config | Tuning, *, changed: bool) -> dict[str, Any]:
+    values = {name: getattr(options, name) for name in options_of(type(options)) if name not in ("rates", "tuning")}
+    return {name: value for name, value in values.items() if not changed or value != getattr(type(options), name)}
+
+
+def _of_links(kind: type[Config | Tuning]) -> dict[str, Any]:
+    """The defaults of options that apply only behind a link."""
+    return {name: getattr(kind, name) for name, (_, one) in options_of(kind).items() if one.applies in _LINKS}
+
+
+def _known(kind: type[Config | Tuning], name: str) -> None:
+    """Raise InputError for a name that is no option."""
+    names = options_of(kind)
+    if name not in names:
+        way = in_tuning([name] if kind is Config else []) or f"the options are {', '.join(sorted(names))}"
+        raise InputError(f"unknown option {name!r}; {way}")
+
+
+def in_tuning(names: Iterable[str]) -> str:
+    """Where one of these names belongs if it is an option of `Tuning`; else nothing."""
+    found = [name for name in names if name in options_of(Tuning)]
+    return f"{found[0]} is an option of tuning: give tuning={{{found[0]!r}: ...}}" if found else ""
+
+
+def options_of(kind: type[Config | Tuning]) -> dict[str, tuple[Any, Declared]]:
+    """The options of `Config` or `Tuning` by name: the type of each, and what is declared of it."""
+    found: Any = kind
+    return _declared(found)
+
+
+@cache
+def _declared(kind: Any) -> dict[str, tuple[Any, Declared]]:
+    hints = get_type_hints(kind, localns={"Rates": object}, include_extras=True)
+    return {name: (get_args(hint)[0], get_args(hint)[1]) for name, hint in hints.items()}

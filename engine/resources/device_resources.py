@@ -56,7 +56,9 @@ def device_of(config: Config, graph: Graph) -> Device | None:
     if name == "cpu":
         return None
     if name == "emulated":
-        return EmulatedDevice("emulated:0", config.thread_count, config.device_memory or 1 << 62, config.link_rate)
+        return EmulatedDevice(
+            "emulated:0", config.thread_count, config.device_memory or 1 << 62, config.tuning.link_rate
+        )
     return cuda.CudaDevice(cuda.number_of(name), config.device_memory)
 
 
@@ -117,12 +119,12 @@ class DeviceResources(HostResources):
                 slabs=parts.slabs,
                 ahead=max(1, parts.slabs, ahead),
                 combine=parts.combine,
-                priority=config.priority,
+                priority=config.tuning.priority,
                 gather_threads=config.thread_count,
                 plain_slabs=parts.plain_slabs,
                 routes=placed.routes,
                 route=config.route,
-                model=config.model,
+                model=config.tuning.model,
             )
             packed, unpacking, dtypes = placed.packed, None, (graph.out.neighbor_dtype, graph.out.weight_dtype)
             if packed is not None and not paper:
@@ -257,5 +259,5 @@ def _feedback(config: Config, device: Device, disk: Reader | None) -> Feedback:
     """What corrects the rates; a link that is emulated without a rate has nothing to teach."""
     rates = config.rates_on(device.kind)
     threads = Threads(config.thread_count, min(MOST_THREADS, config.thread_count))
-    timed = device.kind != "emulated" or config.link_rate is not None
-    return Feedback(rates, threads, disk, corrects=config.feedback and timed)
+    timed = device.kind != "emulated" or config.tuning.link_rate is not None
+    return Feedback(rates, threads, disk, corrects=config.tuning.feedback and timed)

@@ -110,7 +110,7 @@ class HostResources:
             self.close()
             raise
         rates, threads = config.rates_on("host"), Threads(config.thread_count)
-        self.feedback = Feedback(rates, threads, self.reader, corrects=config.feedback)
+        self.feedback = Feedback(rates, threads, self.reader, corrects=config.tuning.feedback)
 
     def streams(
         self, directions: dict[Direction, tuple[Traversal, ...]], weighted: bool, sent: Index
@@ -285,7 +285,7 @@ def open_reader(graph: Graph, config: Config, divided: HostBudget, timeline: Tim
         reads_in_flight=divided.reads_in_flight,
         most_bytes=0 if divided.one_by_one else MOST_BYTES,
         direct_io=config.direct_io,
-        throttle=config.throttle,
+        throttle=config.tuning.throttle,
         timeline=timeline,
     )
 

@@ -217,9 +217,9 @@ def _budget_request(config: Config, needs: MemoryRequest, memory_bytes: int) -> 
     given = config.device_edge_memory
     wish = DeviceBudgetRequest(
         config.partition_bytes,
-        config.combine,
+        config.tuning.combine,
         config.route,
-        config.residency != "none",
+        config.tuning.residency != "none",
         device_memory=memory_bytes if given is None else None,
         fixed=needs.device_bytes,
     )
@@ -259,7 +259,7 @@ def _row_prefixes(
     graph: Graph, config: Config, needs: MemoryRequest, wish: DeviceBudgetRequest, budget: int
 ) -> tuple[int, Index | None]:
     """Heads as long as fit where a cache of edge ranges would be, for what is pulled; None where of no use."""
-    by_value = config.residency == "value" and wish.cached
+    by_value = config.tuning.residency == "value" and wish.cached
     if not (needs.heads and by_value) or needs.edge_bytes <= budget:
         return 0, None
     pulled = graph.into

@@ -84,7 +84,7 @@ def plan_packed(
     needs: `one_pass` of a union that finds less than AT_HAND of its edges on the device at first. edge_memory: bytes of
     the device for edges. divided: how the host would hold plain edges, None: it has them. host: what it has to divide.
     """
-    if config.packed == "never" or config.model == "published" or config.route in PLAIN_ROUTES:
+    if config.packed == "never" or config.tuning.model == "published" or config.route in PLAIN_ROUTES:
         return None
     if not packing_pays(config, needs, divided) and not needs.one_pass:
         return None

@@ -15,7 +15,7 @@ from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
-from penstock.engine.resources.config import Config
+from penstock.engine.resources.config import Config, Tuning
 from penstock.storage.base.errors import InputError
 from support.faults import open_files, python
 from support.graphs import in_memory, on_disk, shape
@@ -54,6 +54,9 @@ def test_a_budget_too_small_is_refused_with_the_sum_and_the_least_that_works(gra
         ({"host_memry": 5}, "unknown option 'host_memry'; the options are .*host_memory"),
         ({"direction": "sideways"}, "'sideways'; choose one of auto, push, pull"),
         ({"threads": 0}, "threads is 0"),
+        ({"combine": 1}, "'combine'; combine is an option of tuning: give tuning={'combine': ...}"),
+        ({"tuning": {"layer": 1}}, "unknown option 'layer'; the options are combine, .*, layers"),
+        ({"tuning": {"combine": 0}}, "combine is 0; it must be at least 1"),
         ({"host_memory": "lots"}, "'lots' is not a number with a unit"),
     ],
 )
@@ -63,13 +66,13 @@ def test_options_are_checked(graph: Graph, options: dict[str, object], message: 
 
 
 IDLE = {
-    "route": "filter",
-    "model": "published",
-    "combine": 1,
-    "residency": "none",
-    "device_memory": 1 << 30,
-    "device_edge_memory": 1 << 20,
-    "link_rate": 1e9,
+    "route": {"route": "filter"},
+    "model": {"tuning": {"model": "published"}},
+    "combine": {"tuning": {"combine": 1}},
+    "residency": {"tuning": {"residency": "none"}},
+    "device_memory": {"device_memory": 1 << 30},
+    "device_edge_memory": {"device_edge_memory": 1 << 20},
+    "link_rate": {"tuning": {"link_rate": 1e9}},
 }
 
 
@@ -77,15 +80,15 @@ IDLE = {
 def test_what_would_change_nothing_on_the_device_is_refused(graph: Graph, name: str) -> None:
     """Where edges are read in place nobody chooses how they travel; what is the default may be said all the same."""
     with pytest.raises(InputError, match=rf"^{name} is .*would change nothing: the CPU .*--device emulated or cuda:0"):
-        Session(graph, device="cpu", **{name: IDLE[name]})
-    default = getattr(Config, name)
-    with Session(graph, device="cpu", **{name: default}), Session(graph, device="emulated", **{name: IDLE[name]}):
+        Session(graph, device="cpu", **IDLE[name])
+    default = {"tuning": Tuning()} if "tuning" in IDLE[name] else {name: getattr(Config, name)}
+    with Session(graph, device="cpu", **default), Session(graph, device="emulated", **IDLE[name]):
         pass
     if name == "link_rate":
         with pytest.raises(InputError, match=r"link_rate .*a GPU's link is as fast as it is"):
-            Config(link_rate=1e9).check_used("cuda")
+            Config(tuning=Tuning(link_rate=1e9)).check_used("cuda")
     else:
-        Config(**{name: IDLE[name]}).check_used("cuda")
+        Config.of(**IDLE[name]).check_used("cuda")
 
 
 def test_pull_needs_in_edges() -> None:

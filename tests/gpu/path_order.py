@@ -27,9 +27,9 @@ from benchmarks.runner import COMMAND, prepare_cuda  # noqa: E402 - after the pa
 ORDERS = ("none", "degree", "paths")
 WAYS: tuple[dict[str, Any], ...] = (
     {},
-    {"layers": 4},
+    {"tuning": {"layers": 4}},
     {"route": "filter", "direction": "push"},
-    {"route": "filter", "direction": "push", "layers": 4},
+    {"route": "filter", "direction": "push", "tuning": {"layers": 4}},
 )
 TURNS = 3
 
@@ -59,7 +59,8 @@ def measure(path: Path, device: str, source: int, right: dict[str, Any]) -> bool
             if name == "pagerank":
                 options |= {"mode": "async", "direction": "push"}
             if device == "emulated":
-                options |= {"link_rate": 4e8, "partition_bytes": 1 << 18}
+                options["tuning"] = options.get("tuning", {}) | {"link_rate": 4e8}
+                options["partition_bytes"] = 1 << 18
             with Session(graph, **options) as session:
                 results = [session.run(make()) for _ in range(TURNS + 1)][1:]
             field = next(iter(results[0].fields))

@@ -143,7 +143,12 @@ def programs(ranks: Any, device: str, told: Told, path: str, folder: str, names:
 
 Timed = tuple[str, dict[str, Any], Callable[[Sequence[int]], list[Program]], bool]
 REACH: list[Timed] = [
-    ("sweep, streamed", {"residency": "none"}, lambda at: [PageRank(tol=0, max_iter=3, weight=False)], True),
+    (
+        "sweep, streamed",
+        {"tuning": {"residency": "none"}},
+        lambda at: [PageRank(tol=0, max_iter=3, weight=False)],
+        True,
+    ),
     ("sweep, caches", {}, lambda at: [PageRank(tol=0, max_iter=3, weight=False)], True),
     ("sssp, caches", {}, lambda at: [SSSP(source) for source in at], False),
     ("wcc, caches", {}, lambda at: [WCC()], False),

@@ -10,16 +10,17 @@ import inspect
 import types
 import typing
 from pathlib import Path
+from textwrap import fill
 from typing import Any, Literal, Union, get_args, get_origin
 
 from penstock.engine.api import limited_from_outside
 from penstock.engine.programs.table import PROGRAMS
-from penstock.engine.resources.config import Config
+from penstock.engine.resources.config import Config, Tuning, options_of
 
 IDS = ("source", "target")
 """Parameters that are a vertex or several."""
-SIZES = ("host_memory", "partition_bytes", "device_memory", "device_edge_memory")
-"""Options that may be texts such as "1GiB"."""
+OTHERS = {"rates": "Rates | None", "tuning": "Tuning | TuningOptions"}
+"""Options whose types are classes."""
 HEAD = '''"""Types of `penstock.run`: options and parameters of each program; written by tests/support/typed_run.py."""
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,7 @@ from typing import Any, Literal, Required, TypedDict, Unpack, overload
 
 from numpy.typing import NDArray
 from penstock.engine.program.program import Program
+from penstock.engine.resources.config import Tuning
 from penstock.engine.state.records import RunProgress
 from penstock.engine.state.result import Result
 from penstock.storage.format.graph import Graph
@@ -70,13 +72,25 @@ def fields_of(kinds: dict[str, Any], required: set[str]) -> list[str]:
         text = "Vertices" if name in IDS else written(kind)
         if name in IDS and name not in required:
             text += " | None"
-        if name in SIZES:
-            text = text.replace("int", "int | str", 1)
         lines.append(f"    {name}: {f'Required[{text}]' if name in required else text}")
     return lines
 
 
-def options_of(name: str) -> tuple[dict[str, Any], set[str]]:
+def declared_of(declaring: type[Config | Tuning]) -> list[str]:
+    """The lines of a TypedDict of what is declared as options of runs, each with what it does."""
+    lines = []
+    for name, (kind, declared) in options_of(declaring).items():
+        text = OTHERS.get(name, written(kind))
+        if declared.size:
+            text = text.replace("int", "int | str", 1)
+        lines += [
+            f"    {name}: {text}",
+            fill(f'"""{declared.help}"""', 116, initial_indent=" " * 4, subsequent_indent=" " * 4),
+        ]
+    return lines
+
+
+def parameters_of(name: str) -> tuple[dict[str, Any], set[str]]:
     """Parameters of a program and their types; which of them must be given."""
     program = PROGRAMS[name]
     parameters = inspect.signature(program).parameters
@@ -89,13 +103,16 @@ def options_of(name: str) -> tuple[dict[str, Any], set[str]]:
 
 def text() -> str:
     """The whole file."""
-    config = typing.get_type_hints(Config)
     shared = {"checkpoint": Path | str | None, "checkpoint_every": str | int | None, "resume": bool}
-    blocks = [HEAD, "class RunOptions(TypedDict, total=False):\n    progress: bool | Callable[[RunProgress], None]"]
-    blocks[-1] += "\n" + "\n".join(fields_of({**shared, **config}, set())) + "\n"
+    own = ["    progress: bool | Callable[[RunProgress], None]", *fields_of(shared, set())]
+    blocks = [
+        HEAD,
+        "\n".join(["class TuningOptions(TypedDict, total=False):", *declared_of(Tuning)]) + "\n",
+        "\n".join(["class RunOptions(TypedDict, total=False):", *own, *declared_of(Config)]) + "\n",
+    ]
     overloads = []
     for name in PROGRAMS:
-        kinds, required = options_of(name)
+        kinds, required = parameters_of(name)
         options = "RunOptions"
         if kinds:
             options = "".join(part.capitalize() for part in name.split("_")) + "Options"

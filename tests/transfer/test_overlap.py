@@ -56,7 +56,8 @@ def fed(graph: Graph, patch: pytest.MonkeyPatch, kept: int = KEPT, **options: An
         return HostBudget(STEP, 4, kept, 1, kept == PIECES, 4)
 
     patch.setattr(memory_plan, "divide_host_memory", divide)
-    room = {"device_edge_memory": 4 * STEP * 12, "partition_bytes": 4 * STEP, "residency": "none"}
+    room = {"device_edge_memory": 4 * STEP * 12, "partition_bytes": 4 * STEP}
+    options["tuning"] = {"residency": "none", **options.get("tuning", {})}
     with Session(graph, device="emulated", threads=1, direction="push", **room, **options) as session:
         program = BFS(0)
         yield session._equip(session._asks(program).needs).pipelines[0]
@@ -205,7 +206,7 @@ def test_the_link_and_the_kernel_work_at_the_same_time(
     link, kernel = (1.0, 0.25) if slow == "link" else (0.25, 1.0)
     clock = SleepingClock()
     monkeypatch.setattr(emulated, "time", clock)
-    with fed(graph, monkeypatch, kept, route=route, link_rate=piece_bytes / link) as pipeline:
+    with fed(graph, monkeypatch, kept, route=route, tuning={"link_rate": piece_bytes / link}) as pipeline:
         demand, rates = half(pipeline), Rates.pcie5(1)
         walk(pipeline, pipeline.plan(demand, rates), demand, idle)
         plan = pipeline.plan(demand, rates)

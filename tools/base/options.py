@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import click
+from penstock.engine.resources.config import Config, options_of
 from penstock.storage.base.atomic import keep_inputs as keep_inputs
 from penstock.storage.base.budget import parse_bytes
-from penstock.storage.base.errors import PROCESS_MIB, InputError
+from penstock.storage.base.errors import InputError
 from penstock.storage.base.measurement import parse_seconds
 from penstock.storage.base.printable import brief
 from penstock.tools.base import log
@@ -202,19 +203,38 @@ lasting_console_options = option_group(
 )
 """Those of a command that may last: also how often it says in a log how far it is."""
 
-THREADS = option("--threads", type=click.IntRange(1), help="Threads; every core by default.")
-PARTITION_BYTES = option(
-    "--partition-bytes", type=SIZE, help="Bytes of edges for which a route is chosen at once (32MiB)."
-)
-DEVICE_MEMORY = option(
-    "--device-memory", type=SIZE, help="Most memory to take on the GPU (nine tenths of what is free)."
-)
-HOST_MEMORY = option(
-    "--host-memory",
-    type=SIZE,
-    help=f"Most memory to allocate, for instance 800MiB; interpreter and libraries take up to {PROCESS_MIB}MiB more. "
-    "By default a share of what is free.",
-)
+
+def engine_option(name: str, **settings: Any) -> Option:
+    """The option of a run that `Config` declares under this name; settings: what is otherwise here."""
+    kind, declared = options_of(Config)[name]
+    help, default = declared.help, getattr(Config, name)
+    flag = f"--{name}"
+    if kind is bool:
+        settings = {"is_flag": True, **settings}
+        if default:
+            flag, help = f"--no-{name}", f"Never {help[0].lower()}{help[1:]}"
+    elif declared.size:
+        settings = {"type": SIZE, **settings}
+    elif get_origin(kind) is Literal:
+        settings = {"type": click.Choice(get_args(kind)), "default": default, **settings}
+    elif any(get_origin(one) is tuple for one in get_args(kind)):
+        settings = {"metavar": "N,N...", **settings}
+    elif isinstance(default, str):
+        settings = {"default": default, **settings}
+    elif declared.least is not None:
+        settings = {"type": click.IntRange(declared.least), **settings}
+    return option(flag.replace("_", "-"), **{"help": help, **settings})
+
+
+def run_options() -> tuple[Option, ...]:
+    """All options of a run that the command line has."""
+    return tuple(engine_option(name) for name, (_, one) in options_of(Config).items() if one.command)
+
+
+THREADS = engine_option("threads")
+PARTITION_BYTES = engine_option("partition_bytes")
+DEVICE_MEMORY = engine_option("device_memory")
+HOST_MEMORY = engine_option("host_memory")
 CSV_SAFE = option(
     "--csv-safe",
     is_flag=True,

@@ -139,7 +139,7 @@ def _here(place: RouteDevice, graph: Graph, note: Note) -> Here:
     if device is not None:
         device.close()
     if kind == "emulated":
-        link_rate = place.options.get("link_rate")
+        link_rate = place.options["tuning"].get("link_rate")
         return Here(name, kind, None if link_rate is None else Rates.emulated(threads, link_rate), "told")
     used = rates_for(graph, place.options, note, place.rates, measure=place.measure)
     builtin = Rates.pcie5(threads) if kind == "cuda" else None

@@ -6,6 +6,7 @@ from typing import Any, Literal, Required, TypedDict, Unpack, overload
 
 from numpy.typing import NDArray
 from penstock.engine.program.program import Program
+from penstock.engine.resources.config import Tuning
 from penstock.engine.state.records import RunProgress
 from penstock.engine.state.result import Result
 from penstock.storage.format.graph import Graph
@@ -16,35 +17,65 @@ Vertices = int | str | Sequence[int] | Sequence[str] | NDArray[Any]
 Given = Mapping[Any, float] | NDArray[Any]
 """Numbers of vertices."""
 
+class TuningOptions(TypedDict, total=False):
+    throttle: float | None
+    """Bytes per second and stripe that are read."""
+    model: Literal["measured", "published"]
+    """The cost model."""
+    link_rate: float | None
+    """Bytes per second of an emulated link."""
+    feedback: bool
+    """Correct the rates by measured seconds of earlier iterations, if the link has a rate."""
+    combine: int
+    """Filter partitions that travel as one task; 1: none."""
+    priority: bool
+    """Largest pending value first, instead of ascending order."""
+    local_rounds: int
+    """Further rounds on the edges of a loaded view (asynchronous programs)."""
+    layers: int
+    """Layers of rows of which one after another sends until it is quiet (programs of free order; it helps SSSP
+    where edges do not all fit, and not PageRank); 0: no layers."""
+    residency: Literal["value", "none"]
+    """Which edges stay on a device that cannot hold all: what saves most traffic, or none."""
+
 class RunOptions(TypedDict, total=False):
     progress: bool | Callable[[RunProgress], None]
     checkpoint: Path | str | None
     checkpoint_every: str | int | None
     resume: bool
     host_memory: int | str | None
-    partition_bytes: int | str
-    threads: int | None
+    """Most memory to allocate, for instance 800MiB; interpreter and libraries take up to 150MiB more. By default a
+    share of what is free."""
     direct_io: bool
+    """Read past the page cache, where possible."""
     direction: Literal["auto", "push", "pull"]
+    """Along out-edges, against in-edges, or whichever is cheaper now."""
     mode: Literal["auto", "sync", "async"]
-    kernels: Literal["host", "reference", "cuda"]
-    throttle: float | None
+    """Updates seen in the next iteration (sync) or at once (async)."""
+    partition_bytes: int | str
+    """Bytes of edges for which a route is chosen at once (32MiB)."""
+    threads: int | None
+    """Threads; every core by default."""
     device: str
-    device_memory: int | str | None
-    device_edge_memory: int | str | None
-    route: Literal["auto", "resident", "filter", "compaction", "zero-copy", "blocks", "cel"]
-    model: Literal["measured", "published"]
-    link_rate: float | None
-    feedback: bool
-    combine: int
-    priority: bool
-    local_rounds: int
-    layers: int
-    residency: Literal["value", "none"]
-    packed: Literal["auto", "never"]
-    rates: Rates | None
-    repartition: bool
+    """cpu, cuda:N, or auto: the first GPU if there is one."""
     shares: Sequence[float] | None
+    """Relative speeds of the ranks, by which they get edges at the start. By default their threads."""
+    repartition: bool
+    """Move edges between ranks while a program runs, where some are busy for longer."""
+    device_memory: int | str | None
+    """Most memory to take on the GPU (nine tenths of what is free)."""
+    device_edge_memory: int | str | None
+    """Most GPU memory for edges, those on their way included (what vertices leave)."""
+    route: Literal["auto", "resident", "filter", "compaction", "zero-copy", "blocks", "cel"]
+    """How edges reach the GPU; auto decides for every partition. cel: searches only."""
+    packed: Literal["auto", "never"]
+    """Whether edges that a GPU cannot hold plain travel to it bit-packed, and stay there so."""
+    kernels: Literal["host", "reference", "cuda"]
+    """reference: the plain Python definition; cuda: those of a GPU, simulated on an emulated device."""
+    rates: Rates | None
+    """What this machine moves per second; None: built-in figures."""
+    tuning: Tuning | TuningOptions
+    """How edges reach a device, in parts, for research and tests."""
 
 class BfsOptions(RunOptions, total=False):
     source: Required[Vertices]

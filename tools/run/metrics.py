@@ -13,7 +13,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -232,12 +232,6 @@ class Metrics:
 def _told(session: Session) -> dict[str, Any]:
     """What a session says about what it runs on."""
     config, graph, device = session.config, session.graph, session.device
-    defaults = type(config)()
-    changed = {
-        entry.name: getattr(config, entry.name)
-        for entry in fields(config)
-        if entry.name != "rates" and getattr(config, entry.name) != getattr(defaults, entry.name)
-    }
     held = None if device is None else device.memory_bytes
     return {
         "graph": {
@@ -247,7 +241,7 @@ def _told(session: Session) -> dict[str, Any]:
             "directed": graph.directed,
             "bytes": graph.file_bytes,
         },
-        "options": changed,
+        "options": config.facts(changed=True),
         "threads": config.thread_count,
         "device": {"name": "cpu", "kind": "host"} if device is None else {"name": device.name, **device.facts()},
         "budget": {"host": config.memory_bytes, "device": held, "device_edges": config.device_edge_memory},

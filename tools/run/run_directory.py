@@ -20,7 +20,7 @@ import platform
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -208,7 +208,7 @@ def _facts_of(session: Session) -> dict[str, Any]:
             **fingerprint(graph),
             "bytes": graph.file_bytes,
         },
-        "options": {entry.name: getattr(config, entry.name) for entry in fields(config) if entry.name != "rates"},
+        "options": config.facts(),
     }
 
 

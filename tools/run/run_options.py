@@ -11,16 +11,12 @@ import click
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.find_program import parse_setting
 from penstock.tools.base.options import (
-    DEVICE_MEMORY,
     FILE,
     FOLDER,
-    HOST_MEMORY,
-    PARTITION_BYTES,
-    SIZE,
-    THREADS,
     VERTEX,
     option,
     option_group,
+    run_options,
     stripe_option,
 )
 from penstock.tools.base.output import short
@@ -134,13 +130,11 @@ class Execution:
         rates: Path | None,
         no_calibrate: bool,
         devices: str | None,
-        no_repartition: bool,
         **given: Any,
     ) -> Execution:
         """Of the options' values. Raises InputError for what names no devices."""
-        options = {name: value for name, value in given.items() if value is not None}
-        if no_repartition:
-            options["repartition"] = False
+        refused = {name.removeprefix("no_"): False for name, value in given.items() if name[:3] == "no_" and value}
+        options = {name: value for name, value in given.items() if value is not None and name[:3] != "no_"} | refused
         named = () if devices is None else names_of(devices)
         if named and options.get("device", "auto") not in ("auto", named[0]):
             raise InputError(f"--device {options['device']} and --devices {devices}: give one of them")
@@ -162,52 +156,12 @@ class Execution:
 execution = option_group(
     "execution",
     Execution.of,
-    HOST_MEMORY,
-    option("--direct-io", is_flag=True, help="Read past the page cache, where possible."),
-    option(
-        "--direction",
-        type=click.Choice(["auto", "push", "pull"]),
-        default="auto",
-        help="Along out-edges, against in-edges, or whichever is cheaper now.",
-    ),
-    option(
-        "--mode",
-        type=click.Choice(["auto", "sync", "async"]),
-        default="auto",
-        help="Updates seen in the next iteration (sync) or at once (async).",
-    ),
-    PARTITION_BYTES,
-    THREADS,
-    option("--device", default="auto", help="cpu, cuda:N, or auto: the first GPU if there is one."),
+    *run_options(),
     option(
         "--devices",
         metavar="DEVICE,DEVICE...",
         help="Start a rank for each on this host (cuda:0,cuda:1 or cuda:0,cpu or cpu,cpu): they share the edges, "
         "memory and threads. all: every GPU here; auto: these, and the cores where they make it faster.",
-    ),
-    option(
-        "--shares",
-        metavar="N,N...",
-        help="Relative speeds of the ranks, by which they get edges at the start. By default their threads.",
-    ),
-    option("--no-repartition", is_flag=True, help="Never move edges between ranks while a program runs."),
-    DEVICE_MEMORY,
-    option(
-        "--device-edge-memory",
-        type=SIZE,
-        help="Most GPU memory for edges, those on their way included (what vertices leave).",
-    ),
-    option(
-        "--route",
-        type=click.Choice(["auto", "resident", "filter", "compaction", "zero-copy", "blocks", "cel"]),
-        default="auto",
-        help="How edges reach the GPU; auto decides for every partition. cel: searches only.",
-    ),
-    option(
-        "--packed",
-        type=click.Choice(["auto", "never"]),
-        default="auto",
-        help="Whether edges that a GPU cannot hold plain travel to it bit-packed, and stay there so.",
     ),
     option("--rates", type=FILE, help="This machine's rates; by default those that penstock calibrate stored."),
     option("--no-calibrate", is_flag=True, help="Never measure the machine first, also where no rates are stored."),

@@ -74,9 +74,11 @@ def cases(draw: st.DrawFn) -> tuple[EdgeList, dict[str, Any]]:
         "route": "cel",
         "device_edge_memory": draw(st.integers(2 * 32 * 5, 6000)),
         "partition_bytes": draw(st.integers(1, 600)),
-        "combine": draw(st.integers(1, 4)),
-        "priority": draw(st.booleans()),
-        "local_rounds": draw(st.integers(0, 1)),
+        "tuning": {
+            "combine": draw(st.integers(1, 4)),
+            "priority": draw(st.booleans()),
+            "local_rounds": draw(st.integers(0, 1)),
+        },
     }
     return edges, options
 

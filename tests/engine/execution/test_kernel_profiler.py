@@ -22,8 +22,8 @@ LINKED = {"device": "emulated", "partition_bytes": 1024, "device_edge_memory": 1
 CASES: list[dict[str, Any]] = [
     {},
     {"host_memory": 48 << 20, "partition_bytes": 1024, "devices": 2},
-    {**LINKED, "route": "compaction", "link_rate": 1e9},
-    {**LINKED, "route": "zero-copy", "link_rate": 1e9},
+    {**LINKED, "route": "compaction", "tuning": {"link_rate": 1e9}},
+    {**LINKED, "route": "zero-copy", "tuning": {"link_rate": 1e9}},
     {**LINKED, "route": "filter"},
     {**LINKED, "route": "cel"},
 ]

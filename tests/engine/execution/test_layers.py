@@ -33,7 +33,7 @@ def test_bounds_are_whole_spans_of_about_equal_edges(graph: Graph) -> None:
 def test_answers_are_those_without_layers(graph: Graph, program: str) -> None:
     parameters: dict[str, Any] = {"source": 3}
     plain = run(program, graph, **parameters)
-    layered = run(program, graph, **parameters, layers=4)
+    layered = run(program, graph, **parameters, tuning={"layers": 4})
     for name, values in plain.fields.items():
         assert np.array_equal(values, layered.fields[name])
     assert layered.converged
@@ -41,13 +41,13 @@ def test_answers_are_those_without_layers(graph: Graph, program: str) -> None:
 
 def test_ranks_are_those_without_layers(graph: Graph) -> None:
     plain = run("pagerank", graph, tol=1e-7, weight=None)
-    layered = run("pagerank", graph, tol=1e-7, weight=None, mode="async", layers=4, max_iter=100_000)
+    layered = run("pagerank", graph, tol=1e-7, weight=None, mode="async", tuning={"layers": 4}, max_iter=100_000)
     assert layered.converged
     assert np.abs(plain.fields["rank"] - layered.fields["rank"]).sum() < 1e-6
 
 
 def test_the_reference_and_the_compiled_kernels_take_the_same_turns(graph: Graph) -> None:
-    how: dict[str, Any] = {"source": 3, "layers": 4}
+    how: dict[str, Any] = {"source": 3, "tuning": {"layers": 4}}
     runs = [run("reachability", graph, kernels=kind, **how) for kind in ("host", "reference")]
     assert runs[0].iterations == runs[1].iterations
 
@@ -59,9 +59,9 @@ def test_the_reference_and_the_compiled_kernels_take_the_same_turns(graph: Graph
         ("wcc", {}, "not free"),
         ("coreness", {}, "not free"),
         ("sssp", {"source": 0, "direction": "pull"}, "only pushes"),
-        ("sssp", {"source": 0, "layers": -1}, "at least 0"),
+        ("sssp", {"source": 0, "tuning": {"layers": -1}}, "at least 0"),
     ],
 )
 def test_what_cannot_run_by_layers_is_refused(graph: Graph, program: str, options: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        run(program, graph, **{"layers": 4, **options})
+        run(program, graph, **{"tuning": {"layers": 4}, **options})

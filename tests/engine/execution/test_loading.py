@@ -160,7 +160,9 @@ def test_row_prefixes_are_filled_by_the_first_pull_and_what_that_moves_is_told(t
     edges = EdgeList(2000, *skewed(2000, 20000, 5), None, True)
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=64)
     assert graph.into is not None
-    with Session(graph, device="emulated", device_edge_memory=70_000, partition_bytes=1024, link_rate=1e9) as session:
+    with Session(
+        graph, device="emulated", device_edge_memory=70_000, partition_bytes=1024, tuning={"link_rate": 1e9}
+    ) as session:
         first, again = (session.run(BFS(1000)).records for _ in range(2))
     filled = [record for record in first if record.filling]
     assert [record.direction for record in filled] == ["pull"]

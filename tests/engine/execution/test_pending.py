@@ -38,8 +38,14 @@ class Waiting(Program):
 def test_the_largest_pending_value_goes_first(tmp_path: Any, kernels: Any, priority: bool) -> None:
     edges = EdgeList(90, *skewed(90, 700, 4), None, True)
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=16)
-    options = {"device": "emulated", "route": "filter", "device_edge_memory": 300, "partition_bytes": 64, "combine": 1}
-    with Session(graph, direction="push", priority=priority, kernels=kernels, **options) as session:
+    options = {
+        "device": "emulated",
+        "route": "filter",
+        "device_edge_memory": 300,
+        "partition_bytes": 64,
+        "tuning": {"combine": 1, "priority": priority},
+    }
+    with Session(graph, direction="push", kernels=kernels, **options) as session:
         session.run(Waiting())  # it reads the graph, and partitions come as the disk gives them
         record = session.run(Waiting()).records[0]
         table = session._equipment.pipelines[0].directory("out").table

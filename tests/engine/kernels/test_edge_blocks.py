@@ -135,8 +135,8 @@ def test_programs_on_whole_rows_are_refused(name: str) -> None:
     [
         ({"direction": "pull"}, "leave out --direction pull"),
         ({"device": "emulated", "route": "compaction"}, "use --route auto"),
-        ({"device": "emulated", "local_rounds": 1}, "leave out --local-rounds"),
-        ({"layers": 2}, "leave layers out"),
+        ({"device": "emulated", "tuning": {"local_rounds": 1}}, "leave out --local-rounds"),
+        ({"tuning": {"layers": 2}}, "leave layers out"),
     ],
 )
 def test_options_that_need_rows_are_refused(options: dict[str, Any], way_out: str) -> None:

@@ -118,7 +118,7 @@ def test_seconds_are_those_of_the_busiest_resource(graph: Graph, monkeypatch: py
         {},
         {"device_edge_memory": 2500},
         {"device_edge_memory": 2500, "slots": 4},
-        {"device_edge_memory": 2500, "slots": 4, "route": "auto", "feedback": False},
+        {"device_edge_memory": 2500, "slots": 4, "route": "auto", "tuning": {"combine": 1, "feedback": False}},
     ],
 )
 def test_what_travels_over_a_link_is_foretold(
@@ -128,7 +128,8 @@ def test_what_travels_over_a_link_is_foretold(
     slots = options.pop("slots", None)
     if slots is not None:
         monkeypatch.setattr(memory_plan, "divide_host_memory", kept_on_host(slots))
-    given = {"device": "emulated", "route": "filter", "partition_bytes": 256, "combine": 1, "rates": RATES} | options
+    given = {"device": "emulated", "route": "filter", "partition_bytes": 256, "rates": RATES, "tuning": {"combine": 1}}
+    given |= options
     with Session(graph, packed="never", **given) as session:
         told = session.forecast(PageRank(tol=0, max_iter=3, weight=False))
         assert session._device.bytes_in == 0
@@ -164,7 +165,7 @@ def test_packed_edges_are_foretold(
         adjacency.chunk_edges = 32
     rates = replace(RATES, unpack_edges=1e7, copy_bytes=1e9)
     given: dict[str, Any] = {"device": "emulated", "route": route, "device_edge_memory": 1000, "rates": rates}
-    with Session(used, feedback=False, **given) as session:
+    with Session(used, tuning={"feedback": False}, **given) as session:
         told = session.forecast(PageRank(tol=0, max_iter=3, weight=False))
         assert session._device.bytes_in == 0
         records = sweeps(session, 3)

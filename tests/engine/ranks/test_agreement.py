@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from penstock.engine.program.program import Field, Program
 from penstock.engine.ranks.agreement import agree, check_combines, with_shares
-from penstock.engine.resources.config import Config
+from penstock.engine.resources.config import Config, Tuning
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError
 from support.graphs import in_memory, shape
@@ -47,7 +47,7 @@ def test_what_differs_is_named(what: str, configs: list[dict[str, str]], graphs:
     ("option", "words"),
     [
         ({"device": "emulated", "route": "cel"}, "route is 'cel', which sends along edges that other ranks have"),
-        ({"device": "cpu", "local_rounds": 1}, "local_rounds is 1, and marks"),
+        ({"device": "cpu", "tuning": Tuning(local_rounds=1)}, "local_rounds is 1, and marks"),
     ],
 )
 def test_what_ranks_do_not_do_is_refused(option: dict[str, object], words: str) -> None:

@@ -38,15 +38,17 @@ def cases(draw: st.DrawFn) -> tuple[EdgeList, dict[str, Any]]:
     edges = weighed(EdgeList(vertices, *ends, None, draw(st.booleans())), draw(st.sampled_from(["uint8", "float32"])))
     options = {
         "route": draw(st.sampled_from(["auto", "filter", "zero-copy", "compaction"])),
-        "model": draw(st.sampled_from(["measured", "published"])),
         "device_edge_memory": draw(st.integers(LEAST, 6000)),
         "partition_bytes": draw(st.integers(1, 600)),
         "direction": draw(st.sampled_from(["auto", "push", "pull"])),
-        "combine": draw(st.integers(1, 4)),
-        "priority": draw(st.booleans()),
-        "residency": draw(st.sampled_from(["value", "none"])),
         "packed": draw(st.sampled_from(["auto", "never"])),
-        "local_rounds": draw(st.integers(0, 2)),
+        "tuning": {
+            "model": draw(st.sampled_from(["measured", "published"])),
+            "combine": draw(st.integers(1, 4)),
+            "priority": draw(st.booleans()),
+            "residency": draw(st.sampled_from(["value", "none"])),
+            "local_rounds": draw(st.integers(0, 2)),
+        },
     }
     if options["route"] in ("auto", "zero-copy") and draw(st.booleans()):
         options["device_edge_memory"] = draw(st.integers(0, LEAST))
@@ -78,7 +80,7 @@ def test_every_route_model_and_budget_gives_the_answer(
     check(name, edges, result.fields)
     tasks = [task for record in again.records for task in record.tasks]
     assert copied == sum(task.bytes_link for task in tasks if task.route != "zero-copy")
-    assert options["local_rounds"] or not sum(task.local_rounds for task in tasks)
+    assert options["tuning"]["local_rounds"] or not sum(task.local_rounds for task in tasks)
     allowed = {"compaction": {"compaction", "filter"}}.get(options["route"], {options["route"]})
     assert options["route"] == "auto" or {task.route for task in tasks} <= allowed
     for record in again.records:
@@ -148,7 +150,7 @@ def test_heads_answer_most_pulls(tmp_path: Path, kernels: Any) -> None:
     options = {"device_edge_memory": graph.edges * 2, "partition_bytes": 256, "direction": "pull", "kernels": kernels}
     moved = []
     for residency in ("value", "none"):
-        with Session(graph, device="emulated", residency=residency, **options) as session:
+        with Session(graph, device="emulated", tuning={"residency": residency}, **options) as session:
             result = session.run(program_of("bfs", edges))
             heads = session._equipment.heads
         check("bfs", edges, result.fields)

@@ -136,10 +136,11 @@ def test_over_a_link_a_pull_must_take_less(situation, frontier, expected, growin
 def test_every_iteration_takes_the_direction_that_moves_less(program, directed) -> None:
     """Within a tenth of the bytes, for what a search reads is foretold, and lines are only counted afterwards."""
     edges = EdgeList(6000, *skewed(6000, 50000, 5), None, directed)
-    options = {"device": "emulated", "link_rate": 100_000_000, "residency": "none", "route": "zero-copy"}
+    options = {"device": "emulated", "route": "zero-copy"}
+    options["tuning"] = {"link_rate": 100_000_000, "residency": "none", "feedback": False}
     moved, chosen = {}, {}
     for direction in ("auto", "push", "pull"):
-        with Session(in_memory(edges), direction=direction, threads=1, feedback=False, **options) as session:
+        with Session(in_memory(edges), direction=direction, threads=1, **options) as session:
             records = session.run(program(5000)).records
         moved[direction] = [sum(task.bytes_link for task in record.tasks) for record in records]
         chosen[direction] = {record.direction for record in records}

@@ -19,7 +19,7 @@ from support.oracles import EdgeList
 from support.small_host import dividing
 
 EDGES = EdgeList(2000, *skewed(2000, 20000, 5), None, True)
-OPTIONS = {"device": "emulated", "link_rate": 1e9, "threads": 1, "feedback": False}
+OPTIONS = {"device": "emulated", "threads": 1, "tuning": {"link_rate": 1e9, "feedback": False}}
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_on_the_cores_a_search_reads_one_adjacency_where_a_push_would_read_the_o
     edges = EdgeList(vertices, *skewed(vertices, 80_000, 5), None, True)
     graph = on_disk(edges, tmp_path / "wide.h5", chunk_edges=256)
     assert graph.into is not None
-    with Session(graph, feedback=False) as session:
+    with Session(graph, tuning={"feedback": False}) as session:
         result = session.run(BFS(0))
     read = {
         way: sum(t.chunks_read for r in result.records for t in r.tasks if t.direction == way) for way in ("out", "in")

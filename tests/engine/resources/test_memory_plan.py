@@ -34,7 +34,8 @@ def test_auto_reads_in_place_where_no_slab_fits(
     """The answer is right, nothing is copied, and plan, forecast and log say so before and after."""
     if on_disk:
         monkeypatch.setattr(memory_plan, "divide_host_memory", keeping(2 * CHUNK, 3, 5))
-    options: dict[str, Any] = {"device_edge_memory": ROOM, "partition_bytes": 8 * CHUNK, "model": model, "rates": RATES}
+    options: dict[str, Any] = {"device_edge_memory": ROOM, "partition_bytes": 8 * CHUNK, "rates": RATES}
+    options["tuning"] = {"model": model}
     with (
         caplog.at_level(logging.INFO, "penstock.engine.resources.host_resources"),
         Session(graph, device="emulated", **options) as s,

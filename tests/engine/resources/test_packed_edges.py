@@ -123,10 +123,12 @@ def cases(draw: st.DrawFn) -> tuple[EdgeList, str, dict[str, Any], tuple[int, in
     options = {
         "route": draw(st.sampled_from(["auto", "filter", "blocks"] if count > 8 * chunk else ["auto", "filter"])),
         "direction": draw(st.sampled_from(["auto", "push", "pull"])),
-        "priority": draw(st.booleans()),
-        "combine": draw(st.integers(1, 4)),
-        "residency": draw(st.sampled_from(["value", "none"])),
-        "local_rounds": draw(st.integers(0, 2)),
+        "tuning": {
+            "priority": draw(st.booleans()),
+            "combine": draw(st.integers(1, 4)),
+            "residency": draw(st.sampled_from(["value", "none"])),
+            "local_rounds": draw(st.integers(0, 2)),
+        },
         "threads": draw(st.integers(1, 2)),
         "device_edge_memory": LITTLE * chunk,
     }
@@ -200,7 +202,8 @@ def test_fewer_bytes_travel_and_the_same_answer_comes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"packed": "never"}, {"model": "published"}, {"route": "zero-copy"}, {"route": "compaction"}]
+    "options",
+    [{"packed": "never"}, {"tuning": {"model": "published"}}, {"route": "zero-copy"}, {"route": "compaction"}],
 )
 def test_what_only_plain_edges_can_do_is_done_with_them(options: dict[str, Any]) -> None:
     edges = tangle(directed=True)

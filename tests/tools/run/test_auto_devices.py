@@ -28,7 +28,7 @@ class _Gpu:
 
 
 def job(path: Path, **options: Any) -> Job:
-    execution = Execution.of((), None, False, "auto", False, **options)
+    execution = Execution.of((), None, False, "auto", **options)
     steps = (JobStep("pagerank", Parameters({"weight": False})), JobStep("wcc"))
     return SimpleNamespace(graph=path, steps=steps, execution=execution, opened=lambda: Graph.open(path))  # type: ignore[return-value]
 

@@ -49,7 +49,12 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 def test_lines_say_what_the_records_do(tmp_path: Path) -> None:
     graph, path = on_disk(EDGES, tmp_path / "g.h5", chunk_edges=256), tmp_path / "m.jsonl"
-    options = {"device": "emulated", "partition_bytes": 1024, "device_edge_memory": 12_000, "link_rate": 1e8}
+    options = {
+        "device": "emulated",
+        "partition_bytes": 1024,
+        "device_edge_memory": 12_000,
+        "tuning": {"link_rate": 1e8},
+    }
     with open_metrics(path) as metrics, Session(graph, kernels="reference", **options) as session:
         result = followed(metrics, session, "sssp", EDGES)
     job, *iterations, last = lines(path)

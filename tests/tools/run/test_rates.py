@@ -22,7 +22,7 @@ from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import Rates
 from support.graphs import in_memory, on_disk, shape
 
-LINKED = {"device": "emulated", "link_rate": 1e9}
+LINKED = {"device": "emulated", "tuning": {"link_rate": 1e9}}
 
 
 REAL = story.calibrate
@@ -79,7 +79,7 @@ def test_a_link_is_measured_once_and_said_once(graph: Graph, cache: Path) -> Non
 
 def test_another_link_is_another_machine(graph: Graph, cache: Path) -> None:
     asked(graph, LINKED)
-    asked(graph, LINKED | {"link_rate": 2e9})
+    asked(graph, LINKED | {"tuning": {"link_rate": 2e9}})
     assert len(list(cache.iterdir())) == 2
 
 

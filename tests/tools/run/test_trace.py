@@ -52,7 +52,7 @@ def apart(found: list[Event]) -> None:
     "options",
     [
         {"host_memory": 48 << 20, "partition_bytes": 1024},
-        {"device": "emulated", "partition_bytes": 1024, "device_edge_memory": 12_000, "link_rate": 1e8},
+        {"device": "emulated", "partition_bytes": 1024, "device_edge_memory": 12_000, "tuning": {"link_rate": 1e8}},
         {"device": "emulated", "partition_bytes": 1024, "device_edge_memory": 12_000, "route": "compaction"},
     ],
     ids=["disk", "auto", "compaction"],

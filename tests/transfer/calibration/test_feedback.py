@@ -284,8 +284,9 @@ def test_a_run_reports_its_errors(tmp_path: Path, route: str, feedback: bool) ->
     """Every task that travels has a prediction and, at the latest at the end of the run, its measured seconds."""
     edges = shape("skewed", weights="uint8")
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=32)
-    options = {"device": "emulated", "link_rate": 1e6, "device_edge_memory": 2000, "partition_bytes": 256}
-    with Session(graph, feedback=feedback, route=route, **options) as session:
+    options = {"device": "emulated", "device_edge_memory": 2000, "partition_bytes": 256}
+    tuning = {"link_rate": 1e6, "feedback": feedback}
+    with Session(graph, tuning=tuning, route=route, **options) as session:
         result = session.run(program_of("sssp", edges))
         assert session._equipment is not None
         known, given = session._equipment.feedback, CostLaw(session.rates.kernel_latency)

@@ -22,7 +22,7 @@ from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.programs.widest import WidestPath
-from penstock.engine.resources.config import Config
+from penstock.engine.resources.config import Tuning
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 from penstock.transfer.routes import cel
@@ -160,21 +160,27 @@ def configurations(kind: str, case: Case, *, ablation: bool = False) -> list[Con
     served = {*serving(kind), *serving(kind, packed=True)}
     singles = [Configuration(name, {"route": name}, _unable(name, kind, served, case)) for name in ROUTES]
     behind = "nothing travels over a link on a CPU" if kind == "host" else None
-    combine, rounds = Config.combine, Config.local_rounds
+    combine, rounds = Tuning.combine, Tuning.local_rounds
     autos = [
-        Configuration("auto", {"model": "measured"}),
-        Configuration("auto, published model", {"model": "published"}, behind),
-        Configuration("auto, no combination", {"combine": 1}, behind or (None if combine > 1 else "1 is the default")),
-        Configuration("auto, no priority", {"priority": False}),
-        Configuration("auto, no residency", {"residency": "none"}, behind),
+        Configuration("auto", _tuned(model="measured")),
+        Configuration("auto, published model", _tuned(model="published"), behind),
+        Configuration(
+            "auto, no combination", _tuned(combine=1), behind or (None if combine > 1 else "1 is the default")
+        ),
+        Configuration("auto, no priority", _tuned(priority=False)),
+        Configuration("auto, no residency", _tuned(residency="none"), behind),
         Configuration("auto, never packed", {"packed": "never"}, behind),
         Configuration(
             "auto, no local round" if rounds else "auto, 1 local round",
-            {"local_rounds": 0 if rounds else 1},
+            _tuned(local_rounds=0 if rounds else 1),
             None if case.asynchronous else "synchronous: an edge is applied once an iteration",
         ),
     ]
     return [*singles, *autos, *(_ladder(case, behind) if ablation else ())]
+
+
+def _tuned(**options: Any) -> dict[str, Any]:
+    return {"tuning": options}
 
 
 def chosen(rows: list[Configuration], only: Sequence[str]) -> list[Configuration]:
@@ -209,7 +215,7 @@ def _ladder(case: Case, behind: str | None) -> list[Configuration]:
     """
     steps: list[tuple[str, dict[str, Any]]] = [
         (HYBRID, {}),
-        ("  + combination", {"combine": max(2, Config.combine)}),
+        ("  + combination", {"combine": max(2, Tuning.combine)}),
         ("  + priority", {"priority": True, "local_rounds": int(case.asynchronous)}),
         ("  + residency", {"residency": "value"}),
         ("  + measured model", {"model": "measured"}),
@@ -217,7 +223,7 @@ def _ladder(case: Case, behind: str | None) -> list[Configuration]:
     rows, options = [], dict(BARE)
     for name, more in steps:
         options |= more
-        rows.append(Configuration(name, dict(options), behind))
+        rows.append(Configuration(name, _tuned(**options), behind))
     return rows
 
 

@@ -22,6 +22,7 @@ from penstock.tools.base.options import (
     SIZE,
     THREADS,
     ParsedType,
+    engine_option,
     keep_inputs,
     option,
     option_group,
@@ -111,23 +112,25 @@ class RouteDevice:
         return "host_memory" in self.options
 
 
-def _place(device_edge_memory: Portion, rates: Path | None, no_calibrate: bool, **given: Any) -> RouteDevice:
-    if given["link_rate"] is not None and given["device"] != "emulated":
+def _place(
+    device_edge_memory: Portion, rates: Path | None, no_calibrate: bool, link_rate: int | None, **given: Any
+) -> RouteDevice:
+    if link_rate is not None and given["device"] != "emulated":
         raise click.UsageError(f"--link-rate slows --device emulated, and the device is {given['device']}")
     options = {name: value for name, value in given.items() if value is not None}
+    options["tuning"] = {} if link_rate is None else {"link_rate": link_rate}
     return RouteDevice(options, device_edge_memory, rates, not no_calibrate)
 
 
 place = option_group(
     "place",
     _place,
-    option(
-        "--device",
-        default="auto",
+    engine_option(
+        "device",
         help="cpu, cuda:N, auto (the first GPU if there is one), or emulated: the CPU behind a link, for trying out.",
     ),
-    option(
-        "--device-edge-memory",
+    engine_option(
+        "device_edge_memory",
         type=ParsedType("size or %", read_portion),
         default="25%",
         help="Most edges on the device, staged ones included; % of the edges that the program reads.",
@@ -138,8 +141,8 @@ place = option_group(
         type=SIZE,
         help="Bytes per second over the link of --device emulated, e.g. 200MB; lines read in place travel whole.",
     ),
-    option("--host-memory", type=SIZE, help="Leave the edges on disk, and take at most so much host memory: 4GiB."),
-    option("--direct-io", is_flag=True, default=None, help="Read past the page cache, where possible."),
+    engine_option("host_memory", help="Leave the edges on disk, and take at most so much host memory: 4GiB."),
+    engine_option("direct_io", default=None),
     PARTITION_BYTES,
     THREADS,
     option("--rates", type=FILE, help="Use these rates, of `penstock calibrate`, not those stored for this machine."),

@@ -83,7 +83,9 @@ def measure(
         for row in rows if visit % 2 == 0 else reversed(rows):
             if row.problem is None and effort.runs(visit):
                 update(f"{case.name}: {row.name}")
-                opened = partial(Session, graph, **{**options, **case.options, **row.configuration.options})
+                given = (options, case.options, row.configuration.options)
+                tuning = {name: value for each in given for name, value in each.get("tuning", {}).items()}
+                opened = partial(Session, graph, **{**given[0], **given[1], **given[2], "tuning": tuning})
                 _visit(row, case, opened, expected, effort, effort.runs(visit))
     return rows, expected.reached
 

@@ -14,7 +14,7 @@ import pytest
 from penstock.engine import run
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.wcc import WCC
-from penstock.engine.resources.config import Config
+from penstock.engine.resources.config import Config, Tuning
 from penstock.engine.state.records import IterationRecord
 from penstock.storage.base.errors import InputError, RunError
 from penstock.tools import cli
@@ -66,8 +66,9 @@ def test_rows_change_one_option_of_a_session() -> None:
     for row in found:
         Config.of(**row.options)
     changed = [row.options for row in found if row.name.startswith("auto,")]
-    assert all(getattr(Config, key) != value for options in changed for key, value in options.items())
-    ladder = [row.options for row in found[-5:]]
+    given = [(key, value) for options in changed for key, value in {**options, **options.get("tuning", {})}.items()]
+    assert all(getattr(Tuning if hasattr(Tuning, key) else Config, key, None) != value for key, value in given)
+    ladder = [row.options["tuning"] for row in found[-5:]]
     told = [(step["combine"] > 1, step["priority"], step["residency"], step["model"]) for step in ladder]
     assert told == [
         (False, False, "none", "published"),
@@ -76,8 +77,8 @@ def test_rows_change_one_option_of_a_session() -> None:
         (True, True, "value", "published"),
         (True, True, "value", "measured"),
     ]
-    last = Config.of(**ladder[-1])
-    assert replace(last, local_rounds=Config.local_rounds) == Config()
+    last = Tuning(**ladder[-1])
+    assert replace(last, local_rounds=Tuning.local_rounds) == Tuning()
 
 
 def test_what_cannot_differ_is_said() -> None:
