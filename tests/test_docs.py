@@ -161,6 +161,21 @@ def test_readme_has_the_two_commands() -> None:
     assert "PYTHON" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
+def test_the_readme_says_how_the_shell_finds_the_command() -> None:
+    """Between the first command, which has its path, and the first example, which has none."""
+    lines = README.read_text(encoding="utf-8").splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith("python3 -m venv "))
+    assert lines[first - 1].startswith("git clone ")
+    assert lines[first + 1] == ". .venv/bin/activate"
+    assert not any(examples(line) for line in lines[:first])
+
+
+@pytest.mark.parametrize("path", [*READMES, *(ROOT / "tools").rglob("*.py"), *(ROOT / "transfer").rglob("*.py")])
+def test_extras_are_installed_from_the_sources(path: Path) -> None:
+    """No package index has Penstock: an extra is one of the sources."""
+    assert "penstock[" not in path.read_text(encoding="utf-8")
+
+
 def below(page: Path) -> Path:
     """The folder whose files a page may name without their folder: its own; of a note on a decision the floor's."""
     return page.parents[1] if page.parent.name == "decisions" else page.parent

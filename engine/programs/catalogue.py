@@ -48,7 +48,14 @@ CATALOGUE = (
         line="Levels and parents by hops from one or several sources.",
         parameters="`--source` (repeatable), `--no-parents`, `--target` (repeatable), `--cutoff`",
         answer="`level`, `parent` (the smallest id of the previous level)",
-        aliases=("breadth_first_search", "bfs_edges", "single_source_shortest_path_length"),
+        aliases=(
+            "breadth_first_search",
+            "bfs_edges",
+            "bfs_tree",
+            "bfs_layers",
+            "single_source_shortest_path",
+            "single_source_shortest_path_length",
+        ),
     ),
     ProgramInfo(
         "sssp",
@@ -64,9 +71,17 @@ CATALOGUE = (
         aliases=(
             "shortest_path",
             "shortest_paths",
+            "shortest_path_length",
+            "get_shortest_paths",
             "dijkstra",
+            "dijkstra_path",
+            "dijkstra_path_length",
             "single_source_dijkstra",
-            "single_source_shortest_path",
+            "single_source_dijkstra_path",
+            "single_source_dijkstra_path_length",
+            "multi_source_dijkstra",
+            "multi_source_dijkstra_path",
+            "multi_source_dijkstra_path_length",
             "bellman_ford",
         ),
     ),
@@ -78,7 +93,7 @@ CATALOGUE = (
         parameters="`--source` (repeatable), `--cutoff`",
         answer="`distance_S` from each source S, a column for each",
         weighted=True,
-        aliases=("multi_source_dijkstra", "all_pairs_shortest_path_length"),
+        aliases=("all_pairs_shortest_path_length", "all_pairs_dijkstra_path_length"),
     ),
     ProgramInfo(
         "widest",
@@ -228,7 +243,18 @@ CATALOGUE = (
         "groups",
         line="Weakly connected components.",
         answer="`component`, named by its smallest vertex; direction ignored",
-        aliases=("components", "connected_components", "weakly_connected_components", "cc", "clusters"),
+        aliases=(
+            "components",
+            "connected_components",
+            "weakly_connected_components",
+            "number_connected_components",
+            "number_weakly_connected_components",
+            "is_connected",
+            "is_weakly_connected",
+            "node_connected_component",
+            "cc",
+            "clusters",
+        ),
     ),
     ProgramInfo(
         "scc",
@@ -236,7 +262,7 @@ CATALOGUE = (
         "groups",
         line="Strongly connected components.",
         answer="`component`, strongly connected, named by its smallest vertex",
-        aliases=("strongly_connected_components",),
+        aliases=("strongly_connected_components", "number_strongly_connected_components", "is_strongly_connected"),
     ),
     ProgramInfo(
         "louvain",
@@ -330,6 +356,7 @@ CATALOGUE = (
             " that each bridge is in one row; `component`: the part without bridges, named by its smallest vertex; "
             "direction ignored"
         ),
+        aliases=("bridge_components", "has_bridges"),
     ),
     ProgramInfo(
         "articulation",
@@ -341,7 +368,7 @@ CATALOGUE = (
             " vertex is part; `component`: the one of them towards the smallest vertex of its weak component, named "
             "by its smallest vertex other than `top`, the vertex of it nearest to that one; direction ignored"
         ),
-        aliases=("articulation_points", "biconnected_components", "cut_vertices"),
+        aliases=("articulation_points", "biconnected_components", "is_biconnected", "cut_vertices"),
     ),
     ProgramInfo(
         "diameter",
@@ -361,7 +388,14 @@ CATALOGUE = (
         "structure",
         line="Degrees of the vertices.",
         answer="`degree`, `in_degree`, `out_degree`",
-        aliases=("degree", "degree_centrality"),
+        aliases=(
+            "degree",
+            "degree_centrality",
+            "in_degree_centrality",
+            "out_degree_centrality",
+            "isolates",
+            "number_of_isolates",
+        ),
     ),
     ProgramInfo(
         "triangles",
@@ -369,7 +403,7 @@ CATALOGUE = (
         "triangles",
         line="Triangles of each vertex.",
         answer="`triangles` of each vertex; direction ignored",
-        aliases=("triangle_count",),
+        aliases=("triangle_count", "count_triangles", "list_triangles"),
     ),
     ProgramInfo(
         "lcc",
@@ -377,7 +411,7 @@ CATALOGUE = (
         "triangles",
         line="Local clustering coefficients.",
         answer="`lcc`: local clustering coefficient, directed as LDBC has it, undirected as networkx",
-        aliases=("clustering", "local_clustering", "transitivity_local"),
+        aliases=("clustering", "average_clustering", "local_clustering", "transitivity_local_undirected"),
     ),
     ProgramInfo(
         "cf",

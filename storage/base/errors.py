@@ -33,6 +33,11 @@ class InputError(PenstockError):
     """What the user gave (a file, an option, a value) cannot be used; the command exits with 2."""
 
 
+def installing(extra: str) -> str:
+    """How to install an extra of Penstock, which no package index has."""
+    return f"pip install '.[{extra}]' in Penstock's sources"
+
+
 PROCESS_MIB = 150
 """MiB of memory that interpreter, libraries and kernels take at most beside --host-memory, on cores (measured)."""
 

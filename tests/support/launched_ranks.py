@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 needs_mpi = pytest.mark.skipif(
-    importlib.util.find_spec("mpi4py") is None, reason='ranks need MPI: pip install "penstock[ranks]"'
+    importlib.util.find_spec("mpi4py") is None, reason='ranks need MPI: pip install ".[ranks]"'
 )
 PATIENCE_SECONDS = 120
 

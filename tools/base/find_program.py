@@ -30,6 +30,12 @@ OPTIONS = (
     *("personalization", "initial", "fixed", "inputs", "time_step", "resolution", "seed"),
 )
 """Parameters that have an option of `penstock run`."""
+COMMANDS = {
+    "similarity": ("jaccard", "jaccard_coefficient", "overlap", "sorensen", "cosine", "similarity_jaccard"),
+    "extract": ("ego_graph", "neighborhood", "induced_subgraph", "subgraph", "k_hop_subgraph"),
+    "walk": ("random_walk", "random_walks", "uniform_random_walks", "biased_random_walks", "node2vec"),
+}
+"""What networkx, igraph and cuGraph call what a command of its own does here."""
 
 
 def find_program(name: str) -> type[Program]:
@@ -45,6 +51,9 @@ def find_program(name: str) -> type[Program]:
     if not colon:
         place, class_name = name, ""
     if not place.endswith(".py") and not colon:
+        for command, words in COMMANDS.items():
+            if name.lower().replace("-", "_") in words:
+                raise InputError(f"{name} is no program here: 'penstock {command}' does it; see its --help")
         return named(name)
     module = _load(place)
     classes = {

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import click
 from penstock.storage.base.atomic import sweep_debris
-from penstock.storage.base.errors import InputError
+from penstock.storage.base.errors import InputError, installing
 from penstock.storage.base.printable import KEPT, printable
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ MARK = "\x1epenstock-rank"
 """Begins the line on stderr that tells it."""
 NUMBERS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "RANK")
 """Variables that say which of them this is."""
-INSTALL = 'install mpi4py and an MPI: pip install "penstock[ranks]"'
+INSTALL = f"install mpi4py and an MPI: {installing('ranks')}"
 FIRST_SECONDS = 1.0
 """So long another rank waits before it says what went wrong: rank 0 says first what all ranks find."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import check_target, whole_file
-from penstock.storage.base.errors import InputError
+from penstock.storage.base.errors import InputError, installing
 from penstock.storage.base.printable import KEPT, printable
 
 Floats = NDArray[np.float64]
@@ -50,7 +50,7 @@ def present() -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise InputError('pictures need matplotlib: pip install "penstock[plot]"') from None
+        raise InputError(f"pictures need matplotlib: {installing('plot')}") from None
     return Figure
 
 

@@ -6,6 +6,7 @@ Without a terminal nothing of rich, which draws, is imported. When asked to be q
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
@@ -188,16 +189,22 @@ def progress(console: Console) -> Iterator[ProgressBars]:
 
 @contextmanager
 def waiting(title: str, *, quiet: bool) -> Iterator[None]:
-    """Show that work of unknown length is going on, and for how long it has been."""
+    """Show that work of unknown length is going on, for how long it has been, and the kernels that it waits for."""
     if not on_terminal(quiet=quiet):
         yield
         return
-    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+    began = time.monotonic()
+    with _drawing(bars()) as shown:
+        show = ProgressBars(shown)
+        bar = CompilingBar(show)
 
-    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
-    with _drawing(_shown(*columns)) as shown:
-        shown.add_task(printable(title), total=None)
-        yield
+        def look() -> None:
+            show(title, time.monotonic() - began, None, "seconds")
+            bar.look()
+
+        look()
+        with looking_again(look):
+            yield
 
 
 @contextmanager
@@ -212,8 +219,17 @@ def _drawing(display: Any) -> Iterator[Any]:
 
 
 def bars() -> Any:
-    """Return a rich display of stages, their amounts and the time left."""
-    from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeRemainingColumn
+    """Return a rich display, on stderr, of stages, their amounts and the time left; it vanishes at the end."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        ProgressColumn,
+        SpinnerColumn,
+        Task,
+        TextColumn,
+        TimeRemainingColumn,
+    )
     from rich.text import Text
 
     class Amounts(ProgressColumn):
@@ -222,14 +238,8 @@ def bars() -> Any:
         def render(self, task: Task) -> Text:
             return Text(amounts(task.completed, task.total, task.speed, task.fields["unit"]))
 
-    return _shown(
-        SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), Amounts(), TimeRemainingColumn()
+    columns = (
+        *(SpinnerColumn(), TextColumn("{task.description}", markup=False)),
+        *(BarColumn(), Amounts(), TimeRemainingColumn()),
     )
-
-
-def _shown(*columns: Any) -> Any:
-    """A rich display on stderr that vanishes at the end."""
-    from rich.console import Console
-    from rich.progress import Progress
-
     return Progress(*columns, console=Console(stderr=True), transient=True)

@@ -9,6 +9,8 @@ import contextlib
 import importlib
 import io
 import json
+import shutil
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -115,8 +117,13 @@ def command(folder: Path | None, console: Console) -> None:
     slower = f", {seconds(compiled)} of them for compiling kernels: again it is faster" if compiled >= LEAST else ""
     console.answer(
         {"command": "demo", "roads": roads, "large": large, "seconds": took, "compile_seconds": compiled},
-        ["", f"Done in {seconds(took)}{slower}; the temporary folder is gone. Next: penstock --help"],
+        ["", f"Done in {seconds(took)}{slower}; the temporary folder is gone. Next: {_typed()} --help"],
     )
+
+
+def _typed() -> str:
+    """How the shell that ran this command finds it again."""
+    return "penstock" if shutil.which("penstock") else sys.argv[0]
 
 
 def _take(steps: Mapping[str, DemoStep], places: Mapping[str, Path], console: Console) -> Facts:
@@ -125,7 +132,7 @@ def _take(steps: Mapping[str, DemoStep], places: Mapping[str, Path], console: Co
     for name, step in steps.items():
         console.say(f"$ penstock {step.line}")
         before = compile_times().compiling
-        with waiting("working", quiet=console.silent):
+        with waiting(f"penstock {name}", quiet=console.silent):
             found[name] = _told([str(places.get(word, word)) for word in step.line.split()])
         compiled = found[name]["compile_seconds"] = compile_times().compiling - before
         console.say(f"  {step.sentence(found[name])}")

@@ -121,8 +121,22 @@ class _RunCommand(Titled):
         if rows:
             with formatter.section("Parameters"):
                 formatter.write_dl(rows)
+        with formatter.section("Example"):
+            formatter.write_text(
+                _example(ctx.command_path, info.name, [option for option, told in rows if told.startswith("required")])
+            )
         formatter.write_paragraph()
         formatter.write_text("penstock run --help has the options that all programs take.")
+
+
+_EXAMPLES = {"--source": "42", "--k": "10", "--fixed": "fixed.csv", "--inputs": "inputs.csv"}
+"""Values of parameters that programs need."""
+
+
+def _example(command: str, name: str, needed: list[str]) -> str:
+    """A command line with what the program needs."""
+    given = " ".join(f"{option} {value}" for option, value in _EXAMPLES.items() if option in needed)
+    return " ".join(part for part in (command, name, "graph.h5", given, f"--output {name}.csv") if part)
 
 
 def _parameters_of(name: str) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import installing
 from penstock.storage.base.hardware_info import module_version
 from penstock.tools.doctor.finding import Finding, Section
 
@@ -54,7 +55,7 @@ def gpus(seen: list[dict[str, str]], asked: tuple[dict[str, Any], str] | None, r
 def _reached(asked: tuple[dict[str, Any], str] | None, driver: str | None) -> Finding:
     """Whether kernels run on a GPU."""
     if asked is None:
-        return Finding("kernels on it", "CuPy is not installed", "missing", 'pip install "penstock[cuda]"')
+        return Finding("kernels on it", "CuPy is not installed", "missing", installing("cuda"))
     found, trouble = asked
     runtime, supported = found.get("runtime", 0), found.get("driver", 0)
     error = trouble or found.get("cupy_error") or found.get("numba_error") or ""
@@ -68,7 +69,7 @@ def _reached(asked: tuple[dict[str, Any], str] | None, driver: str | None) -> Fi
         return Finding("kernels on it", told, "missing", way_out)
     if error or not found.get("kernel"):
         told = error or "a kernel gave a wrong answer"
-        way_out = 'pip install --force-reinstall "penstock[cuda]"; nvidia-smi says whether the driver works'
+        way_out = f"{installing('cuda')}; nvidia-smi says whether the driver works"
         return Finding("kernels on it", told, "missing", way_out)
     free, total = format_bytes(found["free_bytes"]), format_bytes(found["total_bytes"])
     versions = f"CuPy {found['cupy']}, CUDA {_cuda(runtime)} (driver: {_cuda(supported)})"
@@ -83,7 +84,7 @@ def mpi(asked: tuple[dict[str, Any], str] | None) -> Section:
     """Return what is found of MPI; asked: what mpi4py answered, and why not; None where it is not installed."""
     beside = Path(sysconfig.get_path("scripts")) / "mpiexec"
     launcher = str(beside) if beside.exists() else shutil.which("mpiexec")
-    way_out = 'pip install "penstock[ranks]"'
+    way_out = installing("ranks")
     values = {"mpiexec": launcher, "library": asked[0].get("library") if asked else None}
     if asked is None:
         return Section("MPI", [Finding("mpi4py", "not installed: it is for several processes (--devices)")], values)

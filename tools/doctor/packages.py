@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from importlib import metadata
 
+from penstock.storage.base.errors import installing
 from penstock.tools.doctor.finding import Finding, Section
 
 MODULES = {"numba-cuda": "numba_cuda", "cupy-cuda13x": "cupy", "nvidia-nccl-cu13": "nvidia.nccl"}
@@ -123,5 +124,5 @@ def optional(*, has_gpu: bool) -> Section:
             if extra == "cuda" and not has_gpu:
                 findings.append(Finding(extra, f"{told}, and there is none here"))
             else:
-                findings.append(Finding(extra, told, "missing", f'pip install "penstock[{extra}]"'))
+                findings.append(Finding(extra, told, "missing", installing(extra)))
     return Section("Extras", findings, values)

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.storage.base import hardware_info
-from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.errors import InputError, RunError, installing
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.clocks.stage_clock import stage
 from penstock.transfer.devices.device import Kind
 
-INSTALL = 'install it with: pip install "penstock[cuda]"'
+INSTALL = f"install it with: {installing('cuda')}"
 
 
 def count() -> int:

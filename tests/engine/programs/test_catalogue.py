@@ -221,6 +221,8 @@ def test_programs_are_found_by_the_names_that_other_libraries_give_them() -> Non
         assert all(info_of(word) is info for word in (info.name, *info.aliases, info.name.upper().replace("_", "-")))
     assert named("connected_components") is PROGRAMS["wcc"]
     assert info_of("walktrap") is None
+    for name, program in (("single_source_shortest_path", "bfs"), ("multi_source_dijkstra", "sssp")):
+        assert named(name) is PROGRAMS[program], "what networkx computes: by hops, and from the nearest source"
 
 
 def ratings(*, directed: bool = False) -> EdgeList:

@@ -18,7 +18,7 @@ from support.mpi_programs import answers
 from support.program_cases import tangle
 
 pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("mpi4py") is None, reason='ranks need MPI: pip install "penstock[ranks]"'
+    importlib.util.find_spec("mpi4py") is None, reason='ranks need MPI: pip install ".[ranks]"'
 )
 SCRIPT = Path(__file__).resolve().parents[2] / "support" / "mpi_programs.py"
 PATIENCE_SECONDS = 240

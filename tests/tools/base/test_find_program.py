@@ -56,6 +56,9 @@ def test_a_users_file_is_loaded(tmp_path: Path, ending: str) -> None:
     ("text", "name", "message"),
     [
         ("", "walktrap", "'walktrap'.*path/to/file"),
+        ("", "Random-Walks", "Random-Walks is no program here: 'penstock walk' does it"),
+        ("", "jaccard", "'penstock similarity' does it"),
+        ("", "ego_graph", "'penstock extract' does it"),
         ("", "absent.py:X", "does not exist"),
         ("", "no.such.module:X", "No module named"),
         ("x = 1", "{}:X", "no class"),

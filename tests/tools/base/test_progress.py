@@ -28,6 +28,15 @@ with waiting("pagerank on g.h5", quiet={quiet}):
 """
 
 
+COMPILED = """
+import time
+from penstock.storage.clocks.compile_times import compiling
+from penstock.tools.base.progress import waiting
+with waiting("penstock convert", quiet=False), compiling("pack"):
+    time.sleep(0.6)
+"""
+
+
 NOTED = """
 import logging
 import time
@@ -59,6 +68,12 @@ def test_a_terminal_shows_amount_and_stage() -> None:
 def test_a_run_shows_that_it_goes_on() -> None:
     assert "pagerank on g.h5" in shown_of(WAITING, quiet=False)
     assert shown_of(WAITING, quiet=True) == ""
+
+
+def test_a_step_that_waits_names_the_kernel_that_is_compiled() -> None:
+    shown = on_a_terminal([sys.executable, "-c", COMPILED], columns=120)
+    assert "penstock convert" in shown
+    assert "compiling kernels, once on this machine: pack, number 1" in shown
 
 
 def test_notes_and_log_lines_come_above_the_bar() -> None:

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ import h5py
 import numpy as np
 import pyarrow.parquet
 import pytest
+from penstock.engine.programs.catalogue import CATALOGUE, ProgramInfo
 from penstock.tools import cli
+from penstock.tools.base.find_program import find_program
+from penstock.tools.commands import run
 from support.commands import answered, refused
 
 EDGES = """
@@ -145,6 +149,28 @@ def test_a_graph_without_weights_has_nothing_to_say(tmp_path: Path, capsys: pyte
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"pagerank weight=True on {tmp_path / 'g.h5'}"
     assert "weights none in this graph: each edge counts as 1" in [" ".join(line.split()) for line in lines]
+
+
+@pytest.mark.parametrize("info", CATALOGUE, ids=lambda info: info.name)
+def test_a_program_has_a_page_of_its_own(
+    info: ProgramInfo, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of its names is typed: what it computes, its answer, and a command line that has what it needs."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("graph.h5", "fixed.csv", "inputs.csv"):
+        Path(name).touch()
+    for word in (info.name, *info.aliases[:1]):
+        assert cli.run_command(["run", word, "--help"]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert info.line in shown
+        assert f"Answer: {info.answer}".replace("`", "") in shown
+    example = shown[shown.index(f"penstock run {info.name} graph.h5") : shown.index(f"--output {info.name}.csv")]
+    words = [*example.split()[2:], "--output", f"{info.name}.csv"]
+    given = run.command.make_context("run", words).params
+    needed = [
+        each.name for each in signature(find_program(info.name)).parameters.values() if each.default is each.empty
+    ]
+    assert all(given[name] for name in needed)
 
 
 def test_the_rule_of_weights_is_in_the_help(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:

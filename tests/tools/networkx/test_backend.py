@@ -9,7 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from penstock.engine.programs.table import PROGRAMS
+from penstock.engine.programs.table import PROGRAMS, info_of
 from penstock.tools.networkx import backend
 from penstock.tools.networkx.held import PenstockGraph
 from penstock.tools.networkx.info import FUNCTIONS, NO_FUNCTION, TABLE, get_info
@@ -74,6 +74,14 @@ def outcome(function: Callable[..., Any], arguments: tuple[Any, ...], options: d
         return function(*arguments, **options)
     except Exception as error:
         return error
+
+
+def test_a_function_that_a_program_answers_names_that_program_on_the_command_line() -> None:
+    """But of those that compute more of a program's answer than the program does."""
+    more = ("degree_assortativity_coefficient", "average_neighbor_degree")
+    answered = {each.name: each.program for each in TABLE if each.program and each.name not in more}
+    found = {name: info_of(name) for name in answered}
+    assert {name: info and info.name for name, info in found.items()} == answered
 
 
 def test_networkx_knows_the_backend() -> None:

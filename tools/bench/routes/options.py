@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from penstock.storage.base.atomic import check_target, scratch_folder, write_text
 from penstock.storage.base.budget import parse_bytes
-from penstock.storage.base.errors import InputError
+from penstock.storage.base.errors import InputError, installing
 from penstock.tools.base.options import (
     DEVICE_MEMORY,
     FILE,
@@ -246,9 +246,7 @@ class RouteFiles:
 writing = option_group(
     "files",
     RouteFiles,
-    option(
-        "--plot", type=OUTPUT, metavar="FILE.png", help='Draw it: .png, .svg or .pdf (pip install "penstock[plot]").'
-    ),
+    option("--plot", type=OUTPUT, metavar="FILE.png", help=f"Draw it: .png, .svg or .pdf ({installing('plot')})."),
     option("-o", "--output", type=OUTPUT, metavar="FILE.json", help="Write to a file what --json says."),
     FORCE,
 )

@@ -95,5 +95,5 @@ def test_without_matplotlib_the_way_to_get_it_is_said(tmp_path: Path, monkeypatc
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r'pip install "penstock\[plot\]"'):
+    with pytest.raises(InputError, match=r"pip install '\.\[plot\]' in Penstock's sources"):
         check(tmp_path / "routes.png", force=False)
