@@ -1,4 +1,4 @@
-"""A session: what runs on one graph share – reader, host cache, devices, pipelines, compiled kernels.
+"""A session: what runs on one graph share – reader, host cache, device, pipeline, compiled kernels.
 
 Owns the division of the host memory budget between state, index, cache and slabs, and frees everything at the end. A
 run borrows what it needs; programs that run one after another find the edges that are cached already.
@@ -23,7 +23,6 @@ from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.engine.execution.layers import Layers, layer_bounds
 from penstock.engine.execution.loop import Loop
 from penstock.engine.execution.rebalance import Rebalance
-from penstock.engine.execution.worker import Worker
 from penstock.engine.kernels.interface import Kernels, ways_along
 from penstock.engine.planning.listed_edges import check_options
 from penstock.engine.planning.requirements import (
@@ -499,17 +498,14 @@ class Session:
         with during(self._timeline, "engine", "prepare"), stage("state"):
             loop = self._loop(program)
         loop.phase = self._phase
-        first = loop.workers[0].state
+        state = loop.state
         began = time.perf_counter()
         with stage("state"):
-            if checkpoints is not None and checkpoints.restore(loop, self._shared):
-                for worker in loop.workers:
-                    _adopt(worker.state, first)
-            else:
+            if checkpoints is None or not checkpoints.restore(loop, self._shared):
                 loop.everything = self._start(program, loop)
             if self._ranks is not None:
                 checked = time.perf_counter()
-                check_same(program, loop.iteration, first.host_fields(), first.pending_bits(), self._ranks)
+                check_same(program, loop.iteration, state.host_fields(), state.pending_bits(), self._ranks)
                 began += time.perf_counter() - checked
         steps = self._iterations(program, loop)
         records = RunRecords()
@@ -526,7 +522,7 @@ class Session:
                 with during(self._timeline, "engine", "checkpoint"):
                     record.checkpoint = checkpoints.after(loop, self._shared)
             if len(records) >= look:
-                nan_check.check_nan_now(program, first, len(records))
+                nan_check.check_nan_now(program, state, len(records))
                 look = 2 * len(records)
             yield record
         if self._device is not None:
@@ -538,9 +534,9 @@ class Session:
         seconds = time.perf_counter() - began
         _log.info("%s: %d iterations in %.3g s", type(program).__name__, len(records), seconds)
         with stage("summary"):
-            values = first.host_fields()
+            values = state.host_fields()
             if self._ranks is not None:
-                check_same(program, loop.iteration, values, first.pending_bits(), self._ranks)
+                check_same(program, loop.iteration, values, state.pending_bits(), self._ranks)
             nan_check.check_nan(program, values, loop.iteration)
             found = program.finish(self.graph, values)
         before = loop.iteration - len(records)
@@ -556,25 +552,23 @@ class Session:
         return whole_rows.run_whole_rows(loop, messages) if needs_rows(program) else loop.iterate()
 
     def _start(self, program: Program, loop: Loop) -> bool:
-        """Initialize every device with first values and first frontier; return whether that is every vertex."""
-        first = loop.workers[0].state
-        first.take({name: values for name, values in self._shared.items() if name in first.fields})
-        if isinstance(first, State) or program.starts_anywhere:
-            start = program.start(self.graph, first.fields)
+        """Initialize the state with first values and first frontier; return whether that is every vertex."""
+        state = loop.state
+        state.take({name: values for name, values in self._shared.items() if name in state.fields})
+        if isinstance(state, State) or program.starts_anywhere:
+            start = program.start(self.graph, state.fields)
         else:
-            taken = first.host_fields()
+            taken = state.host_fields()
             start = program.start(self.graph, taken)
-            first.take(taken)
+            state.take(taken)
         check_start(program, start)
         loop.begin_buckets()
         # Where updates are seen at once, changed and active vertices differ by their bits: so every bit is set.
         marked = start.everything and loop.asynchronous and not program.everywhere
-        for worker in loop.workers:
-            _adopt(worker.state, first)
-            if start.active is not None:
-                worker.kernels.mark(worker.state, start.active)
-            if marked:
-                worker.kernels.mark(worker.state, np.broadcast_to(np.True_, self.graph.vertices))
+        if start.active is not None:
+            loop.kernels.mark(state, start.active)
+        if marked:
+            loop.kernels.mark(state, np.broadcast_to(np.True_, self.graph.vertices))
         return start.everything and not marked
 
     def _loop(self, program: Program) -> Loop:
@@ -589,52 +583,52 @@ class Session:
         if program.combine == "union":
             equipment.bring_residents()  # what is linked first: the rows of its largest tree need not come
         kernels = self._kernels_of(program, weighted)
-        workers: list[Worker] = []
         equipment.feedback.turn_to((type(program), weighted))
         sent = self._degree_index(sending_direction(self.graph, program))
-        for streams, against in equipment.streams(directions, weighted, sent):
-            state = self._state(program, kernels, {} if workers else self._shared)
-            if apart:
-                state.accumulate_apart()
-            if self._ranks is not None:
-                check_combines(program, asynchronous=asynchronous)
-                state.mark_apart()
-            if isinstance(state, State) and self._device is None:
-                state.groups = None if against else equipment.group_sources(program, kernels.author, streams)
-                equipment.give_ids_back(cast("HostKernels", kernels), state.groups)
-            if asks.unmatched and isinstance(state, State):
-                state.keep_unmatched(asks.unmatched)
-            for stream in (*streams.values(), *against.values()):
-                stream.complete = asynchronous and self.config.tuning.local_rounds > 0
-                if not program.early_exit:
-                    stream.heads = None
-            seen = kernels
-            if self._watch is not None:
-                seen = self._watch.kernels(kernels, equipment.pipelines[len(workers)].device)
-            workers.append(Worker(state, seen, streams, against, equipment.ownership))
+        streams, against = equipment.streams(directions, weighted, sent)
+        state = self._state(program, kernels)
+        if apart:
+            state.accumulate_apart()
+        if self._ranks is not None:
+            check_combines(program, asynchronous=asynchronous)
+            state.mark_apart()
+        if isinstance(state, State) and self._device is None:
+            state.groups = None if against else equipment.group_sources(program, kernels.author, streams)
+            equipment.give_ids_back(cast("HostKernels", kernels), state.groups)
+        if asks.unmatched and isinstance(state, State):
+            state.keep_unmatched(asks.unmatched)
+        for stream in (*streams.values(), *against.values()):
+            stream.complete = asynchronous and self.config.tuning.local_rounds > 0
+            if not program.early_exit:
+                stream.heads = None
+        if self._watch is not None:
+            kernels = self._watch.kernels(kernels, equipment.pipeline.device)
         forced = next(iter(directions)) if len(directions) == 1 else None
         local = asynchronous and not kernels.author.has_send and self._ranks is None
         rounds = self.config.tuning.local_rounds if local else 0
-        moves = None
-        if self._ranks is not None and self.config.repartition and not self._rank_devices.linked:
-            moves = Rebalance(self._ranks, program, self.graph, workers[0], equipment)
         layers = None
         if self.config.tuning.layers:
             layers = Layers(layer_bounds(sent, self.config.tuning.layers))
-        return Loop(
+        loop = Loop(
             program,
             self.graph,
             sent,
-            workers,
+            state,
+            kernels,
+            streams,
+            against,
             asynchronous=asynchronous,
             forced=forced,
             local_rounds=rounds,
             layers=layers,
             ranks=self._ranks,
             devices=self._rank_devices,
-            rebalance=moves,
+            ownership=equipment.ownership,
             timeline=self._timeline,
         )
+        if self._ranks is not None and self.config.repartition and not self._rank_devices.linked:
+            loop.rebalance = Rebalance(loop, equipment).after_walk
+        return loop
 
     def _degree_index(self, direction: AdjacencyDirection) -> Index:
         """Return the index whose rows are as long as the vertices' degrees; a list's are read or counted once."""
@@ -675,10 +669,10 @@ class Session:
             with suppress(TypeError):  # which no companion could compile
                 expect(f"{source_of(program)} {facts}")
 
-    def _state(self, program: Program, kernels: Kernels[Any], given: dict[str, Any]) -> VertexState:
+    def _state(self, program: Program, kernels: Kernels[Any]) -> VertexState:
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         if self._has_host_kernels:
-            return State(program, kernels.author, 0, count, dtype, given, self._fill)
+            return State(program, kernels.author, 0, count, dtype, self._shared, self._fill)
         return DeviceState(program, kernels.author, (0, count), dtype, self._device)
 
     def _kernels_of(self, program: Program, weighted: bool) -> Kernels[Any]:
@@ -847,10 +841,3 @@ class _Held:
                 self._arrays.close()
             self._device.close()
         self._kernels.clear()
-
-
-def _adopt(state: VertexState, first: VertexState) -> None:
-    """Start from the first device's values."""
-    if state is not first:
-        for name, array in first.fields.items():
-            state.fields[name][...] = array

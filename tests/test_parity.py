@@ -1,6 +1,6 @@
 """Every program, however it is run, gives the answer of the independent checkers.
 
-Kernels (plain Python, push, pull), devices (one, two), order (synchronous, asynchronous where the
+Kernels (plain Python, push, pull), order (synchronous, asynchronous where the
 program tolerates it), where edges lie (memory; disk with everything cached, a quarter, 3 %), chunk and
 partition sizes, directed and undirected graphs, weights: none of it may show in an answer. Integers
 agree to the bit; PageRank agrees within what it says of itself.
@@ -22,29 +22,24 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.engine import Graph
+from penstock.engine import Graph, run
 from penstock.engine.programs.sssp import SSSP
 from penstock.transfer.planning import host_budget as transfer_layout
 from support.graphs import SHAPES, in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import PROGRAMS, check, program_of
-from support.several_devices import run
 
 Options = dict[str, Any]
 
 WAYS: list[Options] = [
     {"kernels": "reference", "direction": "push"},
-    {"kernels": "reference", "direction": "pull", "devices": 2},
+    {"kernels": "reference", "direction": "pull"},
     {},
     {"direction": "push"},
     {"direction": "pull"},
     {"mode": "sync"},
     {"mode": "async"},
-    {"devices": 2},
-    {"devices": 2, "direction": "push"},
-    {"devices": 2, "direction": "pull"},
-    {"devices": 2, "direction": "push", "mode": "sync"},
-    {"devices": 3, "mode": "async"},
+    {"direction": "push", "mode": "sync"},
     {"threads": 1},
 ]
 SYNCHRONOUS_ONLY = ("bfs", "sweeps")
@@ -53,8 +48,8 @@ SYNCHRONOUS_ONLY = ("bfs", "sweeps")
 TIGHT_WAYS: list[Options] = [
     {"partition_bytes": 256},
     {"partition_bytes": 1500, "direction": "push"},
-    {"partition_bytes": 256, "direction": "pull", "devices": 2},
-    {"partition_bytes": 700, "mode": "sync", "devices": 2},
+    {"partition_bytes": 256, "direction": "pull"},
+    {"partition_bytes": 700, "mode": "sync"},
     {"partition_bytes": 1, "kernels": "reference"},
 ]
 
@@ -154,7 +149,7 @@ def test_out_edges_alone_suffice(name: str, directed: bool, tmp_path: Path) -> N
     """Nothing but push can run where in-edges were not stored."""
     edges = shape("skewed", directed=directed, weights="uint8")
     graph = on_disk(edges, tmp_path / "graph.h5", both=False)
-    for way in ({}, {"direction": "push"}, {"devices": 2}):
+    for way in ({}, {"direction": "push"}):
         trial(name, edges, graph, **way)
 
 
@@ -174,7 +169,7 @@ def test_real_chunks_and_a_long_row(share: float, tmp_path: Path) -> None:
     assert graph.out.chunks == 4
     with memory_for(share):
         for name in PROGRAMS:
-            for way in ({}, {"devices": 2, "direction": "push"}, {"direction": "pull"}):
+            for way in ({}, {"direction": "push"}, {"direction": "pull"}):
                 trial(name, edges, graph, partition_bytes=1 << 20, **way)
 
 

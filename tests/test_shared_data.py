@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from penstock.engine import Graph
+from penstock.engine import Graph, run
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
@@ -32,7 +32,6 @@ from penstock.storage.ingest.open_source import open_source
 from penstock.tools import cli
 from support.graphs import ArraySource
 from support.oracles import EdgeList
-from support.several_devices import run
 from support.source_code import SHARED
 
 ABOUT = SHARED / "expected.json"
@@ -46,7 +45,6 @@ WAYS: list[dict[str, Any]] = [
     {},
     {"direction": "push", "host_memory": "96MiB"},
     {"direction": "pull"},
-    {"devices": 2},
     {"mode": "sync", "direct_io": True},
 ]
 """Taken in turn, so that all are met and none is run everywhere; test_parity.py runs all of them everywhere."""

@@ -297,7 +297,7 @@ class Checkpoints:
             watched.restore(resumed.story["phase_attributes"])
 
     def restore(self, loop: Loop, shared: Fields) -> bool:
-        """Restore the first loop, and the first device's fields; return False if it has to start."""
+        """Restore the first loop, and its fields; return False if it has to start."""
         resumed, self._from = self._from, None
         if resumed is not None:
             with resumed.reading():

@@ -83,8 +83,8 @@ def numbers_of(loop: Loop) -> dict[str, Any]:
 
 def arrays_of(loop: Loop, shared: Fields) -> Iterator[tuple[str, NDArray[Any]]]:
     """The arrays one by one; an array of a device is in host memory only until the next one is requested."""
-    state = loop.workers[0].state
-    loop.workers[0].kernels.use()
+    state = loop.state
+    loop.kernels.use()
     yield "pending", state.pending_bits()
     for name, values in state.fields.items():
         yield f"field/{name}", state.to_host(values)
@@ -97,8 +97,8 @@ def arrays_of(loop: Loop, shared: Fields) -> Iterator[tuple[str, NDArray[Any]]]:
 
 
 def restore(loop: Loop, shared: Fields, resumed: RestoredRun) -> None:
-    """Bring a new loop to where the one was: its numbers, the first device's fields, every device's frontier."""
-    state, saved = loop.workers[0].state, resumed.story["loop"]
+    """Bring a new loop to where the one was: its numbers, fields and frontier."""
+    state, saved = loop.state, resumed.story["loop"]
     for name, array in state.fields.items():
         values = shared.get(name)
         if values is None:
@@ -127,6 +127,6 @@ def _mark(loop: Loop, resumed: RestoredRun) -> None:
     for first in range(0, vertices, MARKED):
         part = np.unpackbits(bits[first // 8 : (first + MARKED) // 8], bitorder="little")[: vertices - first]
         active = np.flatnonzero(part) + first
-        for worker in loop.workers if len(active) else ():
-            worker.kernels.use()
-            worker.kernels.mark(worker.state, active)
+        if len(active):
+            loop.kernels.use()
+            loop.kernels.mark(loop.state, active)

@@ -2,15 +2,15 @@
 
     frontier -> direction -> send -> pull views, run kernels on them -> exchange -> apply -> done?
 
-Owns the order of these steps over a list of devices, each with its own State and its own share of the edges. Decides
-nothing itself (direction, demand and plan are pure functions) and opens nothing: edge streams deliver the edges.
+Owns the order of these steps. Decides nothing itself (direction, demand and plan are pure functions) and opens nothing:
+edge streams deliver the edges.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,15 +19,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from penstock.engine.execution import cel
 from penstock.engine.execution.priorities import Horizon, bucket_width
-from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.execution.shared_situation import certainly_pushed, own_seconds, progress_of, seen_by_all
-from penstock.engine.execution.worker import Worker
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import Program, fields_of, globals_of, words_of
 from penstock.engine.ranks.communicator import broadcast
 from penstock.engine.ranks.device_exchange import DeviceExchange
-from penstock.engine.ranks.exchange import Exchange, HostExchange
 from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.ranks.rank_exchange import RankExchange
 from penstock.engine.resources.direction import (
@@ -60,8 +57,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.layers import Layers
     from penstock.engine.kernels.cuda.launch import CudaKernels
+    from penstock.engine.kernels.interface import KeepingKernels, Kernels, WholeRowKernels
     from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.edge_stream import EdgeStream
+    from penstock.engine.resources.ownership import Ownership
+    from penstock.engine.state.device_state import VertexState
     from penstock.storage.base.timeline import Timeline
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
@@ -79,40 +79,48 @@ SELECTIVE = ("min", "max", "or")
 LOADED = ("filter", "resident")
 """Routes whose views can hold the edges of inactive rows too, so that rows that become pending can be walked."""
 
+Exchange = RankExchange | DeviceExchange
+"""What merges the states of ranks after a walk, in host memory or on devices."""
+
 
 @dataclass
 class Loop:
     """One run of `program`.
 
-    out: index of the adjacency along whose rows vertices send. ranks: the processes that share the edges, None for one;
-    devices: where they compute; rebalance: what moves the bounds between them, None where they stay. timeline: where
-    exchanges are stamped, if anywhere.
-    asynchronous: updates are visible in the same iteration.
+    out: index of the adjacency along whose rows vertices send. streams: of edges, for push and for pull. against: those
+    of a second walk in each iteration, for programs that send along the edges of a directed graph and against them
+    (`along = "both"`). ranks: the processes that share the edges, None for one; devices: where they compute; ownership:
+    which vertices are whose; rebalance: what moves these bounds after a walk of so many seconds, None where they stay.
+    timeline: where exchanges are stamped, if anywhere. asynchronous: updates are visible in the same iteration.
     forced: the only direction that the run may take, None where there are two. local_rounds: how often `_push_again`
     repeats a push on a view. layers: whose vertices send, None for all that are due.
 
-    A checkpoint holds, besides the devices' states: iteration; totals; unexplored and unvisited, the graph's edges and
-    vertices less those of all frontiers so far; limit, below which priorities are due; direction and before, direction
-    and frontier of the iteration that ended last; everything, whether all vertices are active next; converged;
-    finished, whether nothing is left to do; met: of triangle programs, vertices 0 to met - 1 are done.
+    A checkpoint holds, besides the state: iteration; totals; unexplored and unvisited, the graph's edges and vertices
+    less those of all frontiers so far; limit, below which priorities are due; direction and before, direction and
+    frontier of the iteration that ended last; everything, whether all vertices are active next; converged; finished,
+    whether nothing is left to do; met: of triangle programs, vertices 0 to met - 1 are done.
 
     collected: where calls of fused iterations go, but for the last record of each, if nobody looks at each; else None.
-    settled: whether the states are those after the iterations whose records were yielded. While the records of fused
-    iterations are yielded one by one, the states, and all that a checkpoint holds, are those after the last of them.
+    settled: whether the state is that after the iterations whose records were yielded. While the records of fused
+    iterations are yielded one by one, the state, and all that a checkpoint holds, is that after the last of them.
     phase: of a program of phases, the one that this loop runs, for the records.
     """
 
     program: Program
     graph: Graph
     out: Index
-    workers: list[Worker]
+    state: VertexState
+    kernels: Kernels[Any]
+    streams: dict[Direction, EdgeStream]
+    against: dict[Direction, EdgeStream] = field(default_factory=dict)
     asynchronous: bool = False
     forced: Direction | None = None
     local_rounds: int = 0
     layers: Layers | None = None
     ranks: Communicator | None = None
     devices: RankDevices = field(default_factory=RankDevices)
-    rebalance: Rebalance | None = None
+    ownership: Ownership | None = None
+    rebalance: Callable[[Direction, Frontier, IterationRecord, float], None] | None = None
     timeline: Timeline | None = None
     converged: bool = False
     finished: bool = False
@@ -125,12 +133,8 @@ class Loop:
     before: Frontier = field(default_factory=lambda: Frontier(0, 0))
 
     def __post_init__(self) -> None:
-        states = [worker.state for worker in self.workers]
-        host_states = cast("list[State]", states)  # several are shares of the host's memory
-        self.exchange: Exchange = HostExchange(host_states, self.program.combine)
-        if self.ranks is not None:
-            self.exchange = self._exchange_of_ranks(self.ranks)
-        self.author = self.workers[0].kernels.author
+        self.exchange: Exchange | None = None if self.ranks is None else self._exchange_of_ranks(self.ranks)
+        self.author = self.kernels.author
         self.totals: dict[str, float] = {}
         self.unexplored = self.graph.edges
         self.unvisited = self.graph.vertices
@@ -147,25 +151,23 @@ class Loop:
         self._seen: Situation | None = None
 
     def _exchange_of_ranks(self, ranks: Communicator) -> Exchange:
-        worker = self.workers[0]
-        if isinstance(worker.state, State):
-            return RankExchange(worker.state, self.program.combine, ranks)
-        kernels = cast("CudaKernels", worker.kernels).exchange_kernels()
+        if isinstance(self.state, State):
+            return RankExchange(self.state, self.program.combine, ranks)
+        kernels = cast("CudaKernels", self.kernels).exchange_kernels()
         assert self.devices.arrays is not None, "ranks exchange arrays"
-        return DeviceExchange(worker.state, kernels, ranks, self.devices.arrays)
+        return DeviceExchange(self.state, kernels, ranks, self.devices.arrays)
 
     def iterate(self) -> Iterator[IterationRecord]:
         """Run until no vertex is active, the program is done, or its max_iter is reached."""
         try:
             yield from self._iterations()
         finally:
-            for worker in self.workers:
-                for stream in worker.streams.values():
-                    stream.release()
+            for stream in self.streams.values():
+                stream.release()
 
     def begin_buckets(self) -> None:
         """Begin with the first bucket of the program, which `start` may have set; without buckets all are due."""
-        program, streams = self.program, self.workers[0].streams.values()
+        program, streams = self.program, self.streams.values()
         again = any(stream.reads_again for stream in streams)  # an iteration then reads most chunks, however few edges
         agains, linked = self.gathered(again, self._linked).T
         narrowest = 0.0 if agains.any() else program.narrowest_bucket
@@ -181,7 +183,7 @@ class Loop:
         self._look_ahead()
         while not self.finished and self.iteration < self.program.max_iter:
             began = time.perf_counter()
-            frontier = self._everyone() if self.everything else self._next_frontier()
+            frontier = self.everyone if self.everything else self._next_frontier()
             if frontier.empty:
                 self.converged = True
                 return
@@ -204,7 +206,7 @@ class Loop:
             record.walk_seconds = time.perf_counter() - walking
             self._exchange(frontier, record, settled=rows is not None)
             if self.rebalance is not None:
-                self.rebalance.after_walk(self.direction, frontier, record, record.walk_seconds)
+                self.rebalance(self.direction, frontier, record, record.walk_seconds)
             if not self.asynchronous:
                 self._apply(frontier)
             self.unexplored -= frontier.edges
@@ -215,8 +217,7 @@ class Loop:
             self.everything = self.everything and self.program.everywhere
             self.end_iteration(record.number)
             if self.finished:
-                for worker in self.workers:
-                    record.tasks.extend(worker.streams[self.direction].drain())
+                record.tasks.extend(self.streams[self.direction].drain())
             yield record
 
     def end_iteration(self, number: int) -> None:
@@ -229,16 +230,25 @@ class Loop:
         """Of a program whose answer is wanted only so far, hold back what is farther, and end where nothing is left."""
         if not self.program.bounded or self.layers is not None:
             return
-        self.workers[0].kernels.use()
-        self.horizon.look(self.workers[0].state)
+        self.kernels.use()
+        self.horizon.look(self.state)
         self.limit = min(self.limit, self.horizon.ceiling)
         if self.iteration >= self.horizon.last:
             self.finished = self.converged = True
 
     @property
-    def alone(self) -> bool:
-        """Whether one device of one process walks all edges."""
-        return len(self.workers) == 1 and self.ranks is None
+    def owned_vertices(self) -> tuple[int, int]:
+        """The first and past the last of the vertices whose rows are this rank's; without ranks all."""
+        return (0, self.graph.vertices) if self.ownership is None else self.ownership.vertices
+
+    @property
+    def row_kernels(self) -> WholeRowKernels[Any]:
+        """The kernels, of a program on whole rows."""
+        return cast("WholeRowKernels[Any]", self.kernels)
+
+    def walks(self, direction: Direction) -> list[EdgeStream]:
+        """The streams of the walks that together carry all messages of an iteration in this direction."""
+        return [side[direction] for side in (self.streams, self.against) if direction in side]
 
     def gathered(self, *numbers: float) -> NDArray[np.float64]:
         """What these numbers are in each rank, shape (ranks, numbers)."""
@@ -254,18 +264,16 @@ class Loop:
         record.exchange_seconds += time.perf_counter() - began
 
     def _exchange(self, frontier: Frontier, record: IterationRecord, *, settled: bool) -> None:
-        """Give all devices, and all ranks, the same messages; settled: after a walk of unsettled rows."""
-        if self.ranks is None:
-            self.exchange.share_messages(frontier.everything)
+        """Give all ranks the same messages; settled: after a walk of unsettled rows."""
+        if self.exchange is None:
             return
-        worker = self.workers[0]
-        self._walked = worker.streams[self.direction].pipeline.device.event(None)
-        walked = [side[self.direction] for side in (worker.streams, worker.against) if self.direction in side]
-        ownership = worker.ownership if all(stream.direction == "pull" for stream in walked) else None
+        self._walked = self.streams[self.direction].pipeline.device.event(None)
+        pulled = all(stream.direction == "pull" for stream in self.walks(self.direction))
+        ownership = self.ownership if pulled else None
         with self.exchanging(record):
             if settled and isinstance(self.exchange, DeviceExchange):
-                assert worker.ownership is not None, "ranks own rows"
-                self.exchange.share_settled(worker.ownership.bounds)
+                assert self.ownership is not None, "ranks own rows"
+                self.exchange.share_settled(self.ownership.bounds)
             else:
                 self.exchange.share_messages(frontier.everything, None if ownership is None else ownership.bounds)
 
@@ -273,17 +281,14 @@ class Loop:
         """When `limit` has moved, note whether the frontier can be fused: only then may fused iterations move it."""
         if self.limit != self._bucket_limit:
             self._bucket_limit = self.limit
-            self._bucket_began_small = self.workers[0].kernels.can_fuse(frontier)
+            self._bucket_began_small = self.kernels.can_fuse(frontier)
 
     def _can_fuse(self, frontier: Frontier) -> bool:
-        """Whether one launch may run this iteration and more: one device that reads all edges, a small frontier."""
-        worker = self.workers[0]
-        stream, kernels = worker.streams["push"], worker.kernels
-        against = worker.against.get("push")
-        here = (
-            self.alone and self.layers is None and stream.index is self.out and (against is None or kernels.both_ways)
-        )
-        able = here and kernels.can_fuse(frontier)
+        """Whether one launch may run this iteration and more: one process that reads all edges, a small frontier."""
+        stream, kernels = self.streams["push"], self.kernels
+        against = self.against.get("push")
+        here = self.ranks is None and self.layers is None and stream.index is self.out
+        able = here and (against is None or kernels.both_ways) and kernels.can_fuse(frontier)
         if against is not None:  # without in-edges all out-edges are pulled along, whatever the frontier is
             return able and stream.resident and against.resident and against.direction == "push"
         return able and (stream.resident or (kernels.over_links and stream.slight(frontier)))
@@ -296,9 +301,8 @@ class Loop:
         certain: which frontiers are pushed without asking `choose` (`certain_push`). selecting: when the selection of
         the first frontier began, which waits for earlier kernels.
         """
-        began = time.perf_counter()
-        worker, scalars = self.workers[0], self.scalars()
-        stream = worker.streams["push"]
+        began, scalars = time.perf_counter(), self.scalars()
+        stream = self.streams["push"]
         edges, alpha, per_row = certain
         left = self.program.max_iter - self.iteration
         if self.program.bounded:
@@ -309,19 +313,19 @@ class Loop:
             left, edges, alpha, self.unexplored, self.before.vertices, self.limit, bucket, unvisited, per_row
         )
         done = FusedIterations(NO_FRONTIERS, self.limit)
-        worker.kernels.use()
+        self.kernels.use()
         against, tasks = None, []
-        other = worker.against.get("push")
+        other = self.against.get("push")
         if other is not None:  # all its edges are in memory, and stay there
-            with other.views(worker.kernels, worker.state, frontier, scalars) as views:
+            with other.views(self.kernels, self.state, frontier, scalars) as views:
                 found = [(view, other.index) for view in views]
             if not found:  # this frontier has no edges there; those after it may
                 return False
             against = found[-1]
             tasks = [(task, other.edge_bytes) for task in other.records]
-        with stream.views(worker.kernels, worker.state, frontier, scalars) as views:
+        with stream.views(self.kernels, self.state, frontier, scalars) as views:
             for view in views:
-                done = worker.kernels.fused_iterations(view, worker.state, frontier, self.out, scalars, bounds, against)
+                done = self.kernels.fused_iterations(view, self.state, frontier, self.out, scalars, bounds, against)
                 view.record.predicted = None  # it was for one iteration: there is nothing to learn from several
         tasks = [*((task, stream.edge_bytes) for task in stream.records), *tasks]
         frontiers = done.frontiers
@@ -353,13 +357,9 @@ class Loop:
     @property
     def can_settle(self) -> bool:
         """Whether rows may be relaxed both ways: every edge in two rows, values seen at once, no direction forced."""
-        worker = self.workers[0]
         together = isinstance(self.exchange, DeviceExchange) and self.devices.alike
-        alone = (
-            self.layers is None
-            and (self.alone or (together and "degree" not in words_of(self.program)))
-            and not worker.against
-        )
+        able = self.ranks is None or (together and "degree" not in words_of(self.program))
+        alone = self.layers is None and able and not self.against
         return alone and self.asynchronous and not self.graph.directed and self.author.settles and self.forced is None
 
     @property
@@ -373,7 +373,9 @@ class Loop:
         facts["settled"] = self.settled_below
         return scalar_values(self.program, self.author, facts)
 
-    def _everyone(self) -> Frontier:
+    @property
+    def everyone(self) -> Frontier:
+        """Every vertex."""
         return Frontier(self.graph.vertices, self.graph.edges, everything=self.graph.vertices > 0)
 
     def _next_frontier(self) -> Frontier:
@@ -386,17 +388,13 @@ class Loop:
         return frontier
 
     def _select(self) -> Frontier:
-        scalars = self.scalars()
-        selected: list[Frontier] = []
-        for worker in self.workers:
-            worker.kernels.use()
-            select = partial(worker.kernels.select, worker.state, self.out, scalars, self.limit)
-            selected.append(select() if self.layers is None else self.layers.select(worker.state, select))
-        return selected[0]
+        self.kernels.use()
+        select = partial(self.kernels.select, self.state, self.out, self.scalars(), self.limit)
+        return select() if self.layers is None else self.layers.select(self.state, select)
 
     @property
     def _linked(self) -> bool:
-        return any(stream.linked for stream in self.workers[0].streams.values())
+        return any(stream.linked for stream in self.streams.values())
 
     def _situation(self, frontier: Frontier) -> Situation:
         """What the direction rule looks at; ranks look at the same."""
@@ -407,13 +405,13 @@ class Loop:
             return found
         if self._seen is not None and (pushed := certainly_pushed(found, self._seen, frontier)) is not None:
             return pushed
-        streams = self.workers[0].streams
+        streams = self.streams
         seconds = own_seconds(found, (streams["push"], streams["pull"]), frontier)
         self._seen = seen_by_all(found, seconds, self.ranks)
         return self._seen
 
     def _own_situation(self, frontier: Frontier) -> Situation:
-        streams, rows = self.workers[0].streams, self.workers[0].state.unmatched
+        streams, rows = self.streams, self.state.unmatched
         kept = rows.used if rows is not None and rows.complete else None
         on_cores = all(stream.pipeline.device.reads_host for stream in streams.values())
         edgeless = (self.graph.without_edges or 0) if on_cores else 0  # a pull on the cores looks at no empty row
@@ -444,12 +442,11 @@ class Loop:
 
         Only over a link: where edges are in memory already, counting them does not pay.
         """
-        worker = self.workers[0]
-        stream = worker.streams.get("push")
+        stream = self.streams.get("push")
         many = frontier.edges * MANY > self.graph.edges and not frontier.everything
-        if not (many and self.can_settle) or stream is None or stream.mine is not None:
+        if not (many and self.can_settle) or stream is None:
             return None
-        rows = stream.unsettled(worker.kernels, worker.state, self.scalars()) if stream.linked else None
+        rows = stream.unsettled(self.kernels, self.state, self.scalars()) if stream.linked else None
         if self.ranks is None and rows is None:
             return None
         edges = math.inf if rows is None else int(rows.active_edges.sum())
@@ -461,50 +458,34 @@ class Loop:
     def _walk(
         self, direction: Direction, frontier: Frontier, record: IterationRecord, rows: Demand | None = None
     ) -> None:
-        """Every device sends, then runs its kernels over the edges that its stream brings; rows: `_unsettled_rows`."""
-        scalars = self.scalars()
-        for worker in self.workers:
-            worker.kernels.use()
-            record.filling.extend(worker.streams[direction].fill_heads(worker.kernels, worker.state))
-            worker.kernels.send(worker.state, frontier, self.out, scalars)
-            if direction == "pull" and self._pull_unmatched(worker, frontier, record, scalars):
-                continue
-            self._walk_stream(worker, worker.streams[direction], frontier, scalars, rows)
-            record.tasks.extend(worker.streams[direction].records)
-            record.plan_seconds += worker.streams[direction].plan_seconds
-            if direction in worker.against:
-                stream = worker.against[direction]
-                self._walk_stream(worker, stream, worker.state.listed_along(frontier, stream.index), scalars)
-                record.tasks.extend(stream.records)
-                record.plan_seconds += stream.plan_seconds
+        """Send, then run the kernels over the edges that the streams bring; rows: `_unsettled_rows`."""
+        scalars, state = self.scalars(), self.state
+        self.kernels.use()
+        record.filling.extend(self.streams[direction].fill_heads(self.kernels, state))
+        self.kernels.send(state, frontier, self.out, scalars)
+        if direction == "pull" and state.unmatched is not None and state.unmatched.complete:
+            self._pull_unmatched(frontier, record, scalars)
+            return
+        for number, stream in enumerate(self.walks(direction)):
+            along = state.listed_along(frontier, stream.index) if number else frontier
+            self._walk_stream(stream, along, scalars, rows)
+            record.tasks.extend(stream.records)
+            record.plan_seconds += stream.plan_seconds
 
-    def _pull_unmatched(
-        self, worker: Worker, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]
-    ) -> bool:
-        """Pull along the rows that the last pull kept, if they are all that there are; whether they were."""
-        rows = worker.state.unmatched
-        if rows is None or not rows.complete:
-            return False
-        began = time.perf_counter()
-        worker.keeping_kernels.pull_unmatched(worker.state, self.out, scalars)
-        task = TaskRecord("resident", worker.streams["pull"].key, (), frontier.edges)
+    def _pull_unmatched(self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]) -> None:
+        """Pull along the rows that the last pull kept, which are all that there are."""
+        began, kernels = time.perf_counter(), cast("KeepingKernels[Any]", self.kernels)
+        kernels.pull_unmatched(self.state, self.out, scalars)
+        task = TaskRecord("resident", self.streams["pull"].key, (), frontier.edges)
         task.kernel_seconds = time.perf_counter() - began
         record.tasks.append(task)
-        return True
 
     def _walk_stream(
-        self,
-        worker: Worker,
-        stream: EdgeStream,
-        frontier: Frontier,
-        scalars: tuple[Any, ...],
-        rows: Demand | None = None,
+        self, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], rows: Demand | None
     ) -> None:
         """Run the kernels over the edges that one stream brings; rows: those to be relaxed both ways, if any."""
-        kernels, state = worker.kernels, worker.state
-        if (
-            stream.heads is not None
-        ):  # first the neighbors kept on the device; the walk then skips them, and vertices that matched
+        kernels, state = self.kernels, self.state
+        if stream.heads is not None:  # first the neighbors kept on the device; the walk skips them, and what matched
             head = stream.heads.view(stream.key)
             kernels.pull(head, state, frontier, (stream.heads.index, self.out), scalars)
             kernels.record_matched(state)
@@ -525,7 +506,7 @@ class Loop:
                 began = time.perf_counter()
                 if stream.direction == "push":
                     kernels.push(view, state, frontier, stream.index, scalars)
-                    self._push_again(worker, stream, view, scalars)
+                    self._push_again(stream, view, scalars)
                 else:
                     kernels.pull(view, state, frontier, (stream.index, self.out), scalars, skip)
                 view.record.kernel_seconds += time.perf_counter() - began
@@ -548,19 +529,17 @@ class Loop:
         read = reading(now.link, *progress_of(now, stream, frontier))
         return read if stream.few_behind(read) else None
 
-    def _push_again(self, worker: Worker, stream: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
+    def _push_again(self, stream: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
         """Push again from vertices that have become pending, on edges that were brought for this iteration only."""
         if self.local_rounds and view.record.route in LOADED and not stream.resident:
             for _ in range(self.local_rounds):
-                worker.kernels.push_resend(view, worker.state, stream.index, scalars, self.limit)
+                self.kernels.push_resend(view, self.state, stream.index, scalars, self.limit)
                 view.record.local_rounds += 1
 
     def _apply(self, frontier: Frontier) -> None:
-        scalars = self.scalars()
-        for worker in self.workers:
-            worker.kernels.use()
-            with self._reading_ahead(worker, frontier):
-                worker.kernels.apply(worker.state, frontier, self.out, scalars)
+        self.kernels.use()
+        with self._reading_ahead(frontier):
+            self.kernels.apply(self.state, frontier, self.out, self.scalars())
         self.agree_on_floats()
         if self.totals_declared:
             if frontier.everything:
@@ -569,33 +548,32 @@ class Loop:
                 self.reduce()
 
     @contextmanager
-    def _reading_ahead(self, worker: Worker, frontier: Frontier) -> Iterator[None]:
+    def _reading_ahead(self, frontier: Frontier) -> Iterator[None]:
         """Start to bring the edges of the next sweep while the last kernels of this one run."""
-        stream = worker.streams[self.direction]
+        stream = self.streams[self.direction]
         if not (frontier.everything and self.program.everywhere and self.iteration + 1 < self.program.max_iter):
             yield
             return
         device = stream.pipeline.device
         free = device.event(None) if self.ranks is None else self._walked  # edges may come during the exchange
         if device.reads_host:  # its kernels are done when they return: reads start before them
-            stream.read_ahead(worker.kernels, worker.state, free)
+            stream.read_ahead(self.kernels, self.state, free)
             yield
         else:
             yield
-            stream.read_ahead(worker.kernels, worker.state, free)
+            stream.read_ahead(self.kernels, self.state, free)
 
     def reduce(self) -> None:
         """Compute the Globals of the present values, and set `totals`."""
-        worker = self.workers[0]
         known = {**dict.fromkeys(self.author.totals, 0.0), **self.totals}
         self.totals = known
-        worker.kernels.use()
-        worker.kernels.reduce(worker.state, self.out, self.scalars())
+        self.kernels.use()
+        self.kernels.reduce(self.state, self.out, self.scalars())
         self.total()
 
     def total(self) -> None:
         """Combine the partial totals of spans of vertices in order, so that threads do not change a sum."""
-        partial = self.workers[0].state.partial
+        partial = self.state.partial
         for column, (name, total) in enumerate(globals_of(self.program).items()):
             self.totals[name] = float(COMBINERS[total.combine].ufunc.reduce(partial[:, column]))
         self._agree_on_totals()
@@ -609,7 +587,7 @@ class Loop:
 
     def agree_on_floats(self) -> None:
         """Take the first rank's values and marks, where ranks on unlike processors have computed floats."""
-        state, ranks = self.workers[0].state, self.devices.arrays
+        state, ranks = self.state, self.devices.arrays
         if ranks is None or self.devices.alike or not any(array.dtype.kind == "f" for array in state.arrays):
             return
         for name, spec in fields_of(self.program).items():

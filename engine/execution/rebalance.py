@@ -21,15 +21,12 @@ from penstock.engine.resources.ownership import Ownership
 from penstock.engine.state.state import Frontier, State
 
 if TYPE_CHECKING:
-    from penstock.engine.execution.worker import Worker
+    from penstock.engine.execution.loop import Loop
     from penstock.engine.kernels.host.launch import HostKernels
-    from penstock.engine.program.program import Program
-    from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.direction import Direction
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.resources.host_resources import HostResources
     from penstock.engine.state.records import IterationRecord
-    from penstock.storage.format.graph import Graph
     from penstock.transfer.values.task import TaskRecord
 
 MUCH = 8
@@ -49,13 +46,10 @@ SWEEPS_AHEAD = 10
 class Rebalance:
     """What a run of several ranks has measured of them since bounds moved.
 
-    worker, resources: of this rank. compared: iterations so far that were compared.
+    resources: of this rank. compared: iterations so far that were compared.
     """
 
-    ranks: Communicator
-    program: Program
-    graph: Graph
-    worker: Worker
+    loop: Loop
     resources: HostResources
     compared: int = 0
     _window: deque[Floats] = field(default_factory=lambda: deque(maxlen=WINDOW))
@@ -66,27 +60,27 @@ class Rebalance:
 
     def after_walk(self, direction: Direction, frontier: Frontier, record: IterationRecord, seconds: float) -> None:
         """Compare the ranks, and move the bounds where that pays; seconds: of this rank's walk, nothing else."""
-        if frontier.edges * MUCH < self.graph.edges or not self.graph.edges:
+        loop = self.loop
+        if frontier.edges * MUCH < loop.graph.edges or not loop.graph.edges:
             return
-        worker = self.worker
-        walked = [side[direction] for side in (worker.streams, worker.against) if direction in side]
+        walked = loop.walks(direction)
         self._first = record.number if self._first < 0 else self._first
         usual = seconds if all(stream.reads_again for stream in walked) or not record.bytes_disk else math.nan
         ours = usual, self._slower * self.resources.edge_seconds, self.resources.most_edges
-        found = self.ranks.gather_numbers(np.array(ours, dtype=np.float64))
+        found = loop.gathered(*ours)
         record.rank_seconds = tuple(found[:, 0].tolist()) if not np.isnan(found[:, 0]).any() else ()
         if record.number == self._first or not record.rank_seconds:
             return
         self.compared += 1
         self._window.append(found[:, 0])
-        left = self.program.max_iter - record.number - 1
-        bounds = self._decided(walked, found, left, sweeps=frontier.everything and self.program.everywhere)
+        left = loop.program.max_iter - record.number - 1
+        bounds = self._decided(walked, found, left, sweeps=frontier.everything and loop.program.everywhere)
         if bounds is not None:
             self._move(bounds, record)
 
     def _decided(self, walked: list[EdgeStream], found: Floats, left: int, *, sweeps: bool) -> repartition.Ints | None:
         """The new bounds, None to stay; found: the numbers of all ranks. left: iterations that may follow."""
-        ownership, times = cast(Ownership, self.worker.ownership), np.stack(list(self._window))
+        ownership, times = cast(Ownership, self.loop.ownership), np.stack(list(self._window))
         several = len(times) == WINDOW
         uneven = 1 - times.mean(axis=1) / np.maximum(times.max(axis=1), 1e-9)
         if (
@@ -111,33 +105,30 @@ class Rebalance:
     def _move(self, bounds: repartition.Ints, record: IterationRecord) -> None:
         """Let all that knows the bounds have the new ones, and read what this rank has got where it holds all else."""
         began = time.perf_counter()
-        worker, ownership = self.worker, cast(Ownership, self.worker.ownership)
-        streams = [*worker.streams.values(), *worker.against.values()]
+        loop, ownership = self.loop, cast(Ownership, self.loop.ownership)
+        streams = [*loop.streams.values(), *loop.against.values()]
         resident = [stream for stream in streams if stream.resident]
-        if isinstance(worker.state, State):
-            if worker.state.unmatched is not None:
-                worker.state.unmatched.begin()  # rows of others are not among those kept
-            self._give_ids_back(worker, worker.state)
-        worker.ownership = Ownership(bounds, ownership.rank)
-        self.resources.own(worker.ownership, streams)
+        if isinstance(loop.state, State):
+            if loop.state.unmatched is not None:
+                loop.state.unmatched.begin()  # rows of others are not among those kept
+            if loop.state.groups is not None and self.resources.needs.weighted:
+                # places where chunks may be read once more: those that were read without weights before
+                self.resources.give_ids_back(cast("HostKernels", loop.kernels), None)
+        loop.ownership = Ownership(bounds, ownership.rank)
+        self.resources.own(loop.ownership, streams)
         for stream in resident:
-            record.filling.extend(_bring(worker, stream))
+            record.filling.extend(_bring(loop, stream))
         self._window.clear()
         record.moved, record.move_seconds = tuple(bounds.tolist()), time.perf_counter() - began
         chunks = sum(task.chunks_read for task in record.filling)
         predicted = self.resources.edge_seconds * chunks * self.resources.chunk_edges
         self._slower = max(1.0, record.move_seconds / predicted) if predicted else self._slower
 
-    def _give_ids_back(self, worker: Worker, state: State) -> None:
-        """Write ids over places where chunks may be read once more: those that were read without weights before."""
-        if state.groups is not None and self.resources.needs.weighted:
-            self.resources.give_ids_back(cast("HostKernels", worker.kernels), None)
 
-
-def _bring(worker: Worker, stream: EdgeStream) -> list[TaskRecord]:
+def _bring(loop: Loop, stream: EdgeStream) -> list[TaskRecord]:
     """Read the rows that this rank has got; returns records of what moved."""
     everyone = Frontier(stream.index.vertices, stream.index.edges, everything=True)
-    with stream.views(worker.kernels, worker.state, everyone, ()) as views:
+    with stream.views(loop.kernels, loop.state, everyone, ()) as views:
         for _ in views:
             pass
     return stream.records

@@ -16,9 +16,7 @@ import numpy as np
 from penstock.engine.execution.whole_rows import (
     activate_all,
     edge_streams_of,
-    frontier_of_all,
     owned_blocks,
-    owned_vertices,
     share_rows,
     visit_views,
 )
@@ -47,7 +45,7 @@ def count_triangles(loop: Loop, memory_bytes: int, messages: int) -> Iterator[It
     if loop.finished:
         return
     began = time.perf_counter()
-    loop.workers[0].kernels.use()
+    loop.kernels.use()
     memory_bytes = int(loop.gathered(memory_bytes).min())  # all ranks cut the same strips
     found = RowBlocks(loop, activate_all(loop), messages)
     try:
@@ -62,13 +60,12 @@ def count_triangles(loop: Loop, memory_bytes: int, messages: int) -> Iterator[It
             yield record
             began, found.record = time.perf_counter(), activate_all(loop)
     finally:
-        loop.workers[0].kernels.close()
+        loop.kernels.close()
 
 
 def _finish(loop: Loop) -> None:
     """Turn the messages into values."""
-    worker, all_vertices = loop.workers[0], frontier_of_all(loop)
-    worker.kernels.apply(worker.state, all_vertices, loop.out, loop.scalars())
+    loop.kernels.apply(loop.state, loop.everyone, loop.out, loop.scalars())
     loop.agree_on_floats()
     loop.total()
     loop.converged = loop.finished = True
@@ -82,7 +79,7 @@ def _intersect_all(found: RowBlocks, memory_bytes: int) -> Iterator[int]:
     graph, kernels, state = found.loop.graph, found.kernels, found.state
     neighbors = state.empty(graph.vertices, np.int64)
     neighbors[...] = 0
-    for block in found.rows(*owned_vertices(found.loop)):
+    for block in found.rows(*found.loop.owned_vertices):
         kernels.count_neighbors(block, found.buffer, neighbors)
     share_rows(found.loop, [neighbors], found.record)
     if "neighbors" in state.fields:
@@ -148,7 +145,7 @@ class RowBlocks:
 
     def __init__(self, loop: Loop, record: IterationRecord, messages: int) -> None:
         self.loop, self.record, self.streams = loop, record, edge_streams_of(loop)
-        self.kernels, self.state = loop.workers[0].row_kernels, loop.workers[0].state
+        self.kernels, self.state = loop.row_kernels, loop.state
         self._indexes = [stream.index for stream in self.streams]
         self.buffer = self.state.empty(block_capacity(self._indexes, messages), loop.graph.vertex_dtype)
 
@@ -170,7 +167,7 @@ class RowBlocks:
 
     def end_strip(self) -> None:
         """Give all ranks what they have counted together."""
-        if self.loop.ranks is not None:
+        if self.loop.exchange is not None:
             with self.loop.exchanging(self.record):
                 self.loop.exchange.share_messages(True)
 

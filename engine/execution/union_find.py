@@ -27,12 +27,11 @@ from penstock.transfer.staging.unpacked import sample_neighbors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.loop import Loop
-    from penstock.engine.execution.worker import Worker
     from penstock.engine.ranks.communicator import ArrayRanks
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.transfer.values.view import View
 
-    Link = Callable[[Worker, View], Any]
+    Link = Callable[[Loop, View], Any]
 
 SAMPLED = 2
 LARGE = 0.2  # share of the vertices that the largest tree must hold for its rows to be worth leaving out
@@ -52,15 +51,12 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
     """
     if loop.finished:
         return
-    resident = all(worker.streams["push"].resident for worker in loop.workers)
     listed = loop.graph.layout != "rows"
     symmetric = not loop.graph.directed and not listed
-    here = None
-    if loop.gathered(resident).all() and not listed:
+    if loop.gathered(loop.streams["push"].resident).all() and not listed:
         yield from _link_from(loop, _link_first)
         return
-    if symmetric and len(loop.workers) == 1:
-        here = _at_hand(loop)
+    here = _at_hand(loop) if symmetric else None
     if here is not None:
         yield from _link_from(loop, _link_all, here)
         return
@@ -88,7 +84,7 @@ def _link_from(loop: Loop, first: Link, here: NDArray[np.bool_] | None = None) -
         _join(loop, outside)
     if outside is not None and tree.apart and not loop.graph.directed and not _is_one(loop, tree.root):
         yield outside
-        root, share = loop.workers[0].kernels.largest_tree(loop.workers[0].state)
+        root, share = loop.kernels.largest_tree(loop.state)
         outside = _link_outside(loop, _Tree(root, share), here)
         if outside is not None:
             _join(loop, outside)
@@ -112,10 +108,9 @@ def _largest_tree(loop: Loop, record: IterationRecord) -> _Tree:
     Of each rank's own vertices, where it holds nearly all that each of them has linked: then trees are joined at the
     end only. Else trees are joined now.
     """
-    worker = loop.workers[0]
-    kernels, state = worker.kernels, worker.state
-    if worker.ownership is not None:
-        began, own = time.perf_counter(), worker.ownership.vertices
+    kernels, state = loop.kernels, loop.state
+    if loop.ownership is not None:
+        began, own = time.perf_counter(), loop.ownership.vertices
         kernels.compress(state, own)
         root, share = kernels.largest_tree(state, own)
         apart = loop.gathered(share).min() >= APART
@@ -137,46 +132,42 @@ def _link_outside(loop: Loop, tree: _Tree, here: NDArray[np.bool_] | None) -> It
         return _pass(loop, partial(_link_rows, done_each=SAMPLED, skipped=root, symmetric=symmetric))
     if tree.share < LARGE:
         return _pass(loop, _link_all, only=~here)
-    worker, largest = loop.workers[0], np.uint64(tree.root)
-    kernels, state = worker.kernels, worker.state
-    own = (0, loop.graph.vertices) if worker.ownership is None else worker.ownership.vertices
-    kernels.mark_outside(state, loop.out, largest, own)
+    kernels, state, largest = loop.kernels, loop.state, np.uint64(tree.root)
+    kernels.mark_outside(state, loop.out, largest, loop.owned_vertices)
     frontier = kernels.select(state, loop.out, (), math.inf)
     if not tree.apart and loop.gathered(frontier.vertices).sum() == 0:
         return None
 
-    def link(worker: Worker, view: View) -> None:
-        kernels.link_listed(view, state, frontier, worker.streams["push"].index, largest)
+    def link(loop: Loop, view: View) -> None:
+        kernels.link_listed(view, state, frontier, loop.streams["push"].index, largest)
 
     return _pass(loop, link, only=~here, frontier=frontier)
 
 
-def _link_first(worker: Worker, view: View) -> None:
-    worker.kernels.link_first_neighbors(view, worker.state, worker.streams["push"].index, SAMPLED)
+def _link_first(loop: Loop, view: View) -> None:
+    loop.kernels.link_first_neighbors(view, loop.state, loop.streams["push"].index, SAMPLED)
 
 
 def _link_rows(
-    worker: Worker, view: View, *, done_each: int = 0, skipped: Any = NO_COMPONENT, symmetric: bool = True
+    loop: Loop, view: View, *, done_each: int = 0, skipped: Any = NO_COMPONENT, symmetric: bool = True
 ) -> None:
-    worker.kernels.link_rows(view, worker.state, worker.streams["push"].index, done_each, skipped, symmetric)
+    loop.kernels.link_rows(view, loop.state, loop.streams["push"].index, done_each, skipped, symmetric)
 
 
-def _link_all(worker: Worker, view: View) -> None:
-    _link_rows(worker, view)
+def _link_all(loop: Loop, view: View) -> None:
+    _link_rows(loop, view)
 
 
 def _is_one(loop: Loop, root: int) -> bool:
     """Whether what were trees of the ranks are parts of one now; root: of this rank's. The forest is joined."""
-    state = loop.workers[0].state
+    state = loop.state
     label = int(state.to_host(state.arrays[0][root : root + 1])[0])
     return bool(np.ptp(loop.gathered(label)) == 0)
 
 
 def _at_hand(loop: Loop) -> NDArray[np.bool_] | None:
     """Which partitions to link first, bool (partitions,); None where that does not pay in some rank."""
-    worker = loop.workers[0]
-    stream = worker.streams["push"]
-    own = (0, loop.graph.vertices) if worker.ownership is None else worker.ownership.vertices
+    stream, own = loop.streams["push"], loop.owned_vertices
     table = stream.directory.table
     mine = (table.v0 < own[1]) & (table.v1 > own[0])
     here = stream.here & mine
@@ -210,7 +201,7 @@ def _reached_share(stream: EdgeStream, here: NDArray[np.bool_], own: tuple[int, 
 def _pass(
     loop: Loop, link: Link, *, only: NDArray[np.bool_] | None = None, frontier: Frontier | None = None
 ) -> IterationRecord:
-    """Every device links the edges that its stream brings.
+    """Link the edges that the stream brings.
 
     only: which partitions to bring. frontier: whose rows are wanted, of ranks each rank's own; None for all.
     """
@@ -221,16 +212,16 @@ def _pass(
     else:
         vertices, edges = loop.gathered(frontier.vertices, frontier.edges).sum(axis=0).astype(int).tolist()
     record = IterationRecord(loop.iteration, "push", vertices, edges)
-    for worker in loop.workers if not frontier.empty else ():
-        worker.kernels.use()
-        stream = worker.streams["push"]
-        with stream.views(worker.kernels, worker.state, frontier, (), only) as views:
+    if not frontier.empty:
+        loop.kernels.use()
+        stream = loop.streams["push"]
+        with stream.views(loop.kernels, loop.state, frontier, (), only) as views:
             for number, view in enumerate(views, start=1):
                 started = time.perf_counter()
-                link(worker, view)
+                link(loop, view)
                 if not stream.resident and number & (number - 1) == 0:
                     # After views 1, 2, 4, 8 ...: flat trees make the links of the next views short.
-                    worker.kernels.compress(worker.state)
+                    loop.kernels.compress(loop.state)
                 view.record.kernel_seconds += time.perf_counter() - started
         record.tasks.extend(stream.records)
     record.seconds = time.perf_counter() - began
@@ -239,18 +230,13 @@ def _pass(
 
 
 def _join(loop: Loop, record: IterationRecord) -> None:
-    """Join all forests, so that all devices and ranks have the same, and every vertex points to its root."""
-    began, first = time.perf_counter(), loop.workers[0]
-    kernels, forest = first.kernels, first.state.arrays[0]
-    for other in loop.workers[1:]:
-        kernels.link_pairs(first.state, other.kernels.linked_outside(other.state, (0, 0)))
+    """Join all forests, so that all ranks have the same, and every vertex points to its root."""
+    began = time.perf_counter()
     if loop.devices.arrays is None:
-        kernels.compress(first.state)
+        loop.kernels.compress(loop.state)
     else:
         with loop.exchanging(record):
             _join_ranks(loop, loop.devices.arrays)
-    for other in loop.workers[1:]:
-        other.state.arrays[0][:] = forest
     record.seconds += time.perf_counter() - began
 
 
@@ -261,8 +247,7 @@ def _join_ranks(loop: Loop, ranks: ArrayRanks) -> None:
     child, so that these make a forest too. What a rank has found of others' vertices, few of which are no roots there,
     is listed, and linked by all. Then each points its own vertices to their roots, and hands them out.
     """
-    worker = loop.workers[0]
-    kernels, state, ownership = worker.kernels, worker.state, worker.ownership
+    kernels, state, ownership = loop.kernels, loop.state, loop.ownership
     assert ownership is not None, "ranks own rows"
     forest = state.arrays[0]
     ours = kernels.linked_outside(state, ownership.vertices)

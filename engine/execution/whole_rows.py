@@ -20,7 +20,7 @@ from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import fields_of, globals_of, message_dtype, resolve_dtype
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.row_blocks import ROWS, RowBlock, block_capacity, blocks, offset_bytes
-from penstock.engine.state.state import Frontier, State
+from penstock.engine.state.state import State
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,19 +51,14 @@ def run_whole_rows(loop: Loop, messages: int) -> Iterator[IterationRecord]:
             record = activate_all(loop)
             work(record)
             if loop.rebalance is not None:
-                seconds, whole = time.perf_counter() - began - record.exchange_seconds, frontier_of_all(loop)
-                loop.rebalance.after_walk("pull", whole, record, seconds)
+                seconds, whole = time.perf_counter() - began - record.exchange_seconds, loop.everyone
+                loop.rebalance("pull", whole, record, seconds)
             record.totals = dict(loop.totals)
             record.seconds = time.perf_counter() - began
             loop.end_iteration(record.number)
             yield record
     finally:
-        loop.workers[0].kernels.close()
-
-
-def frontier_of_all(loop: Loop) -> Frontier:
-    """Every vertex."""
-    return Frontier(loop.graph.vertices, loop.graph.edges, everything=True)
+        loop.kernels.close()
 
 
 def activate_all(loop: Loop) -> IterationRecord:
@@ -72,22 +67,8 @@ def activate_all(loop: Loop) -> IterationRecord:
 
 
 def edge_streams_of(loop: Loop) -> tuple[EdgeStream, ...]:
-    """The streams of the run's walks, over all partitions: whole rows stay on the first device.
-
-    A rank asks for its own rows, block by block, and reads no others.
-    """
-    return tuple(replace(stream, mine=None, owned=None) for stream in _streams(loop))
-
-
-def _streams(loop: Loop) -> list[EdgeStream]:
-    worker = loop.workers[0]
-    return [worker.streams["pull"], *([worker.against["pull"]] if worker.against else [])]
-
-
-def owned_vertices(loop: Loop) -> tuple[int, int]:
-    """The first and past the last of the vertices whose rows are this rank's; without ranks all."""
-    ownership = loop.workers[0].ownership
-    return (0, loop.graph.vertices) if ownership is None else ownership.vertices
+    """The streams of the run's walks, over all partitions: a rank asks for its own rows, block by block."""
+    return tuple(replace(stream, mine=None, owned=None) for stream in loop.walks("pull"))
 
 
 def owned_blocks(loop: Loop, indexes: Sequence[Index], capacity: int, span: tuple[int, int]) -> Iterator[RowBlock]:
@@ -100,7 +81,7 @@ def owned_blocks(loop: Loop, indexes: Sequence[Index], capacity: int, span: tupl
 
 def row_limit(loop: Loop) -> int:
     """How many rows a block may have: on a device, where an edge travels once for every block, any number."""
-    return ROWS if isinstance(loop.workers[0].state, State) else max(1, loop.graph.vertices)
+    return ROWS if isinstance(loop.state, State) else max(1, loop.graph.vertices)
 
 
 def visit_views(
@@ -111,9 +92,8 @@ def visit_views(
 
     chosen: the rows of the block that are needed, ascending; None: every one.
     """
-    worker = loop.workers[0]
-    whole = frontier_of_all(loop)
-    worker.kernels.use()
+    whole = loop.everyone
+    loop.kernels.use()
     for walk, stream in enumerate(streams):
         only = None
         if block is not None and not stream.resident:
@@ -121,7 +101,7 @@ def visit_views(
             only = (table.e0 < last) & (table.e1 > first)
             if chosen is not None:  # a partition has the rows [v0, v1)
                 only &= np.searchsorted(chosen, table.v0) < np.searchsorted(chosen, table.v1)
-        with stream.views(worker.kernels, worker.state, whole, (), only) as views:
+        with stream.views(loop.kernels, loop.state, whole, (), only) as views:
             for view in views:
                 began = time.perf_counter()
                 see(view, walk)
@@ -142,7 +122,7 @@ class RowScratch:
     @classmethod
     def of(cls, loop: Loop, messages: int) -> RowScratch:
         """Memory where the kernels compute, not filled."""
-        state = loop.workers[0].state
+        state = loop.state
         changing = [name for name, spec in fields_of(loop.program).items() if not spec.constant]
         buffer = state.empty(
             block_capacity([stream.index for stream in edge_streams_of(loop)], messages), loop.author.message
@@ -153,13 +133,13 @@ class RowScratch:
 
 def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> None:
     """One iteration of a program that keeps all messages (`all`)."""
-    kernels, state, scalars = loop.workers[0].row_kernels, loop.workers[0].state, loop.scalars()
+    kernels, state, scalars = loop.row_kernels, loop.state, loop.scalars()
     streams, buffer = edge_streams_of(loop), scratch.buffer
     targets = tuple(scratch.following.get(name, values) for name, values in state.fields.items())
     kernels.use()
     kernels.clear_partial(state)
     rows = _chosen_rows(loop, scratch)
-    for block in owned_blocks(loop, [stream.index for stream in streams], len(buffer), owned_vertices(loop)):
+    for block in owned_blocks(loop, [stream.index for stream in streams], len(buffer), loop.owned_vertices):
 
         def collect(view: View, walk: int, block: RowBlock = block) -> None:
             kernels.collect(view, state, block, walk, loop.out, scalars, buffer)
@@ -182,7 +162,7 @@ def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> N
 
 def _chosen_rows(loop: Loop, scratch: RowScratch) -> NDArray[np.int64] | None:
     """The rows that the program chooses (`chosen_by`), None: all. The others' values are put into `following`."""
-    name, state = loop.program.chosen_by, loop.workers[0].state
+    name, state = loop.program.chosen_by, loop.state
     if not name:
         return None
     for field, values in scratch.following.items():
@@ -195,8 +175,7 @@ def _chosen_rows(loop: Loop, scratch: RowScratch) -> NDArray[np.int64] | None:
 
 def share_rows(loop: Loop, arrays: Sequence[Any], record: IterationRecord) -> None:
     """Give all ranks the items of their vertices in these arrays that each of them has computed."""
-    ownership = loop.workers[0].ownership
-    ranks = loop.devices.arrays
+    ownership, ranks = loop.ownership, loop.devices.arrays
     if ranks is None or ownership is None:
         return
     with loop.exchanging(record):
@@ -209,7 +188,7 @@ def _share_partial(loop: Loop, ranks: Communicator) -> None:
 
     Where some have them on a device: what each rank has found in all.
     """
-    partial = loop.workers[0].state.partial
+    partial = loop.state.partial
     merge = [COMBINERS[total.combine].ufunc for total in globals_of(loop.program).values()]
     if loop.devices.on_devices:
         partial = np.array([[one.reduce(partial[:, column]) for column, one in enumerate(merge)]])
@@ -220,9 +199,9 @@ def _share_partial(loop: Loop, ranks: Communicator) -> None:
 
 def _add_vectors(loop: Loop, record: IterationRecord) -> None:
     """One iteration of a program whose messages are vectors."""
-    kernels, state, scalars = loop.workers[0].row_kernels, loop.workers[0].state, loop.scalars()
-    streams = edge_streams_of(loop) if loop.ranks is None else tuple(_streams(loop))
-    whole = frontier_of_all(loop)
+    kernels, state, scalars = loop.row_kernels, loop.state, loop.scalars()
+    streams = edge_streams_of(loop) if loop.ranks is None else tuple(loop.walks("pull"))
+    whole = loop.everyone
 
     def add(view: View, walk: int) -> None:
         kernels.pull_vectors(view, state, (streams[walk].index, loop.out), scalars)

@@ -142,7 +142,7 @@ def forecast(
         paper = DeviceResources(graph, config, needs, device, rank=rank, paper=True)
         if asks.program.combine == "union" or not paper.loads_later:
             loading = _load(paper)
-    pipeline = paper.pipelines[0]
+    pipeline = paper.pipeline
     walked = {} if asks is None else asks.directions
     direction: Direction = "pull" if "pull" in walked else "push"
     keys: list[Any] = [walk.key for walk in walked.get(direction, ())]
@@ -213,7 +213,7 @@ def _load(paper: DeviceResources) -> tuple[int, int]:
 
     From disk: where the host keeps all that it reads.
     """
-    needs, cache, host = paper.own_needs, paper.pipelines[0].cache, paper.pipelines[0].source.cache
+    needs, cache, host = paper.own_needs, paper.pipeline.cache, paper.pipeline.source.cache
     whole = host is not None and host.whole
     _keep([cache, None if whole else host], needs.weighted)
     read = brought = 0

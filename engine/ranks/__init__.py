@@ -1,1 +1,1 @@
-"""What several devices or processes exchange between iterations."""
+"""What several processes exchange between iterations."""

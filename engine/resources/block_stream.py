@@ -1,4 +1,4 @@
-"""The stream of a list's edges to one device: blocks of edges in the order of the input, which belong to no row.
+"""The stream of a list's edges: blocks of edges in the order of the input, which belong to no row.
 
 A block is wanted where a vertex among the bounds of its sources is active (of its targets, where messages go against
 the edges): a chunk or partition without a wanted block is neither read nor copied, and kernels pass over the others.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class BlockStream(EdgeStream):
-    """Edges of a list for one device.
+    """Edges of a list.
 
     index: of the degrees of the vertices that send. spans: uint32 (blocks, 4), least and greatest source, least and
     greatest target. ways: which ways messages go.
@@ -59,7 +59,7 @@ class BlockStream(EdgeStream):
                 self._sweep = replace(demand, packable=False)
             if self.resident:
                 return self._totals(frontier.vertices, table.edges, 0)
-            return self._sweep if self.mine is None else self._only_mine(self._sweep)
+            return self._sweep
         wanted = wanted_blocks(kernels.marks(state), self.spans, self.ways)
         blocks.choose_blocks(wanted)
         if self.resident:
@@ -71,8 +71,7 @@ class BlockStream(EdgeStream):
         lines = -(-edges * self.edge_bytes // LINE_BYTES)
         found = chunks.astype(np.uint8)
         pending = edges.astype(np.float64)
-        demand = Demand(self.key, counts, edges, lines, pending, found, self.with_weights, packable=False)
-        return demand if self.mine is None else self._only_mine(demand)
+        return Demand(self.key, counts, edges, lines, pending, found, self.with_weights, packable=False)
 
 
 def wanted_blocks(words: NDArray[Any], spans: NDArray[np.uint32], ways: WaysName) -> NDArray[np.bool_]:

@@ -7,6 +7,7 @@ divides its memory, `host_edge_source.py` has the host's side of the link. Refus
 from __future__ import annotations
 
 from collections import deque
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -108,8 +109,9 @@ class DeviceResources(HostResources):
             self.heads = RowPrefixCache(placed.head_edges, placed.head_index, held, rows)
         with stage("index"):
             self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
-        self.pipelines, self.groups = [], {}
+        self.groups, self._opened = {}, ExitStack()
         self.host = HostEdgeSource(graph, config, placed, device, timeline, paper=paper)
+        self._opened.callback(self.host.close)
         try:
             self.feedback = _feedback(config, device, self.host.disk)
             staging = self.host.source.host
@@ -133,9 +135,10 @@ class DeviceResources(HostResources):
             make = partial(make_cache, graph, needs) if packed is None else packed.cache
             cache = make(parts, self._allocate)
             link = self.host.source, self.host.plain
-            self.pipelines.append(Pipeline(graph, Staging(device, link[0], cache, options, dtypes, unpacking, link[1])))
+            self.pipeline = Pipeline(graph, Staging(device, link[0], cache, options, dtypes, unpacking, link[1]))
+            self._opened.callback(self.pipeline.close)
             if timeline is not None:
-                self.pipelines[0].watch(timeline)
+                self.pipeline.watch(timeline)
             if cache.room:
                 self._place(cache)
         except BaseException:
@@ -172,7 +175,7 @@ class DeviceResources(HostResources):
 
         Without slabs no route but `resident` brings what has a place.
         """
-        return self.plan.loading and self.pipelines[0].options.slabs > 0
+        return self.plan.loading and self.pipeline.options.slabs > 0
 
     def bring_residents(self) -> None:
         """Bring what has a place on the device and is not there yet."""
@@ -185,10 +188,10 @@ class DeviceResources(HostResources):
 
     def directory(self, adjacency: Adjacency) -> PartitionDirectory:
         """Where the edges of an adjacency are."""
-        return self.pipelines[0].directory("out" if adjacency.direction == "out" else "in")
+        return self.pipeline.directory("out" if adjacency.direction == "out" else "in")
 
-    def _lane(self, number: int, walk: Traversal, weighted: bool, sent: Index) -> EdgeStream:
-        stream = super()._lane(number, walk, weighted, sent)
+    def _stream(self, walk: Traversal, weighted: bool, sent: Index) -> EdgeStream:
+        stream = super()._stream(walk, weighted, sent)
         stream.degrees = self._degrees[stream.directory.key]
         if self.own_needs is not self.needs:
             stream.part = stream.index.edges / max(1, self.graph.edges)
@@ -239,9 +242,7 @@ class DeviceResources(HostResources):
     def close(self) -> None:
         """Let go of the edges on the device."""
         self._device.finish()
-        for pipeline in self.pipelines:
-            pipeline.close()
-        self.host.close()
+        self._opened.close()
         for array in self._kept:
             self._device.free(array)
         self._kept.clear()

@@ -1,7 +1,7 @@
-"""The stream of one direction's edges to one device.
+"""The stream of one direction's edges.
 
-It has the demand of each iteration (asked of the kernels only where edges may have to travel) and the device's share of
-the partitions. Views come from the pipeline; where a share cuts one, it is narrowed, never copied.
+It has the demand of each iteration (asked of the kernels only where edges may have to travel) and a rank's share of the
+edges. Views come from the pipeline; where a share cuts one, it is narrowed, never copied.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ NOTHING_PENDING = np.zeros(1)
 
 @dataclass
 class EdgeStream:
-    """Edges of one direction for one device.
+    """Edges of one direction.
 
-    direction: push or pull. key: which adjacency holds them, "out" or "in" (the same one in an undirected graph). mine:
-    which partitions are this device's, bool (partitions,), None for all of them. owned: of a run of several ranks, the
-    rows that are this one's; only their edges are walked. part: a rank's share of all edges, where it has an adjacency
-    of its own rows. complete: bring all chunks of a partition, not just the wanted ones: for local rounds, which walk
-    other rows too. heads: the first edges of every row, kept on the device; only the edges after them travel. degrees:
-    of the adjacency's rows, None on a device that reads host memory. side: how often the caches had changed, and where
-    the edges were then (set by `link_costs.py`).
+    direction: push or pull. key: which adjacency holds them, "out" or "in" (the same one in an undirected graph).
+    owned: of a run of several ranks, the rows that are this one's; only their edges are walked. mine: the partitions
+    with these edges, bool (partitions,), where the cores share a graph; None for all of them. part: a rank's share of
+    all edges, where it has an adjacency of its own rows. complete: bring all chunks of a partition, not just the wanted
+    ones: for local rounds, which walk other rows too. heads: the first edges of every row, kept on the device; only the
+    edges after them travel. degrees: of the adjacency's rows, None on a device that reads host memory. side: how often
+    the caches had changed, and where the edges were then (set by `link_costs.py`).
     """
 
     pipeline: Pipeline
@@ -136,7 +136,7 @@ class EdgeStream:
     @property
     def _reads_at_once(self) -> bool:
         """Whether all edges may be read in place over the link, in one view."""
-        able = self.linked and self.mine is None and self.pipeline.options.route in ("auto", "zero-copy")
+        able = self.linked and self.pipeline.options.route in ("auto", "zero-copy")
         return able and self._is_pinned
 
     def fill_heads(self, kernels: Kernels[Any], state: VertexState) -> list[TaskRecord]:
@@ -188,13 +188,12 @@ class EdgeStream:
         else:
             demand, plan = queue.demand, queue.plan
         with closing(self.pipeline.arrivals(plan, demand, queue)) as arrivals:
-            timed = self.mine is None and self.pipeline.device.kind == "cuda" and not plan.resident
+            timed = self.pipeline.device.kind == "cuda" and not plan.resident
             views = self._timed(arrivals, kernels) if timed else arrivals
-            mine = only if self.mine is None else self.mine
             if self.owned is not None:
                 yield self._owned_parts(views, kernels)
             else:
-                yield views if mine is None else chain.from_iterable(self._narrowed(view, mine) for view in views)
+                yield views if only is None else chain.from_iterable(self._narrowed(view, only) for view in views)
         self.pipeline.check()
         if not plan.resident:
             self.feedback.note(self.records, self._basis)
@@ -294,7 +293,7 @@ class EdgeStream:
             if demand is None or demand.packable != packable:
                 demand = whole_demand(table, edge_bytes=self.edge_bytes, with_weights=self.with_weights)
                 demand = self._sweep = replace(demand, packable=packable)
-            return demand if self.mine is None else self._only_mine(demand)
+            return self._only_mine(demand)
         blocks = self._block_marks()
         counts, chunks, sizes = self._tables(blocks)
         if self.direction == "push":
@@ -313,8 +312,7 @@ class EdgeStream:
             kernels.add_pending(state, self.index, scalars, table.partition_edges, pending)
         wanted = None if self.complete else chunks
         demand = Demand(self.key, vertices, edges, lines, pending, wanted, self.with_weights, read_edges=read)
-        demand = _with_blocks(demand, touched, blocks)
-        return demand if self.mine is None else self._only_mine(demand)
+        return self._only_mine(_with_blocks(demand, touched, blocks))
 
     def _is_packable(self, kernels: Kernels[Any]) -> bool:
         """Whether active rows may be gathered."""
@@ -421,8 +419,10 @@ class EdgeStream:
         return Demand(self.key, vertices, wanted, read, NOTHING_PENDING, None, self.with_weights)
 
     def _only_mine(self, demand: Demand) -> Demand:
-        edges = demand.active_edges if self.mine is None else np.where(self.mine, demand.active_edges, 0)
-        return replace(demand, active_edges=edges, whole=False)
+        """The demand of this rank's partitions."""
+        if self.mine is None:
+            return demand
+        return replace(demand, active_edges=np.where(self.mine, demand.active_edges, 0), whole=False)
 
     def _owned_parts(self, views: Iterator[View], kernels: Kernels[Any]) -> Iterator[View]:
         """What is owned of each view: by its note where pulls sum, which may depend on the order, else cut out."""
@@ -437,11 +437,11 @@ class EdgeStream:
                 part = replace(view, owned=own)
                 yield part if noted else part.narrowed()
 
-    def _narrowed(self, view: View, mine: NDArray[np.bool_]) -> Iterator[View]:
+    def _narrowed(self, view: View, only: NDArray[np.bool_]) -> Iterator[View]:
         """The parts of a view that are of these partitions, as views of their own."""
         table = self.directory.table
-        owned = np.flatnonzero(mine & (table.e1 > view.e0) & (table.e0 < view.e1))
-        for run in np.split(owned, np.flatnonzero(np.diff(owned) != 1) + 1) if len(owned) else []:
+        wanted = np.flatnonzero(only & (table.e1 > view.e0) & (table.e0 < view.e1))
+        for run in np.split(wanted, np.flatnonzero(np.diff(wanted) != 1) + 1) if len(wanted) else []:
             yield view.part(
                 int(table.e0[run[0]]), int(table.e1[run[-1]]), (int(table.v0[run[0]]), int(table.v1[run[-1]]))
             )

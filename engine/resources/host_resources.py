@@ -1,13 +1,14 @@
-"""What runs on one graph share: reader, host cache and pipelines, as the memory plan has them.
+"""What runs on one graph share: reader, host cache and pipeline, as the memory plan has them.
 
-Owns the streams by which a run's devices reach the edges. Here the devices are shares of the host;
-`device_resources.py` has the same for one device with memory of its own.
+Owns the streams by which a run reaches the edges. Here it computes on the host's cores; `device_resources.py` has the
+same for a device with memory of its own.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import numpy as np
 from penstock.engine.resources.block_stream import BlockStream
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.resources.memory_plan import MemoryPlan
-from penstock.engine.resources.ownership import MARGIN, LeftOut, Ownership, owners, seconds_for_edge
+from penstock.engine.resources.ownership import MARGIN, LeftOut, Ownership, seconds_for_edge
 from penstock.engine.state.grouped_sources import LEAST_SWEEPS, LEAST_VERTICES, GroupedSources, place_bytes
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.slot_pool import aligned_empty
@@ -50,7 +51,7 @@ _log = logging.getLogger("penstock.engine.resources.host_resources")
 
 
 class HostResources:
-    """Reader, cache and pipelines for some adjacencies of a graph, within a budget.
+    """Reader, cache and pipeline for some adjacencies of a graph, within a budget.
 
     rank: of a run of several ranks, the number of this one, and how many there are. moved: which vertices each rank
     owns, where these were moved in earlier runs. paper: whether nothing is allocated or read: a forecast asks what the
@@ -75,10 +76,8 @@ class HostResources:
         self._left_out: LeftOut | None = None
         needs = needs_of_rank(needs, self.ownership)
         self.reader: Reader | None = None
-        self.pipelines: list[Pipeline] = []
         self.chunk_edges = graph.out.chunk_edges
-        devices = host_devices(config)
-        self.plan = MemoryPlan.of(graph, config, replace(needs, plain=needs.plain or len(devices) > 1))
+        self.plan = MemoryPlan.of(graph, config, needs)
         self.packed, divided = self.plan.packed, self.plan.host
         self.spare = self.host_spare = self.plan.spare
         self.groups: dict[str, GroupedSources] = {}
@@ -96,49 +95,38 @@ class HostResources:
         if kept and needs.owned_edges is not None and self.ownership is not None:
             self._left_out = LeftOut(cache, needs)
             self._left_out.own(self.ownership)
-        try:
+        with ExitStack() as opened:
             if divided is not None and not paper:
-                self.reader = open_reader(graph, config, divided, timeline)
+                self.reader = opened.enter_context(open_reader(graph, config, divided, timeline))
             dtypes, packed = (graph.out.neighbor_dtype, graph.out.weight_dtype), self.packed is not None
-            for device in devices:
-                source = LocalReader(self.reader)
-                staging = Staging(device, source, cache, options, dtypes, kernels_unpack=packed)
-                self.pipelines.append(Pipeline(graph, staging))
-                if timeline is not None:
-                    self.pipelines[-1].watch(timeline)
-        except BaseException:
-            self.close()
-            raise
+            device, source = HostDevice(threads=config.thread_count), LocalReader(self.reader)
+            self.pipeline = Pipeline(graph, Staging(device, source, cache, options, dtypes, kernels_unpack=packed))
+            opened.callback(self.pipeline.close)
+            self._opened = opened.pop_all()
+        if timeline is not None:
+            self.pipeline.watch(timeline)
         rates, threads = config.rates_on("host"), Threads(config.thread_count)
         self.feedback = Feedback(rates, threads, self.reader, corrects=config.tuning.feedback)
 
     def streams(
         self, directions: dict[Direction, tuple[Traversal, ...]], weighted: bool, sent: Index
-    ) -> list[tuple[dict[Direction, EdgeStream], ...]]:
-        """For every device, an edge stream for each direction; two where a second walk goes against the edges.
+    ) -> list[dict[Direction, EdgeStream]]:
+        """An edge stream for each direction; and those of second walks, which go against the edges, if there are any.
 
         sent: the index of what each vertex sends along, which a list's blocks have not themselves.
         """
         return [
-            tuple(
-                {
-                    name: self._lane(number, walked[at], weighted, sent)
-                    for name, walked in directions.items()
-                    if len(walked) > at
-                }
-                for at in (0, 1)
-            )
-            for number in range(len(self.pipelines))
+            {name: self._stream(walks[at], weighted, sent) for name, walks in directions.items() if len(walks) > at}
+            for at in (0, 1)
         ]
 
-    def _lane(self, number: int, walk: Traversal, weighted: bool, sent: Index) -> EdgeStream:
-        pipeline = self.pipelines[number]
+    def _stream(self, walk: Traversal, weighted: bool, sent: Index) -> EdgeStream:
         adjacency = self.graph.out if walk.key == "out" else self.graph.into
         assert adjacency is not None
         index = adjacency.index() if walk.ways is None else sent
         made = EdgeStream if walk.ways is None else partial(BlockStream, spans=self._spans, ways=walk.ways)
         stream: EdgeStream = made(
-            pipeline,
+            self.pipeline,
             walk.direction,
             walk.key,
             index=index,
@@ -149,8 +137,6 @@ class HostResources:
         )
         if self.ownership is not None:
             stream.own(self.ownership)
-        elif len(self.pipelines) > 1:
-            stream.mine = owners(stream.directory.table.lengths, [1.0] * len(self.pipelines)) == number
         return stream
 
     @cached_property
@@ -184,7 +170,7 @@ class HostResources:
         edges, stored = sum(one.edges for one in adjacencies), 0
         if self.graph.out.arrays is None:
             stored = sum(int(one.chunk_bytes(weighted).sum()) for one in adjacencies)
-        each, on_cores = self.graph.out.edge_bytes(weighted), self.pipelines[0].device.reads_host
+        each, on_cores = self.graph.out.edge_bytes(weighted), self.pipeline.device.reads_host
         return seconds_for_edge(stored / max(1, edges), each, self.feedback.given, over_link=not on_cores)
 
     def group_sources(
@@ -194,13 +180,7 @@ class HostResources:
 
         Runs share it. Only edges of the cache are written to, never those of a graph from memory.
         """
-        able = (
-            self.packed is None
-            and author.sweeps
-            and not author.reads_sender
-            and list(streams) == ["pull"]
-            and len(self.pipelines) == 1
-        )
+        able = self.packed is None and author.sweeps and not author.reads_sender and list(streams) == ["pull"]
         large = self.graph.vertices >= LEAST_VERTICES and program.max_iter >= LEAST_SWEEPS
         if not (able and large) or self.graph.out.arrays is not None:
             return None
@@ -239,7 +219,7 @@ class HostResources:
 
     def log(self) -> None:
         """Tell the log how edges will travel."""
-        held, pipeline = self.plan.held, self.pipelines[0]
+        held, pipeline = self.plan.held, self.pipeline
         places = f"{format_bytes(held.host)} of them have room in host memory, {format_bytes(held.device)} on a device"
         options = pipeline.options
         ways = ", ".join(options.routes) if options.route == "auto" else options.route
@@ -249,16 +229,13 @@ class HostResources:
         _log.info("%s: %s, %s; routes %s; %s", name, edges, places, ways, cut)
 
     def settle(self) -> None:
-        """Complete the records of the last walk, once the devices have done."""
-        self.feedback.settle(self.pipelines[0].device)
-        self.pipelines[0].check()
+        """Complete the records of the last walk, once the device has done."""
+        self.feedback.settle(self.pipeline.device)
+        self.pipeline.check()
 
     def close(self) -> None:
         """Stop the reader and forget the caches."""
-        for pipeline in self.pipelines:
-            pipeline.close()
-        if self.reader is not None:
-            self.reader.close()
+        self._opened.close()
 
 
 def ownership_of(
@@ -288,11 +265,6 @@ def open_reader(graph: Graph, config: Config, divided: HostBudget, timeline: Tim
         throttle=config.tuning.throttle,
         timeline=timeline,
     )
-
-
-def host_devices(config: Config) -> list[HostDevice]:
-    """The devices of the host that share the edges: all of its cores, as one."""
-    return [HostDevice("host:0", config.thread_count)]
 
 
 def numbers(count: int, dtype: DTypeLike) -> NDArray[Any]:

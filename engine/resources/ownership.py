@@ -1,7 +1,7 @@
 """Who walks which edges: contiguous ranges with equal numbers of edges (Lux, VLDB 2017).
 
-Several devices of one process divide the partitions of an adjacency; ranks divide the vertices, and with them the rows
-of all adjacencies: numbers of indexes in, bounds out. What a rank leaves out is noted in its cache (`LeftOut`).
+Ranks divide the vertices, and with them the rows of all adjacencies: numbers of indexes in, bounds out. What a rank
+leaves out is noted in its cache (`LeftOut`).
 """
 
 from __future__ import annotations
@@ -24,18 +24,6 @@ if TYPE_CHECKING:
 
 MARGIN = 1 << 16
 """Edges before and after the owned ones that a kernel may read: at least a block of a pull."""
-
-
-def owners(lengths: NDArray[np.int64], shares: list[float]) -> NDArray[np.int64]:
-    """Owner (device number) of each partition, ascending.
-
-    lengths: edges of each partition, int64 (p,). shares: relative speed of each device, positive.
-    """
-    if len(lengths) == 0:
-        return np.zeros(0, dtype=np.int64)
-    middle = np.cumsum(lengths) - lengths / 2
-    bounds = np.cumsum(shares) / np.sum(shares) * lengths.sum()
-    return np.minimum(np.searchsorted(bounds, middle, side="right"), len(shares) - 1).astype(np.int64)
 
 
 @dataclass(frozen=True)

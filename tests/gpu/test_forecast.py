@@ -22,7 +22,7 @@ def test_what_is_foretold_is_what_is_held(tmp_path: Path, share: float | None) -
         told = session.forecast(PageRank(tol=0, max_iter=3, weight=False))
         assert session.device.used_bytes == before
         records = session.run(PageRank(tol=0, max_iter=3, weight=False)).records
-        cache = session._equipment.pipelines[0].cache
+        cache = session._equipment.pipeline.cache
     assert told.device == "cuda:0"
     assert told.placement is not None
     assert told.placement.whole == (share is None)

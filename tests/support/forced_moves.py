@@ -16,7 +16,7 @@ def moving() -> Iterator[None]:
     """Let the bounds of every run of several ranks be others after each iteration; empty ranges are among them."""
 
     def after_walk(self: Rebalance, direction: Any, frontier: Any, record: Any, seconds: float) -> None:
-        random, old = np.random.default_rng(record.number), self.worker.ownership.bounds
+        random, old = np.random.default_rng(record.number), self.loop.ownership.bounds
         inner = np.sort(random.integers(0, old[-1] + 1, len(old) - 2))
         self._move(np.array([0, *inner, old[-1]]), record)
 

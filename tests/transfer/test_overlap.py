@@ -60,7 +60,7 @@ def fed(graph: Graph, patch: pytest.MonkeyPatch, kept: int = KEPT, **options: An
     options["tuning"] = {"residency": "none", **options.get("tuning", {})}
     with Session(graph, device="emulated", threads=1, direction="push", **room, **options) as session:
         program = BFS(0)
-        yield session._equip(session._asks(program).needs).pipelines[0]
+        yield session._equip(session._asks(program).needs).pipeline
 
 
 def half(pipeline: Pipeline) -> Demand:

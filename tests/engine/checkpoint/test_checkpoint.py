@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from penstock.engine import Field, Graph, Program, run
+from penstock.engine import Field, Graph, Program, Session, run
 from penstock.engine.checkpoint import checkpoint, run_fingerprint
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import triangles
@@ -32,7 +32,6 @@ from support.faults import flip_bit
 from support.graphs import in_memory, on_disk, shape
 from support.oracles import EdgeList
 from support.program_cases import CASES, program_of, tangle
-from support.several_devices import Session
 
 SLOW = {"kernels": "reference"}
 EDGES = tangle(directed=True, core=20, tail=5, count=70)
@@ -144,7 +143,6 @@ def test_triangles_resume_after_every_strip_with_strips_of_another_size(name: st
 
 WAYS: list[dict[str, Any]] = [
     {},
-    {"devices": 2},
     {"mode": "sync"},
     {"device": "emulated"},
     {"device": "emulated", "device_edge_memory": 330, "partition_bytes": 100, "route": "compaction"},

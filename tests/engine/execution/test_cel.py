@@ -113,7 +113,7 @@ def test_gives_the_answer_and_accounts_for_what_travels(
             result = session.run(programs(edges)[name])
             loaded, again = session._device.bytes_in, session.run(programs(edges)[name])
             copied = session._device.bytes_in - loaded
-            pipeline = session._equipment.pipelines[0]
+            pipeline = session._equipment.pipeline
             assert pipeline.staging.slabs.free == pipeline.staging.slabs.count
     for found in (result, again):
         np.testing.assert_array_equal(next(iter(found.fields.values())), expected)
@@ -188,7 +188,7 @@ def test_a_fault_in_the_middle_frees_everything(tmp_path: Path, monkeypatch: pyt
     with Session(graph, device="emulated", **options) as session:
         with pytest.raises(RuntimeError, match="a thread fell over"):
             session.run(SSSP(0))
-        pipeline = session._equipment.pipelines[0]
+        pipeline = session._equipment.pipeline
         assert pipeline.staging.slabs.free == pipeline.staging.slabs.count
         session._device.finish()
         while pipeline.staging.packs._leaving:
@@ -227,7 +227,7 @@ def test_rows_follow_only_during_a_walk(tmp_path: Path) -> None:
     with Session(graph, device="emulated", route="cel", device_edge_memory=1000, partition_bytes=128) as session:
         session.run(SSSP(0))
         with pytest.raises(RuntimeError, match="while it lasts"):
-            session._equipment.pipelines[0].follow(None)
+            session._equipment.pipeline.follow(None)
 
 
 @pytest.mark.parametrize("direction", ["auto", "push", "pull"])

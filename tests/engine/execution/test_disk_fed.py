@@ -43,7 +43,7 @@ class Watched(Session):
     @property
     def active(self) -> NDArray[np.int64]:
         """Whoever was active in the iteration that ended last."""
-        bits = np.unpackbits(self.loop.workers[0].state.active.words.view(np.uint8), bitorder="little")
+        bits = np.unpackbits(self.loop.state.active.words.view(np.uint8), bitorder="little")
         return np.flatnonzero(bits)
 
 
@@ -212,7 +212,7 @@ def test_what_comes_to_stay_on_the_device_leaves_the_host(tmp_path: Path, monkey
     places = Places(monkeypatch)
     with Watched(graph, device="emulated", device_edge_memory=6 * 4 * CHUNK * 4, partition_bytes=1 << 20) as session:
         session._loop(program_of("bfs", edges))
-        pipeline = session._equipment.pipelines[0]
+        pipeline = session._equipment.pipeline
         table, rates = pipeline.directory("out").table, Rates(copy_bytes=1e9, line_rate=1e6, sector_rate=1e6)
         device, host = pipeline.cache, pipeline.source.host.cache
         for wanted in ([7, 8, 9], [7, 8, 9], [7, 8, 9], range(7, 13), range(7, 13)):
@@ -239,7 +239,7 @@ def test_what_the_device_keeps_leaves_the_host_cache_to_the_rest(
     options = {"device_edge_memory": 100 * 4 * CHUNK * 4, "partition_bytes": 1 << 20, "route": "auto"}
     with Watched(graph, device="emulated", **options) as session:
         follow(session, "sweeps", edges, lambda record: reads.append(sum(t.chunks_read for t in record.tasks)))
-        pipeline = session._equipment.pipelines[0]
+        pipeline = session._equipment.pipeline
         device, host = pipeline.cache, pipeline.source.host.cache
         kept = int((device.starts >= 0).sum()), int((host.starts >= 0).sum())
         assert not ((device.starts >= 0) & (host.starts >= 0)).any()
@@ -256,7 +256,7 @@ def test_resident_then_cached_then_from_disk(tmp_path: Path, monkeypatch: pytest
     small_memory(monkeypatch, 4 * CHUNK, 2, 20)
     with Watched(graph, device="emulated", device_edge_memory=60 * 4 * CHUNK * 4, direction="push") as session:
         follow(session, "bfs", edges, lambda record: None)
-        stream = session.loop.workers[0].streams["push"]
+        stream = session.loop.streams["push"]
         pipeline = stream.pipeline
         table = pipeline.directory("out").table
         rows = table.v1 - table.v0

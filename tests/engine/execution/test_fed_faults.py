@@ -53,7 +53,7 @@ def attempt(graph: Graph, route: str) -> RunError | None:
             error = found
         equipment = session._equipment
         if equipment is not None:
-            pipeline = equipment.pipelines[0]
+            pipeline = equipment.pipeline
             assert pipeline.staging.slabs.free == pipeline.options.slabs
             pipeline.close()
             assert pipeline.staging.packs.free == pipeline.options.slabs

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from penstock.engine import Session
 from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.storage.base.timeline import Span, Timeline
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import check, program_of
-from support.several_devices import Session
 
 EDGES = weighed(EdgeList(300, *skewed(300, 4000, 3), None, False), "uint8")
 LINKED = {"device": "emulated", "partition_bytes": 1024, "device_edge_memory": 12_000, "direction": "push"}
 CASES: list[dict[str, Any]] = [
     {},
-    {"host_memory": 48 << 20, "partition_bytes": 1024, "devices": 2},
+    {"host_memory": 48 << 20, "partition_bytes": 1024},
     {**LINKED, "route": "compaction", "tuning": {"link_rate": 1e9}},
     {**LINKED, "route": "zero-copy", "tuning": {"link_rate": 1e9}},
     {**LINKED, "route": "filter"},
@@ -62,7 +62,7 @@ def test_without_a_timeline_kernels_are_called_as_they_are() -> None:
     graph = in_memory(shape("two"))
     with Session(graph, kernels="reference") as session:
         program = program_of("bfs", shape("two"))
-        assert type(session._loop(program).workers[0].kernels).__name__ == "ReferenceKernels"
+        assert type(session._loop(program).kernels).__name__ == "ReferenceKernels"
         assert session._watch is None
 
 

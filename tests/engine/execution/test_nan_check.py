@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from penstock.engine import Session
 from penstock.engine.execution import nan_check
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.storage.base.errors import RunError
 from support.graphs import in_memory, shape
-from support.several_devices import Session
 
 
 class Held:

@@ -51,7 +51,7 @@ def home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 def stagings(session: Session) -> Iterator[Staging]:
     assert session._equipment is not None
-    yield session._equipment.pipelines[0].staging
+    yield session._equipment.pipeline.staging
     if session._equipment.host.source.host is not None:
         yield session._equipment.host.source.host
 
@@ -59,7 +59,7 @@ def stagings(session: Session) -> Iterator[Staging]:
 def assert_at_rest(session: Session) -> None:
     """No slab, buffer or place is taken, once the host has taken back what it lent."""
     assert session._equipment is not None
-    session._equipment.pipelines[0].close()
+    session._equipment.pipeline.close()
     for staging in stagings(session):
         assert staging.cache.tables
         for pool in (staging.slabs, staging.places):
@@ -135,7 +135,7 @@ class Walk:
     def __init__(self, session: Session) -> None:
         session._loop(program_of("sssp", EDGES))
         assert session._equipment is not None
-        self.pipeline: Pipeline = session._equipment.pipelines[0]
+        self.pipeline: Pipeline = session._equipment.pipeline
         self.directory = self.pipeline.directory("out")
         self.neighbors, self.weights = EDGES.rows[1], EDGES.rows[2]
 

@@ -48,7 +48,7 @@ def test_the_largest_pending_value_goes_first(tmp_path: Any, kernels: Any, prior
     with Session(graph, direction="push", kernels=kernels, **options) as session:
         session.run(Waiting())  # it reads the graph, and partitions come as the disk gives them
         record = session.run(Waiting()).records[0]
-        table = session._equipment.pipelines[0].directory("out").table
+        table = session._equipment.pipeline.directory("out").table
     starts = graph.out.index().starts(0, graph.vertices + 1)
     expected = np.zeros(len(table))
     for v in range(0, graph.vertices, 3):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock.engine import Field, Program
+from penstock.engine import Field, Program, run
 from penstock.engine.program.program import check, has_phases, needs_rows
 from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.bfs import BFS
@@ -21,7 +21,6 @@ from penstock.storage.base.errors import InputError
 from support.graphs import in_memory
 from support.oracles import EdgeList
 from support.program_cases import CASES, tangle
-from support.several_devices import run
 
 PATH = EdgeList(4, np.array([0, 1, 2]), np.array([1, 2, 3]))
 
@@ -56,7 +55,7 @@ class Twice(Program):
 
 @pytest.mark.parametrize(
     "way",
-    [{}, {"kernels": "reference"}, {"devices": 2}, {"mode": "async"}, {"device": "emulated", "kernels": "cuda"}],
+    [{}, {"kernels": "reference"}, {"mode": "async"}, {"device": "emulated", "kernels": "cuda"}],
 )
 def test_phases_share_the_programs_fields(way: dict[str, Any]) -> None:
     program = Twice()

@@ -85,7 +85,7 @@ def test_a_run_that_is_over_has_given_everything_back(session: Session) -> None:
     wanted = Session(in_memory(EDGES), device="cpu").run(PageRank(tol=1e-4)).fields["rank"]
     assert session.run(PageRank(tol=1e-4)).converged
     assert session._equipment is not None
-    (pipeline,) = session._equipment.pipelines
+    pipeline = session._equipment.pipeline
     assert at_rest(pipeline)
     steps = session.steps(PageRank(tol=0, max_iter=50))
     for _ in range(2):
@@ -114,7 +114,7 @@ def test_who_looks_on_may_fail_and_begin_anew(session: Session) -> None:
         found = session.run(PageRank(tol=1e-4))
     np.testing.assert_allclose(found.fields["rank"], wanted, rtol=1e-9)
     assert session._equipment is not None
-    assert at_rest(session._equipment.pipelines[0])
+    assert at_rest(session._equipment.pipeline)
 
 
 def test_a_run_in_between_is_refused_and_disturbs_nothing(session: Session) -> None:
@@ -136,7 +136,7 @@ def test_a_session_may_be_closed_in_between(session: Session) -> None:
     steps = session.steps(PageRank(tol=0, max_iter=50))
     next(steps)
     assert session._equipment is not None
-    (pipeline,) = session._equipment.pipelines
+    pipeline = session._equipment.pipeline
     session.close()
     assert at_rest(pipeline)
     steps.close()

@@ -153,9 +153,9 @@ class _Slow:
         self.seconds = seconds
 
     def walked(self, ran: rebalance.Rebalance) -> float:
-        assert ran.worker.ownership is not None
-        rows = ran.worker.ownership.rows(ran.worker.streams["pull"].index)
-        return self.seconds[ran.ranks.rank] * (rows.e1 - rows.e0)
+        assert ran.loop.ownership is not None
+        rows = ran.loop.ownership.rows(ran.loop.streams["pull"].index)
+        return self.seconds[ran.loop.ranks.rank] * (rows.e1 - rows.e0)
 
 
 def _timed(monkeypatch: pytest.MonkeyPatch, clock: _Slow) -> None:

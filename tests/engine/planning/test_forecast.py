@@ -63,12 +63,12 @@ def test_memory_is_what_a_run_allocates(graph: Graph) -> None:
         loop = session._loop(PageRank(weight=False))
         made = session._equipment
         assert made is not None
-        assert told.host.parts["cache"] == made.pipelines[0].cache.nbytes
+        assert told.host.parts["cache"] == made.pipeline.cache.nbytes
         assert told.host.parts["reader"] >= made.reader.memory_bytes
-        assert told.partition_bytes == made.pipelines[0].options.partition_edges * 4
+        assert told.partition_bytes == made.pipeline.options.partition_edges * 4
         assert told.host.whole
         assert told.host.total <= told.host.budget == 1 << 30
-        state = loop.workers[0].state
+        state = loop.state
         assert isinstance(state, State)
         arrays = [
             *state.fields.values(),
@@ -134,7 +134,7 @@ def test_what_travels_over_a_link_is_foretold(
         told = session.forecast(PageRank(tol=0, max_iter=3, weight=False))
         assert session._device.bytes_in == 0
         records = sweeps(session, 3)
-        cache = session._equipment.pipelines[0].cache
+        cache = session._equipment.pipeline.cache
     assert told.placement is not None
     assert told.placement.parts["cache"] == cache.nbytes
     for record, sweep in zip(records, (told.first, told.later, told.later), strict=True):
@@ -170,8 +170,8 @@ def test_packed_edges_are_foretold(
         assert session._device.bytes_in == 0
         records = sweeps(session, 3)
         made = session._equipment
-        cache, staging = made.pipelines[0].cache, made.host.source.host
-    assert made.pipelines[0].cache.tables
+        cache, staging = made.pipeline.cache, made.host.source.host
+    assert made.pipeline.cache.tables
     assert told.placement is not None
     assert told.placement.parts["cache"] == cache.nbytes
     if staging is not None:

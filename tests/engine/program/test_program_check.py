@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock.engine import Field, Global, Program, Start
+from penstock.engine import Field, Global, Program, Start, run
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.program.program_check import check_program, synchronous_words
 from penstock.engine.programs.bfs import BFSLevels
@@ -17,7 +17,6 @@ from penstock.engine.programs.wcc import WCC
 from penstock.storage.base.errors import InputError, RunError
 from support.graphs import in_memory, skewed, weighed
 from support.oracles import EdgeList, bfs_levels
-from support.several_devices import run
 
 GRAPH = EdgeList(90, *skewed(90, 200, 3))
 SOURCE, DEPTH = 25, 3
@@ -79,7 +78,7 @@ class Watched(Near):
     ("program", "way"),
     [
         *((program, REFERENCE) for program in (Near, Clipped, Counted, Watched)),
-        (Near, {**REFERENCE, "direction": "pull", "devices": 2}),
+        (Near, {**REFERENCE, "direction": "pull"}),
         pytest.param(
             Near, ON_A_DEVICE, marks=pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
         ),

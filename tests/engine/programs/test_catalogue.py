@@ -18,7 +18,7 @@ from unittest import mock
 import networkx as nx
 import numpy as np
 import pytest
-from penstock.engine import Program, Session
+from penstock.engine import Program, Session, run
 from penstock.engine.api import make
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.programs.adsorption import Adsorption
@@ -39,7 +39,6 @@ from support import catalogue_oracles as right
 from support.graphs import in_memory, on_disk, shape, skewed
 from support.oracles import EdgeList, check_pagerank
 from support.program_cases import CASES, HELD, OTHER, ROWS, SOURCE, Fields, check_widest, near, tangle
-from support.several_devices import run
 
 SWEEPS = (
     "pagerank",
@@ -59,9 +58,9 @@ SWEEPS = (
 
 WAYS: list[Fields] = [
     {"kernels": "reference", "direction": "push"},
-    {"kernels": "reference", "direction": "pull", "devices": 2},
+    {"kernels": "reference", "direction": "pull"},
     {},
-    {"direction": "pull", "devices": 2},
+    {"direction": "pull"},
     {"direction": "push"},
     {"mode": "sync"},
 ]
@@ -233,7 +232,7 @@ def ratings(*, directed: bool = False) -> EdgeList:
 
 
 @pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("way", [{"kernels": "reference"}, {}, {"devices": 2}, {"partition_bytes": 64}])
+@pytest.mark.parametrize("way", [{"kernels": "reference"}, {}, {"partition_bytes": 64}])
 def test_collaborative_filtering(way: Fields, directed: bool, tmp_path: Path) -> None:
     """The same descent as the dense one; and on disk, where partitions cut rows."""
     edges = ratings(directed=directed)

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock.engine import Graph, from_edges
+from penstock.engine import Graph, from_edges, run
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.program.vertex_ids import in_original_order
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.table import PROGRAMS, named
 from support.graphs import skewed, weighed
 from support.oracles import EdgeList, check_bfs
-from support.several_devices import run
 
 VERTICES, SOURCE = 60, 41
 ORDERS = ("degree", "hubs", "paths")
@@ -80,7 +79,7 @@ def test_the_order_of_vertices_changes_no_answer(name: str) -> None:
 
 
 WAYS: list[dict[str, Any]] = [
-    {"kernels": "reference", "direction": "push", "devices": 2},
+    {"kernels": "reference", "direction": "push"},
     {"kernels": "reference", "direction": "pull"},
     {"threads": 1},
     pytest.param(

@@ -7,11 +7,10 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from penstock.engine import Graph, from_edges
+from penstock.engine import Graph, from_edges, run
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.programs.pagerank import PageRank
 from penstock.storage.base.errors import InputError
-from support.several_devices import run
 
 COUNT = 24
 
@@ -55,7 +54,7 @@ def test_sweeps_equal_networkx(directed: bool, asked: dict[str, Any], weight: st
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @pytest.mark.parametrize("asked", FORMS[:2])
-@pytest.mark.parametrize("way", [{"kernels": "reference"}, {"direction": "push"}, {"devices": 2}])
+@pytest.mark.parametrize("way", [{"kernels": "reference"}, {"direction": "push"}, {}])
 def test_residual_push_equals_networkx(way: dict[str, Any], asked: dict[str, Any], dtype: str) -> None:
     ours, theirs = graphs(directed=True, dtype=dtype)
     wanted = nx.pagerank(theirs, tol=1e-15, max_iter=2000, **asked)

@@ -10,7 +10,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from penstock.engine import Graph, Program, from_edges
+from penstock.engine import Graph, Program, Session, from_edges, run
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.programs.bfs import BFS
@@ -19,7 +19,6 @@ from penstock.engine.programs.widest import WidestPath
 from penstock.storage.base.errors import InputError
 from support.graphs import in_memory, on_disk, skewed
 from support.oracles import EdgeList
-from support.several_devices import Session, run
 from support.thread_ranks import on_ranks
 
 SOURCE = 5
@@ -30,7 +29,7 @@ SIMULATOR = pytest.param(
 SLOW: dict[str, Any] = {"kernels": "reference"}
 WAYS: list[Any] = [
     SLOW | {"direction": "push"},
-    SLOW | {"direction": "pull", "mode": "sync", "devices": 2},
+    SLOW | {"direction": "pull", "mode": "sync"},
     {},
     SIMULATOR,
 ]

@@ -9,7 +9,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from penstock.engine import Graph, Program, Session
+from penstock.engine import Graph, Program, Session, run
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.planning.requirements import RunSetting, planned
@@ -22,7 +22,6 @@ from penstock.storage.base.errors import BudgetError, InputError
 from support import catalogue_oracles as right
 from support.graphs import in_memory, on_disk, skewed
 from support.oracles import EdgeList, shortest_distances
-from support.several_devices import run
 
 VERTICES = 60
 SOURCES = [int(one) for one in np.random.default_rng(5).permutation(VERTICES)[:40]]
@@ -40,7 +39,7 @@ WAYS: list[dict[str, Any]] = [
     {"kernels": "reference", "direction": "pull"},
     {},
     {"direction": "push"},
-    {"direction": "pull", "devices": 2},
+    {"direction": "pull"},
     pytest.param(
         {"device": "emulated", "kernels": "cuda"},
         marks=pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu"),

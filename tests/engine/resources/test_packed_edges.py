@@ -68,7 +68,7 @@ def made(edges: EdgeList, home: str, path: Path, chunk: int = CHUNK, **options: 
 def stagings(session: Session) -> Iterator[Staging]:
     """Those of the device and of its host."""
     assert session._equipment is not None
-    (pipeline,) = session._equipment.pipelines
+    pipeline = session._equipment.pipeline
     pipeline.close()
     yield pipeline.staging
     if session._equipment.host.source.host is not None:
@@ -150,7 +150,7 @@ def test_any_graph_and_budget_gives_the_answer(
             first = session.run(program_of(name, edges))
             loaded, again = session._device.bytes_in, session.run(program_of(name, edges))
             copied = session._device.bytes_in - loaded
-            if session._equipment.pipelines[0].staging.cache.tables:
+            if session._equipment.pipeline.staging.cache.tables:
                 assert_packed_and_at_rest(session)
     for result in (first, again):
         check(name, edges, result.fields)
@@ -188,7 +188,7 @@ def test_fewer_bytes_travel_and_the_same_answer_comes(tmp_path: Path) -> None:
             told = result.records[-1].summary()
             assert told["bytes_unpacked"] == (4 * graph.edges if packed == "auto" else 0)
             assert sum(came["bytes_unpacked"] for came in told["routes"].values()) == told["bytes_unpacked"]
-            pipeline, held = session._equipment.pipelines[0], session.holdings
+            pipeline, held = session._equipment.pipeline, session.holdings
             assert held.device < held.edges
             if packed == "auto":
                 assert held.edges == pipeline.cache.tables["out"].layout.nbytes
@@ -216,7 +216,7 @@ def test_what_only_plain_edges_can_do_is_done_with_them(options: dict[str, Any])
 def test_a_device_that_holds_all_plain_edges_has_them_plain() -> None:
     with Session(in_memory(tangle(directed=True)), device="emulated") as session:
         session.run(program_of("bfs", tangle(directed=True)))
-        assert session._equipment.pipelines[0].cache.tables == {}
+        assert session._equipment.pipeline.cache.tables == {}
 
 
 @pytest.mark.parametrize(
@@ -254,4 +254,4 @@ def test_a_union_that_finds_too_few_edges_at_hand_is_served_packed_ones(
     with Session(graph, device="emulated", device_edge_memory=16_000) as session:
         session.run(program_of("wcc", tangle(directed=False)))
         assert session._equipment is not None
-        assert (session._equipment.pipelines[0].staging.unpacking is not None) == packed
+        assert (session._equipment.pipeline.staging.unpacking is not None) == packed

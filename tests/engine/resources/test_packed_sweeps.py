@@ -61,8 +61,8 @@ def test_a_run_and_its_forecast_have_the_same_pieces(graph: Graph, monkeypatch: 
     with Session(graph, device="cpu") as session:
         ranks(session)
         assert session._equipment is not None
-        pipeline = session._equipment.pipelines[0]
-        paper = HostResources(graph, session.config, session._equipment.needs, paper=True).pipelines[0]
+        pipeline = session._equipment.pipeline
+        paper = HostResources(graph, session.config, session._equipment.needs, paper=True).pipeline
         for one, other in ((pipeline.cache, paper.cache), (pipeline.options, paper.options)):
             assert type(one) is type(other)
         assert paper.options == pipeline.options
@@ -87,7 +87,7 @@ def test_an_id_of_no_vertex_ends_the_run(graph: Graph, monkeypatch: pytest.Monke
     with Session(graph, device="cpu", threads=2) as session:
         ranks(session)
         assert session._equipment is not None
-        pieces = session._equipment.pipelines[0].cache
+        pieces = session._equipment.pipeline.cache
         assert pieces is not None
         piece = pieces.arrays("in", 1, 1, False)[0]
         piece[1], piece[4] = 8, 255  # the bits of an id, and the first id of the first block

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from penstock.engine import Session
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution.loop import Loop
 from penstock.engine.kernels.host import fused, launch
@@ -38,7 +39,6 @@ from penstock.transfer.values.task import TaskRecord
 from support.graphs import in_memory, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import Patient, Wandering, check, program_of
-from support.several_devices import Session
 
 UINT32 = np.dtype(np.uint32)
 
@@ -247,12 +247,11 @@ def test_a_program_must_have_had_small_frontiers_before() -> None:
     assert lengths == [300, 400, 400, 400]
 
 
-def test_only_edges_in_memory_of_one_device() -> None:
-    edges = shape("path")
-    for options in ({"devices": 2}, {"device": "emulated", "device_edge_memory": 400, "partition_bytes": 100}):
-        with stretches() as lengths:
-            run(edges, lambda: program_of("bfs", edges), direction="push", **options)
-        assert not lengths
+def test_only_edges_in_memory() -> None:
+    edges, linked = shape("path"), {"device": "emulated", "device_edge_memory": 400, "partition_bytes": 100}
+    with stretches() as lengths:
+        run(edges, lambda: program_of("bfs", edges), direction="push", **linked)
+    assert not lengths
 
 
 @pytest.mark.parametrize(
