@@ -24,7 +24,6 @@ from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import Program, fields_of, globals_of, words_of
 from penstock.engine.ranks.communicator import broadcast
-from penstock.engine.ranks.device_exchange import DeviceExchange
 from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.ranks.rank_exchange import RankExchange
 from penstock.engine.resources.direction import (
@@ -39,7 +38,7 @@ from penstock.engine.resources.direction import (
 )
 from penstock.engine.resources.direction_cost import LinkReading, reading
 from penstock.engine.resources.link_costs import fetched_of, link_costs_of
-from penstock.engine.state.device_state import DeviceState, bitmap_words
+from penstock.engine.state.device_state import DeviceState
 from penstock.engine.state.fused_iterations import (
     NO_FRONTIERS,
     FusedCall,
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.layers import Layers
     from penstock.engine.kernels.cuda.launch import CudaKernels
+    from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
     from penstock.engine.kernels.interface import KeepingKernels, Kernels, WholeRowKernels
     from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.edge_stream import EdgeStream
@@ -78,9 +78,6 @@ SELECTIVE = ("min", "max", "or")
 """Combiners whose pushes write only what changes a vertex."""
 LOADED = ("filter", "resident")
 """Routes whose views can hold the edges of inactive rows too, so that rows that become pending can be walked."""
-
-Exchange = RankExchange | DeviceExchange
-"""What merges the states of ranks after a walk, in host memory or on devices."""
 
 
 @dataclass
@@ -133,7 +130,7 @@ class Loop:
     before: Frontier = field(default_factory=lambda: Frontier(0, 0))
 
     def __post_init__(self) -> None:
-        self.exchange: Exchange | None = None if self.ranks is None else self._exchange_of_ranks(self.ranks)
+        self.exchange = None if self.ranks is None else self._exchange_of_ranks(self.ranks)
         self.author = self.kernels.author
         self.totals: dict[str, float] = {}
         self.unexplored = self.graph.edges
@@ -150,12 +147,16 @@ class Loop:
         self._walked: Event = None
         self._seen: Situation | None = None
 
-    def _exchange_of_ranks(self, ranks: Communicator) -> Exchange:
-        if isinstance(self.state, State):
-            return RankExchange(self.state, self.program.combine, ranks)
-        kernels = cast("CudaKernels", self.kernels).exchange_kernels()
+    def _exchange_of_ranks(self, ranks: Communicator) -> RankExchange:
         assert self.devices.arrays is not None, "ranks exchange arrays"
-        return DeviceExchange(self.state, kernels, ranks, self.devices.arrays)
+        kernels: HostExchangeKernels | CudaExchangeKernels
+        if isinstance(self.state, State):
+            from penstock.engine.ranks.host_kernels import HostExchangeKernels  # Numba takes long to import
+
+            kernels = HostExchangeKernels(self.program.combine)
+        else:
+            kernels = cast("CudaKernels", self.kernels).exchange_kernels()
+        return RankExchange(self.state, kernels, ranks, self.devices.arrays)
 
     def iterate(self) -> Iterator[IterationRecord]:
         """Run until no vertex is active, the program is done, or its max_iter is reached."""
@@ -198,7 +199,7 @@ class Loop:
                 continue
             walking = time.perf_counter()
             rows = self._unsettled_rows(frontier)
-            if rows is not None and isinstance(self.exchange, DeviceExchange):
+            if rows is not None and self.exchange is not None:
                 self.exchange.begin_settling()
             direction = self.direction if rows is None else "pull"
             record = IterationRecord(self.iteration, direction, frontier.vertices, frontier.edges)
@@ -271,7 +272,7 @@ class Loop:
         pulled = all(stream.direction == "pull" for stream in self.walks(self.direction))
         ownership = self.ownership if pulled else None
         with self.exchanging(record):
-            if settled and isinstance(self.exchange, DeviceExchange):
+            if settled:
                 assert self.ownership is not None, "ranks own rows"
                 self.exchange.share_settled(self.ownership.bounds)
             else:
@@ -357,7 +358,7 @@ class Loop:
     @property
     def can_settle(self) -> bool:
         """Whether rows may be relaxed both ways: every edge in two rows, values seen at once, no direction forced."""
-        together = isinstance(self.exchange, DeviceExchange) and self.devices.alike
+        together = isinstance(self.state, DeviceState) and self.devices.alike
         able = self.ranks is None or (together and "degree" not in words_of(self.program))
         alone = self.layers is None and able and not self.against
         return alone and self.asynchronous and not self.graph.directed and self.author.settles and self.forced is None
@@ -593,9 +594,7 @@ class Loop:
         for name, spec in fields_of(self.program).items():
             if not spec.constant:
                 broadcast(ranks, state.fields[name], 0)
+        broadcast(ranks, state.pending.words.view(np.uint32), 0)
+        state.pending.summarize()
         if isinstance(state, DeviceState):
             state.sent_ahead = None
-            broadcast(ranks, state.pending.words, 0)
-        else:
-            broadcast(ranks, state.pending.words.view(np.uint32)[: bitmap_words(state.last)], 0)
-            state.pending.summarize()

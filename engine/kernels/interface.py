@@ -86,6 +86,15 @@ class PackedView(NamedTuple):
     v1: Any
 
 
+class SharedLists(NamedTuple):
+    """Vertices and their values in memory of the host; `…_here`: as kernels read and write it in place."""
+
+    ids: NDArray[Any]
+    values: NDArray[Any]
+    ids_here: Any
+    values_here: Any
+
+
 class VertexArrays(NamedTuple):
     """What a kernel over edges reads and writes of the vertices from `base` (uint64) on, besides their fields.
 

@@ -5,12 +5,14 @@ Every method but `abort` and `close` is collective: all ranks call it, in the sa
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from penstock.engine.kernels.interface import SharedLists
     from penstock.transfer.devices.device import DeviceArray
 
 
@@ -84,27 +86,26 @@ def bytes_of(array: NDArray[Any]) -> NDArray[np.uint8]:
 
 def item_bytes(array: NDArray[Any] | DeviceArray) -> int:
     """Bytes of an item along the first axis."""
-    return int(array.itemsize * np.prod(array.shape[1:], dtype=np.int64))
+    return int(array.itemsize) * prod(array.shape[1:])
 
 
 AT_ONCE = 128
 """So many messages of a rank travel with their number: 1 to 2 KiB, which take no longer than a number alone."""
 NUMBER = 8  # bytes
-Listed = tuple[NDArray[Any], NDArray[Any]]
-"""Vertices and their messages, of the host, contiguous."""
 
 
-def gather_few(ranks: Communicator, count: int, ours: Listed, found: Listed) -> NDArray[np.int64]:
+def gather_few(ranks: Communicator, count: int, ours: SharedLists, found: SharedLists) -> NDArray[np.int64]:
     """Return how many messages each rank has; found: filled with them, rank by rank, if it has room for all.
 
-    ours: this rank's, if found has room for them.
+    ours: this rank's first, if there is room for them.
     """
-    room, sizes = len(found[0]), [item_bytes(array) for array in found]
+    lists = found.ids, found.values
+    room, sizes = len(found.ids), [array.itemsize for array in lists]
     each = sum(sizes)
     told = np.zeros(NUMBER + AT_ONCE * each, dtype=np.uint8)
     told[:NUMBER].view(np.int64)[0] = count
     fits = count <= room
-    part = np.concatenate([bytes_of(array) for array in ours]) if fits else told[:0]
+    part = np.concatenate([bytes_of(array[:count]) for array in (ours.ids, ours.values)]) if fits else told[:0]
     if fits and count <= AT_ONCE:
         told[NUMBER : NUMBER + len(part)] = part
     every = ranks.gather_numbers(told)
@@ -116,7 +117,7 @@ def gather_few(ranks: Communicator, count: int, ours: Listed, found: Listed) -> 
         whole = np.concatenate(parts)
     else:
         whole = gather_parts(ranks, part, counts * each)
-    _lay_out(whole, counts.tolist(), sizes, [bytes_of(array) for array in found])
+    _lay_out(whole, counts.tolist(), sizes, [bytes_of(array) for array in lists])
     return counts
 
 

@@ -27,21 +27,19 @@ TALLIES = 8
 LIST_SHARE = 2  # the frontier is listed while it has at most half of the vertices
 
 
-def bitmap_words(vertices: int) -> int:
-    """32-bit words of a bitmap, one bit a vertex, padded to 256."""
-    return max(1, -(-vertices // 256)) * 8
-
-
 class DeviceBitmap:
-    """uint32 words of the device, one bit a vertex, padded to 256."""
+    """uint32 words of the device, one bit a vertex, padded to whole spans: the words of a `state.Bitmap`."""
 
     def __init__(self, device: Device, vertices: int) -> None:
-        self.words = device.array(bitmap_words(vertices), np.uint32)
+        self.words = device.array(max(1, -(-vertices // SPAN)) * (SPAN // 32), np.uint32)
         self.clear()
 
     def clear(self) -> None:
         """Unset every bit."""
         self.words[...] = 0
+
+    def summarize(self) -> None:
+        """Do nothing, where `state.Bitmap` sets its second level."""
 
 
 class DeviceState:

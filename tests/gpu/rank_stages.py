@@ -28,7 +28,6 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.personalized import PPR
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
-from penstock.engine.ranks.device_exchange import DeviceExchange
 from penstock.engine.ranks.mpi import MpiCommunicator
 from penstock.engine.ranks.rank_devices import StagedCommunicator
 from penstock.engine.ranks.rank_exchange import RankExchange
@@ -232,7 +231,7 @@ class Profile:
         self._on, self.seconds, self.calls = False, Counter[str](), Counter[str]()
         self.walks: dict[int, str] = {}
         self._follow()
-        kinds: list[type] = [MpiCommunicator, RankExchange, DeviceExchange, StagedCommunicator]
+        kinds: list[type] = [MpiCommunicator, RankExchange, StagedCommunicator]
         self._finish: Callable[[], None] = lambda: None
         if device.startswith("cuda"):
             import cupy

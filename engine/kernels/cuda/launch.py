@@ -38,7 +38,7 @@ from penstock.engine.kernels.hot_vertices import has_sums_apart, is_hot, pushes_
 from penstock.engine.kernels.interface import EdgeView, ReadyRows, VertexArrays
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.program import arguments, author_function, fields_of
-from penstock.engine.state.device_state import TALLIES, bitmap_words
+from penstock.engine.state.device_state import TALLIES, DeviceBitmap
 from penstock.engine.state.fused_iterations import FusedIterations, FusedLimits
 from penstock.engine.state.state import MASKED, Frontier
 from penstock.storage.base.errors import InputError
@@ -430,12 +430,12 @@ class CudaKernels:
     def linked_outside(self, state: DeviceState, own: tuple[int, int]) -> Any:
         """The vertices outside `own` that are no roots, and behind these their parents; the host waits for it."""
         forest, span = state.arrays[0], (0, state.last)
-        words = self.device.array(bitmap_words(state.last), np.uint32)
-        self._call(union_find.mark_linked, blocks_for(len(words)), forest, *map(np.int64, own), words)
+        marks = DeviceBitmap(self.device, state.last)
+        self._call(union_find.mark_linked, blocks_for(len(marks.words)), forest, *map(np.int64, own), marks.words)
         lists = self.exchange_kernels()
-        count = lists.marked(words, span)
+        count = lists.marked(marks, span)
         pairs = self.device.array(2 * count, forest.dtype)
-        lists.listed(words, span, count, forest, pairs[:count], pairs[count:])
+        lists.listed(marks, span, count, forest, pairs[:count], pairs[count:])
         return pairs
 
     def link_pairs(self, state: DeviceState, pairs: Any) -> None:

@@ -5,26 +5,18 @@ One number comes to the host, and messages where they are few.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from penstock.engine.kernels.cuda import exchange
 from penstock.engine.kernels.cuda.driver import BLOCK, blocks_for
+from penstock.engine.kernels.interface import SharedLists
 
 if TYPE_CHECKING:
+    from penstock.engine.state.device_state import DeviceBitmap
     from penstock.transfer.devices.device import Device
 
 Span = tuple[int, int]
-
-
-class SharedLists(NamedTuple):
-    """Vertices and their values in memory of the host that kernels read and write in place: `…_here`."""
-
-    ids: NDArray[Any]
-    values: NDArray[Any]
-    ids_here: Any
-    values_here: Any
 
 
 class CudaExchangeKernels:
@@ -40,22 +32,22 @@ class CudaExchangeKernels:
         self._readback, self._readback_here = self._shared("readback", 1, np.dtype(np.int64))
         self._total = device.array(1, np.int64)
 
-    def count(self, words: Any, span: Span, target: Any, lists: SharedLists) -> int:
+    def count(self, bitmap: DeviceBitmap, span: Span, target: Any, lists: SharedLists) -> int:
         """How many of a span are marked, and which, if lists has room; the host waits for it. `listed` may follow."""
-        blocks, known = self._counted(words, span)
+        blocks, known = self._counted(bitmap.words, span)
         exchange.list_marks(blocks, *known, lists.ids_here, target, lists.values_here)
         self._device.finish()
         return int(self._readback[0])
 
-    def marked(self, words: Any, span: Span) -> int:
+    def marked(self, bitmap: DeviceBitmap, span: Span) -> int:
         """How many of a span are marked; the host waits for it. `listed` may follow."""
-        self._counted(words, span)
+        self._counted(bitmap.words, span)
         self._device.finish()
         return int(self._readback[0])
 
-    def listed(self, words: Any, span: Span, count: int, target: Any, ids: Any, values: Any) -> None:
+    def listed(self, bitmap: DeviceBitmap, span: Span, count: int, target: Any, ids: Any, values: Any) -> None:
         """List the `count` marked vertices of a span, and their values; right after `count` or `marked`."""
-        blocks, known = self._known(words, span)
+        blocks, known = self._known(bitmap.words, span)
         if count:
             exchange.list_marks(blocks, *known, ids, target, values)
 
@@ -80,13 +72,13 @@ class CudaExchangeKernels:
         counts = self.buffer("counts", blocks, np.int64)
         return blocks, (words, np.int64(first), np.int64(span[0]), np.int64(span[1]), counts, self._total)
 
-    def copy_marks(self, words: Any, span: Span, found: Any) -> None:
-        """Found = words without marks outside the span."""
-        exchange.copy_marks(blocks_for(len(found)), words, np.int64(span[0]), np.int64(span[1]), found)
+    def copy_marks(self, bitmap: DeviceBitmap, span: Span, found: Any) -> None:
+        """Found = the words of a bitmap without marks outside the span."""
+        exchange.copy_marks(blocks_for(len(found)), bitmap.words, np.int64(span[0]), np.int64(span[1]), found)
 
-    def move_marks(self, words: Any, target: Any) -> None:
-        """Set in target what is set in words, and unset it there."""
-        exchange.move_marks(blocks_for(len(words)), words, target)
+    def move_marks(self, bitmap: DeviceBitmap, target: DeviceBitmap) -> None:
+        """Set in target what is set in a bitmap, and unset it there."""
+        exchange.move_marks(blocks_for(len(bitmap.words)), bitmap.words, target.words)
 
     def reset(self, ids: Any, part: Span, target: Any, identity: Any) -> None:
         """Set the entries of target that a part of ids lists to the identity."""
@@ -95,12 +87,12 @@ class CudaExchangeKernels:
             ends = np.int64(first), np.int64(last)
             exchange.reset_listed(blocks_for(last - first), ids, *ends, target, target.dtype.type(identity))
 
-    def merge(self, ids: Any, values: Any, part: Span, target: Any, words: Any, *, instead: bool) -> None:
+    def merge(self, ids: Any, values: Any, part: Span, target: Any, bitmap: DeviceBitmap, *, instead: bool) -> None:
         """Merge a part of values into target where ids say, none twice, or put it there instead; and mark the ids."""
         first, last = part
         if first < last:
             merge = exchange.make_merge_listed(None if instead else self._combiner)
-            merge(blocks_for(last - first), ids, values, np.int64(first), np.int64(last), target, words)
+            merge(blocks_for(last - first), ids, values, np.int64(first), np.int64(last), target, bitmap.words)
 
     def combine(self, found: Any, ours: Any, combiner: str | None = None) -> None:
         """Ours = the slices of all ranks, one after another in `found`, combined in their order."""
@@ -108,12 +100,12 @@ class CudaExchangeKernels:
             combine = exchange.make_combine_slices(combiner or self._combiner)
             combine(blocks_for(len(ours)), found, ours)
 
-    def settle(self, found: Any, rank: int, ours: Any, marks: Any, pending: Any, first: int) -> None:
+    def settle(self, found: Any, rank: int, ours: Any, marks: DeviceBitmap, pending: DeviceBitmap, first: int) -> None:
         """As `combine`; and mark as pending who is marked, or is not what this rank has found alone."""
         if len(ours):
             settle = exchange.make_settle_slices(self._combiner)
             mine = np.int64(rank * len(ours))
-            settle(blocks_for(len(ours)), found, mine, ours, marks, pending, np.int64(first))
+            settle(blocks_for(len(ours)), found, mine, ours, marks.words, pending.words, np.int64(first))
 
     def buffer(self, name: str, count: int, dtype: Any) -> Any:
         """Scratch of the device, kept from call to call, not filled."""

@@ -11,11 +11,11 @@ from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
 from penstock.engine.kernels.reference.vertex import ReferenceKernels, marked
 from penstock.engine.program.program import Field, Program
 from penstock.engine.ranks import communicator, rank_exchange
-from penstock.engine.ranks.device_exchange import DeviceExchange
+from penstock.engine.ranks.host_kernels import HostExchangeKernels
 from penstock.engine.ranks.rank_devices import StagedCommunicator
 from penstock.engine.ranks.rank_exchange import RankExchange
-from penstock.engine.state.device_state import DeviceState
-from penstock.engine.state.state import State
+from penstock.engine.state.device_state import DeviceBitmap, DeviceState
+from penstock.engine.state.state import Bitmap, State
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support import thread_ranks
 from support.thread_ranks import ThreadRanks, on_ranks
@@ -65,14 +65,13 @@ def _shared(
     state.target[at] = values
     mask = np.zeros(N + 4096, dtype=np.bool_)
     mask[at] = True
-    exchange: Any
     if there:
         state.touched.words[:] = np.packbits(mask, bitorder="little").view(np.uint32)[: len(state.touched.words)]
         kernels = CudaExchangeKernels(device, combiner, {})
-        exchange = DeviceExchange(state, kernels, ranks, StagedCommunicator(ranks, device))
+        exchange = RankExchange(state, kernels, ranks, StagedCommunicator(ranks, device))
     else:
         state.touched.add(at)
-        exchange = RankExchange(state, combiner, ranks)
+        exchange = RankExchange(state, HostExchangeKernels(combiner), ranks, ranks)
     exchange.share_messages(everything=False, bounds=BOUNDS if pulled else None)
     bitmaps = state.touched, state.pending
     if not there:
@@ -149,30 +148,51 @@ def test_a_sweep_shares_every_vertex(bounds: np.ndarray | None) -> None:
         state.accumulate_apart()
         state.target[:] = np.arange(N) + ranks.rank
         kernels = CudaExchangeKernels(device, "sum", {})
-        DeviceExchange(state, kernels, ranks, StagedCommunicator(ranks, device)).share_messages(True, bounds)
+        RankExchange(state, kernels, ranks, StagedCommunicator(ranks, device)).share_messages(True, bounds)
         return list(state.target)
 
     wanted = 3 * np.arange(N) + 3 if bounds is None else np.arange(N) + 2 * (np.arange(N) >= 307)
     assert on_ranks(3, work) == [wanted.tolist()] * 3
 
 
-@pytest.mark.parametrize("span", [(0, N), (5, 6), (31, 33), (40, 40), (64, 96), (333, 699)])
-def test_marks_of_a_span_are_counted_and_listed(span: tuple[int, int]) -> None:
-    device = EmulatedDevice()
-    kernels = CudaExchangeKernels(device, "sum", {})
-    bits = np.random.default_rng(4).random(N + 68) < 0.4
-    words = np.packbits(bits, bitorder="little").view(np.uint32)
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("span", [(0, N), (5, 6), (31, 33), (40, 40), (64, 96), (333, 699), (4090, 8200), (0, 9000)])
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.4, 1.0])
+def test_marks_of_a_span_are_counted_and_listed(share: float, span: tuple[int, int], there: bool) -> None:
+    device, count = EmulatedDevice(), 9000
+    bits = np.random.default_rng(4).random(count) < share
+    bitmap: Any = DeviceBitmap(device, count) if there else Bitmap.empty(count)
+    kernels: Any = CudaExchangeKernels(device, "sum", {}) if there else HostExchangeKernels("sum")
+    bitmap.words.view(np.uint8)[: count // 8] = np.packbits(bits, bitorder="little")
+    bitmap.summarize()
     wanted = np.flatnonzero(bits[span[0] : span[1]]) + span[0]
-    ids, values, target = np.zeros(len(wanted), np.uint32), np.zeros(len(wanted)), np.random.default_rng(5).random(N)
+    ids, values = np.zeros(len(wanted), np.uint32), np.zeros(len(wanted))
+    target = np.random.default_rng(5).random(count)
     for room in {len(wanted), max(0, len(wanted) - 1), 0}:
         lists = kernels.shared_lists(f"{room}", room, ids.dtype, values.dtype)
-        assert kernels.count(words, span, target, lists) == len(wanted)
-        fits = room == len(wanted)
-        assert lists.ids.tolist() == (wanted.tolist() if fits else [0] * room)
-        assert lists.values.tolist() == (target[wanted].tolist() if fits else [0] * room)
-    kernels.listed(words, span, len(wanted), target, ids, values)
+        assert kernels.count(bitmap, span, target, lists) == len(wanted)
+        if room == len(wanted):
+            assert lists.ids.tolist() == wanted.tolist()
+            assert lists.values.tolist() == target[wanted].tolist()
+    kernels.listed(bitmap, span, len(wanted), target, ids, values)
     assert ids.tolist() == wanted.tolist()
     assert values.tolist() == target[wanted].tolist()
-    found = np.ones_like(words)
-    kernels.copy_marks(words, span, found)
+    found = np.ones(len(bitmap.words.view(np.uint32)), np.uint32)
+    kernels.copy_marks(bitmap, span, found)
     assert np.flatnonzero(np.unpackbits(found.view(np.uint8), bitorder="little")).tolist() == wanted.tolist()
+    again = np.zeros(len(wanted), np.uint32)
+    kernels.enumerated(found, (0, count), again)
+    assert again.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize(("instead", "merge"), [(True, None), (False, np.minimum)])
+def test_listed_values_are_merged_and_their_vertices_marked(instead: bool, merge: np.ufunc | None) -> None:
+    random, bitmap, count = np.random.default_rng(3), Bitmap.empty(3 * 4096), 3 * 4096
+    bitmap.add(np.array([5, 4096]))
+    ids, target = np.unique(random.integers(0, count, 50)).astype(np.uint32), random.random(count)
+    values, wanted = random.random(len(ids)), target.copy()
+    part = slice(10, len(ids) - 3)
+    wanted[ids[part]] = values[part] if merge is None else merge(wanted[ids[part]], values[part])
+    HostExchangeKernels("min").merge(ids, values, (part.start, part.stop), target, bitmap, instead=instead)
+    np.testing.assert_array_equal(target, wanted)
+    assert marked(bitmap) == sorted({5, 4096, *ids[part].tolist()})

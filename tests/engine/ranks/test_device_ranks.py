@@ -12,8 +12,8 @@ from penstock.engine import Graph, Result
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.kernels.cuda import driver
 from penstock.engine.programs.collaborative import CollaborativeFiltering
-from penstock.engine.ranks.device_exchange import DeviceExchange
 from penstock.engine.ranks.rank_devices import RankDevices
+from penstock.engine.ranks.rank_exchange import RankExchange
 from penstock.engine.session import Session
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support import thread_ranks
@@ -98,9 +98,9 @@ def test_cores_beside_gpus(name: str) -> None:
 def test_rows_of_unsettled_vertices_are_walked_by_their_owners(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     edges = weighed(EdgeList(20, *skewed(20, 100, seed), None, False), "uint8")
     settled: list[int] = []
-    share = DeviceExchange.share_settled
+    share = RankExchange.share_settled
     monkeypatch.setattr(
-        DeviceExchange, "share_settled", lambda self, bounds: (settled.append(self.ranks.rank), share(self, bounds))
+        RankExchange, "share_settled", lambda self, bounds: (settled.append(self.ranks.rank), share(self, bounds))
     )
     for result in _run(lambda: program_of("sssp", edges), in_memory(edges), *[SIMULATED] * 3, device_edge_memory=0):
         check("sssp", edges, result.fields)

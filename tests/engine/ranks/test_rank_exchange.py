@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from penstock.engine.kernels.reference.vertex import ReferenceKernels, marked
 from penstock.engine.program.program import Field, Program
+from penstock.engine.ranks.host_kernels import HostExchangeKernels
 from penstock.engine.ranks.rank_exchange import RankExchange
 from penstock.engine.state.state import State
 from support.thread_ranks import ThreadRanks, on_ranks
@@ -24,6 +25,10 @@ def _state(combiner: str, *, apart: bool = True) -> State:
         state.accumulate_apart()
     state.mark_apart()
     return state
+
+
+def _exchange(state: State, combiner: str, ranks: ThreadRanks) -> RankExchange:
+    return RankExchange(state, HostExchangeKernels(combiner), ranks, ranks)
 
 
 def _found(rank: int, share: float, span: tuple[int, int] = (0, N)) -> tuple[np.ndarray, np.ndarray]:
@@ -47,7 +52,7 @@ def test_what_was_pushed_is_combined(combiner: str, merge: np.ufunc, share: floa
         at, values = _found(rank.rank, share)
         state.target[at] = values
         state.touched.add(at)
-        RankExchange(state, combiner, rank).share_messages(everything=False)
+        _exchange(state, combiner, rank).share_messages(everything=False)
         return state
 
     for state in on_ranks(ranks, work):
@@ -74,7 +79,7 @@ def test_what_was_pulled_is_its_owners(share: float) -> None:
         if rank.rank == 0 and 4100 in marks:
             state.target[4100] = -5  # beside the owned rows: a block of a pull may reach there
             state.touched.add(np.array([4100]))
-        RankExchange(state, "sum", rank).share_messages(False, bounds)
+        _exchange(state, "sum", rank).share_messages(False, bounds)
         return state
 
     for state in on_ranks(3, work):
@@ -86,8 +91,8 @@ def test_a_sweep_shares_every_vertex() -> None:
     def work(rank: ThreadRanks) -> list[int]:
         pushed, pulled = _state("sum"), _state("sum")
         pushed.target[:], pulled.target[:] = 1, rank.rank
-        RankExchange(pushed, "sum", rank).share_messages(everything=True)
-        RankExchange(pulled, "sum", rank).share_messages(True, np.array([0, 7, 8, N]))
+        _exchange(pushed, "sum", rank).share_messages(everything=True)
+        _exchange(pulled, "sum", rank).share_messages(True, np.array([0, 7, 8, N]))
         return [int(pushed.target.min()), int(pushed.target.max()), *pulled.target[[0, 6, 7, 8, N - 1]].tolist()]
 
     assert on_ranks(3, work) == [[3, 3, 0, 0, 1, 2, 2]] * 3
@@ -99,7 +104,7 @@ def test_marks_become_pending_where_values_change_at_once() -> None:
         state.pending.add(np.array([9]))  # due later: its value does not travel
         state.touched.add(np.array([rank.rank, 5000]))
         state.target[[rank.rank, 5000]] = rank.rank + 1
-        RankExchange(state, "max", rank).share_messages(everything=False)
+        _exchange(state, "max", rank).share_messages(everything=False)
         return marked(state.pending), marked(state.touched), state.target[[0, 1, 5000]].tolist()
 
     assert on_ranks(2, work) == [([0, 1, 9, 5000], [], [1, 2, 2])] * 2
@@ -116,7 +121,7 @@ def test_sums_of_floats_are_the_same_bits_in_every_rank() -> None:
             at, _ = _found(rank.rank, share)
             state.target[at] += np.random.default_rng(rank.rank).random(len(at))
             state.touched.add(at)
-            RankExchange(state, "sum", rank).share_messages(everything=False)
+            _exchange(state, "sum", rank).share_messages(everything=False)
         return state.target.tobytes()
 
     assert len(set(on_ranks(3, work))) == 1
