@@ -123,7 +123,7 @@ def is_wanted(marks: Any, block: int) -> bool:
     return len(marks) == 0 or (marks[block >> 5] >> np.uint32(block & 31)) & np.uint32(1) != 0
 
 
-@jit
+@jit_part
 def unpack_marked(words: Any, out: Any, marks: Any, first_block: int) -> Any:
     """As `unpack`, but only of blocks that ``marks`` wants; block 0 of the payload has bit ``first_block`` there."""
     edges = len(out)
@@ -178,7 +178,7 @@ def unpack_values(words: Any, out: Any) -> Any:
     return unpack_marked_values(words, out, np.empty(0, np.uint32), 0)
 
 
-@jit
+@jit_part
 def unpack_marked_values(words: Any, out: Any, marks: Any, first_block: int) -> Any:
     """As `unpack_values`, but of wanted blocks only; see `unpack_marked`."""
     edges = len(out)

@@ -112,7 +112,8 @@ def make_fused_iterations(author: Author, apart: bool, both: bool) -> JitKernel:
         number, done, going = np.uint64(count), 0, True
         ways, far = ((view, index), (other, other_index)), index[1].shape[0] > CACHED
         words = active[0]
-        lists[: np.int64(number)] = begun[: np.int64(number)]
+        for at in range(number):  # Numba compiles a copy of a slice, and its errors, for 2 s
+            lists[at] = begun[at]
         edges, reach = survey(view, index, other, other_index, lists, here, number)
         if both and reach > most_edges:
             return done, limit
@@ -238,7 +239,8 @@ def make_fused_buckets(author: Author, both: bool) -> JitKernel:
         here, there, room = NONE, np.uint64(half), np.uint64(max(1, most_edges))
         number, done, total, going = np.uint64(count), 0, np.int64(0), True
         words, offsets, far = active[0], index[1], index[1].shape[0] > CACHED
-        lists[: np.int64(number)] = begun[: np.int64(number)]
+        for at in range(number):  # Numba compiles a copy of a slice, and its errors, for 2 s
+            lists[at] = begun[at]
         edges, reach = survey(view, index, other, other_index, lists, here, number)
         if reach >= half or (both and reach > most_edges):
             return done, limit

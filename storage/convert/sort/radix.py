@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.jit import jit
+from penstock.storage.base.jit import jit, jit_part
 
 Keys = NDArray[np.uint64]
 DIGIT_BITS = 11
@@ -88,6 +88,29 @@ def move_digit(
             sorted_weights[slot] = weights[i]
 
 
+@jit_part
+def _sort_long(weights: NDArray[Any], start: int, stop: int) -> None:
+    """Sort [start, stop) as a heap: `np.sort`, and the copy of a slice, would take Numba 3 s to compile."""
+    first, last = (stop - start) // 2, stop - start
+    while last > 1:
+        if first > 0:
+            first -= 1
+            weight = weights[start + first]
+        else:
+            last -= 1
+            weight = weights[start + last]
+            weights[start + last] = weights[start]
+        at, below = first, 2 * first + 1
+        while below < last:
+            if below + 1 < last and weights[start + below] < weights[start + below + 1]:
+                below += 1
+            if weights[start + below] <= weight:
+                break
+            weights[start + at] = weights[start + below]
+            at, below = below, 2 * below + 1
+        weights[start + at] = weight
+
+
 @jit
 def sort_ties(keys: Keys, weights: NDArray[Any]) -> None:
     """Sort the weights of equal keys, ascending."""
@@ -98,7 +121,7 @@ def sort_ties(keys: Keys, weights: NDArray[Any]) -> None:
         while stop < end and keys[stop] == keys[start]:
             stop += 1
         if stop - start > SMALL:
-            weights[start:stop] = np.sort(weights[start:stop])
+            _sort_long(weights, start, stop)
         else:
             for i in range(start + 1, stop):
                 weight = weights[i]
