@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from penstock.engine.program.vertex_ids import original_names
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
 from penstock.storage.tables.columns import Column, Columns, Read, WriteOptions
-from penstock.storage.tables.formats import PAIRS, format_of
+from penstock.storage.tables.formats import PAIRS, TableStyle, format_of
 from penstock.storage.tables.html_table import SHOWN, html_table
 
 Integers = NDArray[np.int64]
@@ -50,11 +50,6 @@ MEASURES: dict[str, Callable[[Floats, Floats], Floats]] = {
     "common": _shared,
 }
 """By name, in the order of the kernels' numbers: scores of shared neighbors (n,) and the sizes of both sets (n, 2)."""
-
-
-def check_format(path: Path, format: str | None, *, csv_safe: bool = False) -> None:
-    """Refuse formats that a table of pairs has no place in, or that `csv_safe` is not for. Raises InputError."""
-    WriteOptions(csv_safe=csv_safe).check(format_of(path, format, PAIRS))
 
 
 @dataclass(frozen=True)
@@ -128,7 +123,7 @@ class PairTable:
         force: bool = False,
         format: str | None = None,
         threads: int | None = None,
-        csv_safe: bool = False,
+        **style: Unpack[TableStyle],
     ) -> None:
         """Write the table, whole or not at all.
 
@@ -142,21 +137,20 @@ class PairTable:
             The format.
         threads : int, optional
             Most threads that convert; default: every core.
-        csv_safe : bool
-            Of CSV and TSV put ``'`` before each text that a spreadsheet would take for a formula.
+        **style : TableStyle
+            Options of output, such as ``csv_safe=True``.
 
         Raises
         ------
         InputError
-            The format is unknown, or the file may not be written, or `csv_safe` is not for the format.
+            The format is unknown, or the file may not be written, or an option is not for the format.
         RunError
             The disk failed or is full.
         """
         from penstock.storage.results.result_tables import write
 
-        check_format(Path(path), format)
-        options = WriteOptions(threads, csv_safe=csv_safe)
-        write(Path(path), self._columns(), force=force, format=format, options=options)
+        options = WriteOptions(threads, style=style)
+        write(Path(path), self._columns(), force=force, format=format_of(Path(path), format, PAIRS), options=options)
 
     def best(self, measure: str, count: int) -> dict[str, NDArray[Any]]:
         """Return the columns of the pairs with the largest scores, in the order of the table where they are equal."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.storage.results.result_tables import bytes_of, write, write_to
 from penstock.storage.tables.columns import WriteOptions
@@ -13,6 +13,7 @@ from penstock.storage.tables.columns import WriteOptions
 if TYPE_CHECKING:
     from penstock.storage.tables.arrow_files import OrderedFile
     from penstock.storage.tables.columns import Columns
+    from penstock.storage.tables.formats import TableStyle
 
 
 class AnswerTable(ABC):
@@ -74,7 +75,7 @@ class AnswerTable(ABC):
         format: str | None = None,
         threads: int | None = None,
         written: Callable[[int], None] | None = None,
-        csv_safe: bool = False,
+        **style: Unpack[TableStyle],
     ) -> None:
         """Write the result as a table.
 
@@ -91,32 +92,32 @@ class AnswerTable(ABC):
             Most threads that convert values; default: every core.
         written : callable, optional
             Called with the number of bytes written so far, again and again.
-        csv_safe : bool
-            Of CSV and TSV put ``'`` before each text that a spreadsheet would take for a formula.
+        **style : TableStyle
+            Options of output, such as ``csv_safe=True``.
 
         Raises
         ------
         InputError
-            The file exists, or the format is unknown or cannot hold the result, or `csv_safe` is not for it.
+            The file exists, or the format is unknown or cannot hold the result, or an option is not for it.
         RunError
             The disk is full or failed.
         """
-        options = WriteOptions(threads, written, csv_safe)
+        options = WriteOptions(threads, written, style)
         write(Path(path), self._table(), force=force, format=format, options=options)
 
     def write_to(
-        self, file: OrderedFile, *, format: str = "csv", threads: int | None = None, csv_safe: bool = False
+        self, file: OrderedFile, *, format: str = "csv", threads: int | None = None, **style: Unpack[TableStyle]
     ) -> None:
         """Write the table to an open file from its beginning to its end, in a format of text, Parquet or Feather."""
-        write_to(file, self._table(), format=format, options=WriteOptions(threads, csv_safe=csv_safe))
+        write_to(file, self._table(), format=format, options=WriteOptions(threads, style=style))
 
     def bytes_to_write(self, path: Path | str, format: str | None = None) -> int | None:
         """Return about how many bytes `write` will write; None where only writing can tell."""
         return bytes_of(Path(path), self._table(), format)
 
-    def to_csv(self, path: Path | str, *, force: bool = False, csv_safe: bool = False) -> None:
-        """Write CSV with a header; the value of a vertex that was not reached is empty. csv_safe: as in `write`."""
-        self.write(path, force=force, format="csv", csv_safe=csv_safe)
+    def to_csv(self, path: Path | str, *, force: bool = False, **style: Unpack[TableStyle]) -> None:
+        """Write CSV with a header; the value of a vertex that was not reached is empty. style: as in `write`."""
+        self.write(path, force=force, format="csv", **style)
 
     def to_parquet(self, path: Path | str, *, force: bool = False) -> None:
         """Write Parquet; the value of a vertex that was not reached is null."""

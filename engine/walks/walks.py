@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
 from penstock.storage.tables.columns import WriteOptions
+from penstock.storage.tables.formats import TableStyle
 from penstock.transfer.devices.device import Device
 from penstock.transfer.planning.host_budget import HostBudgetRequest, check_fixed
 
@@ -213,8 +214,8 @@ class Walks:
         *,
         format: str | None = None,
         force: bool = False,
-        csv_safe: bool = False,
         report: Callable[[Any], None] | None = None,
+        **style: Unpack[TableStyle],
     ) -> None:
         """Write the walks to a file while they are made, whole or not at all.
 
@@ -227,15 +228,15 @@ class Walks:
             Whatever the name is: "parquet", "feather", "txt", "txt.gz", "csv", "csv.gz", "npy".
         force : bool
             Replace an existing file.
-        csv_safe : bool
-            Of CSV put ``'`` before each id that a spreadsheet would take for a formula.
         report : callable, optional
             Called with a `WalkProgress` now and then.
+        **style : TableStyle
+            Options of output, such as ``csv_safe=True``.
 
         Raises
         ------
         InputError
-            The file may not be written, or the format cannot hold the ids, or `csv_safe` is not for it.
+            The file may not be written, or the format cannot hold the ids, or an option is not for it.
         RunError
             The graph cannot be read, or a disk is full or failed.
         """
@@ -244,7 +245,7 @@ class Walks:
 
         target = Path(path)
         name = format_of(target, format, WALKS)
-        options = WriteOptions(self._resources.config.thread_count, csv_safe=csv_safe)
+        options = WriteOptions(self._resources.config.thread_count, style=style)
         save_walks(self.written(report), target, name, options, force=force)
 
     def written(self, report: Callable[[Any], None] | None = None) -> WrittenWalks:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -25,7 +25,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.tables.columns import WriteOptions
-from penstock.storage.tables.formats import EDGES, check_streamed, format_of
+from penstock.storage.tables.formats import EDGES, TableStyle, check_streamed, check_style, format_of
 from penstock.storage.tables.synced_file import SyncedFile
 from penstock.storage.tables.table_size import ColumnSize, SizeRange, column_size, digits_of_first, table_size
 
@@ -42,18 +42,17 @@ class ExportOptions:
 
     both_directions: of an undirected graph each edge from both its ends. threads: most that decode; None: every core.
     read: called with how many entries of the adjacency have been read; `entries_to_read` says of how many.
-    csv_safe: see `WriteOptions`.
     """
 
     both_directions: bool = False
     threads: int | None = None
     read: Callable[[int], None] = lambda entries: None
-    csv_safe: bool = False
+    style: TableStyle = field(default_factory=TableStyle)
 
     @property
     def written(self) -> WriteOptions:
         """How the table is written."""
-        return WriteOptions(self.threads, csv_safe=self.csv_safe)
+        return WriteOptions(self.threads, style=self.style)
 
 
 def export_edges(
@@ -66,7 +65,7 @@ def export_edges(
         RunError: the graph cannot be read, or the disk is full or failed.
     """
     name = format_of(path, format, EDGES)
-    options.written.check(name)
+    check_style(options.style, name)
     pieces = pieces_of(graph, both_directions=options.both_directions)
     if name == "npz":
         matrix = _Matrix.of(graph, pieces, options)
@@ -82,7 +81,7 @@ def stream_edges(graph: QueriedGraph, file: OrderedFile, options: ExportOptions,
     Raises InputError for npz, whose parts are written one by one, and as `export_edges`.
     """
     check_streamed(format, EDGES)
-    options.written.check(format)
+    check_style(options.style, format)
     return _write_by_arrow(graph, pieces_of(graph, both_directions=options.both_directions), file, options, format)
 
 

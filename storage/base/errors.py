@@ -94,7 +94,6 @@ _FLAGS = frozenset(
         "waiting",
         "resume",
         "force",
-        "csv_safe",
         "largest_component",
         "strong",
         "skip_missing",

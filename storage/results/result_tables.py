@@ -22,7 +22,7 @@ from penstock.storage.base.threads import ThreadPool
 from penstock.storage.format import hdf5
 from penstock.storage.format.driver_file import DriverFile
 from penstock.storage.tables.columns import Column, Columns, Part, WriteOptions, first_field, mapped
-from penstock.storage.tables.formats import ANSWERS, check_streamed, format_of
+from penstock.storage.tables.formats import ANSWERS, check_streamed, check_style, format_of
 from penstock.storage.tables.synced_file import SyncedFile
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def write(
         The disk failed or is full; ``path`` is as it was.
     """
     name = format_of(path, format, ANSWERS)
-    options.check(name)
+    check_style(options.style, name)
     with whole_file(path, force=force) as unfinished:
         _OTHERS.get(name, partial(_save_by_arrow, format=name))(unfinished, columns, options)
 
@@ -88,7 +88,7 @@ def write_to(file: OrderedFile, columns: Columns, *, format: str = "csv", option
         The format is unknown, or cannot be written from its beginning to its end.
     """
     check_streamed(format, ANSWERS)
-    options.check(format)
+    check_style(options.style, format)
     _write_by_arrow(file, columns, options, format)
 
 

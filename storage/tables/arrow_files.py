@@ -55,7 +55,7 @@ def save_csv(
     file: OrderedFile, table: Batches, options: WriteOptions, *, delimiter: str = ",", gzip: bool = False
 ) -> None:
     """Write CSV with a header; absent values are empty. gzip: in members of their own, which threads compress."""
-    safe = _without_formulas if options.csv_safe else _same
+    safe = _without_formulas if options.style.get("csv_safe") else _same
     quoting = "needed" if table.holds(delimiter + '"\n\r') else "none"
     style = pyarrow.csv.WriteOptions(
         quoting_style=quoting, include_header=False, batch_size=CSV_ROWS, delimiter=delimiter

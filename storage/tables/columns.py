@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ROWS, map_rows
+from penstock.storage.tables.formats import TableStyle
 
 Part = tuple[NDArray[Any], NDArray[np.bool_] | None]
 """Values of a range of rows, and which of them are present (None: all)."""
@@ -52,19 +52,11 @@ class WriteOptions:
     """How a table is written.
 
     threads: most threads that convert; None: every core. written: called with the number of bytes written so far.
-    csv_safe: of CSV and TSV put ' before each text that a spreadsheet would take for a formula.
     """
 
     threads: int | None = None
     written: Callable[[int], None] | None = None
-    csv_safe: bool = False
-
-    def check(self, format: str) -> None:
-        """Refuse what a format has not. Raises InputError."""
-        if self.csv_safe and not format.startswith(("csv", "tsv")):
-            raise InputError(
-                f"--csv-safe is for CSV and TSV, and the format of the output is {format}; leave it out, or write .csv"
-            )
+    style: TableStyle = field(default_factory=TableStyle)
 
 
 def first_field(columns: Columns) -> str:

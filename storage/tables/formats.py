@@ -9,11 +9,51 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict, get_args, get_type_hints
 
 from penstock.storage.base.errors import InputError
 
 ANSWERS, EDGES, PAIRS, WALKS = "answers", "edges", "pairs", "walks"
+
+
+@dataclass(frozen=True)
+class StyleOption:
+    """What an option of output does, as the command line says it, and with which formats of text it begins."""
+
+    help: str
+    formats: tuple[str, ...]
+
+
+class TableStyle(TypedDict, total=False):
+    """Options of output, for all tables: of the command line, job files and Python. Writers find them by name."""
+
+    csv_safe: Annotated[
+        bool,
+        StyleOption(
+            "Of CSV and TSV: put ' before each text that a spreadsheet would take for a formula (=, +, -, @, tab or "
+            "line end first).",
+            ("csv", "tsv"),
+        ),
+    ]
+
+
+def style_options() -> dict[str, StyleOption]:
+    """The options of output by name."""
+    return {name: get_args(hint)[1] for name, hint in get_type_hints(TableStyle, include_extras=True).items()}
+
+
+def check_style(style: TableStyle, format: str) -> None:
+    """Refuse options that there are not, or that a format has no use for. Raises InputError."""
+    known = style_options()
+    for name, value in style.items():
+        if name not in known:
+            raise InputError(f"unknown option {name!r}; the options of output are {', '.join(known)}")
+        places = known[name].formats
+        if value and not format.startswith(places):
+            flag, named = f"--{name.replace('_', '-')}", " and ".join(one.upper() for one in places)
+            raise InputError(
+                f"{flag} is for {named}, and the format of the output is {format}; leave it out, or write .{places[0]}"
+            )
 
 
 @dataclass(frozen=True)

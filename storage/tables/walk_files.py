@@ -19,7 +19,7 @@ from penstock.storage.base.atomic import whole_file
 from penstock.storage.base.errors import InputError
 from penstock.storage.tables.arrow_edges import Names
 from penstock.storage.tables.columns import WriteOptions
-from penstock.storage.tables.formats import FORMATS
+from penstock.storage.tables.formats import FORMATS, check_style
 from penstock.storage.tables.synced_file import SyncedFile
 
 
@@ -47,7 +47,7 @@ def save_walks(walks: WrittenWalks, path: Path, format: str, options: WriteOptio
 
 def stream_walks(walks: WrittenWalks, file: Any, format: str, options: WriteOptions) -> None:
     """Write walks to an open file. Raises as `save_walks`."""
-    options.check(format)
+    check_style(options.style, format)
     if format == "npy":
         file.write_all(_npy_parts(walks))
         return

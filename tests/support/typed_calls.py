@@ -34,3 +34,6 @@ def refused(graph: penstock.Graph) -> None:
     penstock.convert("a.csv", "g.h5", layot="list")  # type: ignore[call-arg]
     penstock.convert("a.csv", "g.h5", direction="in")  # type: ignore[arg-type]
     penstock.convert("a.csv", "g.h5", json=True)  # type: ignore[call-arg]
+    penstock.run("wcc", graph).write("a.csv", csv_saf=True)  # type: ignore[call-arg]
+    penstock.run("bfs", graph, source=3, combine=1)  # type: ignore[call-overload]
+    penstock.run("bfs", graph, source=3, tuning={"combine": "four"})  # type: ignore[call-overload]

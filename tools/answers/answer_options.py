@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
-from penstock.storage.clocks.stage_clock import stage
-from penstock.storage.tables.formats import ANSWERS, check_streamed, format_of, formats_of
-from penstock.tools.base.options import ANSWER, CSV_SAFE, option, option_group
+from penstock.storage.tables.formats import ANSWERS, TableStyle, check_streamed, check_style, format_of, formats_of
+from penstock.tools.base.options import ANSWER, STYLES, flags_of, option, option_group, style_of
 from penstock.tools.base.output import NAME
 
 if TYPE_CHECKING:
@@ -29,7 +28,21 @@ class AnswerOptions:
     by: str | None = None
     smallest: bool | None = None
     join: str | None = None
-    csv_safe: bool = False
+    style: TableStyle = field(default_factory=TableStyle)
+
+    @classmethod
+    def of(
+        cls,
+        top: int,
+        path: Path | None,
+        format: str | None,
+        by: str | None,
+        smallest: bool | None,
+        join: str | None,
+        **style: bool,
+    ) -> AnswerOptions:
+        """Of the options' values."""
+        return cls(top, path, format, by, smallest, join, style_of(style))
 
     @property
     def joined(self) -> tuple[str, ...]:
@@ -63,18 +76,15 @@ class AnswerOptions:
         """Refuse, before the run, what could not be written; there: whether its folder is made already."""
         if self.path is None and self.format is not None:
             raise InputError(f"--format {self.format} is the format of an output, and there is none; add --output FILE")
-        if self.path is None and self.csv_safe:
-            raise InputError("--csv-safe is for an output that is CSV or TSV, and there is none; add --output FILE")
+        if self.path is None and self.style:
+            raise InputError(f"{flags_of(self.style)} is for an output, and there is none; add --output FILE")
         if not self.top and (self.by is not None or self.smallest is not None):
             said = f"--by {self.by}" if self.by is not None else "--smallest" if self.smallest else "--largest"
             raise InputError(f"{said} is the order of the vertices that --top shows; add --top K")
         if self.join is not None:
             self._check_join()
         if self.path is not None:
-            with stage("imports"):
-                from penstock.storage.tables.columns import WriteOptions
-
-            WriteOptions(csv_safe=self.csv_safe).check(str(self.file_format))
+            check_style(self.style, str(self.file_format))
             if self.printed:
                 check_streamed(self.format or "csv", ANSWERS)
                 return
@@ -113,7 +123,7 @@ class AnswerOptions:
 
 wanting = option_group(
     "wanted",
-    AnswerOptions,
+    AnswerOptions.of,
     option("--top", type=click.IntRange(0), default=0, help="Show the K largest values; of distances the smallest."),
     option("--by", metavar="FIELD", help="With --top: the field to order by (the first one)."),
     option(
@@ -139,6 +149,6 @@ wanting = option_group(
         type=click.Choice(list(formats_of(ANSWERS))),
         help="Of the output; by its name if not given (-: csv). graphalytics: `id value` lines, as LDBC has them.",
     ),
-    CSV_SAFE,
+    *STYLES,
     title="Answer",
 )

@@ -4,24 +4,28 @@
 parameters and each group is declared in one place.
 """
 
+from __future__ import annotations
+
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 import click
 from penstock.engine.resources.config import Config, options_of
+from penstock.storage.base.atomic import check_target
 from penstock.storage.base.atomic import keep_inputs as keep_inputs
 from penstock.storage.base.budget import parse_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.measurement import parse_seconds
 from penstock.storage.base.printable import brief
+from penstock.storage.tables.formats import TableStyle, check_style, format_of, formats_of, style_options
 from penstock.tools.base import log
 from penstock.tools.base.find_program import is_negative, read_vertex
-from penstock.tools.base.output import Console
+from penstock.tools.base.output import NAME, Console
 
 Command = Callable[..., Any]
 
@@ -235,13 +239,55 @@ THREADS = engine_option("threads")
 PARTITION_BYTES = engine_option("partition_bytes")
 DEVICE_MEMORY = engine_option("device_memory")
 HOST_MEMORY = engine_option("host_memory")
-CSV_SAFE = option(
-    "--csv-safe",
-    is_flag=True,
-    help="Of CSV and TSV: put ' before each text that a spreadsheet would take for a formula (=, +, -, @, tab or line "
-    "end first).",
-)
 FORCE = option("--force", is_flag=True, help="Replace existing files.")
+STYLES = tuple(
+    option(f"--{name.replace('_', '-')}", name, is_flag=True, help=one.help) for name, one in style_options().items()
+)
+"""The options of output that `TableStyle` declares."""
+
+
+def style_of(values: Mapping[str, Any]) -> TableStyle:
+    """Those that are set among the values of `STYLES`."""
+    return cast(TableStyle, {name: value for name, value in values.items() if value})
+
+
+def flags_of(style: TableStyle) -> str:
+    """The options of a style as they are given here."""
+    return ", ".join(f"--{name.replace('_', '-')}" for name in style)
+
+
+@dataclass(frozen=True)
+class TableOutput:
+    """Where a command writes its table, and how."""
+
+    output: Path | None
+    format: str | None
+    force: bool
+    style: TableStyle
+
+    @classmethod
+    def of(cls, format: str | None, force: bool, output: Path | None = None, **style: bool) -> TableOutput:
+        """Of the options' values."""
+        return cls(output, format, force, style_of(style))
+
+    def to(self, what: str, inputs: Sequence[Path], *, printed: str = "csv") -> tuple[Path, str]:
+        """The file and the name of its format, `printed` on standard output. what: as in `formats_of`.
+
+        Refuses, before the inputs are read, what could not be written. Raises InputError.
+        """
+        assert self.output is not None, "the command takes an output"
+        name = self.format or printed if self.output == NAME else format_of(self.output, self.format, what)
+        check_style(self.style, name)
+        if self.output != NAME:
+            check_target(self.output, force=self.force)
+            keep_inputs(self.output, inputs)
+        return self.output, name
+
+
+def table_output(what: str, *more: Option, help: str, title: str | None = None) -> OptionGroup:
+    """The options of an output; a command receives them as `writing`. what: as in `formats_of`; help: of --format."""
+    format = option("--format", type=click.Choice(list(formats_of(what))), help=help)
+    return option_group("writing", TableOutput.of, *more, format, *STYLES, FORCE, title=title)
 
 
 def stripe_option(what: str) -> Option:

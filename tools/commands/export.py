@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from penstock.storage.base.atomic import check_target
 from penstock.storage.base.budget import format_bytes, peak_resident_bytes
-from penstock.storage.tables.formats import EDGES, format_of, formats_of
+from penstock.storage.tables.formats import EDGES
 from penstock.tools.base.graph_making import edgeless
 from penstock.tools.base.options import (
     ANY,
-    CSV_SAFE,
-    FORCE,
     THREADS,
-    keep_inputs,
+    TableOutput,
     lasting_console_options,
     option,
     option_group,
+    option_groups,
     stripe_option,
+    table_output,
 )
 from penstock.tools.base.output import NAME, Console, StandardOutput, pairs, seconds
 from penstock.tools.base.progress import compiling_shown, progress
@@ -32,32 +31,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Exporting:
-    """What was asked for on the command line."""
+    """How edges are read, and which."""
 
-    format: str | None
     both_directions: bool
-    csv_safe: bool
     threads: int | None
-    force: bool
     stripes: tuple[Path, ...]
 
 
+writing = table_output(EDGES, help="Format of the output; by its name by default (-: csv).")
 exporting = option_group(
     "exporting",
     Exporting,
-    option(
-        "--format",
-        type=click.Choice(list(formats_of(EDGES))),
-        help="Format of the output; by its name by default (-: csv).",
-    ),
     option(
         "--both-directions",
         is_flag=True,
         help="Of an undirected graph write each edge from both its ends; by default each edge is written once.",
     ),
-    CSV_SAFE,
     THREADS,
-    FORCE,
     stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
 )
 
@@ -65,9 +55,9 @@ exporting = option_group(
 @click.command(name="export", short_help="Write the edges of a graph file as a table.")
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
 @click.argument("output", type=ANY, metavar="OUTPUT")
-@exporting
+@option_groups("given", writing, exporting)
 @lasting_console_options
-def command(graph: Path, output: Path, exporting: Exporting, console: Console) -> None:
+def command(graph: Path, output: Path, given: dict[str, Any], console: Console) -> None:
     """Write the edges of a graph file as a table: source, target and, if there are weights, weight.
 
     OUTPUT ends in .csv, .tsv (each also with .gz), .parquet, .feather or .npz; - is standard output. Ids
@@ -94,11 +84,10 @@ def command(graph: Path, output: Path, exporting: Exporting, console: Console) -
     from penstock.tools.answers.answer_room import check_sizes
 
     began = time.perf_counter()
+    exporting: Exporting = given["exporting"]
+    writing: TableOutput = replace(given["writing"], output=output)
+    output, format = writing.to(EDGES, [graph])
     to_stdout = output == NAME
-    format = exporting.format or "csv" if to_stdout else format_of(output, exporting.format, EDGES)
-    if not to_stdout:
-        check_target(output, force=exporting.force)
-        keep_inputs(output, [graph])
     opened = Graph.open(graph, stripes=exporting.stripes)
     if not to_stdout:
         size = exported_size(opened, format, both_directions=exporting.both_directions)
@@ -109,12 +98,12 @@ def command(graph: Path, output: Path, exporting: Exporting, console: Console) -
             exporting.both_directions,
             exporting.threads,
             lambda read: update("writing edges", read, total, "edges"),
-            exporting.csv_safe,
+            writing.style,
         )
         if to_stdout:
             stream_edges(opened, StandardOutput(), options, format)
             return
-        edges = export_edges(opened, output, options, format=format, force=exporting.force)
+        edges = export_edges(opened, output, options, format=format, force=writing.force)
     facts = {
         "command": "export",
         "graph": graph,

@@ -8,27 +8,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from penstock.storage.base.atomic import check_target
 from penstock.storage.base.budget import format_bytes, peak_resident_bytes
 from penstock.storage.base.errors import InputError
-from penstock.storage.tables.formats import PAIRS, formats_of
+from penstock.storage.tables.formats import PAIRS
 from penstock.tools.base.options import (
     ANY,
-    CSV_SAFE,
     DEVICE_MEMORY,
     FILE,
-    FORCE,
     HOST_MEMORY,
+    OUTPUT,
     THREADS,
     VERTEX,
+    TableOutput,
     Titled,
     console_options,
     engine_option,
-    keep_inputs,
+    flags_of,
     option,
     option_group,
     option_groups,
     stripe_option,
+    table_output,
 )
 from penstock.tools.base.output import Console, pairs, seconds, table
 
@@ -48,17 +48,6 @@ class PairRequest:
     by: str
     missing_only: bool
     source: tuple[int | str, ...]
-
-
-@dataclass(frozen=True)
-class PairOutput:
-    """Where they go."""
-
-    output: Path | None
-    format: str | None
-    csv_safe: bool
-    force: bool
-    top: int | None
 
 
 @dataclass(frozen=True)
@@ -84,17 +73,17 @@ comparing = option_group(
     ),
     title="Pairs",
 )
-writing = option_group(
-    "writing",
-    PairOutput,
+writing = table_output(
+    PAIRS,
     option(
-        "--output", type=ANY, help="File for the table; by its name .csv, .tsv (with .gz), .parquet, .feather, .h5."
+        "--output", type=OUTPUT, help="File for the table; by its name .csv, .tsv (with .gz), .parquet, .feather, .h5."
     ),
-    option(
-        "--format", type=click.Choice(list(formats_of(PAIRS))), help="Format of the output; by its name by default."
-    ),
-    CSV_SAFE,
-    FORCE,
+    help="Format of the output; by its name by default.",
+    title="Output",
+)
+showing = option_group(
+    "top",
+    lambda top: top,
     option(
         "--top", type=click.IntRange(0), help=f"Show so many pairs of the largest scores ({SHOWN} without --output)."
     ),
@@ -114,7 +103,7 @@ using = option_group(
 
 @click.command(name="similarity", cls=Titled, short_help="Compare vertices by the neighbors that they share.")
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
-@option_groups("given", comparing, writing, using)
+@option_groups("given", comparing, writing, showing, using)
 @console_options
 def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     """Compare pairs of vertices by the neighbors that they share: common, jaccard, overlap and cosine.
@@ -140,7 +129,8 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     from penstock.tools.base.vertex_files import read_pairs
 
     began = time.perf_counter()
-    asked, target, use = given["comparing"], given["writing"], given["using"]
+    asked, top, use = given["comparing"], given["top"], given["using"]
+    target: TableOutput = given["writing"]
     _check(graph, asked, target, use)
     opened = Graph.open(graph, stripes=use.stripes)
     found = similarity(
@@ -157,10 +147,8 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     )
     compared = time.perf_counter() - began
     if target.output is not None:
-        found.write(
-            target.output, force=target.force, format=target.format, threads=use.threads, csv_safe=target.csv_safe
-        )
-    shown = (SHOWN if target.output is None else 0) if target.top is None else target.top
+        found.write(target.output, force=target.force, format=target.format, threads=use.threads, **target.style)
+    shown = (SHOWN if target.output is None else 0) if top is None else top
     facts = {
         "command": "similarity",
         "graph": graph,
@@ -178,7 +166,7 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     console.answer(facts, _lines(facts))
 
 
-def _check(graph: Path, asked: PairRequest, target: PairOutput, use: PairResources) -> None:
+def _check(graph: Path, asked: PairRequest, target: TableOutput, use: PairResources) -> None:
     """Refuse what cannot be answered, before anything is read. Raises InputError."""
     if (asked.pairs is None) == (asked.k is None):
         raise InputError("give either --pairs FILE, or --k for the k most similar vertices of each")
@@ -190,14 +178,11 @@ def _check(graph: Path, asked: PairRequest, target: PairOutput, use: PairResourc
         )
     if use.device in ("cpu", "auto") and use.device_memory is not None:
         raise InputError("--device-memory is for a GPU; give --device cuda:0 as well, or leave it out")
-    if target.output is None and (target.format is not None or target.force or target.csv_safe):
-        raise InputError("--format, --csv-safe and --force are for --output FILE; give it, or leave them out")
     if target.output is not None:
-        from penstock.engine.similarities.pair_table import check_format
-
-        check_format(target.output, target.format, csv_safe=target.csv_safe)
-        check_target(target.output, force=target.force)
-        keep_inputs(target.output, [graph] if asked.pairs is None else [graph, asked.pairs])
+        target.to(PAIRS, [graph] if asked.pairs is None else [graph, asked.pairs])
+    elif target.format is not None or target.force or target.style:
+        given = ", ".join(("--format", "--force", *filter(None, [flags_of(target.style)])))
+        raise InputError(f"{given} are for --output FILE; give it, or leave them out")
 
 
 def _top(found: PairTable, by: str, count: int) -> list[dict[str, Any]]:

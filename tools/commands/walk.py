@@ -9,28 +9,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from penstock.storage.base.atomic import check_target
 from penstock.storage.base.budget import format_bytes, peak_resident_bytes
 from penstock.storage.base.errors import InputError
-from penstock.storage.tables.formats import WALKS, format_of, formats_of
+from penstock.storage.tables.formats import WALKS
 from penstock.tools.base.options import (
     ANY,
-    CSV_SAFE,
     DEVICE_MEMORY,
     FILE,
     FOLDER,
-    FORCE,
     HOST_MEMORY,
     THREADS,
     VERTEX,
+    TableOutput,
     Titled,
     engine_option,
-    keep_inputs,
     lasting_console_options,
     option,
     option_group,
     option_groups,
     stripe_option,
+    table_output,
 )
 from penstock.tools.base.output import NAME, Console, StandardOutput, pairs, seconds
 from penstock.tools.base.progress import compiling_shown, progress
@@ -55,16 +53,6 @@ class WalkChoice:
     restart: float
     dead_ends: str
     no_weight: bool
-
-
-@dataclass(frozen=True)
-class WalkOutput:
-    """Where they go."""
-
-    output: Path
-    format: str | None
-    csv_safe: bool
-    force: bool
 
 
 @dataclass(frozen=True)
@@ -101,17 +89,10 @@ walking = option_group(
     option("--no-weight", is_flag=True, help="Choose each edge with the same probability, whatever its weight."),
     title="Walks",
 )
-writing = option_group(
-    "writing",
-    WalkOutput,
+writing = table_output(
+    WALKS,
     option("--output", type=ANY, required=True, help="File for the walks; - is standard output."),
-    option(
-        "--format",
-        type=click.Choice(list(formats_of(WALKS))),
-        help="Format of the output; by its name by default (-: txt).",
-    ),
-    CSV_SAFE,
-    FORCE,
+    help="Format of the output; by its name by default (-: txt).",
     title="Output",
 )
 using = option_group(
@@ -162,12 +143,10 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
 
     began = time.perf_counter()
     keep_no_large_blocks()
-    asked, target, use = given["walking"], given["writing"], given["using"]
-    to_stdout = target.output == NAME
-    format = target.format or "txt" if to_stdout else format_of(target.output, target.format, WALKS)
-    if not to_stdout:
-        check_target(target.output, force=target.force)
-        keep_inputs(target.output, [graph])
+    asked, use = given["walking"], given["using"]
+    target: TableOutput = given["writing"]
+    output, format = target.to(WALKS, [graph], printed="txt")
+    to_stdout = output == NAME
     opened = Graph.open(graph, stripes=use.stripes)
     walks = walk(
         opened,
@@ -180,7 +159,7 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
         device_memory=use.device_memory,
         device_edge_memory=use.device_edge_memory,
         direct_io=use.direct_io,
-        scratch=use.scratch or (None if to_stdout else target.output.absolute().parent),
+        scratch=use.scratch or (None if to_stdout else output.absolute().parent),
         seed=asked.seed,
         weight=not asked.no_weight,
         p=asked.p,
@@ -191,11 +170,11 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     with progress(console) as update, compiling_shown(update):
         report = _reporter(update, walks)
         if to_stdout:
-            options = WriteOptions(use.threads, csv_safe=target.csv_safe)
+            options = WriteOptions(use.threads, style=target.style)
             stream_walks(walks.written(report), StandardOutput(), format, options)
             return
-        walks.save(target.output, format=format, force=target.force, csv_safe=target.csv_safe, report=report)
-    facts = _facts(walks, graph, target.output, format) | {
+        walks.save(output, format=format, force=target.force, report=report, **target.style)
+    facts = _facts(walks, graph, output, format) | {
         "seconds": time.perf_counter() - began,
         "peak_memory_bytes": peak_resident_bytes(),
     }

@@ -229,7 +229,7 @@ def _written(step: JobStep, summary: ResultSummary, context: JobContext, job: Jo
 def _write_table(summary: ResultSummary, path: Path, wanted: AnswerOptions, *, force: bool) -> None:
     with stage("writing", summary.result.bytes_to_write(path, wanted.format)) as meter:
         how: Any = {"threads": summary.threads, "written": partial(setattr, meter, "bytes")}
-        summary.result.write(path, force=force, format=wanted.format, csv_safe=wanted.csv_safe, **how)
+        summary.result.write(path, force=force, format=wanted.format, **how, **wanted.style)
         meter.bytes = path.stat().st_size
 
 
@@ -237,7 +237,7 @@ def _print_table(summary: ResultSummary, wanted: AnswerOptions) -> None:
     with stage("writing") as meter:
         file = StandardOutput()
         format = wanted.format or "csv"
-        summary.result.write_to(file, format=format, threads=summary.threads, csv_safe=wanted.csv_safe)
+        summary.result.write_to(file, format=format, threads=summary.threads, **wanted.style)
         file.flush()
         meter.bytes = file.tell()
 

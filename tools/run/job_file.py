@@ -285,7 +285,8 @@ def _of_step(job: Job, step: JobStep) -> dict[str, Any]:
     more: Any = {name: value for name, value in given.items() if name not in known}
     if not all(_in_toml(value) for value in more.values()):
         more = [f"{name}={_literal(value)}" for name, value in more.items()]
-    wanted = {key_of(option): getattr(step.wanted, str(option.name)) for option in wanting.options}
+    values = {**vars(step.wanted), **step.wanted.style}
+    wanted = {key_of(option): values.get(str(option.name)) for option in wanting.options}
     refused = {key_of(one): False for one in wanting.options if one.default is None and wanted[key_of(one)] is False}
     return {key: _plain(value) for key, value in named.items()} | _given(wanted | {"set": more}) | refused
 

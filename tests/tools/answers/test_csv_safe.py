@@ -112,8 +112,10 @@ def test_from_python(graph: Path) -> None:
     penstock.similarity(opened, k=2).write("d.csv", csv_safe=True)
     for name in ("a.csv", "b.tsv", "c.csv", "d.csv"):
         assert {cell for row in read(Path(name)) for cell in row} >= {f"'{text}" for text in FORMULAS}
-    with pytest.raises(InputError, match="csv_safe=True is for CSV and TSV, and the format of the output is parquet"):
+    with pytest.raises(InputError, match="csv_safe is for CSV and TSV, and the format of the output is parquet"):
         penstock.similarity(opened, k=2).write("d.parquet", csv_safe=True)
+    with pytest.raises(InputError, match="unknown option 'csv_saf'; the options of output are csv_safe"):
+        result.write("e.csv", csv_saf=True)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
