@@ -555,7 +555,7 @@ class Session:
         """Initialize the state with first values and first frontier; return whether that is every vertex."""
         state = loop.state
         state.take({name: values for name, values in self._shared.items() if name in state.fields})
-        if isinstance(state, State) or program.starts_anywhere:
+        if program.starts_anywhere:
             start = program.start(self.graph, state.fields)
         else:
             taken = state.host_fields()

@@ -52,8 +52,8 @@ def check(program: Program, config: Config, *, asynchronous: bool) -> None:
 
 
 def follows(stream: EdgeStream) -> bool:
-    """Whether rows may follow the carriers of this stream."""
-    return stream.pipeline.options.route == route.name and stream.direction == "push" and not stream.resident
+    """Whether rows may follow the carriers of this stream of pushes."""
+    return stream.pipeline.options.route == route.name and not stream.resident
 
 
 def views(

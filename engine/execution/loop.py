@@ -170,7 +170,7 @@ class Loop:
         """Begin with the first bucket of the program, which `start` may have set; without buckets all are due."""
         program, streams = self.program, self.streams.values()
         again = any(stream.reads_again for stream in streams)  # an iteration then reads most chunks, however few edges
-        agains, linked = self.gathered(again, self._linked).T
+        agains, linked = self.gathered(again, any(stream.linked for stream in streams)).T
         narrowest = 0.0 if agains.any() else program.narrowest_bucket
         usual = program.bucket
         if program.narrowest_bucket and any(stream.scans for stream in streams):
@@ -184,6 +184,7 @@ class Loop:
         self._look_ahead()
         while not self.finished and self.iteration < self.program.max_iter:
             began = time.perf_counter()
+            self.kernels.use()
             frontier = self.everyone if self.everything else self._next_frontier()
             if frontier.empty:
                 self.converged = True
@@ -203,13 +204,14 @@ class Loop:
                 self.exchange.begin_settling()
             direction = self.direction if rows is None else "pull"
             record = IterationRecord(self.iteration, direction, frontier.vertices, frontier.edges)
-            self._walk(self.direction, frontier, record, rows)
+            scalars = self.scalars()
+            self._walk(frontier, record, scalars, rows)
             record.walk_seconds = time.perf_counter() - walking
             self._exchange(frontier, record, settled=rows is not None)
             if self.rebalance is not None:
                 self.rebalance(self.direction, frontier, record, record.walk_seconds)
             if not self.asynchronous:
-                self._apply(frontier)
+                self._apply(frontier, scalars)
             self.unexplored -= frontier.edges
             self.unvisited -= frontier.vertices
             record.totals = dict(self.totals)
@@ -314,7 +316,6 @@ class Loop:
             left, edges, alpha, self.unexplored, self.before.vertices, self.limit, bucket, unvisited, per_row
         )
         done = FusedIterations(NO_FRONTIERS, self.limit)
-        self.kernels.use()
         against, tasks = None, []
         other = self.against.get("push")
         if other is not None:  # all its edges are in memory, and stay there
@@ -389,13 +390,8 @@ class Loop:
         return frontier
 
     def _select(self) -> Frontier:
-        self.kernels.use()
         select = partial(self.kernels.select, self.state, self.out, self.scalars(), self.limit)
         return select() if self.layers is None else self.layers.select(self.state, select)
-
-    @property
-    def _linked(self) -> bool:
-        return any(stream.linked for stream in self.streams.values())
 
     def _situation(self, frontier: Frontier) -> Situation:
         """What the direction rule looks at; ranks look at the same."""
@@ -413,6 +409,7 @@ class Loop:
 
     def _own_situation(self, frontier: Frontier) -> Situation:
         streams, rows = self.streams, self.state.unmatched
+        absent = [stream for stream in streams.values() if not stream.resident]
         kept = rows.used if rows is not None and rows.complete else None
         on_cores = all(stream.pipeline.device.reads_host for stream in streams.values())
         edgeless = (self.graph.without_edges or 0) if on_cores else 0  # a pull on the cores looks at no empty row
@@ -423,10 +420,10 @@ class Loop:
             self.program.early_exit,
             "pull" in streams,
             self.forced,
-            self._linked,
+            bool(absent) and not on_cores,
             max(0, self.unvisited - edgeless),
             on_cores,
-            from_disk=any(stream.from_disk for stream in streams.values()),
+            from_disk=any(stream.from_disk for stream in absent),
             kept=kept,
             selective=self.program.combine in SELECTIVE and self.ranks is None,
             leaves_rows=self.author.has_suffices,
@@ -456,12 +453,9 @@ class Loop:
         self._rows_weight = AGAIN
         return rows
 
-    def _walk(
-        self, direction: Direction, frontier: Frontier, record: IterationRecord, rows: Demand | None = None
-    ) -> None:
+    def _walk(self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...], rows: Demand | None) -> None:
         """Send, then run the kernels over the edges that the streams bring; rows: `_unsettled_rows`."""
-        scalars, state = self.scalars(), self.state
-        self.kernels.use()
+        direction, state = self.direction, self.state
         record.filling.extend(self.streams[direction].fill_heads(self.kernels, state))
         self.kernels.send(state, frontier, self.out, scalars)
         if direction == "pull" and state.unmatched is not None and state.unmatched.complete:
@@ -502,7 +496,7 @@ class Loop:
                     view.record.kernel_seconds += time.perf_counter() - began
             return
         with stream.views(kernels, state, frontier, scalars, behind=behind) as arrivals:
-            follows = cel.follows(stream)
+            follows = stream.direction == "push" and cel.follows(stream)
             for view in cel.views(arrivals, kernels, state, stream, (scalars, self.limit)) if follows else arrivals:
                 began = time.perf_counter()
                 if stream.direction == "push":
@@ -537,32 +531,24 @@ class Loop:
                 self.kernels.push_resend(view, self.state, stream.index, scalars, self.limit)
                 view.record.local_rounds += 1
 
-    def _apply(self, frontier: Frontier) -> None:
-        self.kernels.use()
-        with self._reading_ahead(frontier):
-            self.kernels.apply(self.state, frontier, self.out, self.scalars())
+    def _apply(self, frontier: Frontier, scalars: tuple[Any, ...]) -> None:
+        """Compute new values; where another sweep follows, its edges begin to come meanwhile."""
+        stream, device = self.streams[self.direction], self.streams[self.direction].pipeline.device
+        again = frontier.everything and self.program.everywhere and self.iteration + 1 < self.program.max_iter
+        ahead, free = again and not stream.resident, self._walked  # edges may come during the exchange of ranks
+        if ahead and self.ranks is None:
+            free = device.event(None)
+        if ahead and device.reads_host:  # its kernels are done when they return: reads start before them
+            stream.read_ahead(self.kernels, self.state, free)
+        self.kernels.apply(self.state, frontier, self.out, scalars)
+        if ahead and not device.reads_host:
+            stream.read_ahead(self.kernels, self.state, free)
         self.agree_on_floats()
         if self.totals_declared:
             if frontier.everything:
                 self.total()
             else:
                 self.reduce()
-
-    @contextmanager
-    def _reading_ahead(self, frontier: Frontier) -> Iterator[None]:
-        """Start to bring the edges of the next sweep while the last kernels of this one run."""
-        stream = self.streams[self.direction]
-        if not (frontier.everything and self.program.everywhere and self.iteration + 1 < self.program.max_iter):
-            yield
-            return
-        device = stream.pipeline.device
-        free = device.event(None) if self.ranks is None else self._walked  # edges may come during the exchange
-        if device.reads_host:  # its kernels are done when they return: reads start before them
-            stream.read_ahead(self.kernels, self.state, free)
-            yield
-        else:
-            yield
-            stream.read_ahead(self.kernels, self.state, free)
 
     def reduce(self) -> None:
         """Compute the Globals of the present values, and set `totals`."""

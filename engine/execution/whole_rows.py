@@ -167,8 +167,7 @@ def _chosen_rows(loop: Loop, scratch: RowScratch) -> NDArray[np.int64] | None:
         return None
     for field, values in scratch.following.items():
         values[...] = state.fields[field]
-    chosen = state.fields[name] if isinstance(state, State) else state.to_host(state.fields[name])
-    rows: NDArray[np.int64] = np.flatnonzero(chosen)
+    rows: NDArray[np.int64] = np.flatnonzero(state.to_host(state.fields[name]))
     rows += state.first
     return rows
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ class Author:
         """Whether functions of vectors may make arrays; those of a program that merges vectors must not."""
         return self.has_vectors and self.combine != "merge"
 
-    @property
+    @cached_property
     def sweeps(self) -> bool:
         """Whether every vertex sends in every iteration, and all messages are gathered."""
         return self.everywhere and self.has_send and not self.early_exit

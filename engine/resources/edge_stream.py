@@ -215,10 +215,9 @@ class EdgeStream:
     def read_ahead(self, kernels: Kernels[Any], state: VertexState, free: Event) -> None:
         """Plan the next walk over every edge, and start what may be on its way at once; kernels may still be at work.
 
-        free: the event after which no kernel reads the edges of the last walk. If no `views` follows, call `drain`.
+        Of edges that are not `resident`. free: the event after which no kernel reads the edges of the last walk. If no
+        `views` follows, call `drain`.
         """
-        if self.resident:
-            return
         began = time.perf_counter()
         everyone = Frontier(self.index.vertices, self.index.edges, everything=True)
         kept = None if self._sweep is None else self.pipeline.kept_plan(self._sweep)
