@@ -147,7 +147,7 @@ def predicted(result: Result, pairs: NDArray[Any]) -> NDArray[np.float64]:
     ends = []
     for side, ids in zip(("source", "target"), np.asarray(pairs).T, strict=True):
         prefix = "" if result.graph.left is None else f"{side}:"
-        known = {one: internal_id(result.graph, f"{prefix}{one}" if prefix else one) for one in np.unique(ids).tolist()}
+        known = {one: internal_id(result.graph, f"{prefix}{one}" if prefix else one) for one in set(ids.tolist())}
         ends.append(vector[[known[one] for one in ids.tolist()]])
     one, other = ends
     found: NDArray[np.float64] = np.einsum("ij,ij->i", one[:, :-1], other[:, :-1]) + one[:, -1] + other[:, -1]

@@ -17,7 +17,7 @@ from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.base.printable import brief
 from penstock.storage.convert.in_memory import EdgeArrays, graph_of
 from penstock.storage.convert.sort.options import ConvertOptions
-from penstock.storage.encoding.string_array import STRINGS
+from penstock.storage.encoding.string_array import STRINGS, distinct, ranks_among
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import EXACT
 from penstock.storage.ingest.core.arrow import arrow_table
@@ -262,7 +262,7 @@ def _array(values: ArrayLike) -> NDArray[Any]:
 
 def _numbered(ends: tuple[NDArray[Any], NDArray[Any]]) -> tuple[NDArray[Any], tuple[NDArray[Any], NDArray[Any]]]:
     """Return the distinct strings, ascending by their bytes, and the ends as their numbers."""
-    names, numbers = np.unique(np.concatenate(ends), return_inverse=True)
+    names, numbers = distinct(np.concatenate(ends))
     kind = np.uint32 if len(names) < 1 << 32 else np.uint64
     first = len(ends[0])
     return names, (numbers[:first].astype(kind), numbers[first:].astype(kind))
@@ -276,7 +276,7 @@ def _listed(vertices: ArrayLike, strings: bool, *, edges: int) -> NDArray[Any]:
     if strings or found.dtype.kind in "OUT":
         if edges and not strings:
             raise InputError("vertices are strings, and the ends of edges are numbers; give both alike")
-        return np.unique(_strings(found, "vertices"))
+        return distinct(_strings(found, "vertices"))[0]
     return np.unique(as_ids(found, "vertices", "vertices", 0, _WAY_OUT)) if len(found) else np.empty(0, np.uint32)
 
 
@@ -284,8 +284,8 @@ def _place(ends: NDArray[Any], ids: NDArray[Any], role: str) -> NDArray[Any]:
     """Where each end is among the listed ids."""
     if len(ends) == 0:
         return np.empty(0, np.uint32)
-    found = np.searchsorted(ids, ends)
-    listed = found < len(ids)
+    found = ranks_among(ids, ends) - 1
+    listed = found >= 0
     listed[listed] = ids[found[listed]] == ends[listed]
     if not listed.all():
         at = int(np.argmin(listed))

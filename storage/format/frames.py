@@ -240,10 +240,9 @@ class StringIdFrames:
 
     def names(self) -> StringArray:
         """Read all ids. Raises RunError where they end outside their text or are no UTF-8."""
-        text, raw = self.text.whole(), self.ends.whole()
-        inside = len(raw) == 0 or int(raw.max()) == len(text) == int(raw[-1])
-        ends = raw.astype(np.int64)
-        if not inside or (np.diff(ends, prepend=0) < 0).any():
+        text, ends = self.text.whole(), self.ends.whole().view(np.int64)
+        inside = len(ends) == 0 or (ends[0] >= 0 and ends[-1] == len(text))
+        if not inside or (ends[1:] < ends[:-1]).any():
             raise RunError(f"{self.ends.files[0]} is damaged: the ends of its ids do not rise; convert the input again")
         bad = first_invalid(text, ends)
         if bad >= 0:

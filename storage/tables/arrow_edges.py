@@ -15,6 +15,8 @@ from penstock.storage.base.threads import ThreadPool
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.tables.arrow_files import GROUP_ROWS, stream
 
+TEXT_BYTES = 4 << 20
+"""Of the names in a column of a batch, about."""
 Edges = tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]
 Names = NDArray[Any] | StringArray | None
 """Original ids by internal ids: numbers, NumPy's strings or strings of a file; None where they are the same."""
@@ -55,6 +57,11 @@ class ArrowIds:
         kind = dtype if self._numbers is None else self._numbers.dtype
         self.type = pa.from_numpy_dtype(kind) if self._texts is None else pa.string()
 
+    @property
+    def size(self) -> int:
+        """Bytes of an id, on average."""
+        return self._texts.nbytes // max(1, len(self._texts)) if self._texts is not None else 8
+
     def holds(self, marks: str) -> bool:
         """Whether one of these characters is in an id."""
         texts = self._texts
@@ -68,7 +75,7 @@ class ArrowIds:
 
 
 class EdgeTable:
-    """Edges as a table, a batch for each piece: see `arrow_files.Batches`.
+    """Edges as a table, a batch for each piece, or more where names are long: see `arrow_files.Batches`.
 
     read: called with how many entries of the adjacency have been read so far. rows: edges given so far.
     """
@@ -78,20 +85,23 @@ class EdgeTable:
         self._ends = ArrowIds(pieces.vertex_dtype, names)
         weights = [] if pieces.weight_dtype is None else [("weight", pa.from_numpy_dtype(pieces.weight_dtype))]
         self.schema = pa.schema([("source", self._ends.type), ("target", self._ends.type), *weights])
+        largest = max(map(pieces.stored, range(pieces.count)), default=0)
+        self._cuts = -(-largest * self._ends.size // TEXT_BYTES) or 1
         self.rows = 0
 
     def mapped(self, function: Callable[[Any], Any], *, threads: int | None, rows: int) -> Generator[Any, None, None]:
         """Yield the function of every batch, in order; a batch is a chunk of the graph, whatever `rows`."""
-        workers = threads or cores()
+        workers, cuts = threads or cores(), self._cuts
         read = 0
 
-        def work(piece: int) -> tuple[int, Any]:
-            batch = self.batch(piece)
+        def work(number: int) -> tuple[int, Any]:
+            batch = self._batch(*divmod(number, cuts))
             return batch.num_rows, function(batch)
 
+        numbers = range(self._pieces.count * cuts)
         with ThreadPool(workers, "edges") as pool:
-            for piece, (count, found) in enumerate(ordered_map(pool, work, range(self._pieces.count), workers + 1)):
-                read += self._pieces.stored(piece)
+            for number, (count, found) in enumerate(ordered_map(pool, work, numbers, workers + 1)):
+                read += self._pieces.stored(number // cuts) if number % cuts == 0 else 0
                 self.rows += count
                 self._read(read)
                 yield found
@@ -100,11 +110,12 @@ class EdgeTable:
         """Whether one of these characters is in an id."""
         return self._ends.holds(marks)
 
-    def batch(self, piece: int) -> Any:
-        """Return the record batch of a piece."""
+    def _batch(self, piece: int, cut: int) -> Any:
+        """Return the record batch of one of the cuts of a piece."""
         sources, targets, weights = self._pieces.read(piece)
-        columns = [self._ends.of(sources), self._ends.of(targets)]
-        return pa.record_batch(columns if weights is None else [*columns, pa.array(weights)], schema=self.schema)
+        here = slice(cut * len(sources) // self._cuts, (cut + 1) * len(sources) // self._cuts)
+        columns = [self._ends.of(sources[here]), self._ends.of(targets[here])]
+        return pa.record_batch(columns if weights is None else [*columns, pa.array(weights[here])], schema=self.schema)
 
 
 def name_array(names: NDArray[Any] | StringArray) -> Any:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
+from penstock.storage.encoding.string_array import ranks_among
 from penstock.storage.tables.vertex_rows import ID
 
 GROUP_ROWS = 1 << 15
@@ -87,7 +88,7 @@ def _divided(batch: Any, limits: np.ndarray[Any, Any]) -> Iterator[tuple[int, An
     """The rows of a batch in each part that has some."""
     column = batch.column(0)
     ids = _searched(column.to_pylist()) if pa.types.is_string(column.type) else column.to_numpy()
-    parts = np.searchsorted(limits, ids, "right")
+    parts = ranks_among(limits, ids)
     order = np.argsort(parts, kind="stable")
     ends = np.searchsorted(parts[order], np.arange(len(limits) + 2))
     moved = batch.take(pa.array(order))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,13 @@ def test_cuda_asked_for_and_absent() -> None:
     with pytest.raises(InputError, match='device="cpu"'):
         run(BFS(0), graph, device="cuda:0")
     assert run(BFS(0), graph, device="auto").converged
+
+
+@pytest.mark.skipif(cuda.count() > 0, reason="there is a device")
+def test_without_a_device_cupy_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    monkeypatch.setitem(sys.modules, "cupy", None)  # an import of it fails
+    assert cuda.count() == 0
 
 
 def test_auto_is_the_gpu_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,6 +247,16 @@ def test_what_is_no_graph_is_refused(call: Any, words: str) -> None:
         call()
 
 
+def test_long_strings_on_a_ring_and_in_another_order_than_listed() -> None:
+    """NumPy 2.4 sorts these into a crash by its usual sort, and finds none of them in a second array."""
+    names = [f"{number:04}, longer than what an array of strings holds in place" for number in range(3000)]
+    ring = from_edges(names, names[1:] + names[:1])
+    assert ring.original_ids().tolist() == names
+    assert ring.neighbors(names[-1]).tolist() == names[:1]
+    backwards = from_edges(names[::-1], names[::-1], vertices=names)
+    assert [backwards.neighbors(name).tolist() for name in names[:3]] == [[name] for name in names[:3]]
+
+
 @pytest.mark.parametrize("order", ["none", "degree", "hubs"])
 def test_exactly_the_vertices_given_exist(order: str) -> None:
     graph = from_edges([7, 3], [3, 10], vertices=[10, 3, 5, 7, 3], order=order)

@@ -14,6 +14,7 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse
 from penstock.engine import Graph, from_edges
+from penstock.storage.access.edge_files import ExportOptions, export_edges
 from penstock.tools import cli
 from support.commands import answered, refused
 
@@ -49,6 +50,19 @@ def test_tables(name: str, towns: Path, tmp_path: Path, capsys: pytest.CaptureFi
     table = READERS[name](tmp_path / f"e.{name}")
     expected = {"source": ["a,b", "oslo", "rome"], "target": ["rome", "bern", "oslo"], "weight": [3, 2, 1.5]}
     assert table.to_pydict() == expected
+
+
+def test_long_names_make_small_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chunk of edges with long names would take more memory than chunks of numbers."""
+    names = [f"{number:04}" + "x" * 500 for number in range(3000)]
+    graph = from_edges(names, names[1:] + names[:1], range(3000))
+    monkeypatch.setattr("penstock.storage.tables.arrow_edges.TEXT_BYTES", 1 << 18)
+    assert export_edges(graph, tmp_path / "e.feather", ExportOptions()) == 3000
+    with pyarrow.ipc.open_file(tmp_path / "e.feather") as file:
+        assert file.num_record_batches == 6
+        assert file.read_all().to_pydict() == {
+            "source": names, "target": names[1:] + names[:1], "weight": list(range(3000))
+        }  # fmt: skip
 
 
 def test_undirected_edges_once_or_twice(roads: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
