@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from penstock.engine.api import run
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.program.program import LARGEST, VERTEX, Field, Global, Program, Start
+    from penstock.engine.queries.neighbors import NeighborSampler, sample_neighbors
+    from penstock.engine.queries.similarity import similarity
+    from penstock.engine.queries.walk import walk
     from penstock.engine.session import Session
-    from penstock.engine.similarities.similarity import similarity
     from penstock.engine.state.result import Result
     from penstock.engine.subgraph import extract
-    from penstock.engine.walks.neighbors import NeighborSampler, sample_neighbors
-    from penstock.engine.walks.walk import walk
     from penstock.storage.convert.convert_files import convert
     from penstock.storage.convert.from_arrays import from_edges, from_scipy, from_table
     from penstock.storage.convert.from_libraries import from_igraph, from_networkx, from_torch
@@ -37,7 +37,7 @@ _HOMES = {
     "Global": "penstock.engine.program.program",
     "Graph": "penstock.storage.format.graph",
     "LARGEST": "penstock.engine.program.program",
-    "NeighborSampler": "penstock.engine.walks.neighbors",
+    "NeighborSampler": "penstock.engine.queries.neighbors",
     "Program": "penstock.engine.program.program",
     "Result": "penstock.engine.state.result",
     "Session": "penstock.engine.session",
@@ -52,9 +52,9 @@ _HOMES = {
     "from_table": "penstock.storage.convert.from_arrays",
     "from_torch": "penstock.storage.convert.from_libraries",
     "run": "penstock.engine.api",
-    "sample_neighbors": "penstock.engine.walks.neighbors",
-    "similarity": "penstock.engine.similarities.similarity",
-    "walk": "penstock.engine.walks.walk",
+    "sample_neighbors": "penstock.engine.queries.neighbors",
+    "similarity": "penstock.engine.queries.similarity",
+    "walk": "penstock.engine.queries.walk",
 }
 
 __all__ = [

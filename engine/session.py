@@ -69,9 +69,9 @@ if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.planning.forecast import Forecast
+    from penstock.engine.queries.walks import Walks
     from penstock.engine.ranks.communicator import ArrayRanks, Communicator
     from penstock.engine.resources.ownership import Ownership
-    from penstock.engine.walks.walks import Walks
     from penstock.storage.format.index import Index
     from penstock.transfer.values.task import Direction as AdjacencyDirection
 
@@ -342,8 +342,8 @@ class Session:
         BudgetError
             The memory budget is too small.
         """
-        from penstock.engine.walks.options import WalkOptions, WalkResources
-        from penstock.engine.walks.walks import Walks
+        from penstock.engine.queries.walk_options import WalkOptions, WalkResources
+        from penstock.engine.queries.walks import Walks
 
         self._turns.check()
         if self._ranks is not None:

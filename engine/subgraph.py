@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from penstock.engine.queries.selection import Conditions, Interval, all_conditions_hold, bounds_of, listed
 from penstock.engine.resources.config import Config
-from penstock.engine.selection import Conditions, Interval, all_conditions_hold, bounds_of, listed
 from penstock.engine.session import Session
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import for_python

@@ -31,7 +31,7 @@ from penstock.tools.base.output import Console, pairs, seconds
 from penstock.tools.base.progress import ProgressBars, compiling_shown, progress
 
 if TYPE_CHECKING:
-    from penstock.engine.selection import Conditions
+    from penstock.engine.queries.selection import Conditions
     from penstock.storage.convert.subgraph.extract import ExtractReport
     from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
     from penstock.storage.format.graph import Graph
@@ -118,7 +118,7 @@ def command(graph: Path, output: Path | None, chosen: dict[str, Any], taking: Ta
         check_target(output, force=taking.force)
     elif not taking.dry_run:
         raise InputError("no output is given: name the graph file to write, or count only, with --dry-run")
-    from penstock.engine.selection import Conditions, bounds_of
+    from penstock.engine.queries.selection import Conditions, bounds_of
     from penstock.engine.subgraph import chosen_vertices
     from penstock.storage.format.graph import Graph
 

@@ -33,7 +33,7 @@ from penstock.tools.base.options import (
 from penstock.tools.base.output import Console, pairs, seconds, table
 
 if TYPE_CHECKING:
-    from penstock.engine.similarities.pair_table import PairTable
+    from penstock.engine.queries.pair_table import PairTable
 
 MEASURES = ("jaccard", "overlap", "cosine", "common")
 SHOWN = 10
@@ -124,7 +124,7 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
       penstock similarity web.h5 --k 20 --by cosine --source 42
       penstock similarity web.h5 --k 5 --host-memory 800MiB --output similar.csv.gz
     """
-    from penstock.engine.similarities.similarity import similarity
+    from penstock.engine.queries.similarity import similarity
     from penstock.storage.format.graph import Graph
     from penstock.tools.base.vertex_files import read_pairs
 

@@ -35,7 +35,7 @@ from penstock.tools.base.progress import compiling_shown, progress
 
 if TYPE_CHECKING:
     from penstock.engine.program.vertex_ids import VertexReferences
-    from penstock.engine.walks.walks import Walks
+    from penstock.engine.queries.walks import Walks
     from penstock.storage.format.graph import Graph
 
 
@@ -135,7 +135,7 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
       penstock walk web.h5 --host-memory 200MiB --scratch /tmp --output walks.npy
       penstock walk web.h5 --device cuda:0 --device-memory 4GiB --output walks.npy
     """
-    from penstock.engine.walks.walk import walk
+    from penstock.engine.queries.walk import walk
     from penstock.storage.base.freed_memory import keep_no_large_blocks
     from penstock.storage.format.graph import Graph
     from penstock.storage.tables.columns import WriteOptions

@@ -184,7 +184,7 @@ def transitivity(call: Call) -> float:
 
 def jaccard_coefficient(call: Call) -> Iterator[tuple[Node, Node, float]]:
     """Of given pairs. Options of the call: `host_memory`, `threads`."""
-    from penstock.engine.similarities.similarity import similarity
+    from penstock.engine.queries.similarity import similarity
 
     graph, pairs = call.graph, list(call["ebunch"] or ())
     ends = np.array([[call.vertex(node) for node in pair] for pair in pairs], np.int64)

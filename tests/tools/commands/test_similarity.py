@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from penstock.engine import Graph, from_edges, similarity
-from penstock.engine.similarities import pair_table
+from penstock.engine.queries import pair_table
 from penstock.tools import cli
 from penstock.tools.commands import similarity as command
 from support.commands import answered, refused

@@ -28,9 +28,9 @@ from penstock.engine.kernels.host.walks import (
 )
 from penstock.engine.kernels.walk_arrays import Rule, Walkers, Window
 from penstock.engine.kernels.walk_steps import mix64
-from penstock.engine.walks.memory_plan import BLOCK_WALKS, GAINED, PENDING_BYTES, UNIT, UNIT_ROWS, WalkMemory
-from penstock.engine.walks.options import WalkOptions
-from penstock.engine.walks.row_windows import RowWindows
+from penstock.engine.queries.row_windows import RowWindows
+from penstock.engine.queries.walk_memory import BLOCK_WALKS, GAINED, PENDING_BYTES, UNIT, UNIT_ROWS, WalkMemory
+from penstock.engine.queries.walk_options import WalkOptions
 from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles, StoredArrays
 
 

@@ -24,9 +24,8 @@ from penstock.engine.kernels.host.whole_rows.best_similar import (
     take_similar,
 )
 from penstock.engine.program.vertex_ids import original_ranks, surely_in_original_order
-from penstock.engine.similarities.memory_plan import Room, Runs, even_cuts, runs
-from penstock.engine.similarities.pair_table import PairTable
-from penstock.engine.similarities.row_sets import ROW_BYTES, RowSets, load_rows
+from penstock.engine.queries.pair_table import PairTable
+from penstock.engine.queries.row_sets import ROW_BYTES, Room, RowSets, Runs, even_cuts, load_rows, runs
 from penstock.storage.format.graph import Graph
 
 STEPS = 64

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from penstock.engine.walks.memory_plan import (
+from penstock.engine.queries.walk_memory import (
     BLOCK_BYTES,
     SLAB_BYTES,
     TIMES,

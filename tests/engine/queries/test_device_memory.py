@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from penstock.engine.walks.device_plan import DeviceWalkRequest, divide_device_walks
-from penstock.engine.walks.device_windows import LinkReads
-from penstock.engine.walks.memory_plan import WalkMemoryRequest
+from penstock.engine.queries.device_memory import DeviceWalkRequest, divide_device_walks
+from penstock.engine.queries.device_windows import LinkReads
+from penstock.engine.queries.walk_memory import WalkMemoryRequest
 from penstock.storage.base.errors import BudgetError
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
 from penstock.transfer.values.rates import Rates

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import VertexFinder
+from penstock.engine.queries.sampled_neighbors import SampledNeighbors
+from penstock.engine.queries.walk_memory import SLAB_BYTES
+from penstock.engine.queries.walk_options import check_graph, source_vertices
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.requirements_types import index_bytes, name_bytes
-from penstock.engine.walks.memory_plan import SLAB_BYTES
-from penstock.engine.walks.options import check_graph, source_vertices
-from penstock.engine.walks.sampled_neighbors import SampledNeighbors
 from penstock.storage.base.budget import cores, format_bytes, host_memory_bytes, too_small
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Adjacency, Graph

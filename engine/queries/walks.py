@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import VertexFinder
-from penstock.engine.resources.requirements_types import index_bytes, name_bytes
-from penstock.engine.walks.device_plan import ROUNDING, DeviceWalkRequest, divide_device_walks
-from penstock.engine.walks.memory_plan import (
+from penstock.engine.queries.device_memory import ROUNDING, DeviceWalkRequest, divide_device_walks
+from penstock.engine.queries.row_windows import chunk_of, longest_span
+from penstock.engine.queries.walk_memory import (
     WRITER_BYTES,
     WalkMemory,
     WalkMemoryRequest,
     divide_walk_memory,
     walker_bytes,
 )
-from penstock.engine.walks.options import Sources, WalkOptions, WalkResources, check_graph, source_vertices
-from penstock.engine.walks.row_windows import chunk_of, longest_span
+from penstock.engine.queries.walk_options import Sources, WalkOptions, WalkResources, check_graph, source_vertices
+from penstock.engine.resources.requirements_types import index_bytes, name_bytes
 from penstock.storage.access.graph_queries import names_of
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, for_python
@@ -30,9 +30,9 @@ from penstock.transfer.devices.device import Device
 from penstock.transfer.planning.host_budget import HostBudgetRequest, check_fixed
 
 if TYPE_CHECKING:
-    from penstock.engine.walks.device_run import DeviceWalkRun
-    from penstock.engine.walks.row_windows import RowWindows
-    from penstock.engine.walks.walk_run import WalkRun
+    from penstock.engine.queries.device_run import DeviceWalkRun
+    from penstock.engine.queries.row_windows import RowWindows
+    from penstock.engine.queries.walk_run import WalkRun
     from penstock.storage.tables.walk_files import WrittenWalks
 
 
@@ -97,7 +97,7 @@ class Walks:
         RunError
             The graph cannot be read, or is damaged, or the disk of temporary data is full or failed.
         """
-        from penstock.engine.walks.row_windows import RowWindows  # the compiler
+        from penstock.engine.queries.row_windows import RowWindows  # the compiler
 
         given, memory, config = self._resources, self._memory, self._resources.config
         if self.count == 0:
@@ -115,13 +115,13 @@ class Walks:
 
     def _run(self, device: Device | None, rows: RowWindows) -> WalkRun | DeviceWalkRun:
         """What makes the walks, on CPU cores or on a device, to which rows come from the host."""
-        from penstock.engine.walks.walk_run import WalkRun, rule_of
+        from penstock.engine.queries.walk_run import WalkRun, rule_of
 
         given, sources = self._resources, (self._sources, self._source_count)
         rule = rule_of(self.options, weighted=self.weighted, symmetric=not self.graph.directed)
         if device is None:
             return WalkRun(rows, self._memory, rule, sources, given.scratch, given.config.thread_count)
-        from penstock.engine.walks.device_run import DeviceWalkRun
+        from penstock.engine.queries.device_run import DeviceWalkRun
 
         return DeviceWalkRun(rows, self._memory, rule, sources, device, given.config.rates_on(device.kind))
 

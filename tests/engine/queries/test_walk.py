@@ -13,7 +13,7 @@ import pyarrow
 import pytest
 from numpy.typing import NDArray
 from penstock.engine import Graph, from_edges, walk
-from penstock.engine.walks.memory_plan import WalkMemory
+from penstock.engine.queries.walk_memory import WalkMemory
 from penstock.storage.base.errors import BudgetError, InputError
 from scipy.stats import chisquare
 from support.graphs import in_memory, on_disk, shape
@@ -100,7 +100,7 @@ def test_seeds_and_walks_differ() -> None:
 def small(**sizes: int) -> Any:
     """Little memory, whatever the budget is."""
     memory = WalkMemory(**{"piece_edges": 256, "batch": 1 << 30, "block": 200, "log_bytes": 1000, **sizes})
-    return mock.patch("penstock.engine.walks.walks.divide_walk_memory", return_value=memory)
+    return mock.patch("penstock.engine.queries.walks.divide_walk_memory", return_value=memory)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from penstock.engine import Graph, Session, from_edges, walk
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.programs.bfs import BFS
-from penstock.engine.walks.memory_plan import WalkMemory
-from penstock.engine.walks.walks import Walks
+from penstock.engine.queries.walk_memory import WalkMemory
+from penstock.engine.queries.walks import Walks
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.transfer.values.rates import Rates
 from support.graphs import in_memory, on_disk, shape
@@ -63,7 +63,7 @@ def test_walks_are_those_of_the_cores(kind: dict[str, Any], directed: bool, tmp_
     assert (walks.progress.sweeps, walks.progress.steps) == (0, (expected[:, 1:] >= 0).sum())
     longest = int(graph.out.index().degrees(0, graph.vertices).max()) + 32
     slabs = 2 * longest * (4 if not kind.get("weight", True) else 12)
-    with mock.patch("penstock.engine.walks.row_windows.IN_MEMORY_CHUNK", 16):
+    with mock.patch("penstock.engine.queries.row_windows.IN_MEMORY_CHUNK", 16):
         for one in (graph, stored):
             found, walks = made(one, kind, device_edge_memory=slabs * 5 // 4, rates=COPIES)
             np.testing.assert_array_equal(found, expected)
@@ -81,13 +81,13 @@ def test_rows_from_disk_in_small_batches(tmp_path: Path) -> None:
     options = {"p": 0.5, "q": 2.0, "sources": list(range(0, 60, 2)), "dead_ends": "restart"}
     expected = walk(stored, **GIVEN, **options).to_numpy()
     memory = WalkMemory(96, 160, 160, 11, 4, reads=1, device_edges=60, device_slab_edges=160)
-    with mock.patch("penstock.engine.walks.walks.divide_device_walks", return_value=memory):
+    with mock.patch("penstock.engine.queries.walks.divide_device_walks", return_value=memory):
         found, walks = made(stored, options, rates=COPIES)
     np.testing.assert_array_equal(found, expected)
     assert walks.progress.bytes_read > 60 * 12
     with (
-        mock.patch("penstock.engine.walks.device_plan.MANY", 2),
-        mock.patch("penstock.engine.walks.device_plan.WHOLE_BATCH_BYTES", 500),
+        mock.patch("penstock.engine.queries.device_memory.MANY", 2),
+        mock.patch("penstock.engine.queries.device_memory.WHOLE_BATCH_BYTES", 500),
     ):
         found, walks = made(stored, options)
     np.testing.assert_array_equal(found, expected)

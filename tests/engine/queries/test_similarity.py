@@ -16,9 +16,9 @@ from penstock.engine import Graph, from_edges, similarity
 from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.host.whole_rows.similarity import compare
 from penstock.engine.program import vertex_ids
-from penstock.engine.similarities import best_pairs, device_pairs
-from penstock.engine.similarities.memory_plan import Room, even_cuts, runs
-from penstock.engine.similarities.similarity import _held
+from penstock.engine.queries import best_pairs, given_pairs
+from penstock.engine.queries.row_sets import Room, even_cuts, runs
+from penstock.engine.queries.similarity import _held
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support.graphs import in_memory, on_disk
@@ -61,7 +61,7 @@ def best(edges: EdgeList, k: int, by: str, *, missing_only: bool = False) -> lis
 def small_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rooms of some rows, whatever the budget."""
     monkeypatch.setattr(Room, "left", property(lambda room: 9000))
-    monkeypatch.setattr("penstock.engine.similarities.row_sets.PIECE_EDGES", 40)
+    monkeypatch.setattr("penstock.engine.queries.row_sets.PIECE_EDGES", 40)
 
 
 def graph_of(edges: EdgeList, path: Path) -> Graph:
@@ -91,11 +91,11 @@ def test_pairs_on_a_simulated_device(memory: int, monkeypatch: pytest.MonkeyPatc
     edges = tangle(directed=True)
     graph = in_memory(edges)
     pairs = [*zip(edges.sources[:40].tolist(), edges.targets[:40].tolist(), strict=True), (5, 3), (4, 4)]
-    monkeypatch.setattr(device_pairs, "CudaDevice", lambda number, most: EmulatedDevice(memory_bytes=memory))
-    monkeypatch.setattr(device_pairs.cuda, "number_of", lambda name: 0)
+    monkeypatch.setattr(given_pairs, "CudaDevice", lambda number, most: EmulatedDevice(memory_bytes=memory))
+    monkeypatch.setattr(given_pairs.cuda, "number_of", lambda name: 0)
     found = similarity(graph, pairs, device="cuda:0")
     np.testing.assert_array_equal(found.common, similarity(graph, pairs).common)
-    monkeypatch.setattr(device_pairs, "CudaDevice", lambda number, most: EmulatedDevice(memory_bytes=50))
+    monkeypatch.setattr(given_pairs, "CudaDevice", lambda number, most: EmulatedDevice(memory_bytes=50))
     with pytest.raises(BudgetError, match="50 B is too small: the longest row, twice, takes"):
         similarity(graph, pairs, device="cuda:0")
 
@@ -286,8 +286,8 @@ def test_the_least_budget_works(given: dict[str, Any], monkeypatch: pytest.Monke
     def to_the_byte(option: str, budget: int, why: str, least: int, otherwise: str) -> BudgetError:
         return BudgetError(option, why, least, otherwise)
 
-    monkeypatch.setattr("penstock.engine.similarities.memory_plan.too_small", to_the_byte)
-    monkeypatch.setattr("penstock.engine.similarities.memory_plan.OWN_BYTES", 0)
+    monkeypatch.setattr("penstock.engine.queries.row_sets.too_small", to_the_byte)
+    monkeypatch.setattr("penstock.engine.queries.row_sets.OWN_BYTES", 0)
     graph, given, least = in_memory(tangle(directed=True)), given | {"threads": 1}, 1000
     found = None
     for _ in range(3):  # what is two steps away is known after the rows were read

@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from penstock.engine.queries.walk_options import Sources, WalkOptions, WalkResources
+from penstock.engine.queries.walks import Walks
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_resources import device_of
-from penstock.engine.walks.options import Sources, WalkOptions, WalkResources
-from penstock.engine.walks.walks import Walks
 from penstock.storage.base.errors import for_python
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.device import Device

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from penstock.engine.walks.memory_plan import WalkMemory, WalkMemoryRequest, divide_walk_memory
+from penstock.engine.queries.walk_memory import WalkMemory, WalkMemoryRequest, divide_walk_memory
 from penstock.storage.base.errors import BudgetError
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
 

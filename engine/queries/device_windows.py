@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.walk_arrays import Window
-from penstock.engine.walks.row_windows import RowPartition, RowWindows
+from penstock.engine.queries.row_windows import RowPartition, RowWindows
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import SECTOR_BYTES, Rates
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.host.walks import sum_weights
 from penstock.engine.kernels.walk_arrays import Window
-from penstock.engine.walks.memory_plan import WalkMemory
+from penstock.engine.queries.walk_memory import WalkMemory
 from penstock.storage.base.slot_pool import HUGE_PAGE, aligned_empty
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.index import Index

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from penstock.engine.kernels.cuda.driver import blocks_for, forget, use
 from penstock.engine.kernels.cuda.walks import advance_walkers, begin_walks, end_walks, mark_chunks
 from penstock.engine.kernels.walk_arrays import Rule, Walkers, Window
-from penstock.engine.walks.device_windows import DeviceWindows, LinkReads
-from penstock.engine.walks.memory_plan import WalkMemory
-from penstock.engine.walks.row_windows import RowWindows
-from penstock.engine.walks.walk_run import Report, WalkProgress, timed
+from penstock.engine.queries.device_windows import DeviceWindows, LinkReads
+from penstock.engine.queries.row_windows import RowWindows
+from penstock.engine.queries.walk_memory import WalkMemory
+from penstock.engine.queries.walk_run import Report, WalkProgress, timed
 from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import Rates
 

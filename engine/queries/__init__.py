@@ -1,0 +1,1 @@
+"""What is asked of a graph beside programs: walks, samples, similar vertices, which vertices are chosen."""

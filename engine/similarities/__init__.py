@@ -1,1 +1,0 @@
-"""Similarity of vertices by the neighbors that they share; see `similarity.py`."""
