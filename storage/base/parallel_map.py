@@ -40,9 +40,7 @@ def ordered_map(
         while waiting:
             yield waiting.popleft().result()
     finally:
-        for future in waiting:
-            future.cancel()
-        wait(waiting)
+        wait([future for future in waiting if not future.cancel()])  # a pool that has ended tells of no cancelled one
 
 
 def map_ranges(function: Callable[[int, int], Result], count: int, step: int, threads: int) -> list[Result]:
@@ -84,9 +82,7 @@ def weighed_map(
             yield waiting[0][0].result()
             waiting.popleft()
     finally:
-        for future, _ in waiting:
-            future.cancel()
-        wait([future for future, _ in waiting])
+        wait([future for future, _ in waiting if not future.cancel()])
 
 
 def map_rows(

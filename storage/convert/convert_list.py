@@ -1,4 +1,4 @@
-"""The steps of a conversion that keeps the order of its input: edges are read once, and written in their order.
+"""The steps of a conversion that keeps the order of its input: edges are read, and written in their order.
 
 Nothing is sorted. Edges wait in a log until it is known which ids occur, unless that is known before (input_order.py);
 weights wait until all have come, because their dtype is known then.

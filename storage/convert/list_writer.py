@@ -42,12 +42,8 @@ class EndCounts:
     def __init__(self, room_bytes: int, *, both: bool) -> None:
         self._room, self._both = room_bytes, both
         self._counts: list[NDArray[Any]] | None = [np.zeros(0, np.uint32) for _ in range(1 if both else 2)]
+        self._low = [np.zeros(0, np.uint8) for _ in self._counts]
         self._edges = 0
-
-    @property
-    def counts(self) -> list[NDArray[Any]] | None:
-        """The arrays, which may have vertices that do not exist; None where they were dropped."""
-        return self._counts
 
     def drop(self) -> None:
         """Count nothing any more."""
@@ -70,27 +66,26 @@ class EndCounts:
         before = self._counts[0]
         if vertices <= len(before) and kind == before.dtype:
             return
-        each = len(self._counts) * (kind.itemsize + before.itemsize)  # the old array is there while the new one is made
+        # the old arrays are there while the new ones are made
+        each = len(self._counts) * (kind.itemsize + before.itemsize + 2 * self._low[0].itemsize)
         if vertices * each > self._room:
             self.drop()
             return
         size = max(vertices, min(2 * len(before), self._room // each))
-        for number, counts in enumerate(self._counts):
-            grown = np.zeros(size, kind)
-            grown[: len(counts)] = counts
-            self._counts[number] = grown
+        for arrays, dtype in ((self._counts, kind), (self._low, np.dtype(np.uint8))):
+            for number, counts in enumerate(arrays):
+                arrays[number] = np.zeros(size, dtype)
+                arrays[number][: len(counts)] = counts
 
     def count(self, sources: NDArray[Any], targets: NDArray[Any]) -> None:
         """Count the ends of edges. There must be room."""
         if self._counts is not None:
-            count_ends(sources, targets, self._counts)
+            count_ends(sources, targets, self._low, self._counts)
 
     def of(self, vertices: int) -> list[NDArray[Any]]:
         """The counts of so many vertices, of sources first; none where they were dropped."""
-        if self._counts is None:
-            return []
         self.make_room(vertices, 0)
-        return [counts[:vertices] for counts in self._counts or []]
+        return [counts[:vertices] + low[:vertices] for counts, low in zip(self._counts or [], self._low, strict=False)]
 
 
 KEYS, WEIGHTS = f"out/{schema.NEIGHBORS}", f"out/{schema.WEIGHTS}"

@@ -114,7 +114,7 @@ def _spilled(space: Workspace, log: EdgeLog, steps: Steps) -> Spill:
     done = 0
     # The C library keeps the memory that a thread freed for that thread, or for one that starts when it has ended: new
     # threads take what a log in memory leaves, and those of `space.pool` take fresh pages, which the system must clear.
-    threads = nullcontext(space.pool) if log.on_disk else ThreadPool(space.options.workers, "renumber")
+    threads = ThreadPool(space.options.workers, "renumber") if log.in_memory else nullcontext(space.pool)
     with threads as pool:
         for count in SpillFiller(spill, steps, pool).fill(log.drain()):
             done += count

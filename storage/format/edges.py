@@ -1,5 +1,6 @@
 """Edge batches: bounded numbers of edges on their way to disk, in any order."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,8 @@ class EdgeBatch:
     ``sources`` and ``targets`` are uint32 or uint64 (both the same) of shape ``(m,)``, in external or
     internal ids as their producer says; ``weights`` is a numeric array of shape ``(m,)``, or None. ``lone``,
     uint64, are ids of vertices that the input names without an edge (None: none). With ``names``, sources and
-    targets are numbers of these names.
+    targets are numbers of these names. ``again``, where there is one, reads the same edges from the input once more, in
+    any thread; it raises RunError or InputError where the input was changed.
     """
 
     sources: NDArray[Any]
@@ -33,6 +35,7 @@ class EdgeBatch:
     weights: NDArray[Any] | None = None
     lone: NDArray[Any] | None = None
     names: LocalNames | None = None
+    again: Callable[[], "EdgeBatch"] | None = None
 
     def __len__(self) -> int:
         return len(self.sources)

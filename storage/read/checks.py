@@ -141,7 +141,7 @@ class ListChecks:
 class ListInspection:
     """Chunks of a list under verification; threads check them, and their degrees are added up here.
 
-    spans: those of the file. degrees: whether to count degrees, 4 or 8 bytes a vertex and direction.
+    spans: those of the file. degrees: whether to count degrees, 5 or 9 bytes a vertex and direction.
     """
 
     def __init__(self, graph: Graph, spans: NDArray[np.uint32], *, degrees: bool) -> None:
@@ -149,6 +149,7 @@ class ListInspection:
         kind = np.uint32 if 2 * graph.edges < 1 << 32 else np.uint64
         count = (2 if graph.directed else 1) if degrees else 0
         self.counts = [np.zeros(graph.vertices, kind) for _ in range(count)]
+        self._low = [np.zeros(graph.vertices, np.uint8) for _ in range(count)]
         self._counting = threading.Lock()
 
     def look(self, chunk: int, items: tuple[NDArray[Any], ...]) -> ListChecks:
@@ -164,7 +165,7 @@ class ListInspection:
             side = np.flatnonzero((sources < left) == (targets < left))
         if self.counts:
             with self._counting:
-                count_ends(sources, targets, self.counts)
+                count_ends(sources, targets, self._low, self.counts)
         return ListChecks(
             wrong_span=block + int(wrong[0]) if len(wrong) else -1,
             same_side=first + int(side[0]) if len(side) else -1,
@@ -175,7 +176,8 @@ class ListInspection:
 
     def wrong_degrees(self, direction: int, first: int, items: NDArray[Any]) -> int:
         """The first vertex from ``first`` on whose degree is not the one stored, -1 if there is none."""
-        wrong = np.flatnonzero(self.counts[direction][first : first + len(items)] != items)
+        some = slice(first, first + len(items))
+        wrong = np.flatnonzero(np.add(self.counts[direction][some], self._low[direction][some]) != items)
         return first + int(wrong[0]) if len(wrong) else -1
 
 

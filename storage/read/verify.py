@@ -73,7 +73,7 @@ def verify(
 ) -> VerifyResult:
     """Read a whole graph and tell what is wrong with it.
 
-    Memory: some 16 MiB a thread (by default twice the cores, at least 4), 4.1 bytes a vertex, of a list 8, and 16 for
+    Memory: some 16 MiB a thread (by default twice the cores, at least 4), 4.1 bytes a vertex, of a list 10, and 16 for
     each block; original ids that do not rise (`--order`), or have properties, 16 bytes a vertex, names all of theirs.
 
     Raises:

@@ -57,6 +57,8 @@ def _pairs(runner: Runner, folder: Path, scale: int) -> None:
     inputs = {less: scale - 1, most: scale}
     for path, size in inputs.items():
         _time(runner, f"pairs rmat{size}", *_converting(folder, "--format", "binary32", path), needs=(path, size))
+    as_list = _converting(folder, "--format", "binary32", less, "--layout", "list")
+    _time(runner, f"pairs rmat{scale - 1} list", *as_list, needs=(less, scale - 1))
     options: dict[str, tuple[object, ...]] = {
         "8 threads": ("--threads", 8),
         "4 threads": ("--threads", 4),

@@ -222,7 +222,7 @@ class Workspace:
 
     def log(self) -> EdgeLog:
         """A new, empty log."""
-        self._log = EdgeLog(self.quota, self.scratch, self.source.name)
+        self._log = EdgeLog(self.quota, self.scratch, self.source.name, pool=self.pool, ahead=self.steps.in_flight)
         return self._log
 
     def balance_buckets(self, new_ids: NDArray[Any], degrees: NDArray[np.uint32], edges: int) -> None:

@@ -1,16 +1,20 @@
 """Owns raw pairs of ids, little-endian: source, target, source, target, ... as uint32 or uint64.
 
-Plain files are read by several threads, a bounded piece each; compressed ones and pipes as they come. Refuses a
+Plain files are read by several threads, a bounded piece each, and again where edges have to wait for all ids; a
+checksum tells whether a piece is still the same. Compressed ones and pipes are read as they come. Refuses a
 size that is no multiple of a pair's.
 """
 
+import threading
 from collections.abc import Generator, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from penstock.storage.base.errors import InputError
+from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
+from penstock.storage.encoding.codec import checksum
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.file import PositionedFile
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
@@ -23,6 +27,7 @@ class PairSource(InputFiles):
     def __init__(self, paths: Sequence[str | Path], dtype: str, options: IngestOptions) -> None:
         super().__init__(paths, options)
         self._dtype = np.dtype(dtype)
+        self._buffers = threading.local()
         self._block_bytes = options.block_bytes // 16 * 16
         if options.columns is not None or options.weights:
             raise InputError(f"{self.name}: binary pairs have no columns and no weights to choose")
@@ -43,15 +48,29 @@ class PairSource(InputFiles):
         threads = self._options.workers
         with PositionedFile(path) as file, ThreadPool(threads, "pairs") as pool:
             self._check_length(file.name, file.size)
-
-            def read(start: int) -> EdgeBatch:
-                pairs = np.empty(min(self._block_bytes, file.size - start) // self._dtype.itemsize, self._dtype)
-                file.read(start, pairs)
-                return EdgeBatch(*pairs.reshape(-1, 2).T.copy())
-
-            for batch in ordered_map(pool, read, range(0, file.size, self._block_bytes), threads + 1):
+            parts = range(0, file.size, self._block_bytes)
+            for batch in ordered_map(pool, partial(self._part, file), parts, threads + 1):
                 self._closed_bytes += batch.sources.nbytes + batch.targets.nbytes
                 yield batch
+
+    def _part(self, file: PositionedFile, start: int, size: int | None = None, wanted: int | None = None) -> EdgeBatch:
+        """The pairs that begin at a byte of a file; size, wanted: bytes and checksum of those that are read again."""
+        size = min(self._block_bytes, file.size - start) if size is None else size
+        buffers = self._buffers.__dict__
+        if "pairs" not in buffers:
+            buffers["pairs"] = np.empty(self._block_bytes // self._dtype.itemsize, self._dtype)
+        pairs = buffers["pairs"][: size // self._dtype.itemsize]
+        file.read(start, pairs)
+        found = checksum(pairs)
+        if wanted not in (None, found):
+            raise RunError(f"{file.name} was changed while it was read; convert it again")
+        sources, targets = pairs.reshape(-1, 2).T.copy()
+        return EdgeBatch(sources, targets, again=partial(self._again, file.name, start, size, found))
+
+    def _again(self, path: str, start: int, size: int, wanted: int) -> EdgeBatch:
+        """The same pairs once more. Raises RunError where they are others, InputError where there are none."""
+        with PositionedFile(path) as file:
+            return self._part(file, start, size, wanted)
 
     def _as_they_come(self, stream: Stream) -> Iterator[EdgeBatch]:
         total = 0

@@ -2,7 +2,9 @@
 
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -126,3 +128,24 @@ def test_an_error_among_weighed_items_ends_the_rest() -> None:
         seen.extend(weighed_map(pool, work, range(100), lambda _: 1, 2))
     assert seen == [0, 1]
     assert len(ran) <= 5
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+def test_a_map_whose_pool_has_ended_closes(weighed: bool) -> None:
+    """Such a pool never says that a future is cancelled."""
+    pool = ThreadPoolExecutor(1)
+    begun, release = threading.Event(), threading.Event()
+    slow: list[Callable[[], Any]] = [lambda: 1, lambda: begun.set() or release.wait(), *[lambda: 2] * 3]
+    results = (
+        weighed_map(pool, lambda one: one(), slow, lambda _: 1, 5)
+        if weighed
+        else ordered_map(pool, lambda one: one(), slow, 5)
+    )
+    assert next(results) == 1
+    assert begun.wait(10)
+    pool.shutdown(wait=False, cancel_futures=True)
+    release.set()
+    closing = threading.Thread(target=results.close, daemon=True)
+    closing.start()
+    closing.join(10)
+    assert not closing.is_alive()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import os
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +16,11 @@ from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.from_arrays import from_edges
 from penstock.storage.convert.sort.options import ConvertOptions
+from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.fingerprint import fingerprint
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.formats.binary import PairSource
 from penstock.storage.ingest.open_source import open_source
 from penstock.storage.read.verify import verify
 from support.conversions import Edge, Given
@@ -185,3 +190,62 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
         with pytest.raises(RunError, match="free space"):
             convert(Given([(*pair, None) for pair in ends], []), disk / "g.h5", ConvertOptions(layout="list"))
         assert list(disk.iterdir()) == []
+
+
+PAIRS = np.random.default_rng(1).integers(0, 1 << 20, (20_000, 2)).astype("<u4") * 3
+SMALL = IngestOptions(host_memory=32 << 20, threads=2)
+"""Of blocks of 64 KiB and more: the pairs are several."""
+
+
+def other_edge(path: Path) -> None:
+    """One edge that is in the file becomes another one that is, with the times that the file had."""
+    times = path.stat()
+    pairs = PAIRS.copy()
+    pairs[-1] = pairs[0]
+    path.write_bytes(pairs.tobytes())
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+@pytest.mark.parametrize("options", [{}, {"renumber": True}, {"layout": "rows", "order": "degree"}])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (other_edge, "raw.bin was changed while it was read; convert it again"),
+        (lambda path: path.write_bytes((PAIRS + 1).tobytes()), "raw.bin was changed while it was read"),
+        (lambda path: path.write_bytes(PAIRS[:9000].tobytes()), "raw.bin became shorter while it was read"),
+        (Path.unlink, "raw.bin does not exist"),
+    ],
+)
+def test_a_file_that_changes_between_its_readings_is_refused(
+    change: Callable[[Path], None], message: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    """Edges wait for all ids in their file, which is read twice: a graph that was there stays, and nothing else."""
+
+    class Changing(PairSource):
+        def batches(self) -> Generator[EdgeBatch]:
+            yield from super().batches()
+            change(raw)
+
+    raw, graph = tmp_path / "raw.bin", tmp_path / "g.h5"
+    raw.write_bytes(PAIRS.tobytes())
+    graph.write_bytes(b"an older one")
+    with pytest.raises((InputError, RunError), match=message):
+        convert(Changing([raw], "<u4", SMALL), graph, ConvertOptions(**{"layout": "list", **options}, force=True))
+    assert graph.read_bytes() == b"an older one"
+    assert {path.name for path in tmp_path.iterdir()} <= {"raw.bin", "g.h5"}
+
+
+@pytest.mark.parametrize("options", [{"layout": "list"}, {"order": "paths"}, {"renumber": True, "undirected": True}])
+def test_edges_wait_in_plain_files_or_in_the_log(options: dict[str, Any], tmp_path: Path) -> None:
+    """A file that is replaced by its copy may be read again; parts of an input may be compressed."""
+    plain, packed, whole = tmp_path / "a.bin", tmp_path / "b.bin.gz", tmp_path / "all.npy"
+    plain.write_bytes(PAIRS[:13_000].tobytes())
+    packed.write_bytes(gzip.compress(PAIRS[13_000:].tobytes()))
+    np.save(whole, PAIRS)
+    for inputs, form, name in (([plain, packed], "binary32", "parts.h5"), ([whole], None, "whole.h5")):
+        convert(open_source(inputs, form, SMALL), tmp_path / name, ConvertOptions(**options))
+    parts, all_edges = Graph.open(tmp_path / "parts.h5"), Graph.open(tmp_path / "whole.h5")
+    assert fingerprint(parts) == fingerprint(all_edges)
+    assert np.array_equal(np.asarray(parts.original_ids()), np.asarray(all_edges.original_ids()))
+    if parts.layout == "list":
+        assert edges_of(parts) == edges_of(all_edges)

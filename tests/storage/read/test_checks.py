@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from penstock.storage.convert import list_writer
 from penstock.storage.convert.convert import convert
-from penstock.storage.convert.list_writer import ListWriter
+from penstock.storage.convert.list_writer import EndCounts
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.format.graph import Graph
 from penstock.storage.read.verify import verify
@@ -45,16 +45,15 @@ def test_wrong_spans_and_self_loops_are_found(tmp_path: Path, monkeypatch: pytes
 
 
 def test_wrong_degrees_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = ListWriter.finish_vertices
+    right = EndCounts.of
 
-    def wrong(self: ListWriter, vertices: int, original: None) -> int | None:
-        counts = self._counts.counts
-        assert counts is not None
+    def wrong(self: EndCounts, vertices: int) -> list[np.ndarray]:
+        counts = right(self, vertices)
         counts[1][3] += 1
         counts[1][4] -= 1
-        return right(self, vertices, original)
+        return counts
 
-    monkeypatch.setattr(ListWriter, "finish_vertices", wrong)
+    monkeypatch.setattr(EndCounts, "of", wrong)
     assert "the degree of vertex 3 is not that of its edges" in problems(made(tmp_path / "g.h5"))
 
 
