@@ -10,6 +10,7 @@ renaming: until that moment the old graph is there, and from then on the new one
 """
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.append_rows import append_rows
+from penstock.storage.convert.convert import read_twice
 from penstock.storage.convert.convert_list import COUNTING_SHARE, encoders, write_edges
 from penstock.storage.convert.list_writer import KEYS, WEIGHTS, EndCounts, ListBase
+from penstock.storage.convert.renumber.input_ids import NeedsTable
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
 from penstock.storage.convert.sort.workspace import Progress, Workspace, ignore
 from penstock.storage.encoding.edge_keys import sources_of_keys, targets_of_keys
@@ -52,6 +55,7 @@ def append(
     scratch: Path | None = None,
     threads: int | None = None,
     progress: Progress = ignore,
+    table: bool = False,
 ) -> ConvertReport:
     """Add the edges of a source to a list.
 
@@ -68,6 +72,8 @@ def append(
         Folders in which to look for its shards first.
     host_memory, scratch, threads, progress
         As for `convert`.
+    table : bool
+        Whether a table says which ids are vertices, from the beginning, as for ids that no bitmap holds.
 
     Returns
     -------
@@ -90,11 +96,12 @@ def append(
         opened = open_frames(target, stripes)
         header = opened.header
         stripe.check_own(target, header, [shard.path for shard in opened.open_files[1:]])
-        if header.layout == "rows" or header.left is not None or {ORIGINAL_ID, NAME_ENDS} & opened.frames.keys():
+        own_ids = header.left is not None or {ORIGINAL_ID, NAME_ENDS} & opened.frames.keys()
+        if table or own_ids or header.layout == "rows":
             kept = Graph.open(target, stripes=stripes)
             places = dict.fromkeys(shard.path.absolute().parent for shard in opened.open_files[1:])
             same = ConvertOptions(host_memory=host_memory, scratch=scratch, threads=threads, stripes=tuple(places))
-            return append_rows(source, kept, target, same, progress)
+            return append_rows(source, kept, target, same, progress, table=table)
         _check(opened, target, source)
         made = header.provenance.get("options")
         options = ConvertOptions(
@@ -113,6 +120,22 @@ def append(
             counts = EndCounts(host_memory // COUNTING_SHARE, both=not header.directed)
             _count_old(counts, opened)
             return write_edges(space, files, counts, _base(opened, old))
+
+
+def append_opened(
+    opened: Callable[[], Source], graph: Path, note: Callable[[str], None] = lambda text: None, **how: Any
+) -> ConvertReport:
+    """Add the edges of the source that ``opened`` gives, as `append` does; how: its other arguments.
+
+    Where a late id needs a table, and the source is files, these are opened and read again, and ``note`` says so.
+    """
+    try:
+        return read_twice(opened, lambda source, table: append(source, graph, table=table, **how), note)[0]
+    except NeedsTable:
+        raise InputError(
+            f"late ids of what is added to {graph} need a table, for which it is read again, and a pipe is read once; "
+            "write it to a file, and append that"
+        ) from None
 
 
 def _check(opened: OpenedGraph, graph: Path, source: Source) -> None:

@@ -46,8 +46,8 @@ class GrownGraph:
         self._graph, self._more = graph, more
         self._old_bytes = int(graph.out.chunk_bytes(graph.weight_dtype is not None).sum())
         self._done = 0
-        self.ids, moved = names_of(graph), graph.original is not None
-        self.known_vertices: int | None = None if moved else max(graph.vertices, more.known_vertices or 0)
+        self.ids = names_of(graph)
+        self.known_vertices: int | None = None if graph.original is not None else more.known_vertices
 
     @property
     def total_bytes(self) -> int | None:
@@ -67,7 +67,7 @@ class GrownGraph:
         for number in range(pieces.count):
             yield self._batch(*pieces.read(number))
             self._done = self._old_bytes * (number + 1) // pieces.count
-        if self.ids is not None and self._graph.left is None:  # vertices of two sides have edges, or were in no input
+        if self._graph.left is None:  # vertices of two sides have edges, or were in no input
             for first in range(0, self._graph.vertices, ID_BLOCK):
                 yield self._vertices(np.arange(first, min(first + ID_BLOCK, self._graph.vertices)))
         for batch in self._more.batches():
@@ -91,8 +91,8 @@ class GrownGraph:
         none = np.empty(0, np.uint32)
         if isinstance(self.ids, StringArray):
             return EdgeBatch(none, none, None, names=self._batch(vertices, vertices, None).names)
-        assert self.ids is not None, "ids that are the internal ones need no telling"
-        return EdgeBatch(none, none, None, lone=self.ids[vertices].astype(np.uint64))
+        ids = vertices if self.ids is None else self.ids[vertices]
+        return EdgeBatch(none, none, None, lone=ids.astype(np.uint64))
 
     def _other_weights(self, batch: EdgeBatch) -> str:
         if batch.weights is None:
@@ -106,10 +106,12 @@ class GrownNames(GrownGraph):
     named = True
 
 
-def append_rows(source: Source, graph: Graph, target: Path, options: ConvertOptions, watch: Progress) -> ConvertReport:
+def append_rows(
+    source: Source, graph: Graph, target: Path, options: ConvertOptions, watch: Progress, *, table: bool = False
+) -> ConvertReport:
     """Write the graph with the edges of the source in its place. Raises as `convert`; before that it is as it was.
 
-    options: memory, threads, scratch and folders of stripes; all others are the graph's own.
+    options: memory, threads, scratch and folders of stripes; all others are the graph's own. table: as for `append`.
     """
     made = graph.provenance.get("options")
     told = made if isinstance(made, dict) else {}
@@ -125,7 +127,7 @@ def append_rows(source: Source, graph: Graph, target: Path, options: ConvertOpti
         raise InputError(f"the ids of {target} are {kinds[0]}, and those of {source.name} are {kinds[1]}")
     kept = {name: told[name] for name in KEPT if name in told}
     both = (GrownNames if strings else GrownGraph)(graph, source)
-    by_table = isinstance(both.ids, np.ndarray) and int(both.ids.max(initial=0)) >= MAX_VERTICES
+    by_table = table or (isinstance(both.ids, np.ndarray) and int(both.ids.max(initial=0)) >= MAX_VERTICES)
     grown = ConvertOptions(
         layout="list" if graph.layout == "list" else "rows",
         direction="both" if graph.directed and graph.into is not None else "out",

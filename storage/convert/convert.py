@@ -73,15 +73,26 @@ def convert_opened(
 
     Where a late id needs a table, and the source is files, these are opened and read again, and ``note`` says so.
     """
+
+    def converted(source: Source, table: bool) -> ConvertReport:
+        return convert(source, output, replace(options, renumber=True) if table else options, progress)
+
+    return read_twice(opened, converted, note)
+
+
+def read_twice(
+    opened: Callable[[], Source], read: Callable[[Source, bool], ConvertReport], note: Callable[[str], None]
+) -> tuple[ConvertReport, Source]:
+    """Return what ``read`` makes of a source, and the source; where a late id needs a table, it is read with one."""
     source = opened()
     try:
-        return convert(source, output, options, progress), source
+        return read(source, False), source
     except NeedsTable:
         if source.total_bytes is None:  # a pipe is read once
             raise
     note(f"{source.name} is read again: it has ids that need a table, as --renumber makes it from the beginning")
     source = opened()
-    return convert(source, output, replace(options, renumber=True), progress), source
+    return read(source, True), source
 
 
 def read_edges(space: Workspace) -> InputEdges:

@@ -63,7 +63,7 @@ def command(
       penstock append payments.h5 part-*.parquet --columns payer,payee,amount
     """
     keep_inputs(graph, inputs)
-    from penstock.storage.convert.append import append
+    from penstock.storage.convert.append import append_opened
     from penstock.storage.ingest.open_source import open_source
 
     began = time.perf_counter()
@@ -72,9 +72,8 @@ def command(
     options = replace(_like(graph, adding["stripes"], reading), host_memory=memory, threads=adding["threads"])
     options = replace(options, scratch=adding["scratch"] or graph.parent)
     with progress(console) as update, compiling_shown(update):
-        source = open_source(inputs, form, options)
-        watch = watching(update, console.note)
-        report = append(source, graph, host_memory=memory, progress=watch, **adding)
+        adding |= {"host_memory": memory, "progress": watching(update, console.note)}
+        report = append_opened(lambda: open_source(inputs, form, options), graph, console.note, **adding)
     took, peak = time.perf_counter() - began, peak_resident_bytes()
     facts = {
         "command": "append",

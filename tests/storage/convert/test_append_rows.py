@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.convert import append_rows
-from penstock.storage.convert.append import append
+from penstock.storage.convert.append import append, append_opened
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.format.fingerprint import fingerprint
@@ -139,3 +139,43 @@ def test_ids_of_the_graph_are_in_the_budget(strings: bool, tmp_path: Path, monke
     assert (tmp_path / "g.h5").read_bytes() == before
     append(source(tmp_path / "b.txt", weighted=False), tmp_path / "g.h5", host_memory=64 << 20)
     assert given == [(64 << 20) - held]
+
+
+@pytest.mark.parametrize("layout", ["rows", "list"])
+@pytest.mark.parametrize("ids", ["%%MatrixMarket matrix coordinate pattern general\n9 9 1\n1 2\n", "0 1\n1 7\n"])
+def test_ids_that_need_a_table_may_come_late(
+    ids: str, layout: Literal["rows", "list"], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The input is read again, as by a conversion; vertices without edges, and a graph that was there, stay."""
+    (tmp_path / "g.txt").write_text(ids)
+    monkeypatch.setattr("penstock.storage.ingest.core.source.LARGEST_BLOCK", 64 << 10)
+    late = "".join(f"{v % 5} {v % 3}\n" for v in range(40_000))
+    (tmp_path / "more.txt").write_text(f"{late}3 {2**38}\n")
+    made = ConvertOptions(threads=1, layout=layout)
+    convert(source(tmp_path / "g.txt", weighted=False), tmp_path / "g.h5", made)
+    old = Graph.open(tmp_path / "g.h5")
+    before = old.original_ids()
+    notes: list[str] = []
+    report = append_opened(
+        lambda: source(tmp_path / "more.txt", weighted=False), tmp_path / "g.h5", notes.append, threads=1
+    )
+    graph = Graph.open(tmp_path / "g.h5")
+    found = graph.original_ids()
+    assert found is not None
+    wanted = set(range(old.vertices) if before is None else before.tolist()) | {0, 1, 2, 3, 4, 2**38}
+    assert found.tolist() == sorted(wanted)
+    assert (report.edges, graph.layout) == (old.edges + 40_001, layout)
+    assert verify(tmp_path / "g.h5", threads=1).problems == []
+    assert ["read again" in note for note in notes] == [True]
+
+
+def test_a_pipe_whose_late_ids_need_a_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "g.txt").write_text("0 1\n1 7\n")
+    convert(source(tmp_path / "g.txt", weighted=False), tmp_path / "g.h5", ConvertOptions(threads=1))
+    (tmp_path / "more.txt").write_text(f"3 {2**38}\n")
+    before = (tmp_path / "g.h5").read_bytes()
+    piped = source(tmp_path / "more.txt", weighted=False)
+    monkeypatch.setattr(piped, "total_bytes", None)
+    with pytest.raises(InputError, match="read again, and a pipe is read once; write it to a file, and append that"):
+        append_opened(lambda: piped, tmp_path / "g.h5")
+    assert (tmp_path / "g.h5").read_bytes() == before
