@@ -6,13 +6,13 @@ option, and what runs of several ranks do not do yet.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock import __version__
+from penstock.engine.ranks.communicator import number_of
 from penstock.engine.ranks.own_device import AUTO, devices_of_host
 from penstock.engine.ranks.repartition import starting_shares
 from penstock.engine.resources.config import options_of
@@ -49,7 +49,7 @@ def agree(config: Config, graph: Graph, ranks: Communicator) -> tuple[Config, in
         )
     same = {name: value for name, value in asdict(config).items() if not options_of(type(config))[name][1].each_rank}
     found = ranks.gather_numbers(
-        np.array([_number_of(__version__), _number_of(fingerprint(graph)), _number_of(same)], dtype=np.uint64)
+        np.array([number_of(__version__), number_of(fingerprint(graph)), number_of(same)], dtype=np.uint64)
     )
     for what, numbers in zip(("version of Penstock", "graph", "set of options"), found.T, strict=True):
         others = np.flatnonzero(numbers != numbers[0])
@@ -101,8 +101,3 @@ def check_same(
             "iterations; a program has to compute the same in every process (seed its random numbers), and --resume "
             "needs a --checkpoint folder that all ranks see"
         )
-
-
-def _number_of(value: Any) -> int:
-    """A number that is the same for the same value."""
-    return checksum(np.frombuffer(json.dumps(value, sort_keys=True, default=str).encode(), dtype=np.uint8))

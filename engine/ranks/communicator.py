@@ -5,11 +5,14 @@ Every method but `abort` and `close` is collective: all ranks call it, in the sa
 
 from __future__ import annotations
 
+import json
+import platform
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.encoding.codec import checksum
 
 if TYPE_CHECKING:
     from penstock.engine.kernels.interface import SharedLists
@@ -50,6 +53,17 @@ class Communicator(ArrayRanks, Protocol):
 
     def abort(self, code: int) -> None:
         """End the processes of all ranks, with this exit code."""
+
+
+def number_of(value: Any) -> int:
+    """A number that is the same for the same value in every process, for `gather_numbers`."""
+    return checksum(json.dumps(value, sort_keys=True, default=str).encode())
+
+
+def ranks_of_host(ranks: Communicator) -> tuple[int, ...]:
+    """The ranks that are on this host, ascending; collective."""
+    hosts = ranks.gather_numbers(np.array([number_of(platform.node())], dtype=np.uint64)).ravel()
+    return tuple(np.flatnonzero(hosts == hosts[ranks.rank]).tolist())
 
 
 def starts_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -42,12 +42,10 @@ class HostWindow:
         self._halves = [(part[: len(part) // 2], part[len(part) // 2 :]) for part in parts]
         self._piece = len(parts[0]) // 2
 
-    def gather(self, ours: NDArray[Any] | None, found: Sequence[NDArray[Any]]) -> None:
-        """Fill found[r] with what rank r has; ours: of this one, None where it is in its place already."""
+    def gather(self, found: Sequence[NDArray[Any]]) -> None:
+        """Fill found[r] with what rank r has there; what this one has is in its place."""
         places = [bytes_of(array) for array in found]
-        part = places[self._rank] if ours is None else bytes_of(ours)
-        if ours is not None:
-            places[self._rank][:] = part
+        part = places[self._rank]
         for first in range(0, max(map(len, places)), self._piece):
             here = part[first : first + self._piece]
             self._next()[self._rank][: len(here)] = here

@@ -53,16 +53,12 @@ class MpiCommunicator(Communicator):
         """What parts go through of which the longest has so many bytes, which all ranks know; None: MPI."""
         return self._window if longest >= LEAST_BYTES else None
 
-    def local_ranks(self) -> tuple[int, ...]:
-        """The ranks that are on this host, ascending."""
-        here = MPI.Get_processor_name()
-        return tuple(rank for rank, name in enumerate(self._world.allgather(here)) if name == here)
-
     def gather_numbers(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Return every rank's few numbers, of one shape: shape (size, *shape)."""
         found = np.empty((self.size, *numbers.shape), dtype=numbers.dtype)
         if window := self._through(numbers.nbytes):
-            window.gather(np.ascontiguousarray(numbers), list(found))
+            found[self.rank] = numbers
+            window.gather(list(found))
             return found
         self._world.Allgather(bytes_of(np.ascontiguousarray(numbers)), bytes_of(found))
         return found
@@ -71,7 +67,7 @@ class MpiCommunicator(Communicator):
         """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1."""
         at = bounds * item_bytes(whole)
         if window := self._through(int(np.diff(at).max())):
-            window.gather(None, np.split(whole, bounds[1:-1]))
+            window.gather(np.split(whole, bounds[1:-1]))
             return
         self._world.Allgatherv(MPI.IN_PLACE, [bytes_of(whole), (np.diff(at), at[:-1]), MPI.BYTE])
 

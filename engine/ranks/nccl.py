@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.ranks.communicator import ArrayRanks, item_bytes
+from penstock.engine.ranks.communicator import ArrayRanks, item_bytes, number_of
 from penstock.storage.base.errors import RunError
-from penstock.storage.encoding.codec import checksum
 from penstock.transfer.devices.cuda import CudaDevice
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def unusable(ranks: Communicator, device: Device | None) -> str | None:
     All ranks call it. device: the one that this rank computes on, None for the cores of the host.
     """
     gpu = device if isinstance(device, CudaDevice) else None
-    where = 0 if gpu is None else checksum(np.frombuffer(f"{platform.node()} {gpu.address}".encode(), dtype=np.uint8))
+    where = 0 if gpu is None else number_of([platform.node(), gpu.address])
     found = gpu is not None and _library() is not None
     every = ranks.gather_numbers(np.array([gpu is not None, found, where], dtype=np.uint64))
     for rank, (on_gpu, has_nccl, place) in enumerate(every.tolist()):

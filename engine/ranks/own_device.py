@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import platform
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from penstock.engine.ranks.communicator import number_of, ranks_of_host
 from penstock.storage.base.errors import InputError
-from penstock.storage.encoding.codec import checksum
 from penstock.transfer.devices import cuda
 
 if TYPE_CHECKING:
@@ -31,10 +30,9 @@ def devices_of_host(ranks: Communicator, asked: str) -> tuple[tuple[str, ...], i
     seen = cuda.addresses() if kind == AUTO else ()
     asks = KINDS.index(kind) if kind in KINDS else 0
     wanted = int(number) if number.isdecimal() else 0
-    told = np.array([_number_of(platform.node()), asks, wanted, _number_of(" ".join(seen)), len(seen)], dtype=np.uint64)
-    every = ranks.gather_numbers(told)
-    mates = np.flatnonzero(every[:, 0] == told[0])
-    return chosen(every[mates, 1:].tolist()), int(np.searchsorted(mates, ranks.rank))
+    told = np.array([asks, wanted, number_of(seen), len(seen)], dtype=np.uint64)
+    every, mates = ranks.gather_numbers(told), ranks_of_host(ranks)
+    return chosen(every[list(mates)].tolist()), mates.index(ranks.rank)
 
 
 def chosen(told: Sequence[Sequence[int]]) -> tuple[str, ...]:
@@ -61,7 +59,3 @@ def chosen(told: Sequence[Sequence[int]]) -> tuple[str, ...]:
                 f"{count}, srun --ntasks-per-node {count}), or name all their devices, as in --devices {names}"
             )
     return tuple(found)
-
-
-def _number_of(text: str) -> int:
-    return checksum(text.encode())

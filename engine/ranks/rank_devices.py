@@ -5,14 +5,12 @@ GPUs that are all different, one to a rank, exchange over NCCL. Otherwise arrays
 
 from __future__ import annotations
 
-import json
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from penstock.engine.ranks.communicator import ArrayRanks
-from penstock.storage.encoding.codec import checksum
+from penstock.engine.ranks.communicator import ArrayRanks, number_of
 from penstock.transfer.devices.cuda import CudaDevice
 
 if TYPE_CHECKING:
@@ -40,8 +38,8 @@ class RankDevices:
     @classmethod
     def of(cls, ranks: Communicator, device: Device | None, *, state_there: bool) -> RankDevices:
         """Ask all ranks; device: behind a link, None for the host; state_there: whether vertex state is on it."""
-        kind = "cores" if device is None or not state_there else json.dumps([device.kind, device.facts().get("name")])
-        ours = [device is not None, state_there, checksum(np.frombuffer(kind.encode(), dtype=np.uint8))]
+        kind = "cores" if device is None or not state_there else [device.kind, device.facts().get("name")]
+        ours = [device is not None, state_there, number_of(kind)]
         found = ranks.gather_numbers(np.array(ours, dtype=np.uint64))
         arrays = array_ranks(ranks, device if state_there else None)
         alike = bool((found[:, 2] == found[0, 2]).all())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.resources.packed_edges import AT_HAND, PackedPlan, plan_packed, plan_packed_sweeps
 from penstock.engine.resources.requirements_types import SMALL_CHANGE
-from penstock.engine.state.row_prefix_cache import longest_prefix, prefix_bytes, prefix_index
+from penstock.engine.state.row_prefix_cache import longest_prefix, prefix_bytes
 from penstock.storage.format.frames import READS
 from penstock.transfer.planning.device_budget import (
     DeviceBudget,
@@ -268,7 +268,7 @@ def _row_prefixes(
     staged = least_staging_bytes(budget, chunk_bytes)
     index, threads = pulled.index(config.thread_count), config.thread_count
     each = longest_prefix(index, pulled.neighbor_dtype.itemsize, budget - staged, threads)
-    return each, prefix_index(index, each, threads) if each else None
+    return each, index.clipped(each, threads) if each else None
 
 
 class EdgeRoom(IntEnum):

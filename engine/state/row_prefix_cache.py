@@ -52,8 +52,3 @@ def longest_prefix(index: Index, neighbor_bytes: int, budget: int, threads: int 
         if prefix_bytes(index.vertices, edges, neighbor_bytes) <= budget:
             longest = length
     return longest
-
-
-def prefix_index(index: Index, each: int, threads: int = 1) -> Index:
-    """Where the heads of `each` edges lie, one row's after the other's."""
-    return index.clipped(each, threads)

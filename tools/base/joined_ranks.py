@@ -85,6 +85,7 @@ def join() -> Joined | None:
     if importlib.util.find_spec("mpi4py") is None:
         raise InputError(f"{starter} has started {size} processes, and mpi4py is not installed: {INSTALL}")
     try:
+        from penstock.engine.ranks.communicator import ranks_of_host
         from penstock.engine.ranks.mpi import MpiCommunicator
     except (ImportError, RuntimeError) as error:
         raise InputError(f"mpi4py finds no MPI ({error}): {INSTALL}") from error
@@ -95,7 +96,7 @@ def join() -> Joined | None:
             "mpiexec of the MPI that mpi4py uses (beside this Python), with srun --mpi=pmi2, or with --devices; "
             f"where this process is to run alone, unset {', '.join(one for one in SIZES if one in os.environ)}"
         )
-    _Known.joined = Joined(communicator, communicator.local_ranks())
+    _Known.joined = Joined(communicator, ranks_of_host(communicator))
     if os.environ.get(LAUNCHED):
         os.write(2, f"{MARK} {communicator.rank} {os.getpid()}\n".encode())
     if communicator.rank:

@@ -18,7 +18,7 @@ from penstock.engine.resources import memory_plan
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_resources import device_of
 from penstock.engine.session import Session
-from penstock.engine.state.row_prefix_cache import longest_prefix, prefix_bytes, prefix_index
+from penstock.engine.state.row_prefix_cache import longest_prefix, prefix_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.index import from_offsets
 from penstock.transfer.devices import cuda
@@ -165,7 +165,7 @@ def test_heads_are_as_long_as_fits() -> None:
     assert longest_prefix(index, 4, prefix_bytes(5, 2 + 1 + 2 + 2, 4)) == 2
     assert longest_prefix(index, 4, prefix_bytes(5, 4, 4) - 1) == 0
     assert longest_prefix(index, 4, 10**9) == 32
-    assert prefix_index(index, 2).starts(0, 6).tolist() == [0, 2, 2, 3, 5, 7]
+    assert index.clipped(2, 1).starts(0, 6).tolist() == [0, 2, 2, 3, 5, 7]
 
 
 @pytest.mark.parametrize("kernels", ["host", "reference"])
