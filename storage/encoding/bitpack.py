@@ -162,8 +162,8 @@ def pack(items: Any, words: Any, differences: bool) -> Any:
         largest = max(largest, np.uint64(items[i]))
     id_bits = max(1, bit_length(largest))
     blocks = (edges + BLOCK - 1) // BLOCK
-    residuals = np.zeros(BLOCK, np.uint64)
-    work = (np.zeros(BLOCK, np.int64), residuals, np.zeros(BLOCK, np.uint8))
+    residuals = np.empty(BLOCK, np.uint64)
+    work = (np.empty(BLOCK, np.int64), residuals, np.empty(BLOCK, np.uint8))
     at = HEADER_WORDS + blocks * (2 * w + 1)
     for k in range(blocks):
         first = k * BLOCK

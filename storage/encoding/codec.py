@@ -131,6 +131,8 @@ class Encoder:
         if encoding in PAYLOADS:
             from penstock.storage.encoding import bitpack  # the compiler, only where something is packed
 
+            if items.itemsize < 4:  # to the same payload, by a version that is compiled already: each takes a second
+                items = items.astype(np.uint32)
             words = self._payload.view(np.uint32)
             self.words = int(bitpack.pack(items, words, encoding == "packed"))
             return 4 * self.words

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
-from penstock.storage.base.jit import jit, jit_inlined
+from penstock.storage.base.jit import jit, jit_inlined, jit_part
 
 _strtod = types.ExternalFunction("strtod", types.float64(types.uintp, types.uintp))
 _POWERS = np.array([10.0**exponent for exponent in range(23)])
@@ -38,13 +38,13 @@ def byte_at(text: NDArray[np.uint8], at: int) -> int:
     return text[np.uintp(at)]  # type: ignore[no-any-return]
 
 
-@jit
+@jit_part
 def is_blank(byte: int) -> bool:
     """Space, tab or carriage return."""
     return byte == 32 or byte == 9 or byte == 13
 
 
-@jit
+@jit_part
 def ends_field(byte: int) -> bool:
     """Whether a field ends before this byte."""
     return byte == NEWLINE or byte == 44 or is_blank(byte)
@@ -65,7 +65,7 @@ def id_at(text: NDArray[np.uint8], first: int) -> tuple[Any, int]:
     return (value, at) if at - first <= 19 else _long_id(text, first, at)
 
 
-@jit
+@jit_part
 def _long_id(text: NDArray[np.uint8], first: int, last: int) -> tuple[Any, int]:
     """As `id_at`, for 20 digits or more, which may not fit 64 bits."""
     value = np.uint64(0)
@@ -77,7 +77,7 @@ def _long_id(text: NDArray[np.uint8], first: int, last: int) -> tuple[Any, int]:
     return value, last
 
 
-@jit
+@jit_part
 def skip_line(text: NDArray[np.uint8], at: int) -> int:
     """Where the next line begins."""
     while byte_at(text, at) != NEWLINE:
@@ -96,7 +96,7 @@ def skip_field(text: NDArray[np.uint8], at: int) -> int:
         at += 1
 
 
-@jit
+@jit_part
 def weight_at(text: NDArray[np.uint8], first: int) -> tuple[float, int]:
     """The decimal number at ``first`` and where it ends; BAD_LINE as its end if it is none."""
     at = first
@@ -184,7 +184,7 @@ def line_end(text: NDArray[np.uint8], at: int, fields: int, wanted: tuple[int, i
     return _counted_end(text, at, fields, wanted)
 
 
-@jit
+@jit_part
 def _counted_end(text: NDArray[np.uint8], at: int, fields: int, wanted: tuple[int, int]) -> int:
     """As `line_end`, for any spelling. An empty field behind a last comma counts or does not, as is right."""
     while True:
