@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from penstock.engine import Graph, from_edges
+from penstock.storage.access import vertex_lookup
 from penstock.storage.base.errors import InputError
 from penstock.tools.networkx import answers, backend
 
@@ -92,11 +93,15 @@ def test_an_undirected_stored_graph(tmp_path: Path) -> None:
     close(nx.core_number(graph), nx.core_number(loaded))
 
 
-def test_both_sides_of_a_bipartite_graph(tmp_path: Path) -> None:
+def test_both_sides_of_a_bipartite_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids are looked up in their order, and none is searched for among all."""
     graph = from_edges([1, 1, 2], [1, 2, 2], bipartite=True, undirected=True).save(tmp_path / "b.h5")
     components = list(nx.connected_components(graph))
     assert components == [{"source:1", "source:2", "target:1", "target:2"}]
-    assert nx.single_source_shortest_path_length(graph, "source:1")["target:2"] == 1
+    lengths = nx.single_source_shortest_path_length(graph, "source:1")
+    monkeypatch.setattr(vertex_lookup, "_places", None)
+    assert lengths["target:2"] == 1
+    assert all(node not in lengths for node in (1, "1", "source:9", "target:", 2**70))
 
 
 def test_what_is_not_answered_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
