@@ -677,11 +677,8 @@ class Session:
 
     def _kernels_of(self, program: Program, weighted: bool) -> Kernels[Any]:
         key = type(program), weighted
-        if key not in self._kernels:
-            self._kernels[key] = self._compiled(program, weighted)
-        return self._kernels[key]
-
-    def _compiled(self, program: Program, weighted: bool) -> Kernels[Any]:
+        if key in self._kernels:
+            return self._kernels[key]
         dtype, kernels = self.graph.vertex_dtype, self._kernel_class(needs_rows(program))
         if not self._has_host_kernels:
             made = kernels(program, dtype, weighted, self._device, self._indexes)
@@ -692,6 +689,7 @@ class Session:
         made.hot_first = self.graph.hot_first
         if self.graph.layout == "list":
             made.ways = ways_along(program.along, directed=self.graph.directed)
+        self._kernels[key] = made
         return cast(Kernels[Any], made)
 
     def _kernel_class(self, whole_rows: bool) -> Any:

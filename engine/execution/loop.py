@@ -563,11 +563,8 @@ class Loop:
         partial = self.state.partial
         for column, (name, total) in enumerate(globals_of(self.program).items()):
             self.totals[name] = float(COMBINERS[total.combine].ufunc.reduce(partial[:, column]))
-        self._agree_on_totals()
-
-    def _agree_on_totals(self) -> None:
-        """Take the first rank's Globals, where some are added up on devices, in an order of their own."""
         if self.ranks is not None and self.devices.on_devices and self.totals:
+            # the first rank's, where some are added up on devices, in an order of their own
             names = list(globals_of(self.program))
             values = self.ranks.gather_numbers(np.array([self.totals[name] for name in names]))[0]
             self.totals.update(zip(names, values.tolist(), strict=True))

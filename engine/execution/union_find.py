@@ -58,7 +58,7 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
         return
     here = _at_hand(loop) if symmetric else None
     if here is not None:
-        yield from _link_from(loop, _link_all, here)
+        yield from _link_from(loop, _link_rows, here)
         return
     record = _pass(loop, partial(_link_rows, symmetric=symmetric))
     _join(loop, record)
@@ -131,7 +131,7 @@ def _link_outside(loop: Loop, tree: _Tree, here: NDArray[np.bool_] | None) -> It
         root = NO_COMPONENT if tree.root < 0 else np.uint64(tree.root)
         return _pass(loop, partial(_link_rows, done_each=SAMPLED, skipped=root, symmetric=symmetric))
     if tree.share < LARGE:
-        return _pass(loop, _link_all, only=~here)
+        return _pass(loop, _link_rows, only=~here)
     kernels, state, largest = loop.kernels, loop.state, np.uint64(tree.root)
     kernels.mark_outside(state, loop.out, largest, loop.owned_vertices)
     frontier = kernels.select(state, loop.out, (), math.inf)
@@ -152,10 +152,6 @@ def _link_rows(
     loop: Loop, view: View, *, done_each: int = 0, skipped: Any = NO_COMPONENT, symmetric: bool = True
 ) -> None:
     loop.kernels.link_rows(view, loop.state, loop.streams["push"].index, done_each, skipped, symmetric)
-
-
-def _link_all(loop: Loop, view: View) -> None:
-    _link_rows(loop, view)
 
 
 def _is_one(loop: Loop, root: int) -> bool:

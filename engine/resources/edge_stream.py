@@ -129,15 +129,10 @@ class EdgeStream:
         return 0 if self.heads is None else self.heads.each
 
     @property
-    def _is_pinned(self) -> bool:
-        """Whether every edge is in page-locked host memory."""
-        return self.pipeline.staging.link.pinned(self.directory.adjacency, self.with_weights) is not None
-
-    @property
     def _reads_at_once(self) -> bool:
-        """Whether all edges may be read in place over the link, in one view."""
-        able = self.linked and self.pipeline.options.route in ("auto", "zero-copy")
-        return able and self._is_pinned
+        """Whether all edges may be read in place over the link, in one view: page-locked ones."""
+        able, staging = self.linked and self.pipeline.options.route in ("auto", "zero-copy"), self.pipeline.staging
+        return able and staging.link.pinned(self.directory.adjacency, self.with_weights) is not None
 
     def fill_heads(self, kernels: Kernels[Any], state: VertexState) -> list[TaskRecord]:
         """Bring every edge once, and keep the heads; returns records of what moved."""
@@ -380,12 +375,8 @@ class EdgeStream:
         whole = touched * max(copied / rates.copy_bytes, tasks * TASK_SECONDS)
         gathered = gather_seconds(rates, size, rows) if self.direction == "push" else math.inf
         best = cheapest(routes_of(options), in_place, whole, gathered)
-        return pays(in_place - (1.0 - self._placed_share) * best, counted=False)
-
-    @property
-    def _placed_share(self) -> float:
-        """The share of the partitions that have a place on the device."""
-        return float((self.directory.starts >= 0).mean())
+        placed = float((self.directory.starts >= 0).mean())
+        return pays(in_place - (1.0 - placed) * best, counted=False)
 
     def _at_once(self, rows: float, edges: float, lines: float, rates: Rates) -> tuple[Demand, Plan]:
         """Everything by zero-copy, in one view over all partitions; the demand holds totals."""
