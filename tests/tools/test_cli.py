@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 from penstock.storage.base.errors import InputError, RunError
 from penstock.tools import cli as front
 from penstock.tools.base import signals
 from penstock.tools.base.output import Console
+from penstock.tools.commands import doctor
 
 PENSTOCK = [sys.executable, "-m", "penstock.tools.cli"]
 
@@ -329,3 +331,24 @@ def test_json_is_one_object_and_quiet_is_silent(tmp_path: Path) -> None:
     silent = call("--output", str(tmp_path / "b.txt"), "--quiet")
     assert (silent.stdout, silent.stderr) == ("", "")
     assert (tmp_path / "a.txt").read_bytes() == (tmp_path / "b.txt").read_bytes()
+
+
+def test_a_numpy_that_numba_does_not_fit_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """NumPy 2.5 has no `row_stack`, which Numba 0.68.0 names while it is imported; elsewhere it is a bug of ours."""
+    command = doctor.command
+    for module, wanted in (("numba.np.arrayobj", True), ("numba_cuda.np", True), ("penstock.storage", False)):
+        code: dict[str, object] = {"__name__": module, "np": np}
+        exec("def asked(**options): np.row_stack_of_old", code)
+        monkeypatch.setattr(command, "callback", code["asked"])
+        if wanted:
+            assert front.run_command(["doctor"]) == 1
+            told = capsys.readouterr().err
+            assert told.count("\n") == 1
+            assert (
+                f"and NumPy {np.__version__} do not fit (module 'numpy' has no attribute 'row_stack_of_old'): " in told
+            )
+        else:
+            with pytest.raises(AttributeError):
+                front.run_command(["doctor"])

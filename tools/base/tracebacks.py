@@ -1,4 +1,4 @@
-"""One message of an exception that is no error of ours: memory or a thread was refused, or a user's program failed.
+"""One message of an exception that is no error of ours: something was refused, does not fit, or a program failed.
 
 Python and its libraries report a refusal in several ways, of which not all are a MemoryError.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
+from importlib.metadata import version
 from types import ModuleType, TracebackType
 
 from penstock.storage.base.budget import address_bytes, address_limit, format_bytes
@@ -14,7 +15,7 @@ from penstock.storage.base.threads import WAY_OUT, refused
 
 
 def explain(error: BaseException) -> str | None:
-    """A message about memory or a thread that could not be had; None if the error is about something else."""
+    """A message about memory or a thread that was refused, or a NumPy that Numba does not fit; None of other errors."""
     for each in _causes(error):
         if isinstance(each, MemoryError):
             return _memory(error, str(each))
@@ -24,9 +25,24 @@ def explain(error: BaseException) -> str | None:
             return _memory(error, str(each))
         if isinstance(each, SystemError) and address_limit() is not None:
             return _memory(error, str(each))  # of a library's C code that was refused memory and did not say so
+        if isinstance(each, AttributeError | ImportError) and "numpy" in str(each) and _came_through(each, "numba"):
+            return (
+                f"Numba {version('numba')} and NumPy {version('numpy')} do not fit ({each}): "
+                "pip install --upgrade numba, or pip install 'numpy<2.5'"
+            )
         if refused(each):
             return f"a thread cannot be started; {WAY_OUT}"
     return None
+
+
+def _came_through(error: BaseException, package: str) -> bool:
+    """Whether an exception was raised in a package, or in one whose name begins so, or in what these called."""
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__name__", "").partition(".")[0].startswith(package):
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -3,8 +3,8 @@
 Owns the only way in which a kernel starts. On a GPU a kernel is compiled to PTX by numba-cuda at its first launch,
 unless `ptx_cache.py` has kept that of an earlier process, then loaded and launched through CuPy (a few microseconds a
 launch; numba's own takes ten times that). Under numba's CUDA simulator (`NUMBA_ENABLE_CUDASIM=1`) the same functions
-run as Python threads, on NumPy arrays. Refuses a numba-cuda that cannot be imported, and nothing else:
-`transfer/devices/cuda.py` has found the device, or said clearly that there is none.
+run as Python threads, on NumPy arrays. Refuses nothing: `transfer/devices/cuda.py` has found the device, or said
+clearly that there is none.
 """
 
 from __future__ import annotations
@@ -19,22 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
+from numba import cuda as cuda  # what kernels say `cuda.` to, re-exported: this file is the door
 from penstock.engine.kernels.cuda.ptx_cache import AT_ONCE, ptx_of, renewed
 from penstock.engine.kernels.cuda_simulator import TURN, Shared, run_block
 from penstock.engine.kernels.shared_functions import sort_in_place
-from penstock.storage.base.errors import InputError, installing
 from penstock.storage.clocks.compile_times import loading
 
 if TYPE_CHECKING:
     from penstock.engine.program.bindings import Compile
-
-try:
-    from numba import cuda as cuda  # what kernels say `cuda.` to, re-exported: this file is the door
-except (AttributeError, ImportError) as error:
-    raise InputError(
-        f"numba.cuda cannot be imported beside NumPy {np.__version__} ({error}): {installing('cuda')} brings versions "
-        "that fit, or use --device cpu"
-    ) from error
 
 SIMULATED = bool(numba.config.ENABLE_CUDASIM)
 BLOCK = 8 if SIMULATED else 256

@@ -24,37 +24,11 @@ from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import View
 from support.demand import DEMAND_ACTIVE, DEMAND_DEGREES, check_demand
-from support.faults import python
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import PROGRAMS, check, program_of
 
 pytestmark = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
-
-UNFIT = """
-import sys
-from importlib.abc import MetaPathFinder
-
-class Unfit(MetaPathFinder):
-    def find_spec(self, name, path, target=None):
-        if name == "numba.cuda":
-            raise AttributeError("module 'numpy' has no attribute 'row_stack'")
-
-sys.meta_path.insert(0, Unfit())
-from penstock.storage.base.errors import InputError
-try:
-    import penstock.engine.kernels.cuda.launch
-except InputError as error:
-    print(error)
-"""
-
-
-def test_a_numba_cuda_that_does_not_fit_is_one_sentence() -> None:
-    child = python(UNFIT)
-    told = f"beside NumPy {np.__version__} (module 'numpy' has no attribute 'row_stack'): pip install '.[cuda]' in "
-    assert child.returncode == 0, child.stderr
-    assert told in child.stdout
-
 
 DEVICE: dict[str, Any] = {"device": "emulated", "kernels": "cuda"}
 
