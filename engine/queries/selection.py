@@ -152,9 +152,7 @@ class WeakRoots(WCC):
 class StrongRoots(SCC):
     """Strongly connected components, each by an internal id of its own."""
 
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Keep the internal ids."""
-        return {"component": state["component"]}
+    finish = WeakRoots.finish
 
 
 _BY_WAY: dict[str, type[BFSLevels]] = {"out": BFSLevels, "in": InNeighborhood, "both": Neighborhood}

@@ -250,18 +250,15 @@ class StepLog:
     def flush(self) -> None:
         """Store what is pending, block by block. Raises as `collect`."""
         for number in range(self.blocks):
-            parts = [(cells[a:b], vertices[a:b]) for cells, vertices, (a, b) in self._parts_of(number) if a < b]
+            parts = []
+            for cells, vertices, ends in self._pending:
+                here = slice(ends[number - 1] if number else 0, ends[number])
+                if here.start < here.stop:
+                    parts.append((cells[here], vertices[here]))
             if parts:
                 joined = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
                 self._stored[number].append(self._store.keep(*joined))
         self._pending, self._bytes = [], 0
-
-    def _parts_of(self, number: int) -> list[tuple[NDArray[np.uint32], NDArray[Any], tuple[int, int]]]:
-        """What is pending, and which records are those of a block."""
-        return [
-            (cells, vertices, (int(ends[number - 1]) if number else 0, int(ends[number])))
-            for cells, vertices, ends in self._pending
-        ]
 
     def fill(self, number: int, walks: NDArray[Any]) -> None:
         """Write the stored steps of a block into its walks, and forget them. Raises RunError where reading fails."""
