@@ -234,8 +234,8 @@ def _compile(origin: Origin, signature: Any) -> bool:
 
 
 def _name_in(request: dict[str, Any]) -> str:
-    """What people call the kernel that is asked for: `pull`, or the function of `key module.function.line`."""
-    name = str(request.get("name", ""))
+    """What people call the kernel that is asked for: of `JitFunction` its function, else that of `name`."""
+    name = str(request.get("name") or request.get("function", [""])[-1])
     found = re.search(r"(\w+)\.\d+$", name)
     return found[1] if found else name
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from numba import types
 from penstock.storage.base import missing_code
+from penstock.storage.base.jit import JitFunction
 from penstock.storage.companion import process as companion
 from penstock.storage.companion.process import before_compiling, end, expect, offer, start
+from penstock.storage.encoding.bitpack import pack
 
 JOB = {"target": ["time", "sleep"], "processes": 1}
 SLEEP = "import time; time.sleep(1000)"
@@ -50,6 +53,21 @@ def test_it_is_asked_for_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> Non
     assert made is not None
     end()
     assert made.process.returncode == -9
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        (JitFunction(pack.py_func)._origin(), "pack"),
+        ({"name": "key engine.kernels.make_pull.<locals>.pull.120"}, "pull"),
+    ],
+)
+def test_what_is_waited_for_has_a_name(asked: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(companion, "_START", ANSWER)
+    monkeypatch.setattr(companion, "compiling", lambda name: (told.append(name), nullcontext())[1])
+    assert ask(**asked)
+    assert told == [name]
 
 
 def test_it_imports_nothing_from_the_working_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
