@@ -123,7 +123,7 @@ class Session:
             self.config = with_shares(self.config, self._ability, graph.edges, self._ranks)
         if self._device is None and self._rank_devices.linked:
             self.config = self.config.of_cores()
-        self.config.check_used("host" if self._device is None else self._device.kind)
+        self.config.check_used(self._device)
         self._kernels: dict[tuple[type[Program], bool], Kernels[Any]] = {}
         self._turns = ExclusiveUse("Session")
         self._held = _Held(self._device, self._kernels, self._rank_devices.arrays)
@@ -176,7 +176,7 @@ class Session:
     @property
     def rates(self) -> Rates:
         """The rates with which plans begin, before a run corrects them."""
-        return self.config.rates_on("host" if self._device is None else self._device.kind)
+        return self.config.rates_on(self._device)
 
     @property
     def _ability(self) -> tuple[float, float, float]:
@@ -525,8 +525,6 @@ class Session:
                 nan_check.check_nan_now(program, state, len(records))
                 look = 2 * len(records)
             yield record
-        if self._device is not None:
-            self._device.finish()
         if self._equipment is not None:
             self._equipment.settle()
         if self._watch is not None:

@@ -91,7 +91,7 @@ def walk(
     config = Config.of(**given, host_memory=host_memory, threads=threads, direct_io=direct_io)
     with opened_device(config, opened) as here:
         memory = None if here is None else here.memory_bytes
-        config.check_used("host" if here is None else here.kind)
+        config.check_used(here)
     lend = partial(opened_device, config, opened)
     return Walks(opened, wanted, sources, WalkResources(config, scratch, lend, memory))
 

@@ -123,7 +123,7 @@ class Walks:
             return WalkRun(rows, self._memory, rule, sources, given.scratch, given.config.thread_count)
         from penstock.engine.queries.device_run import DeviceWalkRun
 
-        return DeviceWalkRun(rows, self._memory, rule, sources, device, given.config.rates_on(device.kind))
+        return DeviceWalkRun(rows, self._memory, rule, sources, device, given.config.rates_on(device))
 
     def _device_request(self, device_memory: int) -> DeviceWalkRequest:
         """What a device has for walks."""

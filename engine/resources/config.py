@@ -16,6 +16,7 @@ from penstock.storage.base.budget import cores, default_host_memory, parse_bytes
 from penstock.storage.base.errors import PROCESS_MIB, InputError
 
 if TYPE_CHECKING:
+    from penstock.transfer.devices.device import Device
     from penstock.transfer.values.rates import Rates
 
 _LINKS = ("link", "emulated")
@@ -188,12 +189,12 @@ class Config:
             options["shares"] = tuple(shares)
         return cls(**options)
 
-    def check_used(self, kind: str) -> None:
-        """Refuse what was chosen and could change nothing on a device of this kind ("host", "emulated", "cuda").
+    def check_used(self, device: Device | None) -> None:
+        """Refuse what was chosen and could change nothing on a device behind a link, None for CPU cores.
 
         Raises InputError naming the option, its value and the way out.
         """
-        places, why, where = _IDLE.get(kind, ((), "", ""))
+        places, why, where = _IDLE.get("host" if device is None else device.kind, ((), "", ""))
         for options in (self, self.tuning):
             for name, (_, declared) in options_of(type(options)).items():
                 value = getattr(options, name)
@@ -213,15 +214,16 @@ class Config:
         tuning = _facts(self.tuning, changed=changed)
         return _facts(self, changed=changed) | ({"tuning": tuning} if tuning else {})
 
-    def rates_on(self, kind: str) -> Rates:
-        """The rates of runs on a kind of device ("host", "emulated", "cuda")."""
+    def rates_on(self, device: Device | None) -> Rates:
+        """The rates of runs on a device behind a link, None for CPU cores."""
         if self.rates is not None:
             return self.rates
         from penstock.transfer.values.rates import Rates  # NumPy, which the command's help does not need
 
-        if kind == "emulated":
-            return Rates.emulated(self.thread_count, self.tuning.link_rate)
-        return Rates.host(self.thread_count) if kind == "host" else Rates.pcie5(self.thread_count)
+        if device is None:
+            return Rates.host(self.thread_count)
+        emulated = device.kind == "emulated"
+        return Rates.emulated(self.thread_count, self.tuning.link_rate) if emulated else Rates.pcie5(self.thread_count)
 
     @cached_property
     def memory_bytes(self) -> int:

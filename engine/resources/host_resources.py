@@ -105,7 +105,7 @@ class HostResources:
             self._opened = opened.pop_all()
         if timeline is not None:
             self.pipeline.watch(timeline)
-        rates, threads = config.rates_on("host"), Threads(config.thread_count)
+        rates, threads = config.rates_on(None), Threads(config.thread_count)
         self.feedback = Feedback(rates, threads, self.reader, corrects=config.tuning.feedback)
 
     def streams(
@@ -230,6 +230,7 @@ class HostResources:
 
     def settle(self) -> None:
         """Complete the records of the last walk, once the device has done."""
+        self.pipeline.device.finish()
         self.feedback.settle(self.pipeline.device)
         self.pipeline.check()
 
