@@ -142,7 +142,6 @@ def calibrate(
         _measure_sweep(HostProbes(threads), effort, found)
     else:
         _measure_unpacking(device, effort, found, cuda_kernels=cuda_kernels)
-    if not device.reads_host:
         _measure_storage(material, effort, found)
     found.keep("gather", COMPILE_SECONDS, lambda: timing.gather(HostDevice(), arena, effort.each, found.clock))
     disk = found.tables.pop("disk", ())

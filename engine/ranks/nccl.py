@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.ranks.communicator import ArrayRanks, item_bytes, number_of
 from penstock.storage.base.errors import RunError
-from penstock.transfer.devices.cuda import CudaDevice
 
 if TYPE_CHECKING:
     from penstock.engine.ranks.communicator import Communicator
-    from penstock.transfer.devices.device import Device, DeviceArray
+    from penstock.transfer.devices.cuda import CudaDevice
+    from penstock.transfer.devices.device import DeviceArray
 
 INSTALL = 'pip install "nvidia-nccl-cu13>=2.27.7,<3"'
 OLDEST = 2_07_00
@@ -35,21 +35,17 @@ receives take 0.7 ms."""
 Ints = NDArray[np.int64]
 
 
-def unusable(ranks: Communicator, device: Device | None) -> str | None:
+def unusable(ranks: Communicator, gpu: CudaDevice) -> str | None:
     """Why these ranks cannot use NCCL, the same sentence in all of them; None where they can.
 
-    All ranks call it. device: the one that this rank computes on, None for the cores of the host.
+    All ranks call it, each with the GPU that it computes on.
     """
-    gpu = device if isinstance(device, CudaDevice) else None
-    where = 0 if gpu is None else number_of([platform.node(), gpu.address])
-    found = gpu is not None and _library() is not None
-    every = ranks.gather_numbers(np.array([gpu is not None, found, where], dtype=np.uint64))
-    for rank, (on_gpu, has_nccl, place) in enumerate(every.tolist()):
-        if not on_gpu:
-            return f"rank {rank} computes on CPU cores"
+    where = number_of([platform.node(), gpu.address])
+    every = ranks.gather_numbers(np.array([_library() is not None, where], dtype=np.uint64))
+    for rank, (has_nccl, place) in enumerate(every.tolist()):
         if not has_nccl:
             return f"rank {rank} finds no NCCL: {INSTALL}"
-        first = every[:, 2].tolist().index(place)
+        first = every[:, 1].tolist().index(place)
         if first != rank:
             return f"ranks {first} and {rank} share one GPU"
     return None

@@ -51,13 +51,13 @@ def array_ranks(ranks: Communicator, device: Device | None) -> ArrayRanks:
 
     All ranks call it. Over NCCL where each of them has a GPU of its own, else by way of host memory.
     """
-    on_gpu = isinstance(device, CudaDevice)
-    if ranks.gather_numbers(np.array([on_gpu])).all():
+    if ranks.gather_numbers(np.array([isinstance(device, CudaDevice)])).all():
         from penstock.engine.ranks.nccl import NcclCommunicator, unusable
 
-        reason = unusable(ranks, device)
+        gpu = cast(CudaDevice, device)
+        reason = unusable(ranks, gpu)
         if reason is None:
-            return NcclCommunicator(ranks, cast(CudaDevice, device))
+            return NcclCommunicator(ranks, gpu)
         if ranks.rank == 0:
             _log.warning("GPUs exchange by way of host memory: %s", reason)
     return ranks if device is None else StagedCommunicator(ranks, device)
