@@ -349,8 +349,8 @@ class Session:
         if self._ranks is not None:
             raise InputError("walks are made by one process, and this session is of several: open one without ranks")
         wanted = WalkOptions.of(length=length, walks_per_vertex=walks_per_vertex, **options)
-        memory = None if self._device is None else self._device.memory_bytes
-        return Walks(self.graph, wanted, sources, WalkResources(self.config, scratch, self._lent, memory))
+        given = WalkResources(self.config, scratch, self._lent, self._setting.device_bytes)
+        return Walks(self.graph, wanted, sources, given)
 
     @contextmanager
     def _lent(self) -> Iterator[Device | None]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.storage.base.timeline import NO_WORK, Timeline, Work
@@ -32,14 +33,12 @@ class KernelProfiler:
     def __init__(self, timeline: Timeline, device: Device | None) -> None:
         self.timeline = timeline
         self.stamps = None if device is None else DeviceTimestamps(timeline, device)
-        self._device = device
-        self._ranges = cuda.nvtx() if device is not None and device.kind == "cuda" else None
         self._moved = [0, 0]
 
     def kernels(self, kernels: Kernels[Any], device: Device) -> Kernels[Any]:
         """The same kernels, every call of which is stamped on the device's track."""
         track = self.timeline.track("kernel", device.name)
-        call = self._on_device if device.kind == "cuda" else self._on_host
+        call = partial(self._on_device, device, cuda.nvtx()) if device.kind == "cuda" else self._on_host
         profiled = _ProfiledKernels(kernels, lambda name, function: call(track, name, function))
         return cast("Kernels[Any]", profiled)
 
@@ -81,21 +80,22 @@ class KernelProfiler:
 
         return called
 
-    def _on_device(self, track: int, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        device, stamps = self._device, self.stamps
-        assert device is not None
+    def _on_device(
+        self, device: Device, ranges: Any, track: int, name: str, function: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        stamps = self.stamps
         assert stamps is not None
 
         def called(*arguments: Any, **named: Any) -> Any:
             label, work = _described(name, arguments)
-            if self._ranges is not None:
-                self._ranges.RangePush(label)
+            if ranges is not None:
+                ranges.RangePush(label)
             first = device.event(None)
             try:
                 result = function(*arguments, **named)
             finally:
-                if self._ranges is not None:
-                    self._ranges.RangePop()
+                if ranges is not None:
+                    ranges.RangePop()
             stamps.add(track, label, (first, device.event(None)), work)
             return result
 

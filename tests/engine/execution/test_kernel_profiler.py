@@ -12,6 +12,7 @@ import pytest
 from penstock.engine import Session
 from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.storage.base.timeline import Span, Timeline
+from penstock.transfer.devices import cuda
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
@@ -85,7 +86,7 @@ def test_an_error_in_a_kernel_passes_through() -> None:
     assert [span.name for span in timeline.spans()] == ["push"]
 
 
-def test_a_gpus_kernels_are_told_by_its_events_and_ranges() -> None:
+def test_a_gpus_kernels_are_told_by_its_events_and_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a stand-in for CUDA: the device's events are the host's, ranges are kept in a list."""
 
     class Kernels:
@@ -96,7 +97,8 @@ def test_a_gpus_kernels_are_told_by_its_events_and_ranges() -> None:
     device.kind = "cuda"
     watch = KernelProfiler(timeline, device)
     ranges: list[str] = []
-    watch._ranges = SimpleNamespace(RangePush=ranges.append, RangePop=lambda: ranges.append("end"))
+    found = SimpleNamespace(RangePush=ranges.append, RangePop=lambda: ranges.append("end"))
+    monkeypatch.setattr(cuda, "nvtx", lambda: found)
     watch.kernels(Kernels(), device).apply()
     assert list(timeline.spans()) == []
     watch.settle()
