@@ -3,7 +3,7 @@
 Owns the small adapters between what an author writes (`edge(distance, weight)`) and what a kernel
 calls (`edge(fields, scalars, sent, u, v, w, d, base)`). `compile_function` is the identity for the
 reference kernels, `numba.njit` for the host and `numba.cuda.jit(device=True)` for a GPU: the same
-plain functions serve all three. Refuses nothing itself: `program.check` has run before.
+plain functions serve all three. Refuses nothing itself: `program_check` has run before.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 @dataclass(frozen=True)
 class Author:
-    """The author's functions, compiled; see `adapters` for each one's arguments.
+    """The author's functions, compiled. `calls`: by role, in adapters whose arguments `_texts` gives.
 
     reads_sender: whether `edge` reads more of the sending vertex than its message: a field, its id or its degree.
     weighted: whether kernels give it the weights of edges; else each weighs 1.

@@ -27,7 +27,7 @@ AMPLE_BYTES = 1 << 40
 
 
 class EdgeArrays:
-    """Edges in arrays, as a source. See `ingest.options.Source`.
+    """Edges in arrays, as a source. See `core/source.Source`.
 
     ``sources``, ``targets`` uint32 or uint64 (edges,), ``weights`` numbers (edges,) or None; ``vertices``
     exist from 0 on even without an edge (None: as far as ids go).

@@ -57,7 +57,7 @@ def save_csv(
     """Write CSV with a header; absent values are empty. gzip: in members of their own, which threads compress."""
     safe = _without_formulas if options.style.get("csv_safe") else _same
     quoting = "needed" if table.holds(delimiter + '"\n\r') else "none"
-    style = pyarrow.csv.WriteOptions(
+    layout = pyarrow.csv.WriteOptions(
         quoting_style=quoting, include_header=False, batch_size=CSV_ROWS, delimiter=delimiter
     )
     head = StringIO()
@@ -65,7 +65,7 @@ def save_csv(
     csv.writer(head, delimiter=delimiter, lineterminator="\n").writerow(names)
     file.write(compressed(head.getvalue().encode(), gzip))
     file.write_all(
-        table.mapped(lambda batch: csv_rows(safe(batch), style, gzip), threads=options.threads, rows=TEXT_ROWS)
+        table.mapped(lambda batch: csv_rows(safe(batch), layout, gzip), threads=options.threads, rows=TEXT_ROWS)
     )
 
 
@@ -96,7 +96,7 @@ _SAVES = {one.__name__: one for one in (save_csv, save_parquet, save_feather)}
 def save(file: OrderedFile, table: Batches, options: WriteOptions, format: str, **encodings: Any) -> None:
     """Write CSV, TSV, Parquet or Feather, by the name of its format in `FORMATS`. encodings: of Parquet."""
     form = FORMATS[format]
-    _SAVES[form.save](file, table, options, **(encodings if format == "parquet" else form.style))
+    _SAVES[form.save](file, table, options, **(encodings if format == "parquet" else form.settings))
 
 
 def stream(table: Batches, threads: int | None = 1) -> Any:
@@ -104,10 +104,10 @@ def stream(table: Batches, threads: int | None = 1) -> Any:
     return pa.RecordBatchReader.from_batches(table.schema, table.mapped(_same, threads=threads, rows=GROUP_ROWS))
 
 
-def csv_rows(batch: Any, style: Any, gzip: bool) -> Any:
+def csv_rows(batch: Any, layout: Any, gzip: bool) -> Any:
     """The rows of CSV of a batch, in UTF-8."""
     sink = pa.BufferOutputStream()
-    pyarrow.csv.write_csv(batch, sink, style)
+    pyarrow.csv.write_csv(batch, sink, layout)
     return compressed(sink.getvalue(), gzip)
 
 

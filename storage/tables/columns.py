@@ -52,6 +52,7 @@ class WriteOptions:
     """How a table is written.
 
     threads: most threads that convert; None: every core. written: called with the number of bytes written so far.
+    style: the options of output that the user gave, by name.
     """
 
     threads: int | None = None

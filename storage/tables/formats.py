@@ -68,7 +68,7 @@ class TableFormat:
         What is written so: `ANSWERS`, `EDGES`, `PAIRS`, `WALKS`.
     save : str
         The function of `arrow_files` that writes it; "" where tables are not written from beginning to end.
-    style : Mapping
+    settings : Mapping
         What that function is given.
     endings : tuple of str or None
         Of files; None: the name behind a point.
@@ -81,7 +81,7 @@ class TableFormat:
     name: str
     holds: tuple[str, ...]
     save: str = ""
-    style: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
     endings: tuple[str, ...] | None = None
     text: bool = False
     most: int = 1

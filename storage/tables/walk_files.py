@@ -64,7 +64,7 @@ def stream_walks(walks: WrittenWalks, file: Any, format: str, options: WriteOpti
             return
         if table.holds(" \t\r\n"):
             raise InputError("a line of text has ids between spaces, and there are spaces in ids; write .parquet")
-        save_walk_lines(file, table, options, **FORMATS[format].style)
+        save_walk_lines(file, table, options, **FORMATS[format].settings)
 
 
 def matrix_of(walks: NDArray[Any], none: int, names: NDArray[Any] | None, kind: np.dtype[Any]) -> NDArray[Any]:

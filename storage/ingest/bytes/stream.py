@@ -95,7 +95,7 @@ class Stream:
 class InputFiles:
     """The files of a source, read one after another: name, bytes on disk, and how many of these were read.
 
-    Attributes: as `options.Source`; ``total_bytes`` is None where a file is a pipe.
+    Attributes: as `core/source.Source`; ``total_bytes`` is None where a file is a pipe.
     """
 
     known_vertices: int | None = None

@@ -22,7 +22,7 @@ from penstock.storage.ingest.text.row_lists import RowListBlock, RowShape, RowsS
 
 
 class AdjacencySource(RowsSource):
-    """Adjacency lists, one file after another. See `options.Source`.
+    """Adjacency lists, one file after another. See `core/source.Source`.
 
     ``known_vertices`` of ``rows`` is known when all are read.
     """

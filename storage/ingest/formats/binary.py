@@ -22,7 +22,7 @@ from penstock.storage.ingest.core.source import IngestOptions
 
 
 class PairSource(InputFiles):
-    """Files of (source, target) pairs, one after another. See `options.Source`."""
+    """Files of (source, target) pairs, one after another. See `core/source.Source`."""
 
     def __init__(self, paths: Sequence[str | Path], dtype: str, options: IngestOptions) -> None:
         super().__init__(paths, options)

@@ -123,7 +123,7 @@ def what_is_wrong(line: str, columns: Columns) -> str:
 
 
 class DimacsSource(DeclaredSource):
-    """One DIMACS file. See `options.Source`."""
+    """One DIMACS file. See `core/source.Source`."""
 
     _line = "problem line"
     _lines = staticmethod(parse_arcs)

@@ -21,7 +21,7 @@ _VALUES = {"real": True, "double": True, "integer": True, "pattern": False}
 
 
 class MatrixMarketSource(DeclaredSource):
-    """One MatrixMarket file. See `options.Source`."""
+    """One MatrixMarket file. See `core/source.Source`."""
 
     _ends = ("row", "column")
     _whole = "matrix"

@@ -32,7 +32,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class MetisSource(RowsSource):
-    """One METIS graph. See `options.Source`; ``known_vertices`` is known once reading has begun."""
+    """One METIS graph. See `core/source.Source`; ``known_vertices`` is known once reading has begun."""
 
     undirected = True
     one_based = True

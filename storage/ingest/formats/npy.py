@@ -100,7 +100,7 @@ class ArrayStream:
 
 
 class NpySource(InputFiles):
-    """Edge arrays, one file after another. See `options.Source`."""
+    """Edge arrays, one file after another. See `core/source.Source`."""
 
     def batches(self) -> Generator[EdgeBatch]:
         """Yield the rows as edges, in order.

@@ -32,7 +32,7 @@ _MEMBERS = {"csr": ("indptr", "indices"), "csc": ("indptr", "indices"), "coo": (
 
 
 class NpzSource:
-    """One sparse matrix. See `options.Source`."""
+    """One sparse matrix. See `core/source.Source`."""
 
     undirected = False
 

@@ -24,7 +24,7 @@ from penstock.storage.ingest.text.strings import local_names
 
 
 class ParquetSource(InputFiles):
-    """Parquet files, one after another. See `options.Source`."""
+    """Parquet files, one after another. See `core/source.Source`."""
 
     _row_bytes = 16
 

@@ -66,7 +66,7 @@ class RecordBlock:
 
 
 class DelimitedSource(TextSource):
-    """CSV files whose ids are numbers, one after another. See `options.Source`."""
+    """CSV files whose ids are numbers, one after another. See `core/source.Source`."""
 
     _strings = False
 

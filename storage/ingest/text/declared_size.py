@@ -39,7 +39,7 @@ class DeclaredSize:
 
 
 class DeclaredSource(InputFiles, ABC):
-    """One such file. See `options.Source`. Its first block is read when it is opened."""
+    """One such file. See `core/source.Source`. Its first block is read when it is opened."""
 
     _line = "size line"
     _ends = ("source", "target")

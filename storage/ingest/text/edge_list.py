@@ -119,7 +119,7 @@ def bad_at(text: Bytes, lines: int, begin: int) -> tuple[int, str] | None:
 
 
 class TextSource(InputFiles):
-    """Edge lists in text, one file after another. See `options.Source`.
+    """Edge lists in text, one file after another. See `core/source.Source`.
 
     Once reading has begun: ``passed_over``, what may be the first edge's weight, if none was asked for nor refused;
     ``columns_taken``, which columns are source, target and weight, of every file that differs.

@@ -4,7 +4,7 @@ A line holds fields divided by blanks (spaces, tabs, carriage returns) with at m
 them; two commas make an empty field. Lines that are empty or begin with ``#`` or ``%`` are skipped, and so is the rest
 of a line from a field on that begins so, behind those that are taken.
 Refuses to explain: at the first line that is not as it should be it stops and says where that line
-begins; `text.explain` then reads it again in plain Python.
+begins; `diagnose.what_is_wrong` then reads it again in plain Python.
 
 Decimal numbers with few digits are exact as integer times or over a power of ten (Clinger, 1990);
 the others go to the C library's strtod, so that every weight is the nearest double. A weight that is written as a whole
