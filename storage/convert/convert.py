@@ -112,17 +112,17 @@ def _read_rows(space: Workspace) -> InputEdges | None:
     if rows is None:
         return None
     space.stage("read")
-    extent = weight_range(rows, space.pool, space.steps.in_flight)
+    extent = weight_range(rows, space.pool, space.packing.in_flight)
     space.read_edges = rows.edges
     return InputEdges(store=rows, vertices=rows.known_vertices or 0, input_edges=rows.edges, weights=extent)
 
 
 def _read(space: Workspace, ids: InputIds) -> InputEdges:
     """Edges in the ids of the input."""
-    spill, steps = space.spill(), replace(space.steps, seen=ids.seen)
+    spill, packing = space.spill(), replace(space.packing, seen=ids.seen)
     with closing(ids.batches()) as batches:
         try:
-            for count in SpillFiller(spill, steps, space.pool).fill(batches):
+            for count in SpillFiller(spill, packing, space.pool).fill(batches):
                 ids.check()
                 space.read_edges += count
                 space.say("read")
@@ -162,7 +162,7 @@ def ordering_of(space: Workspace, edges: InputEdges, *, reverse: bool = False) -
 
 def sorted_rows(space: Workspace, store: Spill | RowSource, ordering: Ordering) -> Generator[SortedRows]:
     """Yield all rows that have edges, sorted, ascending. A spill is freed at the end."""
-    # with reverse, the other half packs the exchanged edges (`Workspace.reverse_steps`)
+    # with reverse, the other half packs the exchanged edges (`Workspace.reverse_packing`)
     memory = space.share.sort_bytes // (2 if ordering.reverse else 1)
     plan = sort_plan(memory, ordering.edge_bytes, space.options.workers)
     sorter = Sorter(space.pool, plan, space.quota, space.scratch, space.buckets)
@@ -197,7 +197,7 @@ def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertRep
         threads=space.share.encoders,
     ) as writer:
         backward = space.spill()
-        filler = SpillFiller(backward, space.reverse_steps, space.pool)
+        filler = SpillFiller(backward, space.reverse_packing, space.pool)
         sink = RowSink(writer.adjacency("out"), edges.vertices, edgeless, filler)
         _write_rows(space, "out", edges.store, ordering, sink)
         if both:

@@ -12,7 +12,7 @@ from typing import Any
 from penstock.storage.base.atomic import keep_inputs
 from penstock.storage.base.budget import default_host_memory, parse_bytes
 from penstock.storage.base.errors import InputError, for_python
-from penstock.storage.convert import convert as steps
+from penstock.storage.convert.convert import convert_opened
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
 from penstock.storage.convert.sort.workspace import ignore
 from penstock.storage.format.graph import Graph
@@ -96,7 +96,7 @@ def convert(
     paths = _paths(inputs)
     target = Path(output)
     keep_inputs(target, [*paths, *([] if conversion.vertices_file is None else [conversion.vertices_file])])
-    steps.convert_opened(lambda: open_source(paths, format, reading), target, conversion, progress or ignore)
+    convert_opened(lambda: open_source(paths, format, reading), target, conversion, progress or ignore)
     return Graph.open(target)
 
 

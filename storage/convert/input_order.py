@@ -103,8 +103,8 @@ class InputOrder:
         if isinstance(assigned.sources, OccurringIds):
             self.ids = assigned.sources  # the writer's threads make keys of their ranks at once
         else:
-            steps = replace(space.steps, new_ids=assigned.sources, new_targets=assigned.targets)
-            batches = ordered_map(space.pool, steps.renamed, batches, steps.in_flight)
+            packing = replace(space.packing, new_ids=assigned.sources, new_targets=assigned.targets)
+            batches = ordered_map(space.pool, packing.renamed, batches, packing.in_flight)
         for batch in batches:
             yield batch
             done += len(batch)

@@ -29,7 +29,7 @@ from penstock.storage.convert.renumber.vertex_order import Permuted, by_degree, 
 from penstock.storage.convert.row_writer import EDGELESS_SHARE
 from penstock.storage.convert.sort.edge_log import EdgeLog
 from penstock.storage.convert.sort.groups import check_density
-from penstock.storage.convert.sort.read import SpillFiller, Steps
+from penstock.storage.convert.sort.read import Packing, SpillFiller
 from penstock.storage.convert.sort.seen_ids import OccurringIds, SeenIds, bitmap_bytes
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.weights import WeightExtent
@@ -75,18 +75,18 @@ def read_and_rename(space: Workspace, ids: InputIds) -> InputEdges:
     log, assigned = logged(space, ids)
     check_density(assigned.vertices, log.edges, space.source.name)
     original = assigned.original
-    steps = replace(space.steps, new_ids=assigned.sources, new_targets=assigned.targets)
+    packing = replace(space.packing, new_ids=assigned.sources, new_targets=assigned.targets)
     if space.options.order != "none":
-        new = _new_order(space, log, steps, assigned.vertices)
+        new = _new_order(space, log, packing, assigned.vertices)
         sources, targets = Permuted(new, assigned.sources), Permuted(new, assigned.targets)
-        steps = replace(space.steps, new_ids=sources, new_targets=targets)
+        packing = replace(space.packing, new_ids=sources, new_targets=targets)
         if isinstance(original, NameStore):
             original.new_ids = new
         else:
             before = original.whole() if isinstance(original, OccurringIds) else original
             original = inverse(new) if before is None else before[inverse(new)]
     seen = SeenIds(min(space.options.host_memory // EDGELESS_SHARE, bitmap_bytes(assigned.vertices)))
-    spill = _spilled(space, log, replace(steps, seen=seen))
+    spill = _spilled(space, log, replace(packing, seen=seen))
     return InputEdges(
         store=spill,
         vertices=assigned.vertices,
@@ -108,7 +108,7 @@ def logged(space: Workspace, ids: InputIds) -> tuple[EdgeLog, AssignedIds]:
     return log, mapping.assign()
 
 
-def _spilled(space: Workspace, log: EdgeLog, steps: Steps) -> Spill:
+def _spilled(space: Workspace, log: EdgeLog, packing: Packing) -> Spill:
     """Spill the log's edges in new ids, and forget the log."""
     spill = space.spill()
     done = 0
@@ -116,7 +116,7 @@ def _spilled(space: Workspace, log: EdgeLog, steps: Steps) -> Spill:
     # threads take what a log in memory leaves, and those of `space.pool` take fresh pages, which the system must clear.
     threads = ThreadPool(space.options.workers, "renumber") if log.in_memory else nullcontext(space.pool)
     with threads as pool:
-        for count in SpillFiller(spill, steps, pool).fill(log.drain()):
+        for count in SpillFiller(spill, packing, pool).fill(log.drain()):
             done += count
             space.say("map", done, log.edges)
     return spill
@@ -149,7 +149,7 @@ def _read_log(space: Workspace, log: EdgeLog, mapping: IdMapping, ids: InputIds)
         return batch, mapping.scan(batch)
 
     with closing(ids.batches()) as batches:
-        for batch, found in ordered_map(space.pool, scan, batches, space.steps.in_flight):
+        for batch, found in ordered_map(space.pool, scan, batches, space.packing.in_flight):
             try:
                 logged = mapping.record(batch, found)
             except Unlisted as other:
@@ -160,18 +160,18 @@ def _read_log(space: Workspace, log: EdgeLog, mapping: IdMapping, ids: InputIds)
             space.say("read")
 
 
-def _new_order(space: Workspace, log: EdgeLog, steps: Steps, vertices: int) -> NDArray[Any]:
+def _new_order(space: Workspace, log: EdgeLog, packing: Packing, vertices: int) -> NDArray[Any]:
     """New ids by old id, as ``--order`` says."""
     space.check_vertex_memory(vertices)
     if space.options.order == "paths":
         order = PathOrder(vertices, space.options.host_memory // COUNTING_SHARE, log.edges, both=space.mirror)
-        return by_paths(lambda: map(steps.renamed, log.batches()), order)
+        return by_paths(lambda: map(packing.renamed, log.batches()), order)
     # in a mirrored graph every edge counts at both its ends, and so do both degrees of a hub
     apart = space.options.order == "hubs" and not space.mirror
     room = space.options.host_memory // COUNTING_SHARE // max(1, vertices * (2 if apart else 1) * 4)
     degrees = count_degrees(
         log.batches(),
-        steps.renamed,
+        packing.renamed,
         vertices,
         apart=apart,
         pool=space.pool,

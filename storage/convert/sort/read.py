@@ -20,14 +20,16 @@ NewIds = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
-    """What is done to a batch: joined to runs of ``run_edges`` edges, ids of sources replaced by ``new_ids``
-    (None: kept) and those of targets by ``new_targets``, packed, and what they are noted in ``seen``; ``in_flight``
-    runs at a time."""
+class Packing:
+    """How batches become runs, which have about ``run_edges`` edges and are packed ``in_flight`` at a time.
+
+    keys: what a run looks like. new_ids, new_targets: the new ids of sources and of targets; None: ids are kept.
+    seen: where the ids that occur are marked, if anywhere.
+    """
 
     run_edges: int
     in_flight: int
-    packing: KeyPacking
+    keys: KeyPacking
     new_ids: NewIds | None = None
     new_targets: NewIds | None = None
     seen: SeenIds | None = None
@@ -42,13 +44,13 @@ class Steps:
 class SpillFiller:
     """Batches on their way into a spill: joined, packed in threads, added in order. Call `finish` when all are in."""
 
-    def __init__(self, spill: Spill, steps: Steps, pool: Executor) -> None:
+    def __init__(self, spill: Spill, packing: Packing, pool: Executor) -> None:
         self._spill = spill
-        self._steps = steps
+        self._packing = packing
         self._pool = pool
         self._held: list[EdgeBatch] = []
         self._count = 0
-        self._packing: deque[tuple[Future[KeyRun], int]] = deque()
+        self._under_way: deque[tuple[Future[KeyRun], int]] = deque()
 
     def fill(self, batches: Iterable[EdgeBatch]) -> Iterator[int]:
         """Take all batches; yield how many of their edges have come into the spill, each time that some have."""
@@ -62,7 +64,7 @@ class SpillFiller:
         if len(batch) == 0:
             return 0
         came = 0
-        most = self._steps.run_edges
+        most = self._packing.run_edges
         if self._held and (
             self._count + len(batch) > most or (self._held[0].weights is None) != (batch.weights is None)
         ):
@@ -76,39 +78,39 @@ class SpillFiller:
         return (self._pack() if self._held else 0) + self._collect(0)
 
     def _pack(self) -> int:
-        self._packing.append((self._pool.submit(_packed, self._held, self._steps), self._count))
+        self._under_way.append((self._pool.submit(_packed, self._held, self._packing), self._count))
         self._held, self._count = [], 0
-        return self._collect(self._steps.in_flight - 1)
+        return self._collect(self._packing.in_flight - 1)
 
     def _collect(self, most: int) -> int:
         came = 0
-        while len(self._packing) > most:
-            packed, edges = self._packing.popleft()
+        while len(self._under_way) > most:
+            packed, edges = self._under_way.popleft()
             self._spill.add(packed.result())
             del packed  # and with it what the spill has written to disk
             came += edges
         return came
 
 
-def _packed(batches: list[EdgeBatch], steps: Steps) -> KeyRun:
+def _packed(batches: list[EdgeBatch], packing: Packing) -> KeyRun:
     """One run of some batches. They are forgotten here first: joined, they are in memory once."""
-    batch = steps.renamed(batches[0]) if len(batches) == 1 else _joined(batches, steps)
+    batch = packing.renamed(batches[0]) if len(batches) == 1 else _joined(batches, packing)
     batches.clear()
-    if steps.seen is not None:
-        steps.seen.see(batch, drop_loops=steps.packing.drop_loops)
-    return pack_edges(batch, steps.packing)
+    if packing.seen is not None:
+        packing.seen.see(batch, drop_loops=packing.keys.drop_loops)
+    return pack_edges(batch, packing.keys)
 
 
-def _joined(batches: list[EdgeBatch], steps: Steps) -> EdgeBatch:
+def _joined(batches: list[EdgeBatch], packing: Packing) -> EdgeBatch:
     """Batches one after another in new ids; these are found batch by batch, in memory that is used again and again."""
     weights = [part.weights for part in batches if part.weights is not None]
     joined = np.concatenate(weights) if weights else None
-    if steps.new_ids is None:
+    if packing.new_ids is None:
         sources = np.concatenate([part.sources for part in batches])
         return EdgeBatch(sources, np.concatenate([part.targets for part in batches]), joined)
     edges, at = sum(map(len, batches)), 0
     ends = np.empty((2, 0), np.uint32)
-    for part in map(steps.renamed, batches):
+    for part in map(packing.renamed, batches):
         ends = np.empty((2, edges), part.sources.dtype) if at == 0 else ends
         ends[:, at : at + len(part)] = part.sources, part.targets
         at += len(part)

@@ -23,7 +23,7 @@ from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
 from penstock.storage.convert.sort.octaves import chosen_bits, largest_load, octave_count
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
 from penstock.storage.convert.sort.radix import RULES
-from penstock.storage.convert.sort.read import Steps
+from penstock.storage.convert.sort.read import Packing
 from penstock.storage.convert.sort.run import KeyPacking
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.ingest.core.source import IngestOptions, NamedSource, RowSource, Source
@@ -161,20 +161,20 @@ class Workspace:
         copies = 2 if self.mirror else 1
         run_edges = self.share.run_edges // copies
         self.buckets = bucket_count(source.total_bytes, self.share, copies)
-        self.steps = Steps(
+        self.packing = Packing(
             run_edges=run_edges,
             in_flight=workers + 1,
-            packing=KeyPacking(
+            keys=KeyPacking(
                 buckets=self.buckets,
                 mirror=self.mirror,
                 drop_loops=options.drop_self_loops,
                 name=source.name,
             ),
         )
-        self.reverse_steps = replace(
-            self.steps,
+        self.reverse_packing = replace(
+            self.packing,
             run_edges=min(run_edges, max(4096, self.share.sort_bytes // 2 // (workers + 2) // 40)),
-            packing=replace(self.steps.packing, mirror=False),
+            keys=replace(self.packing.keys, mirror=False),
         )
         self._progress = progress
         self._largest = -1
@@ -222,7 +222,7 @@ class Workspace:
 
     def log(self) -> EdgeLog:
         """A new, empty log."""
-        self._log = EdgeLog(self.quota, self.scratch, self.source.name, pool=self.pool, ahead=self.steps.in_flight)
+        self._log = EdgeLog(self.quota, self.scratch, self.source.name, pool=self.pool, ahead=self.packing.in_flight)
         return self._log
 
     def balance_buckets(self, new_ids: NDArray[Any], degrees: NDArray[np.uint32], edges: int) -> None:
@@ -230,7 +230,7 @@ class Workspace:
 
         ``degrees`` (1 or 2, vertices) of every vertex, whose id is to be ``new_ids[v]``.
         """
-        vertices, equal = len(new_ids), self.steps.packing.buckets
+        vertices, equal = len(new_ids), self.packing.keys.buckets
         shift = max(0, max(vertices - 1, 1).bit_length() - (equal.bit_length() - 1))
         most = bucket_count(OCTAVE_SHARE * LEAST_EDGE_BYTES * edges, self.share, 2 if self.mirror else 1)
         found = chosen_bits(
@@ -238,9 +238,9 @@ class Workspace:
         )
         if found is not None:
             count = octave_count(vertices - 1, found)
-            packing = replace(self.steps.packing, buckets=count, octave_bits=found)
-            self.steps = replace(self.steps, packing=packing)
-            self.reverse_steps = replace(self.reverse_steps, packing=replace(packing, mirror=False))
+            keys = replace(self.packing.keys, buckets=count, octave_bits=found)
+            self.packing = replace(self.packing, keys=keys)
+            self.reverse_packing = replace(self.reverse_packing, keys=replace(keys, mirror=False))
 
     def check_vertex_memory(self, vertices: int) -> None:
         """Refuse a permutation of more vertices than memory holds.
