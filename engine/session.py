@@ -84,6 +84,9 @@ class Session:
     Threads may share a session: their runs take turns. A session that is dropped without `close` closes itself. A
     forked process must open its own.
 
+    A run goes through layers: `_in_turn` the lock, `_run_form` the plan, memory and checkpoints, `_phases` one program
+    after another, `_run_phase` the state and records of one, `_loop` its parts, `_operator` which code iterates.
+
     Parameters
     ----------
     graph : Graph
@@ -280,7 +283,7 @@ class Session:
             if type(program) not in self._ran:
                 self._expect(program)
             try:
-                result = yield from self._formed(program, checkpoints, each)
+                result = yield from self._run_form(program, checkpoints, each)
             finally:
                 end()
             self._ran.add(type(program))
@@ -289,9 +292,10 @@ class Session:
             device = "cpu" if self._device is None else self._device.name
             return replace(result, ranks=gather_reports(self._ranks, device, result.records))
 
-    def _formed(
+    def _run_form(
         self, program: Program, checkpoints: Checkpoints | None, each: bool
     ) -> Generator[IterationRecord, None, Result]:
+        """Run the form of the program that fits into memory; if its numbers do not suffice, a wider one instead."""
         with stage("state"):
             self._setting = self._setting_of(checkpoints=checkpoints is not None)
             program, _, self._planned = planned(self.graph, program, self._setting)
@@ -304,12 +308,12 @@ class Session:
                 self._make_room(self._planned)
             if has_phases(program):
                 return (yield from self._phases(program, checkpoints, each))
-            result, values = yield from self._steps(program, checkpoints, each)
+            result, values = yield from self._run_phase(program, checkpoints, each)
             wider = program.instead(values) if checkpoints is None else checkpoints.widen(program, values)
             if wider is None:
                 return result
             del result, values
-            return (yield from self._formed(wider, checkpoints, each))
+            return (yield from self._run_form(wider, checkpoints, each))
 
     def walk(
         self,
@@ -441,7 +445,7 @@ class Session:
                     continue
                 check_program_on(self.graph, phase)
                 check_phase(phase, self.graph, self.config.mode)
-                result, values = yield from self._steps(phase, checkpoints, each)
+                result, values = yield from self._run_phase(phase, checkpoints, each)
                 check_sufficed(phase, values)
                 for name, ours in self._shared.items():
                     if values.get(name) is not None and values[name] is not ours:
@@ -490,9 +494,10 @@ class Session:
         phase.fields = result.fields
         return result.records
 
-    def _steps(
+    def _run_phase(
         self, program: Program, checkpoints: Checkpoints | None, each: bool
     ) -> Generator[IterationRecord, None, tuple[Result, dict[str, Any]]]:
+        """Run a phase, or a program without phases; return its result and the values of its fields."""
         if self._watch is not None:
             self._watch.begin(type(program).__name__)
         with during(self._timeline, "engine", "prepare"), stage("state"):
@@ -507,7 +512,7 @@ class Session:
                 checked = time.perf_counter()
                 check_same(program, loop.iteration, state.host_fields(), state.pending_bits(), self._ranks)
                 began += time.perf_counter() - checked
-        steps = self._iterations(program, loop)
+        steps = self._operator(program, loop)
         records = RunRecords()
         look = nan_check.FIRST_LOOK
         if self._watch is None and checkpoints is None and not each:
@@ -540,8 +545,8 @@ class Session:
         before = loop.iteration - len(records)
         return Result(program, self.graph, found, records, seconds, loop.converged, before), values
 
-    def _iterations(self, program: Program, loop: Loop) -> Iterator[IterationRecord]:
-        """Return the iterator over the program's iterations."""
+    def _operator(self, program: Program, loop: Loop) -> Iterator[IterationRecord]:
+        """Return the iterations of the operator that the program needs: the loop's own, or one beside it."""
         if program.combine == "union":
             return union_find.link_components(loop)
         messages = self._setting.messages
@@ -570,7 +575,7 @@ class Session:
         return start.everything and not marked
 
     def _loop(self, program: Program) -> Loop:
-        asks = self._asks(program)
+        asks = self._asks(program)  # again: plans join what announced phases need, and this may be another phase
         asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.weighted, asks.directions
         compiled = self.config.kernels != "reference" and not needs_rows(program) and self.graph.layout == "rows"
         if compiled and not self._has_host_kernels:
