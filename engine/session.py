@@ -630,7 +630,7 @@ class Session:
             timeline=self._timeline,
         )
         if self._ranks is not None and self.config.repartition and not self._rank_devices.linked:
-            loop.rebalance = Rebalance(loop, equipment).after_walk
+            loop.rebalance = Rebalance(equipment).after_walk
         return loop
 
     def _degree_index(self, direction: AdjacencyDirection) -> Index:

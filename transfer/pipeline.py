@@ -58,9 +58,8 @@ class _Sweep:
 class Pipeline:
     """Brings the edges of one graph to one device.
 
-    source: where the edges come from that are not in `cache`. Pipelines of several devices may share the cache and what
-    the source reads with. `records`: the records of the last plan's views, in the order in which they were yielded. One
-    thread uses a pipeline.
+    source: where the edges come from that are not in `cache`. `records`: the records of the last plan's views, in the
+    order in which they were yielded. One thread uses a pipeline.
     """
 
     def __init__(self, graph: GraphLike, staging: Staging) -> None:

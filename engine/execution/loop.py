@@ -117,7 +117,7 @@ class Loop:
     ranks: Communicator | None = None
     devices: RankDevices = field(default_factory=RankDevices)
     ownership: Ownership | None = None
-    rebalance: Callable[[Direction, Frontier, IterationRecord, float], None] | None = None
+    rebalance: Callable[[Loop, Direction, Frontier, IterationRecord, float], None] | None = None
     timeline: Timeline | None = None
     converged: bool = False
     finished: bool = False
@@ -209,7 +209,7 @@ class Loop:
             record.walk_seconds = time.perf_counter() - walking
             self._exchange(frontier, record, settled=rows is not None)
             if self.rebalance is not None:
-                self.rebalance(self.direction, frontier, record, record.walk_seconds)
+                self.rebalance(self, self.direction, frontier, record, record.walk_seconds)
             if not self.asynchronous:
                 self._apply(frontier, scalars)
             self.unexplored -= frontier.edges

@@ -49,7 +49,6 @@ class Rebalance:
     resources: of this rank. compared: iterations so far that were compared.
     """
 
-    loop: Loop
     resources: HostResources
     compared: int = 0
     _window: deque[Floats] = field(default_factory=lambda: deque(maxlen=WINDOW))
@@ -58,9 +57,10 @@ class Rebalance:
     _first: int = -1  # the first iteration that was compared: kernels are loaded in it
     _slower: float = 1.0  # how many times as long as predicted the last move took
 
-    def after_walk(self, direction: Direction, frontier: Frontier, record: IterationRecord, seconds: float) -> None:
+    def after_walk(
+        self, loop: Loop, direction: Direction, frontier: Frontier, record: IterationRecord, seconds: float
+    ) -> None:
         """Compare the ranks, and move the bounds where that pays; seconds: of this rank's walk, nothing else."""
-        loop = self.loop
         if frontier.edges * MUCH < loop.graph.edges or not loop.graph.edges:
             return
         walked = loop.walks(direction)
@@ -74,13 +74,15 @@ class Rebalance:
         self.compared += 1
         self._window.append(found[:, 0])
         left = loop.program.max_iter - record.number - 1
-        bounds = self._decided(walked, found, left, sweeps=frontier.everything and loop.program.everywhere)
+        bounds = self._decided(loop, walked, found, left, sweeps=frontier.everything and loop.program.everywhere)
         if bounds is not None:
-            self._move(bounds, record)
+            self._move(loop, bounds, record)
 
-    def _decided(self, walked: list[EdgeStream], found: Floats, left: int, *, sweeps: bool) -> repartition.Ints | None:
+    def _decided(
+        self, loop: Loop, walked: list[EdgeStream], found: Floats, left: int, *, sweeps: bool
+    ) -> repartition.Ints | None:
         """The new bounds, None to stay; found: the numbers of all ranks. left: iterations that may follow."""
-        ownership, times = cast(Ownership, self.loop.ownership), np.stack(list(self._window))
+        ownership, times = cast(Ownership, loop.ownership), np.stack(list(self._window))
         several = len(times) == WINDOW
         uneven = 1 - times.mean(axis=1) / np.maximum(times.max(axis=1), 1e-9)
         if (
@@ -102,10 +104,10 @@ class Rebalance:
             self._reach = np.stack([first, last], axis=1)
         return moved
 
-    def _move(self, bounds: repartition.Ints, record: IterationRecord) -> None:
+    def _move(self, loop: Loop, bounds: repartition.Ints, record: IterationRecord) -> None:
         """Let all that knows the bounds have the new ones, and read what this rank has got where it holds all else."""
         began = time.perf_counter()
-        loop, ownership = self.loop, cast(Ownership, self.loop.ownership)
+        ownership = cast(Ownership, loop.ownership)
         streams = [*loop.streams.values(), *loop.against.values()]
         resident = [stream for stream in streams if stream.resident]
         if isinstance(loop.state, State):

@@ -52,7 +52,7 @@ def run_whole_rows(loop: Loop, messages: int) -> Iterator[IterationRecord]:
             work(record)
             if loop.rebalance is not None:
                 seconds, whole = time.perf_counter() - began - record.exchange_seconds, loop.everyone
-                loop.rebalance("pull", whole, record, seconds)
+                loop.rebalance(loop, "pull", whole, record, seconds)
             record.totals = dict(loop.totals)
             record.seconds = time.perf_counter() - began
             loop.end_iteration(record.number)

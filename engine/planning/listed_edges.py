@@ -41,7 +41,7 @@ def check_options(graph: Graph, config: Config, ranks: int) -> None:
     elif config.route in ROW_ROUTES:
         why, way_out = f"route {config.route} brings the rows of active vertices", "use --route auto"
     elif config.tuning.local_rounds:
-        why, way_out = "local rounds walk the rows of a partition again", "leave out --local-rounds"
+        why, way_out = "local rounds walk the rows of a partition again", "leave out local_rounds"
     elif config.tuning.layers:
         why, way_out = "layers are runs of rows", "leave layers out"
     elif ranks > 1:

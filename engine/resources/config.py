@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 
 from penstock.storage.base.budget import cores, default_host_memory, parse_bytes
 from penstock.storage.base.errors import PROCESS_MIB, InputError
+from penstock.storage.base.printable import brief
 
 if TYPE_CHECKING:
     from penstock.transfer.devices.device import Device
@@ -179,6 +180,8 @@ class Config:
             for name in options["tuning"]:
                 _known(Tuning, name)
             options["tuning"] = Tuning(**options["tuning"])
+        elif not isinstance(options.get("tuning", Tuning()), Tuning):
+            raise InputError(f"tuning is {brief(repr(options['tuning']))}; give a mapping, as in {{'combine': 1}}")
         shares = options.get("shares")
         if isinstance(shares, str):
             try:
@@ -242,6 +245,8 @@ def _check(options: Config | Tuning) -> None:
         value, choices = getattr(options, name), get_args(kind) if get_origin(kind) is Literal else ()
         if choices and value not in choices:
             raise InputError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
+        if declared.least is not None and value is not None and not isinstance(value, int | float):
+            raise InputError(f"{name} is {brief(repr(value))}; give a number of at least {declared.least}")
         if declared.least is not None and value is not None and value < declared.least:
             raise InputError(f"{name} is {value}; it must be at least {declared.least}")
 

@@ -16,7 +16,7 @@ from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.tables.arrow_files import GROUP_ROWS, stream
 
 TEXT_BYTES = 4 << 20
-"""Of the names in a column of a batch, about."""
+"""Of the names in a column of a batch, on average; at most 16 times as many, where edges share a long one."""
 Edges = tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]
 Names = NDArray[Any] | StringArray | None
 """Original ids by internal ids: numbers, NumPy's strings or strings of a file; None where they are the same."""
@@ -59,8 +59,12 @@ class ArrowIds:
 
     @property
     def size(self) -> int:
-        """Bytes of an id, on average."""
-        return self._texts.nbytes // max(1, len(self._texts)) if self._texts is not None else 8
+        """Bytes of an id, on average; a sixteenth of the longest where that is more."""
+        if self._texts is None:
+            return 8
+        longest: int = pc.max(pc.binary_length(self._texts)).as_py() or 0
+        average: int = self._texts.nbytes // max(1, len(self._texts))
+        return max(average, longest // 16)
 
     def holds(self, marks: str) -> bool:
         """Whether one of these characters is in an id."""

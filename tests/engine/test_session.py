@@ -58,6 +58,9 @@ def test_a_budget_too_small_is_refused_with_the_sum_and_the_least_that_works(gra
         ({"combine": 1}, "'combine'; combine is an option of tuning: give tuning={'combine': ...}"),
         ({"tuning": {"layer": 1}}, "unknown option 'layer'; the options are combine, .*, layers"),
         ({"tuning": {"combine": 0}}, "combine is 0; it must be at least 1"),
+        ({"tuning": {"combine": "4"}}, "combine is '4'; give a number of at least 1"),
+        ({"tuning": None}, "tuning is None; give a mapping"),
+        ({"tuning": "combine=1"}, "tuning is 'combine=1'; give a mapping"),
         ({"host_memory": "lots"}, "'lots' is not a number with a unit"),
     ],
 )

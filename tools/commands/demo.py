@@ -132,7 +132,7 @@ def _take(steps: Mapping[str, DemoStep], places: Mapping[str, Path], console: Co
     for name, step in steps.items():
         console.say(f"$ penstock {step.line}")
         before = compile_times().compiling
-        with waiting(f"penstock {name}", quiet=console.silent):
+        with waiting("penstock " + " ".join(step.line.split()[:2]), quiet=console.silent):
             found[name] = _told([str(places.get(word, word)) for word in step.line.split()])
         compiled = found[name]["compile_seconds"] = compile_times().compiling - before
         console.say(f"  {step.sentence(found[name])}")

@@ -69,7 +69,8 @@ def _reached(asked: tuple[dict[str, Any], str] | None, driver: str | None) -> Fi
         return Finding("kernels on it", told, "missing", way_out)
     if error or not found.get("kernel"):
         told = error or "a kernel gave a wrong answer"
-        way_out = f"{installing('cuda')}; nvidia-smi says whether the driver works"
+        again = installing("cuda").replace("install", "install --force-reinstall")
+        way_out = f"{again}; nvidia-smi says whether the driver works"
         return Finding("kernels on it", told, "missing", way_out)
     free, total = format_bytes(found["free_bytes"]), format_bytes(found["total_bytes"])
     versions = f"CuPy {found['cupy']}, CUDA {_cuda(runtime)} (driver: {_cuda(supported)})"

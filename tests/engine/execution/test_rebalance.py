@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -13,6 +14,7 @@ import pytest
 from penstock.engine import Graph, Program, Result
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import rebalance
+from penstock.engine.execution.loop import Loop
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.resources import memory_plan
@@ -60,6 +62,17 @@ def _run(program: Callable[[], Program], graph: Graph, size: int, **options: obj
 
 def _moves(result: Result) -> list[tuple[int, ...]]:
     return [record.moved for record in result.records if record.moved]
+
+
+def test_a_run_that_is_over_keeps_no_state() -> None:
+    """Not even until Python looks for circles of references."""
+    gc.collect()
+    gc.disable()
+    try:
+        _run(PageRank, _graph(True), 2)
+        assert not [one for one in gc.get_objects() if isinstance(one, Loop)]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("directed", [True, False])
@@ -152,17 +165,17 @@ class _Slow:
     def __init__(self, seconds: list[float]) -> None:
         self.seconds = seconds
 
-    def walked(self, ran: rebalance.Rebalance) -> float:
-        assert ran.loop.ownership is not None
-        rows = ran.loop.ownership.rows(ran.loop.streams["pull"].index)
-        return self.seconds[ran.loop.ranks.rank] * (rows.e1 - rows.e0)
+    def walked(self, loop: Loop) -> float:
+        assert loop.ownership is not None
+        rows = loop.ownership.rows(loop.streams["pull"].index)
+        return self.seconds[loop.ranks.rank] * (rows.e1 - rows.e0)
 
 
 def _timed(monkeypatch: pytest.MonkeyPatch, clock: _Slow) -> None:
     after_walk = rebalance.Rebalance.after_walk
 
-    def timed(self, direction, frontier, record, seconds) -> None:
-        after_walk(self, direction, frontier, record, clock.walked(self))
+    def timed(self, loop, direction, frontier, record, seconds) -> None:
+        after_walk(self, loop, direction, frontier, record, clock.walked(loop))
 
     monkeypatch.setattr(rebalance.Rebalance, "after_walk", timed)
 

@@ -135,7 +135,7 @@ def test_programs_on_whole_rows_are_refused(name: str) -> None:
     [
         ({"direction": "pull"}, "leave out --direction pull"),
         ({"device": "emulated", "route": "compaction"}, "use --route auto"),
-        ({"device": "emulated", "tuning": {"local_rounds": 1}}, "leave out --local-rounds"),
+        ({"device": "emulated", "tuning": {"local_rounds": 1}}, "leave out local_rounds"),
         ({"tuning": {"layers": 2}}, "leave layers out"),
     ],
 )

@@ -65,6 +65,17 @@ def test_long_names_make_small_batches(tmp_path: Path, monkeypatch: pytest.Monke
         }  # fmt: skip
 
 
+def test_one_long_name_that_most_edges_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.storage.tables.arrow_edges.TEXT_BYTES", 1 << 16)
+    hub, count = "h" * 16_000, 2000
+    graph = from_edges([f"v{number}" for number in range(count)], [hub] * count)
+    assert export_edges(graph, tmp_path / "e.feather", ExportOptions()) == count
+    with pyarrow.ipc.open_file(tmp_path / "e.feather") as file:
+        sizes = [file.get_batch(number).nbytes for number in range(file.num_record_batches)]
+        assert sum(map(len, map(file.get_batch, range(len(sizes))))) == count
+    assert max(sizes) < 17 << 16
+
+
 def test_undirected_edges_once_or_twice(roads: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     facts = answered(capsys, "export", roads, tmp_path / "a.parquet")
     assert (facts["edges"], facts["without_edges"]) == (4, 1)
