@@ -245,9 +245,11 @@ def _check(options: Config | Tuning) -> None:
         value, choices = getattr(options, name), get_args(kind) if get_origin(kind) is Literal else ()
         if choices and value not in choices:
             raise InputError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
-        if declared.least is not None and value is not None and not isinstance(value, int | float):
+        if declared.least is None or value is None:
+            continue
+        if not isinstance(value, int | float):
             raise InputError(f"{name} is {brief(repr(value))}; give a number of at least {declared.least}")
-        if declared.least is not None and value is not None and value < declared.least:
+        if value < declared.least:
             raise InputError(f"{name} is {value}; it must be at least {declared.least}")
 
 

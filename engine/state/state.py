@@ -349,7 +349,7 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
 def exchange_bytes(program: Program, vertices: int, vertex_dtype: Any, *, sliced: bool) -> int:
     """Bytes that merging the states of several ranks takes beside a State (`engine/ranks/rank_exchange.py`).
 
-    Marks of their own; two forests, or a message of every vertex and ids, positions and bits of half of them. sliced:
+    Marks of their own; two forests, or a message of every vertex, and ids and marks for those that are listed. sliced:
     every exchange is of slices, in their places.
     """
     marks = max(1, -(-vertices // SPAN)) * (SPAN // 8 + 8)

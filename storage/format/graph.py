@@ -172,13 +172,12 @@ class Adjacency:
 
         Raises RunError where these cannot be read, or are damaged.
         """
-        values: NDArray[Any] | Frames | None
         if self.arrays is not None:
             neighbors, values = self.arrays
-            return neighbors[first:last], None if values is None else values[first:last]
-        values = self.weights if weights else None
+            return neighbors[first:last], values[first:last] if weights and values is not None else None
         assert self.neighbors is not None, "a graph is in memory or in a file"
-        return self.neighbors.part(first, last), None if values is None else values.part(first, last)
+        of_file = self.weights.part(first, last) if weights and self.weights is not None else None
+        return self.neighbors.part(first, last), of_file
 
     def drop_index(self) -> None:
         """Free the row index of a graph on disk; the next ``index()`` reads it again."""
