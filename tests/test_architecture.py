@@ -90,7 +90,18 @@ TABULAR = ("pyarrow", "polars", "pandas", "duckdb")
 WITH_NUMBA = {"llvmlite"}
 """Numba's own half, of the version that Numba chooses."""
 
-OPTIONAL = {"cupy", "matplotlib", "scipy", "networkit", "igraph", "hdf5plugin", "graphblas", "networkx", "mpi4py"}
+OPTIONAL = {
+    "cuda",
+    "cupy",
+    "matplotlib",
+    "scipy",
+    "networkit",
+    "igraph",
+    "hdf5plugin",
+    "graphblas",
+    "networkx",
+    "mpi4py",
+}
 OPTIONAL |= {"torch", "torch_geometric"}
 """Imported only where installed: devices, plots, peers of `penstock bench compare`, what takes graphs or samples."""
 

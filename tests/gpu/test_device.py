@@ -142,7 +142,7 @@ def test_what_the_driver_refuses_is_compiled_anew(monkeypatch: pytest.MonkeyPatc
 
     asked: list[Any] = []
     monkeypatch.setattr(cuda_kernels, "_MADE", {})
-    monkeypatch.setattr(cuda, "ptx_of", lambda *arguments: asked.append(arguments) or "this is no PTX")
+    monkeypatch.setattr(cuda, "cubin_of", lambda *arguments: asked.append(arguments) or b"kernel\0this is no code")
     edges = shape("ring")
     check("bfs", edges, run(program_of("bfs", edges), in_memory(edges), device="cuda:0").fields)
     assert asked

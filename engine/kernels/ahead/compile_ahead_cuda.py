@@ -1,4 +1,4 @@
-"""What a companion does for a GPU: compile the kernels of a run to PTX for the types that it will have.
+"""What a companion does for a GPU: compile the kernels of a run for the types that it will have.
 
 The kernels' own methods say which types these are: they are called on the state of a few vertices, in host memory, and
 instead of launching a kernel, it is compiled, unless another process has taken it. No GPU is touched.
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from penstock.engine.kernels.ahead.stand_ins import VERTICES, calls
 from penstock.engine.kernels.cuda import driver
+from penstock.engine.kernels.cuda.cubin_cache import cubin_of, key_of
 from penstock.engine.kernels.cuda.launch import CudaKernels
-from penstock.engine.kernels.cuda.ptx_cache import key_of, ptx_of
 from penstock.engine.kernels.packed.cuda_unpacker import CudaUnpacker
 from penstock.engine.program.program_description import described_program
 from penstock.engine.state.device_state import DeviceState
@@ -39,7 +39,7 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
         key = key_of(function, types, (major, minor))
         if claims.take(key):
             try:
-                ptx_of(function, types, (major, minor), lambda: driver.ptx_for(function, types, (major, minor)))
+                cubin_of(function, types, (major, minor), lambda: driver.compile_for(function, types, (major, minor)))
             finally:
                 claims.end(key)
 

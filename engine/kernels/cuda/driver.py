@@ -1,14 +1,15 @@
 """The seam to CUDA: compile a kernel for the device at hand, and launch it.
 
-Owns the only way in which a kernel starts. On a GPU a kernel is compiled to PTX by numba-cuda at its first launch,
-unless `ptx_cache.py` has kept that of an earlier process, then loaded and launched through CuPy (a few microseconds a
-launch; numba's own takes ten times that). Under numba's CUDA simulator (`NUMBA_ENABLE_CUDASIM=1`) the same functions
-run as Python threads, on NumPy arrays. Refuses nothing: `transfer/devices/cuda.py` has found the device, or said
-clearly that there is none.
+Owns the only way in which a kernel starts. On a GPU a kernel is compiled to PTX by numba-cuda at its first launch and
+to machine code by nvJitLink, unless `cubin_cache.py` has kept that of an earlier process, then loaded and launched
+through CuPy (a few microseconds a launch; numba's own takes ten times that). Under numba's CUDA simulator
+(`NUMBA_ENABLE_CUDASIM=1`) the same functions run as Python threads, on NumPy arrays. Refuses nothing:
+`transfer/devices/cuda.py` has found the device, or said clearly that there is none.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import weakref
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 from numba import cuda as cuda  # what kernels say `cuda.` to, re-exported: this file is the door
-from penstock.engine.kernels.cuda.ptx_cache import AT_ONCE, ptx_of, renewed
+from penstock.engine.kernels.cuda.cubin_cache import AT_ONCE, cubin_of, renewed
 from penstock.engine.kernels.cuda_simulator import TURN, Shared, run_block
 from penstock.engine.kernels.shared_functions import sort_in_place
 from penstock.storage.clocks.compile_times import loading
@@ -40,6 +41,7 @@ TILE = BLOCK * PER_THREAD
 RESERVED = 2048
 """Bytes of shared memory that a block takes besides what it asks for, at most."""
 
+_log = logging.getLogger("penstock.engine.kernels.cuda.driver")
 _kernels: weakref.WeakSet[DeviceKernel] = weakref.WeakSet()
 _current = [""]
 """The name of the device that kernels are launched on."""
@@ -296,11 +298,33 @@ def use_capability(capability: tuple[int, int]) -> None:
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
 
 
-def ptx_for(function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int]) -> str:
-    """Compile a kernel for arguments of these types."""
+def compile_for(function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int]) -> bytes:
+    """Compile a kernel for arguments of these types; return its entry's name, a zero byte, and its machine code."""
     at_once = function.__dict__.get(AT_ONCE)
     bounds = None if at_once is None else (BLOCK, at_once)
-    return str(cuda.compile_ptx(function, types, device=False, cc=capability, launch_bounds=bounds)[0])
+    text = str(cuda.compile_ptx(function, types, device=False, cc=capability, launch_bounds=bounds)[0])
+    name = re.search(r"\.visible \.entry ([^(\s]+)", text)
+    assert name is not None, "PTX of a kernel has an entry"
+    return name.group(1).encode() + b"\0" + _linked(text.encode(), capability)
+
+
+def _linked(ptx: bytes, capability: tuple[int, int]) -> bytes:
+    """The machine code of PTX; where nvJitLink is not here or refuses it, PTX, of which the driver makes it."""
+    try:
+        from cuda.bindings import nvjitlink
+
+        handle = nvjitlink.create(1, [f"-arch=sm_{capability[0]}{capability[1]}"])
+        try:
+            nvjitlink.add_data(handle, nvjitlink.InputType.PTX, ptx, len(ptx), "kernel")
+            nvjitlink.complete(handle)
+            code = bytearray(nvjitlink.get_linked_cubin_size(handle))
+            nvjitlink.get_linked_cubin(handle, code)
+        finally:
+            nvjitlink.destroy(handle)
+    except Exception as error:  # nvJitLinkError is one directly
+        _log.info("kernels are kept as PTX, the driver compiles it at each machine's first run: %s", error)
+        return ptx
+    return bytes(code)
 
 
 def _load(function: Callable[..., Any], types: tuple[Any, ...]) -> Any:
@@ -309,19 +333,17 @@ def _load(function: Callable[..., Any], types: tuple[Any, ...]) -> Any:
 
     driver = cupy.cuda.driver
 
-    def compiled() -> str:
-        return ptx_for(function, types, capability())
+    def compiled() -> bytes:
+        return compile_for(function, types, capability())
 
-    text = ptx_of(function, types, capability(), compiled)
-    with loading():  # where the driver has not kept its machine code, it makes it of the PTX now
+    name, _, code = cubin_of(function, types, capability(), compiled).partition(b"\0")
+    with loading():
         try:
-            module = driver.moduleLoadData(text.encode())
+            module = driver.moduleLoadData(code)
         except driver.CUDADriverError:
-            text = renewed(function, types, capability(), compiled)
-            module = driver.moduleLoadData(text.encode())
-    name = re.search(r"\.visible \.entry ([^(\s]+)", text)
-    assert name is not None, "PTX of a kernel has an entry"
-    return driver.moduleGetFunction(module, name.group(1))
+            name, _, code = renewed(function, types, capability(), compiled).partition(b"\0")
+            module = driver.moduleLoadData(code)
+    return driver.moduleGetFunction(module, name.decode())
 
 
 def _flatten(argument: Any, words: list[int | float]) -> None:

@@ -20,7 +20,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def store(folder: Path) -> KernelStore:
-    return KernelStore(".ptx")
+    return KernelStore(".cubin")
 
 
 def test_what_was_kept_is_taken(folder: Path, store: KernelStore) -> None:
@@ -28,14 +28,14 @@ def test_what_was_kept_is_taken(folder: Path, store: KernelStore) -> None:
     assert not folder.exists()
     for key, content in (("a", b"one"), ("b", b""), ("a", b"two")):
         store.keep(key, content)
-    again = KernelStore(".ptx")
+    again = KernelStore(".cubin")
     assert (again.take("a"), again.take("b"), again.take("c")) == (b"two", b"", None)
-    assert sorted(path.name for path in folder.iterdir()) == ["a.ptx", "b.ptx"]
+    assert sorted(path.name for path in folder.iterdir()) == ["a.cubin", "b.cubin"]
 
 
 def test_an_entry_with_any_bit_changed_or_cut_off_is_none(folder: Path, store: KernelStore) -> None:
     store.keep("a", b"content")
-    entry = folder / "a.ptx"
+    entry = folder / "a.cubin"
     whole = entry.read_bytes()
     damaged = [whole[:length] for length in range(len(whole))]
     damaged += [
@@ -54,7 +54,7 @@ def test_the_oldest_make_room(folder: Path, store: KernelStore, monkeypatch: pyt
     monkeypatch.setattr(kernel_cache, "MOST_ENTRIES", 2)
     for number, key in enumerate("abcd"):
         store.keep(key, key.encode())
-        os.utime(folder / f"{key}.ptx", (number, number))
+        os.utime(folder / f"{key}.cubin", (number, number))
     assert [store.take(key) for key in "abcd"] == [None, None, b"c", b"d"]
 
 
@@ -64,7 +64,7 @@ def test_what_others_could_have_written_is_none_and_replaced(folder: Path, store
         store.keep("a", b"content")
     finally:
         os.umask(umask)
-    entry = folder / "a.ptx"
+    entry = folder / "a.cubin"
     assert entry.stat().st_mode & 0o777 == 0o644
     for mode in (0o664, 0o646, 0o666):
         entry.chmod(mode)
@@ -76,7 +76,7 @@ def test_what_others_could_have_written_is_none_and_replaced(folder: Path, store
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_what_another_user_wrote_is_none_and_replaced(folder: Path, store: KernelStore) -> None:
     store.keep("a", b"content")
-    os.chown(folder / "a.ptx", 12345, -1)
+    os.chown(folder / "a.cubin", 12345, -1)
     assert store.take("a") is None
     store.keep("a", b"content")
     assert store.take("a") == b"content"
@@ -92,7 +92,7 @@ def test_entries_are_looked_for_in_order_and_kept_in_the_first(
     monkeypatch.setattr(kernel_cache, "kernel_places", lambda: KernelPlaces((first, second)))
     store.keep("a", b"new")
     assert (store.take("a"), store.take("b"), store.take("c")) == (b"new", b"shared", None)
-    (first / "a.ptx").write_bytes(b"damaged")
+    (first / "a.cubin").write_bytes(b"damaged")
     assert store.take("a") == b"old"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from penstock.engine.kernels.ahead import compile_ahead_cuda
 from penstock.engine.kernels.cuda import driver
-from penstock.engine.kernels.cuda.ptx_cache import key_of
+from penstock.engine.kernels.cuda.cubin_cache import key_of
 from penstock.engine.program.program_description import describe_program
 from penstock.engine.session import Session
 from penstock.storage.companion.claims import Claims
@@ -42,11 +42,11 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Kernel]]:
     """Every kernel that is compiled; compiling is left out."""
     found: list[Kernel] = []
 
-    def ptx_of(function: Any, types: Any, capability: Any, _: Any) -> str:
+    def cubin_of(function: Any, types: Any, capability: Any, _: Any) -> bytes:
         found.append((function.__qualname__, key_of(function, types, capability)))
-        return ""
+        return b""
 
-    monkeypatch.setattr(compile_ahead_cuda, "ptx_of", ptx_of)
+    monkeypatch.setattr(compile_ahead_cuda, "cubin_of", cubin_of)
     monkeypatch.setattr(driver, "use_capability", lambda capability: None)
     yield found
     driver.launch_again()

@@ -1,9 +1,9 @@
-"""PTX of kernels, kept on disk from one process to the next, so that a second run compiles nothing.
+"""Machine code of a GPU's kernels, kept on disk from one process to the next, so that a second run compiles nothing.
 
 Owns the key of an entry: the kernel's bytecode, constants and closure down to the author's own functions (which is the
 author's fingerprint and more), the sort that these may call, the types of its arguments, the compute capability, and
 the versions of Numba, its CUDA half, Python and Penstock. Entries are kept in the user's cache, with what is compiled
-for the host (`storage/base/kernel_cache.py`). The driver keeps the machine code that it makes of PTX itself.
+for the host (`storage/base/kernel_cache.py`). `driver.compile_for` says what is in one.
 """
 
 from __future__ import annotations
@@ -22,35 +22,36 @@ from penstock.storage.base.missing_code import tell_missing
 from penstock.storage.clocks.compile_times import compiling, count_loaded
 from penstock.storage.companion.process import before_compiling
 
-Compile = Callable[[], str]
-_STORE = KernelStore(".ptx")
-_ENTRY = b".visible .entry "
+Compile = Callable[[], bytes]
+_STORE = KernelStore(".cubin")
 AT_ONCE = "blocks_at_once"
 """What a kernel's function has as an attribute if `driver.kernel` was told so."""
 
 
-def ptx_of(function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int], compile_: Compile) -> str:
-    """The PTX of `function` for arguments of these numba types: as it was kept, or else by `compile_`."""
+def cubin_of(
+    function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int], compile_: Compile
+) -> bytes:
+    """The code of `function` for arguments of these numba types: as it was kept, or else by `compile_`."""
     key = key_of(function, types, capability)
     content = _STORE.take(key)
     if content is None:
         tell_missing()
         before_compiling(key, function.__name__)
         content = _STORE.take(key)  # what another process has compiled meanwhile
-    if content is None or _ENTRY not in content:
+    if content is None:
         return renewed(function, types, capability, compile_)
     count_loaded()
-    return content.decode(errors="replace")  # the driver refuses what is no PTX, and it is compiled anew
+    return content
 
 
 def renewed(
     function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int], compile_: Compile
-) -> str:
-    """The PTX by `compile_`, kept in place of what was kept: for what the driver did not accept."""
+) -> bytes:
+    """The code by `compile_`, kept in place of what was kept: for what the driver did not accept."""
     with compiling(function.__name__):
-        text = compile_()
-    _STORE.keep(key_of(function, types, capability), text.encode())
-    return text
+        content = compile_()
+    _STORE.keep(key_of(function, types, capability), content)
+    return content
 
 
 def key_of(function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int]) -> str:

@@ -1,4 +1,4 @@
-"""PTX is compiled once for what it depends on, kept, and compiled anew when what was kept is damaged or refused."""
+"""Machine code is compiled once for what it depends on, kept, and compiled anew when it is damaged or refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numba.types import BaseTuple, float64, int64
-from penstock.engine.kernels.cuda import ptx_cache
+from penstock.engine.kernels.cuda import cubin_cache
 from penstock.engine.kernels.cuda.driver import kernel
 from penstock.engine.program.bindings import bind
 from penstock.engine.programs.bfs import BFS
@@ -44,49 +44,49 @@ class Compiler:
     def __init__(self) -> None:
         self.times = 0
 
-    def __call__(self) -> str:
+    def __call__(self) -> bytes:
         self.times += 1
-        return f".visible .entry kernel_{self.times}("
+        return b"kernel_%d\0code" % self.times
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where PTX is kept, for once: a folder that need not exist."""
+    """Where code is kept, for once: a folder that need not exist."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     return kernel_folder()
 
 
 def test_it_is_compiled_once(folder: Path) -> None:
     compiler = Compiler()
-    texts = {ptx_cache.ptx_of(kernel_of(double), TYPES, PLACE, compiler) for _ in range(3)}
-    assert (compiler.times, texts) == (1, {".visible .entry kernel_1("})
+    texts = {cubin_cache.cubin_of(kernel_of(double), TYPES, PLACE, compiler) for _ in range(3)}
+    assert (compiler.times, texts) == (1, {b"kernel_1\0code"})
 
 
 def test_a_damaged_entry_is_compiled_anew(folder: Path) -> None:
     compiler = Compiler()
-    ptx_cache.ptx_of(kernel_of(double), TYPES, PLACE, compiler)
+    cubin_cache.cubin_of(kernel_of(double), TYPES, PLACE, compiler)
     (entry,) = folder.iterdir()
     entry.write_bytes(entry.read_bytes()[:-3] + b"xyz")
-    assert ptx_cache.ptx_of(kernel_of(double), TYPES, PLACE, compiler).endswith("kernel_2(")
-    assert ptx_cache.ptx_of(kernel_of(double), TYPES, PLACE, compiler).endswith("kernel_2(")
+    assert cubin_cache.cubin_of(kernel_of(double), TYPES, PLACE, compiler).startswith(b"kernel_2")
+    assert cubin_cache.cubin_of(kernel_of(double), TYPES, PLACE, compiler).startswith(b"kernel_2")
 
 
 def test_what_the_driver_refused_is_replaced(folder: Path) -> None:
     compiler = Compiler()
-    ptx_cache.ptx_of(kernel_of(double), TYPES, PLACE, compiler)
-    ptx_cache.renewed(kernel_of(double), TYPES, PLACE, compiler)
-    assert ptx_cache.ptx_of(kernel_of(double), TYPES, PLACE, compiler).endswith("kernel_2(")
+    cubin_cache.cubin_of(kernel_of(double), TYPES, PLACE, compiler)
+    cubin_cache.renewed(kernel_of(double), TYPES, PLACE, compiler)
+    assert cubin_cache.cubin_of(kernel_of(double), TYPES, PLACE, compiler).startswith(b"kernel_2")
 
 
 def test_the_key_tells_everything_apart() -> None:
-    key = ptx_cache.key_of(kernel_of(double), TYPES, PLACE)
-    assert ptx_cache.key_of(kernel_of(double), TYPES, PLACE) == key
+    key = cubin_cache.key_of(kernel_of(double), TYPES, PLACE)
+    assert cubin_cache.key_of(kernel_of(double), TYPES, PLACE) == key
     others = [
-        ptx_cache.key_of(kernel_of(triple), TYPES, PLACE),
-        ptx_cache.key_of(kernel_of(double, 3), TYPES, PLACE),
-        ptx_cache.key_of(kernel_of(double), TYPES[:1], PLACE),
-        ptx_cache.key_of(kernel_of(double), TYPES, (9, 1)),
-        *(ptx_cache.key_of(kernel(kernel_of(double), blocks).function, TYPES, PLACE) for blocks in (4, 5)),
+        cubin_cache.key_of(kernel_of(triple), TYPES, PLACE),
+        cubin_cache.key_of(kernel_of(double, 3), TYPES, PLACE),
+        cubin_cache.key_of(kernel_of(double), TYPES[:1], PLACE),
+        cubin_cache.key_of(kernel_of(double), TYPES, (9, 1)),
+        *(cubin_cache.key_of(kernel(kernel_of(double), blocks).function, TYPES, PLACE) for blocks in (4, 5)),
     ]
     assert len({key, *others}) == 7
 
@@ -96,14 +96,14 @@ def test_the_key_tells_the_parts_of_named_tuples_apart() -> None:
     kinds = [namedtuple("Pair", names) for names in (("one", "other"), ("other", "one"))]
     types = [BaseTuple.from_types([int64, float64], kind) for kind in kinds]
     inner = [BaseTuple.from_types([kind, int64]) for kind in types]
-    keys = [ptx_cache.key_of(kernel_of(double), (kind,), PLACE) for kind in (*types, *inner)]
+    keys = [cubin_cache.key_of(kernel_of(double), (kind,), PLACE) for kind in (*types, *inner)]
     assert len(set(keys)) == 4
 
 
 def test_the_key_tells_versions_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    key = ptx_cache.key_of(kernel_of(double), TYPES, PLACE)
-    monkeypatch.setattr(ptx_cache, "_versions", lambda: ("another",))
-    assert ptx_cache.key_of(kernel_of(double), TYPES, PLACE) != key
+    key = cubin_cache.key_of(kernel_of(double), TYPES, PLACE)
+    monkeypatch.setattr(cubin_cache, "_versions", lambda: ("another",))
+    assert cubin_cache.key_of(kernel_of(double), TYPES, PLACE) != key
 
 
 def test_the_key_reaches_the_author() -> None:
@@ -116,6 +116,6 @@ def test_the_key_reaches_the_author() -> None:
     def edge_of(program: Any) -> Any:
         return bind(program, np.dtype(np.uint32), lambda function: function, plain=False).calls["edge"]
 
-    keys = [ptx_cache.key_of(kernel_of(edge_of(program)), TYPES, PLACE) for program in (SSSP(0), SSSP(1), Wider(0))]
+    keys = [cubin_cache.key_of(kernel_of(edge_of(program)), TYPES, PLACE) for program in (SSSP(0), SSSP(1), Wider(0))]
     assert keys[0] == keys[1] != keys[2]
-    assert ptx_cache.key_of(kernel_of(edge_of(BFS(0))), TYPES, PLACE) not in keys
+    assert cubin_cache.key_of(kernel_of(edge_of(BFS(0))), TYPES, PLACE) not in keys
