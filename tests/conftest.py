@@ -95,11 +95,16 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark every test `fast` or `slow`, slow ones first; skip tests marked `gpu` on a machine without a device.
+
+    Rows of products outside their covering arrays are left out unless `-m` names them.
 
     Workers get tests in this order, the last ones a few at a time: short ones end at about the same time on all.
     """
+    if "full" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("full")])
+        items[:] = [item for item in items if not item.get_closest_marker("full")]
     for item in items:
         item.add_marker(pytest.mark.slow if is_slow(item) else pytest.mark.fast)
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)

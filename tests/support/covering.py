@@ -1,0 +1,39 @@
+"""Products of ways of which a test runs a covering array: few rows in which every pair of values of two axes occurs.
+
+The rest of a product has the marker `full`, which `conftest.py` leaves out unless `-m` names it. With strength 1 every
+value of each axis occurs; that is for products in which no two axes act on each other.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+
+def covering(
+    names: str, *axes: Collection[Any], strength: int = 2, where: Callable[..., bool] = lambda *_: True
+) -> pytest.MarkDecorator:
+    """Return `pytest.mark.parametrize` of a product, of which rows outside a covering array are marked `full`.
+
+    where: which rows of the product there are.
+    """
+    values = [tuple(axis) for axis in axes]
+    places = itertools.product(*(range(len(axis)) for axis in values))
+    rows = [(at, tuple(axis[i] for axis, i in zip(values, at, strict=True))) for at in places]
+    rows = [(at, row) for at, row in rows if where(*row)]
+    kept = set(covering_rows([at for at, _ in rows], strength))
+    params = [pytest.param(*row, marks=() if at in kept else pytest.mark.full) for at, row in rows]
+    return pytest.mark.parametrize([name.strip() for name in names.split(",")], params)
+
+
+def covering_rows(rows: Sequence[tuple[int, ...]], strength: int = 2) -> Iterator[tuple[int, ...]]:
+    """Yield rows that have every combination of `strength` values that all have: always the first that adds most."""
+    wanted = {row: set(itertools.combinations(enumerate(row), strength)) for row in rows}
+    lacking = set().union(*wanted.values())
+    while lacking:
+        best = max(rows, key=lambda row: len(wanted[row] & lacking))
+        lacking -= wanted[best]
+        yield best
