@@ -7,6 +7,7 @@ value of each axis occurs; that is for products in which no two axes act on each
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
@@ -30,10 +31,19 @@ def covering(
 
 
 def covering_rows(rows: Sequence[tuple[int, ...]], strength: int = 2) -> Iterator[tuple[int, ...]]:
-    """Yield rows that have every combination of `strength` values that all have: always the first that adds most."""
+    """Yield rows that have every combination of `strength` values that all have: always the first that adds most.
+
+    With strength 1 all values of an axis are in about as many rows: of several it is one of those used least so far.
+    """
     wanted = {row: set(itertools.combinations(enumerate(row), strength)) for row in rows}
     lacking = set().union(*wanted.values())
+    uses: Counter[tuple[int, int]] = Counter()
+
+    def worth(row: tuple[int, ...]) -> tuple[int, int]:
+        return len(wanted[row] & lacking), -sum(uses[one] for one in enumerate(row)) if strength == 1 else 0
+
     while lacking:
-        best = max(rows, key=lambda row: len(wanted[row] & lacking))
+        best = max(rows, key=worth)
         lacking -= wanted[best]
+        uses.update(enumerate(best))
         yield best

@@ -25,6 +25,7 @@ from penstock.transfer.staging.link_reader import LinkReader
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand
+from support.covering import covering
 from support.graphs import on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import PROGRAMS, check, program_of
@@ -78,21 +79,20 @@ def follow(session: Watched, name: str, edges: EdgeList, see: Callable[[Any], No
         see(record)
 
 
-DEVICES: list[dict[str, Any]] = [
-    {"device": "cpu"},
-    {"device": "emulated", "device_edge_memory": 6000},
-    {"device": "emulated", "device_edge_memory": 6000, "tuning": {"residency": "none"}},
-    {"device": "emulated", "route": "zero-copy", "tuning": {"residency": "none"}},
-]
+DEVICES: dict[str, dict[str, Any]] = {
+    "host": {"device": "cpu"},
+    "emulated": {"device": "emulated", "device_edge_memory": 6000},
+    "nothing-stays": {"device": "emulated", "device_edge_memory": 6000, "tuning": {"residency": "none"}},
+    "in-place": {"device": "emulated", "route": "zero-copy", "tuning": {"residency": "none"}},
+}
 
 
-@pytest.mark.parametrize("slots", [0, 6])
-@pytest.mark.parametrize("options", DEVICES, ids=["host", "emulated", "nothing-stays", "in-place"])
-@pytest.mark.parametrize("name", ["bfs", "sssp", "wcc"])
+@covering("name, device, slots", ("bfs", "sssp", "wcc"), DEVICES, (0, 6))
 def test_only_chunks_that_active_rows_touch_are_read(
-    name: str, options: dict[str, Any], slots: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, device: str, slots: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each once an iteration, and all of them where nothing keeps any. Linking components reads every chunk once."""
+    options = DEVICES[device]
     edges = shape("wide", directed=name != "wcc", weights="uint8" if name == "sssp" else None)
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=CHUNK)
     small_memory(monkeypatch, 4 * CHUNK, 3, slots)

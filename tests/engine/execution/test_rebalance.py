@@ -21,6 +21,7 @@ from penstock.engine.resources import memory_plan
 from penstock.engine.resources.ownership import Ownership
 from penstock.engine.session import Session
 from penstock.transfer.planning.host_budget import HostBudget
+from support.covering import covering
 from support.forced_moves import moving
 from support.graphs import in_memory, on_disk
 from support.oracles import EdgeList
@@ -75,8 +76,7 @@ def test_a_run_that_is_over_keeps_no_state() -> None:
         gc.enable()
 
 
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("name", CASES)
+@covering("name, directed", CASES, (True, False), strength=1)  # test_ranks_programs.py has all of both
 def test_every_program_while_bounds_move(name: str, directed: bool) -> None:
     make, right = CASES[name]
     with moving():

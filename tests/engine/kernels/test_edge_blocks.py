@@ -17,6 +17,7 @@ from penstock.storage.convert.convert import convert
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import LIST_BLOCK
+from support.covering import covering
 from support.graphs import ArraySource, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import CASES, ROWS, check, program_of, tangle
@@ -24,7 +25,14 @@ from support.small_host import small_memory
 
 SIMULATED: dict[str, Any] = {"device": "emulated", "kernels": "cuda"}
 REFERENCE: dict[str, Any] = {"kernels": "reference"}
+KERNELS: dict[str, dict[str, Any]] = {"cores": {}, "reference": REFERENCE} | (
+    {"simulated": SIMULATED} if seam.SIMULATED else {}
+)
 simulated = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
+
+
+def small(directed: bool) -> EdgeList:
+    return tangle(directed=directed, core=24, tail=6, count=70)
 
 
 def listed(edges: EdgeList) -> Graph:
@@ -47,7 +55,7 @@ def on_disk(edges: EdgeList, path: Path, *, counted: bool = True) -> Graph:
 @pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize("name", [name for name in CASES if name not in ROWS])
 def test_every_program_by_the_definition(name: str, directed: bool) -> None:
-    edges = tangle(directed=directed)
+    edges = small(directed)
     make, verify = CASES[name]
     verify(edges, run(make(), listed(edges), **REFERENCE).fields)
 
@@ -65,18 +73,18 @@ def test_kernels_of_the_cores(name: str, directed: bool) -> None:
 @pytest.mark.parametrize("name", ["bfs", "pagerank", "kcore", "hits"])
 @pytest.mark.parametrize("directed", [True, False])
 def test_kernels_of_a_gpu(name: str, directed: bool) -> None:
-    edges = tangle(directed=directed)
+    edges = small(directed)
     make, verify = CASES[name]
     verify(edges, run(make(), listed(edges), **SIMULATED).fields)
 
 
-@pytest.mark.parametrize("options", [{}, REFERENCE, pytest.param(SIMULATED, marks=simulated)])
-@pytest.mark.parametrize("kind", ["one-loop", "isolated", "loops", "parallel", "star-in"])
-@pytest.mark.parametrize("name", ["bfs", "sssp", "sweeps", "wcc"])
-def test_shapes(name: str, kind: str, options: dict[str, Any]) -> None:
-    for directed in (True, False):
-        edges = shape(kind, directed=directed, weights="uint8")
-        check(name, edges, run(program_of(name, edges), listed(edges), **options).fields)
+SHAPES = ("one-loop", "isolated", "loops", "parallel", "star-in")
+
+
+@covering("name, kind, kernels, directed", ("bfs", "sssp", "sweeps", "wcc"), SHAPES, KERNELS, (True, False))
+def test_shapes(name: str, kind: str, kernels: str, directed: bool) -> None:
+    edges = shape(kind, directed=directed, weights="uint8")
+    check(name, edges, run(program_of(name, edges), listed(edges), **KERNELS[kernels]).fields)
 
 
 def many_blocks(*, ordered: bool = False) -> EdgeList:

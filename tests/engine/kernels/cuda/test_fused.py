@@ -16,6 +16,7 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.session import Session
+from support.covering import covering
 from support.graphs import in_memory, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import Patient, Wandering, check, program_of
@@ -34,12 +35,14 @@ def grid(side: int) -> EdgeList:
 
 def hub() -> EdgeList:
     """A path into a vertex of 60 edges, and out of it: rows of many pieces among rows of one."""
-    path = np.stack([np.arange(99), np.arange(1, 100)])
-    star = np.stack([np.full(60, 50), np.arange(20, 80)])
-    return weighed(EdgeList(100, *np.concatenate([path, star], axis=1), None, False), "uint16")
+    path = np.stack([np.arange(69), np.arange(1, 70)])
+    star = np.stack([np.full(60, 35), np.arange(5, 65)])
+    return weighed(EdgeList(70, *np.concatenate([path, star], axis=1), None, False), "uint16")
 
 
 GRAPHS = {"grid": grid(8), "hub": hub(), "skewed": weighed(EdgeList(80, *skewed(80, 300, 8), None, False), "uint8")}
+
+MOST = {"MOST_ITERATIONS": 3, "MOST_EDGES": 20, "MOST_PIECES": 9}
 
 
 @pytest.fixture
@@ -74,9 +77,7 @@ def compare(name: str, edges: EdgeList, **options: Any) -> Any:
     return results[1]
 
 
-@pytest.mark.parametrize("mode", ["auto", "sync"])
-@pytest.mark.parametrize("name", ["bfs", "sssp"])
-@pytest.mark.parametrize("kind", GRAPHS)
+@covering("kind, name, mode", GRAPHS, ("bfs", "sssp"), ("auto", "sync"))
 def test_one_launch_does_it_all(kind: str, name: str, mode: str, lengths: list[int]) -> None:
     """Of SSSP, changes of bucket too."""
     result = compare(name, GRAPHS[kind], mode=mode, direction="push")
@@ -91,12 +92,11 @@ def test_it_ends_before_an_iteration_that_pulls(lengths: list[int]) -> None:
     assert sum(lengths) + pulls == result.iterations
 
 
-@pytest.mark.parametrize(("most", "value"), [("MOST_ITERATIONS", 3), ("MOST_EDGES", 20), ("MOST_PIECES", 9)])
-@pytest.mark.parametrize(("name", "mode"), [("bfs", "auto"), ("sssp", "auto"), ("sssp", "sync")])
+@covering("name, mode, most", ("bfs", "sssp"), ("auto", "sync"), MOST, where=lambda n, m, _: (n, m) != ("bfs", "sync"))
 def test_the_loop_takes_over_anywhere(
-    name: str, mode: str, most: str, value: int, lengths: list[int], monkeypatch: pytest.MonkeyPatch
+    name: str, mode: str, most: str, lengths: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fused, most, value)
+    monkeypatch.setattr(fused, most, MOST[most])
     result = compare(name, GRAPHS["hub"], direction="push", mode=mode)
     assert 0 < max(lengths) < result.iterations
 

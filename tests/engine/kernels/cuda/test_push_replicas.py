@@ -117,7 +117,7 @@ def test_routes(route: str, tmp_path: Path, kept: list[int]) -> None:
     edges = weighed(EdgeList(80, *skewed(80, 900, 8), None, False), "uint8")
     graph = ordered(on_disk(edges, tmp_path / "graph.h5", chunk_edges=16))
     options = {"route": route, "device_edge_memory": 2900, "partition_bytes": 1024}
-    for name in ("sweeps", "pagerank"):
+    for name in ("sweeps", "pagerank") if route == "zero-copy" else ("sweeps",):
         check(name, edges, run(program_of(name, edges), graph, **DEVICE, **options).fields)
     assert bool(kept) == (route != "compaction")  # whose views are of single rows
 
