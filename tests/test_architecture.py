@@ -28,7 +28,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 DOORS: dict[str, tuple[str, ...]] = {
     "h5py": ("storage/format/hdf5.py",),
     "hdf5plugin": ("tools/*",),
-    "zstandard": ("storage/encoding/codec.py", "storage/ingest/bytes/stream.py"),
+    "zstandard": ("storage/encoding/codec.py", "storage/ingest/bytes/stream.py", "storage/base/kernel_cache.py"),
     "xxhash": ("storage/encoding/codec.py", "storage/ingest/bytes/stream.py"),
     "gzip": ("storage/ingest/bytes/stream.py", "storage/ingest/edge_list_writer.py"),
     "bz2": ("storage/ingest/bytes/stream.py",),

@@ -3,6 +3,9 @@
 The name of an entry is a digest of all that its content depends on, so that installations of any version share the
 folder, and stale code is not found: sources, argument types, options, processor, versions of Numba, LLVM, NumPy and
 Python. Another folder than the user's is said once, and that there is none; each process then compiles for itself.
+
+What was compiled elsewhere is looked for in read-only folders too (`user_cache.shipped_places`), and for processors of
+this one's level (`LEVELS`) where nothing is kept for this processor.
 """
 
 import functools
@@ -21,6 +24,7 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
+import zstandard
 from numba.core import event as events
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import _Cache
@@ -29,11 +33,21 @@ from penstock.storage.base.atomic import partial_name
 from penstock.storage.base.freed_memory import give_back_library_pages
 from penstock.storage.base.kernel_loading import FORM, load, stored
 from penstock.storage.base.missing_code import Origin, compiled_elsewhere, tell_missing
-from penstock.storage.base.user_cache import kernel_folder, kernel_places, make_place, read_own, way_out
+from penstock.storage.base.user_cache import (
+    kernel_folder,
+    kernel_places,
+    make_place,
+    read_own,
+    shipped_places,
+    way_out,
+)
 from penstock.storage.clocks.compile_times import begin_compiling, count_loaded, end_compiling, loading
 
 MOST_ENTRIES = 4096
 """Of each kind: some 250 MiB of the host's, and as much of a GPU's."""
+_V3 = "+avx2,+bmi,+bmi2,+crc32,+cx16,+f16c,+fma,+lzcnt,+movbe,+popcnt,+sahf,+sse4.2,+xsave"
+LEVELS = {"x86-64-v4": f"{_V3},+avx512bw,+avx512cd,+avx512dq,+avx512f,+avx512vl", "x86-64-v3": _V3}
+"""LLVM's names of kinds of processors that one kernel is compiled for, best first, and what features these have."""
 _DIGEST_BYTES = 32
 
 _log = logging.getLogger("penstock.storage.base.kernel_cache")
@@ -55,25 +69,27 @@ os.register_at_fork(after_in_child=number_apart)
 class KernelStore:
     """Entries `<key><suffix>`; key: letters and digits. Those used least recently make room, above `MOST_ENTRIES`.
 
-    An entry appears whole (written beside its name, then renamed) and begins with a digest of its content: one that is
+    An entry appears whole (written beside its name, then renamed) and is a digest and compressed content: one that is
     torn, damaged, or that others can have written counts as absent.
     """
 
     def __init__(self, suffix: str) -> None:
         self.suffix = suffix
 
-    def take(self, key: str) -> bytes | None:
-        """Return what was kept under `key`; None where there is nothing, or nothing whole."""
+    def take(self, *keys: str) -> bytes | None:
+        """Return what was kept under the first of `keys` that is found whole; None where there is none."""
         folders, trouble = kernel_places()
         if trouble is not None:
             _say(trouble, str(folders[0]) if folders else None)
-        for folder in folders:
-            path = folder / f"{key}{self.suffix}"
-            entry = read_own(path)
-            if entry is not None and hashlib.sha256(entry[_DIGEST_BYTES:]).digest() == entry[:_DIGEST_BYTES]:
-                with suppress(OSError):  # a folder that may only be read
-                    os.utime(path)
-                return entry[_DIGEST_BYTES:]
+        for key in keys:
+            for folder in (*folders, *shipped_places()):
+                path = folder / f"{key}{self.suffix}"
+                content = _content(read_own(path))
+                if content is not None:
+                    if folder in folders:
+                        with suppress(OSError):  # a folder that may only be read
+                            os.utime(path)
+                    return content
         return None
 
     def keep(self, key: str, content: bytes) -> None:
@@ -86,7 +102,8 @@ class KernelStore:
         try:
             make_place(folders[0])
             partial.touch(0o644, exist_ok=False)  # whatever the umask: what others can write is not read
-            partial.write_bytes(hashlib.sha256(content).digest() + content)
+            packed = zstandard.compress(content)
+            partial.write_bytes(hashlib.sha256(packed).digest() + packed)
             os.replace(partial, target)
         except OSError as error:
             with suppress(OSError):
@@ -94,6 +111,16 @@ class KernelStore:
             _say(f"{folders[0]} cannot be written: {error.strerror}; {way_out()}", None)
             return
         _make_room(folders[0], self.suffix)
+
+
+def _content(entry: bytes | None) -> bytes | None:
+    """What was kept as this entry; None where it is not whole, or of another form."""
+    if entry is None or hashlib.sha256(entry[_DIGEST_BYTES:]).digest() != entry[:_DIGEST_BYTES]:
+        return None
+    try:
+        return zstandard.decompress(entry[_DIGEST_BYTES:])
+    except zstandard.ZstdError:
+        return None
 
 
 def _make_room(folder: Path, suffix: str) -> None:
@@ -119,7 +146,9 @@ def _say(trouble: str, folder: str | None) -> None:
 _STORE = KernelStore(".kernel")
 
 
-def kept(compiled: Any, key: Callable[[], str] | None = None, origin: Origin | None = None) -> Any:
+def kept(
+    compiled: Any, key: Callable[[], str] | None = None, origin: Origin | None = None, *, linked: bool = True
+) -> Any:
     """Let a function that Numba compiles be loaded where an earlier process compiled it; return the function.
 
     Parameters
@@ -130,8 +159,10 @@ def kept(compiled: Any, key: Callable[[], str] | None = None, origin: Origin | N
         Digest of the function's sources, asked for when it is first needed; by default `source_digest`.
     origin : callable, optional
         Describes the function to another process, which may then compile it for this one (`missing_code.py`).
+    linked : bool
+        Whether other kernels call it: its intermediate code is then kept too, two thirds of an entry.
     """
-    compiled._cache = _KernelCache(compiled, key or functools.partial(source_digest, compiled), origin)
+    compiled._cache = _KernelCache(compiled, key or functools.partial(source_digest, compiled), origin, linked)
     compiled._compilation_chain_init_hook = _nothing  # loads Numba's extensions, as does whatever compiles
     return compiled
 
@@ -202,8 +233,35 @@ def _file_digest(path: str) -> bytes:
 
 @functools.cache
 def versions() -> tuple[str, ...]:
-    """Return the versions that decide what a source is compiled to."""
-    return (numba.__version__, llvmlite.__version__, np.__version__, sys.implementation.cache_tag or sys.version)
+    """Return the versions that decide what a source is compiled to.
+
+    Of NumPy's, the first two parts: Numba asks for no more where its functions follow NumPy's (`numpy_version` of
+    `numba.np.numpy_support`), and compiled code calls no function of NumPy's and knows the fields of arrays by Numba's
+    own adapter.
+    """
+    numpy = ".".join(np.__version__.split(".")[:2])
+    return (numba.__version__, llvmlite.__version__, numpy, sys.implementation.cache_tag or sys.version)
+
+
+def level_environment(level: str) -> dict[str, str]:
+    """Return what Numba finds in the environment of a process that compiles for one of `LEVELS`."""
+    return {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ""}
+
+
+@functools.cache
+def processors(triple: str, name: str, features: str) -> tuple[tuple[Any, ...], ...]:
+    """Return the processors whose code this process can run, in the order of looking: this one, and levels that it has.
+
+    Parameters
+    ----------
+    triple, name, features : str
+        What Numba compiles for (`magic_tuple`). Only that counts where the user has chosen it.
+    """
+    own = triple, name, features, numba.config.USING_SVML  # the library of vector functions must then be here
+    if numba.config.CPU_NAME is not None or numba.config.CPU_FEATURES is not None:
+        return (own,)
+    found = [level for level, needed in LEVELS.items() if {*needed.split(",")} <= {*features.split(",")}]
+    return (own, *((triple, level, level_environment(level)["NUMBA_CPU_FEATURES"], False) for level in found))
 
 
 class _CompilingListener(events.Listener):  # type: ignore[misc]
@@ -242,11 +300,12 @@ give_back_library_pages()  # LLVM's, 40 MiB of which are read while it is import
 class _KernelCache(_Cache):  # type: ignore[misc]
     """What Numba asks when a function is first called with arguments of some types."""
 
-    def __init__(self, compiled: Any, key: Callable[[], str], origin: Origin | None) -> None:
+    def __init__(self, compiled: Any, key: Callable[[], str], origin: Origin | None, linked: bool) -> None:
         self._function = compiled.py_func
         self._options = sorted(getattr(compiled, "targetoptions", {}).items())
         self._key = key
         self._origin = origin
+        self._linked = linked
         self._enabled = True
 
     @property
@@ -258,17 +317,16 @@ class _KernelCache(_Cache):  # type: ignore[misc]
         """Return the code for arguments of these types; None where it is not kept, and no other process compiles it."""
         if not self._enabled:
             return None
-        entry = self._entry(sig, target_context.codegen())
-        loaded = self._load(entry, sig, target_context)
+        loaded = self._load(sig, target_context)
         if loaded is None:
             tell_missing()
             if self._origin is not None and compiled_elsewhere(self._origin, sig):
-                return self._load(entry, sig, target_context)
+                return self._load(sig, target_context)
         return loaded
 
-    def _load(self, entry: str, sig: Any, target_context: Any) -> Any:
+    def _load(self, sig: Any, target_context: Any) -> Any:
         with loading():
-            content = _STORE.take(entry)
+            content = _STORE.take(*self._entries(sig, target_context.codegen()))
             if content is None:
                 return None
             loaded = load(content, self._function, normalize_signature(sig)[0], target_context)
@@ -282,15 +340,22 @@ class _KernelCache(_Cache):  # type: ignore[misc]
         if not self._enabled or data.library.has_dynamic_globals:
             return
         try:
-            content = stored(data, normalize_signature(sig)[0])
+            content = stored(data, normalize_signature(sig)[0], self._linked)
         except TypeError as error:
             _log.info("%s is compiled by each process: %s", self._function.__qualname__, error)
         else:
-            _STORE.keep(self._entry(sig, data.codegen), content)
+            _STORE.keep(self._entries(sig, data.codegen)[0], content)
 
-    def _entry(self, sig: Any, codegen: Any) -> str:
-        parts = (self._key(), str(sig), self._options, codegen.magic_tuple(), versions(), number_apart.__name__, FORM)
-        return hashlib.sha256(repr(parts).encode()).hexdigest()
+    def _entries(self, sig: Any, codegen: Any) -> list[str]:
+        """The names of what this process can run; it compiles the first."""
+        parts = self._key(), str(sig), self._options, versions(), number_apart.__name__, FORM
+        common = hashlib.sha256(repr(parts).encode())
+        names = []
+        for processor in processors(*codegen.magic_tuple()):
+            name = common.copy()
+            name.update(repr(processor).encode())
+            names.append(name.hexdigest())
+        return names
 
     def enable(self) -> None:
         """Load and keep from now on."""

@@ -2,8 +2,9 @@
 
 Numba's own way is a pickle, which calls whatever its writer names, fills the registries of the compiler, and imports
 all that they describe, and the modules that inlined functions are from (one of which imports scipy): a third of the
-time from a command to its answer. What is kept here is a line of JSON (names, types by name), machine code, and
-LLVM's intermediate code. The types of arguments, the module and the name are those of the function that is called.
+time from a command to its answer. What is kept here is a line of JSON (names, types by name), machine code, and LLVM's
+intermediate code of functions that others call. The types of arguments, the module and the name are those of the
+function that is called.
 
 Machine code is code: it is loaded from where only the user and root can have written it (`user_cache.py`). Content
 whose description does not fit, or whose machine code is no object file with the names described, counts as absent.
@@ -27,7 +28,7 @@ from numba.core.itanium_mangler import prepend_namespace
 from numba.core.runtime import _nrt_python
 from numba.core.typing import Signature
 
-FORM = 1
+FORM = 2
 """Of what is kept; part of the name of an entry."""
 _ENVIRONMENT, _OBJECT, _BITCODE = "_ZN08NumbaEnv", b"\x7fELF", b"BC\xc0\xde"
 """What Numba's names of environments, object files and intermediate code begin with."""
@@ -43,20 +44,21 @@ class _Stored(NamedTuple):
     intermediate_code: bytes
 
 
-def stored(compiled: CompileResult, arguments: tuple[Any, ...]) -> bytes:
-    """Return what `load` makes the function of. Raises TypeError for one that cannot be described."""
+def stored(compiled: CompileResult, arguments: tuple[Any, ...], linked: bool = True) -> bytes:
+    """Return what `load` makes the function of, and, linked, those that call it. Raises TypeError for another kind."""
     code, described, own, signature, objectmode, lifted, _, reload_init, referenced = compiled._reduce()
     _, kind, (machine_code, intermediate_code) = code
     assert kind == "object"
+    linkable = intermediate_code if linked else b""
     if objectmode or lifted or reload_init or described.noalias or tuple(signature.args) != arguments:
         raise TypeError(f"{described.qualname} is more than machine code")
     told = {
         "function": described.mangled_name,
         "environments": {each.env_name: [_told_dtype(one) for one in each.consts] for each in (own, *referenced)},
         "returned": told_types((signature.return_type,)),
-        "bytes": len(machine_code),
+        "bytes": [len(machine_code), len(linkable)],
     }
-    return b"%s\n%s%s" % (json.dumps(told).encode(), machine_code, intermediate_code)
+    return b"%s\n%s%s" % (json.dumps(told).encode(), machine_code, linkable)
 
 
 def _told_dtype(constant: Any) -> str:
@@ -71,13 +73,13 @@ def _understood(content: bytes) -> _Stored | None:
     line, _, code = content.partition(b"\n")
     try:
         told = json.loads(line)
-        size, environments = told["bytes"], {n: [*map(np.dtype, each)] for n, each in told["environments"].items()}
+        (size, further), environments = told["bytes"], {n: [*map(np.dtype, a)] for n, a in told["environments"].items()}
         (returned,) = signature_of(told["returned"])
         found = _Stored(told["function"], environments, returned, code[:size], code[size:])
         symbols = prepend_namespace(found.function, ns="cpython"), *environments
         named = all(b"%s\0" % symbol.encode() in found.machine_code for symbol in symbols)
         own = bool(environments) and all(name.startswith(_ENVIRONMENT) for name in environments)
-        own &= code[size : size + len(_BITCODE)] == _BITCODE
+        own &= size + further == len(code) and (not further or code[size:].startswith(_BITCODE))
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
     return found if returned is not None and named and own and _is_object(found.machine_code) else None

@@ -6,14 +6,20 @@ removed, and Python then takes those folders for packages. This file reads the e
 only `engine/kernels/host/threads/openmp.py` does so too), because a kernel that is called from Python is kept in the
 same place as that of a command.
 
+Kernels that were compiled elsewhere are in further folders, which are only read: those of $PENSTOCK_KERNELS, and
+`kernels` in the installed package.
+
 Whoever can write a kernel decides what a run executes. So a file is read only if this user or root owns it and nobody
 else can write it, and kernels only from folders of which the same is true (`own_place`). Where the user's folder is
 not such a one, or cannot be written, kernels are kept in a private folder below the system's for temporary files.
 """
 
 import errno
+import functools
+import logging
 import os
 import stat
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +27,7 @@ from penstock.storage.base.errors import InputError
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _MOST_LINKS = 40
+_log = logging.getLogger("penstock.storage.base.user_cache")
 
 
 class KernelPlaces(NamedTuple):
@@ -70,13 +77,42 @@ def kernel_places() -> KernelPlaces:
     return KernelPlaces((private, *shared), trouble)
 
 
-def own_place(folder: Path) -> Path:
+def shipped_places() -> tuple[Path, ...]:
+    """Return the folders of kernels that are only read, after those of `kernel_places`, in the order of looking.
+
+    They are looked at once in a process: one that is made later is not found. A folder that is missing, or that others
+    can write, is left out; a log warning names it if the user has named it.
+    """
+    package = Path(str(sys.modules["penstock"].__file__)).parent
+    return _shipped_places(os.environ.get("PENSTOCK_KERNELS", ""), package / "kernels")
+
+
+@functools.cache
+def _shipped_places(named: str, own: Path) -> tuple[Path, ...]:
+    places, folders = [], [Path(one) for one in named.split(os.pathsep) if one]
+    for folder in [*folders, own] if own.is_dir() else folders:
+        instead = "take it out of PENSTOCK_KERNELS" if folder != own else "install Penstock as this user, or as root"
+        try:
+            place = own_place(folder, instead)
+            if not place.is_dir():
+                raise InputError(f"it is missing; {instead}")
+            places.append(place)
+        except InputError as error:
+            _log.log(
+                logging.INFO if folder == own else logging.WARNING, "no kernels are read from %s: %s", folder, error
+            )
+    return tuple(places)
+
+
+def own_place(folder: Path, instead: str | None = None) -> Path:
     """Return a folder, or where one would be made, without links; only this user and root can change what is in it.
 
     Looks from the root down, so that nobody else can replace what has been looked at: each folder above belongs to
     this user, to root or to the owner of `/`, and others cannot write it, unless its sticky bit is set (as that of
-    `/tmp`) and what is looked for in it, a link too, belongs to this user or to root. Raises InputError.
+    `/tmp`) and what is looked for in it, a link too, belongs to this user or to root. Raises InputError, which ends in
+    `instead`: what else the user can do.
     """
+    instead = instead or way_out()
     mine = {os.geteuid(), 0}
     place, waiting, links, writable = Path("/"), [*reversed(folder.absolute().parts[1:])], 0, []
     try:
@@ -86,7 +122,7 @@ def own_place(folder: Path) -> Path:
             entry = place.parent if name == ".." else place / name
             facts = os.lstat(entry)
             if facts.st_uid not in (mine if above.st_mode & _OTHERS or not waiting else owners):
-                raise InputError(f"{entry} belongs to user {facts.st_uid}; {way_out()}")
+                raise InputError(f"{entry} belongs to user {facts.st_uid}; {instead}")
             if stat.S_ISLNK(facts.st_mode):
                 links += 1
                 if links > _MOST_LINKS:
@@ -96,17 +132,17 @@ def own_place(folder: Path) -> Path:
                 waiting += reversed(target.parts[target.is_absolute() :])
                 continue
             if not stat.S_ISDIR(facts.st_mode):
-                raise InputError(f"{entry} is no folder; {way_out()}")
+                raise InputError(f"{entry} is no folder; {instead}")
             if facts.st_mode & _OTHERS and not (waiting and facts.st_mode & stat.S_ISVTX):
                 writable.append(str(entry))
             place = entry
     except FileNotFoundError:
         place = entry.joinpath(*reversed(waiting))
     except OSError as error:
-        raise InputError(f"{folder} cannot be used: {error.strerror}; {way_out()}") from error
+        raise InputError(f"{folder} cannot be used: {error.strerror}; {instead}") from error
     if writable:
         names = " ".join(writable)
-        raise InputError(f"others than you can write {names}; `chmod go-w {names}` ends that, or {way_out()}")
+        raise InputError(f"others than you can write {names}; `chmod go-w {names}` ends that, or {instead}")
     return place
 
 

@@ -14,7 +14,7 @@ from penstock.storage.base import hardware_info
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import PenstockError
-from penstock.storage.base.user_cache import kernel_places, user_cache
+from penstock.storage.base.user_cache import kernel_places, shipped_places, user_cache
 from penstock.tools.doctor.finding import Finding, Section
 
 WRITTEN = 64 << 20
@@ -91,7 +91,8 @@ def caches() -> Section:
         rates = user_cache()
     except PenstockError as error:
         return Section("Caches", [Finding("folder", str(error), "missing", "set XDG_CACHE_HOME")])
-    folders, trouble = kernel_places()
+    own, trouble = kernel_places()
+    folders = *own, *shipped_places()
     sizes = [one.stat().st_size for folder in folders if folder.is_dir() for one in os.scandir(folder) if one.is_file()]
     told = f"{' and '.join(map(str, folders)) or 'kept nowhere'}: {len(sizes):,} files, {format_bytes(sum(sizes))}"
     compiled = Finding("compiled kernels", told)
@@ -105,7 +106,7 @@ def caches() -> Section:
     told = told or f"none of this machine in {rates}; penstock calibrate measures them"
     findings = [compiled, Finding("measured rates", told)]
     values = {
-        "kernels": str(folders[0]) if folders else "",
+        "kernels": str(own[0]) if own else "",
         "kernel_files": len(sizes),
         "kernel_bytes": sum(sizes),
         "rates": known,

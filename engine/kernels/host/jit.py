@@ -102,7 +102,7 @@ class JitKernel:
         check_room(COMPILER_BYTES, f"compiling the kernel {self._function.__qualname__}")
         before_compiling(self.name)
         compiled = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
-        return kept(compiled, lambda: self.key_of(function), self._described)
+        return kept(compiled, lambda: self.key_of(function), self._described, linked=False)
 
     def key_of(self, function: Callable[..., Any]) -> str:
         """Digest of all that the code of a function made of the kernel's depends on; `_inlined`: how it is compiled."""

@@ -14,12 +14,15 @@ from types import ModuleType
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 from numba.core.bytecode import FunctionIdentity
+from numba.core.registry import cpu_target
 from penstock.storage.base import kernel_cache
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.kernel_cache import kept, source_digest
 from penstock.storage.base.user_cache import kernel_folder, user_cache
+from penstock.storage.encoding.bitpack import pack
 from support.faults import python
 from support.source_code import FLOORS, ROOT
 
@@ -204,6 +207,104 @@ for function in (_starts, JitKernel(_starts.py_func, "trial")):
     function(np.array([7]), np.array([0, 2, 3], np.uint32), 4, 0, out)
 print(*out)
 """
+
+
+COMPUTED = """
+import hashlib, sys
+import numpy as np
+from penstock.engine.kernels.host.jit import loop_kernel, use_workers
+from penstock.storage.clocks.compile_times import compile_times
+from penstock.storage.encoding.unpack import unpack
+
+@loop_kernel("trial", counted=True)
+def steps(first, last, ids, sums):
+    for i in range(first, last):
+        sums[i] = np.sqrt(ids[i]) / (1 + ids[: 7 * i].astype(np.float64).sum())
+
+use_workers(2)
+ids, sums = np.empty(5000, np.uint32), np.empty(100)
+assert unpack(np.load(sys.argv[1]), ids) == ids.max()
+steps(2, 100, ids, sums)
+print(hashlib.sha256(ids).hexdigest(), hashlib.sha256(sums).hexdigest())
+print(compile_times().compiled)
+"""
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> str:
+    """A file with the payload of 5,000 ids; made before a test has a cache of its own."""
+    words, ids = np.zeros(20000, np.uint32), np.sort(np.random.default_rng(1).integers(0, 1 << 30, 5000))
+    np.save(tmp_path / "packed.npy", words[: pack(ids.astype(np.uint32), words, True)])
+    return str(tmp_path / "packed.npy")
+
+
+def test_what_is_compiled_for_a_level_computes_the_same_in_a_process_for_this_processor(
+    tmp_path: Path, packed: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing is kept for the processor itself; and only a process of the level makes entries for it."""
+    processors = kernel_cache.processors(*cpu_target.target_context.codegen().magic_tuple())
+    levels = [name for _, name, *_ in processors if name in kernel_cache.LEVELS]
+    if not levels:
+        pytest.skip("this processor has no level")
+    answer, compiled = python(COMPUTED, packed).stdout.splitlines()
+    for level in levels:
+        shipped = tmp_path / level / "penstock" / "kernels"
+        with monkeypatch.context() as patch:
+            patch.setenv("NUMBA_CACHE_DIR", str(tmp_path / level))
+            for name, value in kernel_cache.level_environment(level).items():
+                patch.setenv(name, value)
+            made = python(COMPUTED, packed)
+            assert made.stdout.splitlines() == [answer, compiled], made.stderr
+        with monkeypatch.context() as patch:
+            patch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "empty"))
+            patch.setenv("PENSTOCK_KERNELS", str(shipped))
+            found = python(COMPUTED, packed)
+            assert found.stdout.splitlines() == [answer, "0"], found.stderr
+        assert not (tmp_path / "empty").exists()
+        names = {path.name for path in shipped.iterdir()}
+        assert len(names) == len(list(folder.iterdir())) == 2
+        assert not names & {path.name for path in folder.iterdir()}
+
+
+HAS = ("x86_64-unknown-linux-gnu", "znver4", f"+64bit,{kernel_cache.LEVELS['x86-64-v4']},-xop")
+
+
+def test_levels_are_looked_for_after_the_processor_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    def names(*processor: str) -> list[str]:
+        kernel_cache.processors.cache_clear()
+        return [name for _, name, *_ in kernel_cache.processors(*processor)]
+
+    assert names(*HAS) == ["znver4", "x86-64-v4", "x86-64-v3"]
+    assert names(*HAS[:2], HAS[2].replace("+avx512vl", "-avx512vl")) == ["znver4", "x86-64-v3"]
+    assert names(*HAS[:2], HAS[2].replace("+movbe", "-movbe")) == ["znver4"]
+    assert names("aarch64-unknown-linux-gnu", "neoverse-n1", "+neon") == ["neoverse-n1"]
+    monkeypatch.setattr("numba.config.CPU_NAME", "znver4")
+    assert names(*HAS) == ["znver4"]
+    monkeypatch.setattr("numba.config.CPU_NAME", None)
+    monkeypatch.setattr("numba.config.CPU_FEATURES", HAS[2])
+    assert names(*HAS) == ["znver4"]
+    kernel_cache.processors.cache_clear()
+
+
+def test_code_that_calls_the_library_of_vector_functions_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel_cache.processors.cache_clear()
+    plain = kernel_cache.processors(*HAS)
+    kernel_cache.processors.cache_clear()
+    monkeypatch.setattr("numba.config.USING_SVML", True)
+    with_library = kernel_cache.processors(*HAS)
+    kernel_cache.processors.cache_clear()
+    assert plain[0] != with_library[0]
+    assert plain[1:] == with_library[1:]
+
+
+def test_of_numpys_version_the_last_part_counts_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(version: str) -> tuple[str, ...]:
+        kernel_cache.versions.cache_clear()
+        monkeypatch.setattr("numpy.__version__", version)
+        return kernel_cache.versions()
+
+    assert told("2.4.6") == told("2.4.7rc1") != told("2.5.0")
+    kernel_cache.versions.cache_clear()
 
 
 def test_nothing_is_kept_beside_the_sources(folder: Path) -> None:

@@ -133,7 +133,26 @@ WRONG = {
         *(None, "none", [], ["none", "none"], ["no type"], ["Type"], ["np"], [["tuple", "numpy"]], [[]], [{"a": 1}]),
         *([["array", "float32", "1", "C", False, True]], [["array", "float32", 1, "?", False, True]]),
     ),
-    "bytes": (None, "3", -1, 0, 1, 63, 1000, 1 << 70, 1.5),
+    "bytes": (
+        *(
+            None,
+            "3",
+            -1,
+            0,
+            1 << 70,
+            1.5,
+            [],
+            [1],
+            [1, 2, 3],
+            ["1", "2"],
+            [None, 0],
+            [1.5, 1.5],
+            [0, 0],
+            [-1, 1],
+            [1, 1],
+        ),
+        *([1000, 1000], [1 << 70, 0], [0, 1 << 70]),
+    ),
 }
 
 
@@ -150,9 +169,20 @@ def test_a_description_that_does_not_fit_is_nothing(part: str, content: bytes, a
 def test_what_is_no_machine_code_of_this_system_is_nothing(content: bytes, arguments: tuple[Any, ...]) -> None:
     """LLVM would end the process."""
     line, code = content.split(b"\n", 1)
-    size = json.loads(line)["bytes"]
+    size = json.loads(line)["bytes"][0]
     for other in (b"", bytes(size), b"MZ" + bytes(size), b"\x7fELF" + bytes(size), code[: size // 2], code[1:size]):
-        assert loaded(changed(line + b"\n" + other, bytes=len(other)), arguments) is None
+        assert loaded(changed(line + b"\n" + other, bytes=[len(other), 0]), arguments) is None
+
+
+def test_what_nothing_calls_is_kept_without_intermediate_code(content: bytes, arguments: tuple[Any, ...]) -> None:
+    compiled = numba.njit(total)
+    compiled.compile(arguments)
+    alone = stored(compiled.overloads[arguments], arguments, linked=False)
+    assert len(alone) < 0.7 * len(content)
+    values, number = loaded(alone, arguments).entry_point(np.array([3, 1, 2], np.float32), 2.0)
+    assert (values.tolist(), number) == ([1, 2, 3], 12)
+    for cut in (alone[:-1], alone + b"\0", content[:-1], content + b"\0"):
+        assert loaded(cut, arguments) is None
 
 
 JSON = st.recursive(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 from pathlib import Path
@@ -43,7 +44,8 @@ def test_an_entry_with_any_bit_changed_or_cut_off_is_none(folder: Path, store: K
         for place in range(len(whole))
         for bit in range(8)
     ]
-    for content in (*damaged, whole + b"\0"):
+    other = b"content"  # of a version that does not compress
+    for content in (*damaged, whole + b"\0", hashlib.sha256(other).digest() + other):
         entry.write_bytes(content)
         assert store.take("a") is None
     store.keep("a", b"content")
@@ -94,6 +96,41 @@ def test_entries_are_looked_for_in_order_and_kept_in_the_first(
     assert (store.take("a"), store.take("b"), store.take("c")) == (b"new", b"shared", None)
     (first / "a.cubin").write_bytes(b"damaged")
     assert store.take("a") == b"old"
+
+
+@pytest.fixture
+def shipped(tmp_path: Path, store: KernelStore, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of kernels that another store has made: `a`, `b`, and `level`."""
+    folder = tmp_path / "shipped"
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel_cache, "kernel_places", lambda: KernelPlaces((folder,)))
+        for key in ("a", "b", "level"):
+            store.keep(key, f"shipped {key}".encode())
+    monkeypatch.setattr(kernel_cache, "shipped_places", lambda: (folder,))
+    return folder
+
+
+def test_what_is_shipped_is_found_after_the_users_and_only_read(
+    folder: Path, shipped: Path, store: KernelStore
+) -> None:
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in shipped.iterdir()}
+    assert store.take("a") == b"shipped a"
+    assert not folder.exists()
+    store.keep("a", b"own")
+    assert (store.take("a"), store.take("b"), store.take("c")) == (b"own", b"shipped b", None)
+    (folder / "a.cubin").write_bytes(b"damaged")
+    assert store.take("a") == b"shipped a"
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in shipped.iterdir()} == before
+    (shipped / "b.cubin").write_bytes(before[shipped / "b.cubin"][0][:-1])
+    (shipped / "a.cubin").chmod(0o666)
+    assert (store.take("a"), store.take("b")) == (None, None)
+
+
+def test_the_first_name_wins_in_whichever_folder_it_is(shipped: Path, store: KernelStore) -> None:
+    store.keep("level", b"own level")
+    assert store.take("b", "level") == b"shipped b"
+    assert store.take("c", "level", "b") == b"own level"
+    assert store.take("c", "d") is None
 
 
 @pytest.mark.parametrize("folders", [(), ("private",)])

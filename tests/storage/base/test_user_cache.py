@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import tempfile
@@ -11,7 +12,14 @@ from pathlib import Path
 import pytest
 from penstock.storage.base import user_cache
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.user_cache import kernel_folder, kernel_places, make_place, own_place, read_own
+from penstock.storage.base.user_cache import (
+    kernel_folder,
+    kernel_places,
+    make_place,
+    own_place,
+    read_own,
+    shipped_places,
+)
 
 STRANGER = 12345
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away and be another user")
@@ -187,6 +195,56 @@ def test_without_a_home_kernels_are_kept_in_the_private_folder(
     folders, trouble = kernel_places()
     assert folders == (private(root),)
     assert "XDG_CACHE_HOME" in str(trouble)
+
+
+@pytest.fixture
+def package(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the installed package is."""
+    monkeypatch.setattr("penstock.__file__", str(root / "penstock" / "__init__.py"))
+    return root / "penstock"
+
+
+def test_shipped_kernels_are_in_named_folders_and_in_the_package(
+    root: Path, package: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("PENSTOCK_KERNELS", raising=False)
+    named = [root / "site", root / "gone", root / "open", root / "file", root / "more"]
+    monkeypatch.setenv("PENSTOCK_KERNELS", os.pathsep.join(["", *map(str, named)]))
+    for folder in (package / "kernels", named[0], named[2], named[4]):
+        folder.mkdir(parents=True)
+    named[2].chmod(0o777)
+    named[3].touch()
+    with caplog.at_level(logging.WARNING):
+        assert shipped_places() == (named[0], named[4], package / "kernels")
+        shipped_places()
+    gone, others, file = (record.message for record in caplog.records)
+    assert gone == f"no kernels are read from {named[1]}: it is missing; take it out of PENSTOCK_KERNELS"
+    assert f"`chmod go-w {named[2]}` ends that, or take it out of PENSTOCK_KERNELS" in others
+    assert f"{named[3]} is no folder" in file
+
+
+@pytest.mark.parametrize("mode", [None, 0o777])
+def test_a_package_without_kernels_or_that_others_can_write_is_no_trouble(
+    mode: int | None, package: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("PENSTOCK_KERNELS", raising=False)
+    if mode is not None:
+        (package / "kernels").mkdir(parents=True)
+        package.chmod(mode)
+    with caplog.at_level(logging.INFO):
+        assert shipped_places() == ()
+    assert [record.levelno for record in caplog.records] == ([] if mode is None else [logging.INFO])
+
+
+@as_root
+def test_shipped_kernels_of_another_user_are_not_read(
+    root: Path, package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_KERNELS", str(root / "site"))
+    for folder in (root / "site", package / "kernels"):
+        folder.mkdir(parents=True)
+        os.chown(folder, STRANGER, -1)
+    assert shipped_places() == ()
 
 
 def test_a_file_is_read_if_it_is_ours_alone(root: Path) -> None:

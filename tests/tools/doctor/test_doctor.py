@@ -143,7 +143,8 @@ def test_limits_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    for name in ("NUMBA_CACHE_DIR", "PENSTOCK_KERNELS"):
+        monkeypatch.delenv(name, raising=False)
     assert places.caches().values["kernel_files"] == 0
     folder = tmp_path / "penstock"
     (folder / "kernels").mkdir(parents=True)
@@ -161,6 +162,12 @@ def test_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.findings[0].told == f"{folder / 'kernels'}: 1 files, 3 B"
     assert found.findings[1].told == "host, 2026-11-23, quickly"
     assert [one["here"] for one in found.values["rates"]] == [True, False]
+    (tmp_path / "site").mkdir(mode=0o755)
+    (tmp_path / "site" / "two").write_bytes(b"45")
+    monkeypatch.setenv("PENSTOCK_KERNELS", str(tmp_path / "site"))
+    found = places.caches()
+    assert found.findings[0].told == f"{folder / 'kernels'} and {tmp_path / 'site'}: 2 files, 5 B"
+    assert found.values["kernels"] == str(folder / "kernels")
 
 
 def test_a_child_that_crashes_or_hangs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ def kernel(make: Any) -> JitKernel:
 
 def key(made: JitKernel) -> str:
     """The key under which it would be kept; it is not compiled."""
-    with mock.patch.object(jit, "kept", lambda compiled, key, origin: key()):
+    with mock.patch.object(jit, "kept", lambda compiled, key, origin, linked: key()):
         return str(type(made)._compiled.func(made))
 
 
