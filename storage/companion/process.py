@@ -22,8 +22,8 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,16 @@ class _Companion:
             self._say(job)
             self.has_job = True
 
+    def end_jobs(self) -> None:
+        """End the processes that do jobs; what they have taken is nobody's in those of the next run."""
+        import tempfile
+
+        if self.has_job:
+            self.has_job = False
+            with self._asking, suppress(OSError):  # the folder is gone: no kernel can be taken
+                self.claims = Claims(Path(tempfile.mkdtemp(dir=self.folder)))
+                self._say({"processes": 0, "folder": str(self.claims.folder)})
+
     def ask(self, request: dict[str, Any]) -> bool | None:
         """Return the answer to a request; None where there will be none."""
         with self._asking:
@@ -128,6 +138,7 @@ class _Present:
 
     inherited: that of the process from which this one was forked. refused: it has none until the end of the run.
     memory: bytes that this process may take besides. marker: the file that says that what runs now has run before.
+    kept: the companion goes on after a run.
     """
 
     companion: _Companion | None = None
@@ -135,6 +146,7 @@ class _Present:
     refused = False
     memory = 0
     marker: Path | None = None
+    kept = False
 
 
 _changing = threading.RLock()
@@ -261,17 +273,28 @@ def before_compiling(name: str, shown: str | None = None) -> None:
 
 @atexit.register
 def end() -> None:
-    """Let no companion start a job from now on, and end what runs."""
+    """Let no companion start a job from now on, and end what runs; within `keeping`, the jobs."""
     when_missing(None)
     with _changing:
-        companion, _Present.companion = _Present.companion, None
-        marker, _Present.marker = _Present.marker, None
+        companion, _Present.companion = _Present.companion, _Present.companion if _Present.kept else None
+        marker, _Present.marker, kept = _Present.marker, None, _Present.kept
         _Present.refused, _Present.memory = False, 0
     if companion is not None:
-        companion.close()
+        companion.end_jobs() if kept else companion.close()
         with suppress(OSError):  # of a cache that cannot be written
             if marker is not None:
                 marker.touch()
+
+
+@contextmanager
+def keeping() -> Iterator[None]:
+    """Let one companion serve all runs within, whose imports and tables of the compiler are made once."""
+    _Present.kept = True
+    try:
+        yield
+    finally:
+        _Present.kept = False
+        end()
 
 
 def _after_fork() -> None:

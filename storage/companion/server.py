@@ -53,7 +53,7 @@ class _Server:
     """What answers requests. What functions print, or modules of the user's, goes where errors go."""
 
     def __init__(self, folder: Path) -> None:
-        self._claims = Claims(folder)
+        self._folder, self._claims = folder, Claims(folder)
         self._answers = os.dup(1)
         os.dup2(2, 1)
         self._processes: list[int] = []
@@ -88,7 +88,10 @@ class _Server:
         return bool(self._processes)
 
     def fork(self, job: dict[str, Any]) -> bool:
-        """Let processes do a job; return True in each of them, once it has been done."""
+        """Let processes do a job; return True in each of them, once it has been done. None: all jobs end."""
+        if not job["processes"]:
+            self._kill()
+            self._claims = Claims(Path(job["folder"]))
         for number in range(job["processes"]):
             forked = os.fork()
             if forked == 0:
@@ -102,10 +105,13 @@ class _Server:
 
     def close(self) -> None:
         """End the processes, and remove the folder."""
+        self._kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _kill(self) -> None:
         for process in self._processes:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        shutil.rmtree(self._claims.folder, ignore_errors=True)
 
 
 def _called(request: dict[str, Any], *given: Any) -> bool:

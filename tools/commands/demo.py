@@ -22,6 +22,7 @@ import click
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.clocks.compile_times import compile_times
+from penstock.storage.companion.process import keeping
 from penstock.tools.base.options import FOLDER, console_options
 from penstock.tools.base.output import Console, begin_answer, seconds
 from penstock.tools.base.progress import waiting
@@ -102,7 +103,7 @@ def command(folder: Path | None, console: Console) -> None:
     """
     began = time.perf_counter()
     data = resources.files("penstock.tools") / "data" / "malta-roads.txt.gz"
-    with scratch_folder(folder) as scratch, resources.as_file(data) as text:
+    with keeping(), scratch_folder(folder) as scratch, resources.as_file(data) as text:
         places = {
             "malta-roads.txt.gz": text,
             **{name: scratch / name for name in ("roads.h5", "rmat.h5")},

@@ -14,7 +14,7 @@ from numba import types
 from penstock.storage.base import missing_code
 from penstock.storage.base.jit import JitFunction
 from penstock.storage.companion import process as companion
-from penstock.storage.companion.process import before_compiling, end, expect, offer, start
+from penstock.storage.companion.process import before_compiling, end, expect, keeping, offer, start
 from penstock.storage.encoding.bitpack import pack
 
 JOB = {"target": ["time", "sleep"], "processes": 1}
@@ -173,6 +173,17 @@ def test_a_process_that_is_forked_leaves_it_to_the_first(monkeypatch: pytest.Mon
     end()
     assert made.process.poll() is None
     made.close()
+
+
+def test_one_serves_several_runs_whose_jobs_end(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    with keeping():
+        made = begin(monkeypatch)
+        made.claims.take("taken and never ended")
+        end()
+        assert begin(monkeypatch) is made
+        assert made.claims.take("taken and never ended")
+    assert made.process.returncode == -9
+    assert not list(folder.glob(".*"))
 
 
 def test_all_that_it_leads_end_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -104,14 +104,33 @@ def test_it_ends_where_nobody_asks_for_long(tmp_path: Path) -> None:
 
 
 def test_a_job_ends_with_it(asked: Asked) -> None:
+    number = working(asked)
+    assert Claims(asked.folder).take("another kernel")
+    assert asked.end() == 0
+    until_ended(number)
+    assert not asked.folder.exists()
+
+
+def test_a_job_ends_where_it_is_asked_to_end_all(asked: Asked, tmp_path: Path) -> None:
+    number = working(asked)
+    asked.say({"processes": 0, "folder": str(tmp_path)})
+    until_ended(number)
+    assert not asked.ask(awaited="kernel")
+    Claims(tmp_path).end("kernel")
+    assert asked.ask(awaited="kernel")
+
+
+def working(asked: Asked) -> int:
+    """The number of a process that does a job."""
     asked.say({"target": ["tasks", "work"], "processes": 1, "sleeps": True})
     told = asked.folder / "0"
     while not (told.exists() and told.read_text()):
         assert asked.process.poll() is None
-    number = int(told.read_text())
-    assert Claims(asked.folder).take("another kernel")
-    assert asked.end() == 0
+    return int(told.read_text())
+
+
+def until_ended(number: int) -> None:
+    """Return when a process has ended."""
     state = Path(f"/proc/{number}/stat")
     while state.exists() and " Z " not in state.read_text():
         os.sched_yield()
-    assert not asked.folder.exists()
