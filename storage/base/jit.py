@@ -38,7 +38,7 @@ class JitFunction:
         import numba
         from penstock.storage.base.kernel_cache import kept
 
-        return kept(numba.njit(nogil=True)(self.py_func), origin=self._origin)
+        return kept(numba.njit(nogil=True, no_cfunc_wrapper=True)(self.py_func), origin=self._origin)
 
     def _origin(self) -> dict[str, Any]:
         """Describe it to another process, which finds it in its module (`missing_code.py`)."""

@@ -52,10 +52,8 @@ def count_row(start, end, sizes, table, chunks, columns):  # type: ignore[no-unt
 @inline
 def count_wanted(start, end, sizes, table, chunks, blocks):  # type: ignore[no-untyped-def]
     """`count_row`; where `blocks` is not empty, mark the row's, and count the new ones as the fourth column."""
-    if len(blocks) == 0:
-        count_row(start, end, sizes, table, chunks, 3)
-    else:
-        count_row(start, end, sizes, table, chunks, 4)
+    count_row(start, end, sizes, table, chunks, 3 if len(blocks) == 0 else 4)
+    if len(blocks) > 0:
         mark_blocks(start, end, sizes[0], table, blocks)
 
 
