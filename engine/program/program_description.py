@@ -7,12 +7,32 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from penstock.engine.program.json_values import from_json_value, to_json_value
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_MADE = "_made_by"
+"""Attribute of a class that a function of a module makes: that function, and its arguments."""
+
+
+def class_maker(make: Callable[P, T]) -> Callable[P, T]:
+    """Let a function make each class once, of classes and JSON values, and let other processes make the same."""
+
+    @cache
+    @wraps(make)
+    def made(*arguments: Any) -> Any:
+        kind: Any = make(*arguments)  # type: ignore[call-arg]
+        if kind not in arguments:
+            setattr(kind, _MADE, (make, arguments))
+        return kind
+
+    return made  # type: ignore[return-value]
 
 
 def describe_program(program: Any) -> list[Any]:
@@ -21,9 +41,18 @@ def describe_program(program: Any) -> list[Any]:
     Raises TypeError where it finds none (the class is of a script, a notebook, or within a function), or attributes are
     not JSON.
     """
-    kind = type(program)
     attributes = {name: to_json_value(value) for name, value in vars(program).items()}
-    return [kind.__module__, str(_file_of(kind)), kind.__qualname__, attributes]
+    return [*_described_class(type(program)), attributes]
+
+
+def _described_class(kind: type) -> list[Any]:
+    """A class' module, its file, and its name there or the name of what makes it there and of what."""
+    make, arguments = vars(kind).get(_MADE, (kind, None))
+    place = [make.__module__, str(_file_of(make)), make.__qualname__]
+    if arguments is None:
+        return place
+    of = [["class", *_described_class(each)] if isinstance(each, type) else to_json_value(each) for each in arguments]
+    return [*place[:2], [place[2], of]]
 
 
 def source_of(program: Any) -> str:
@@ -40,11 +69,12 @@ def _digest(module: str) -> str:
         raise TypeError(f"the source of {module} cannot be read") from error
 
 
-def _file_of(kind: type) -> Path:
-    """The file of a class' module."""
+def _file_of(kind: Any) -> Path:
+    """The file of the module of a class, or of what makes one."""
     module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None)
-    if kind.__module__ == "__main__" or file is None or getattr(module, kind.__qualname__, None) is not kind:
+    found = getattr(module, kind.__qualname__, None)
+    if kind.__module__ == "__main__" or file is None or kind not in (found, getattr(found, "__wrapped__", None)):
         raise TypeError(f"{kind.__qualname__} is in no module that another process could import")
     return Path(file).absolute()
 
@@ -52,10 +82,20 @@ def _file_of(kind: type) -> Path:
 def described_program(described: list[Any]) -> Any:
     """The program that `describe_program` was given, in another process."""
     module, file, name, attributes = described
-    kind = getattr(_module(module, file), name)
+    kind = _class_of(module, file, name)
     program = kind.__new__(kind)
     vars(program).update({name: from_json_value(value) for name, value in attributes.items()})
     return program
+
+
+def _class_of(module: str, file: str, name: Any) -> Any:
+    """The class that `_described_class` was given, in another process."""
+    found = _module(module, file)
+    if isinstance(name, str):
+        return getattr(found, name)
+    make, of = name
+    given = [_class_of(*e[1:]) if isinstance(e, list) and e[:1] == ["class"] else from_json_value(e) for e in of]
+    return getattr(found, make)(*given)
 
 
 def _module(name: str, file: str) -> ModuleType:

@@ -9,7 +9,6 @@ Without parents there is no tie, and a pull leaves at the first neighbor found i
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import NonNegative
 from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start
+from penstock.engine.program.program_description import class_maker
 from penstock.engine.program.vertex_ids import (
     fill_ranks,
     in_original_order,
@@ -173,7 +173,7 @@ class ByOriginalIds:
         return {"level": state["level"], "parent": names_by_rank(graph, state["parent"])}
 
 
-@functools.cache
+@class_maker
 def _by_original_ids(kind: Any) -> type[BFS]:
     """A search of this kind with ties by original ids."""
     made: type[BFS] = type(

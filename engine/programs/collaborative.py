@@ -10,13 +10,13 @@ momentum (Polyak 1964).
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative, Positive, PositiveCount, Share
 from penstock.engine.program.program import Field, Global, Program, Start
+from penstock.engine.program.program_description import class_maker
 from penstock.engine.program.vertex_ids import in_original_order, original_order
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
@@ -129,7 +129,7 @@ class CollaborativeFiltering(Program):
         return len(self.rmse) > 1 and self.rmse[-2] - self.rmse[-1] < self.tol
 
 
-@functools.cache
+@class_maker
 def _of_rank(rank: int) -> type[CollaborativeFiltering]:
     """The program with vectors of `rank` factors and a bias."""
     fields = {name: Field(np.float64, shape=(rank + 1,), output=name == "vector") for name in ("vector", "velocity")}

@@ -7,12 +7,12 @@ search follows another: engine/decisions/shared_searches.md.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import NonNegative
 from penstock.engine.program.program import LARGEST, Field, Program, Start, fields_of, value_of, weighted
+from penstock.engine.program.program_description import class_maker
 from penstock.engine.program.vertex_ids import originals_of
 from penstock.engine.program.vertex_ranges import each_range
 from penstock.engine.programs.bfs import BFSLevels
@@ -143,13 +143,13 @@ def columns_for(sources: list[int | str]) -> tuple[str, ...]:
     return tuple(names.values())
 
 
-@cache
+@class_maker
 def _searching(kind: Any) -> Any:
     """A search of this kind that starts anew."""
     return type(kind.__name__, (Anew, kind), {"__doc__": kind.__doc__, "__module__": __name__})
 
 
-@cache
+@class_maker
 def _kind(search: Any, columns: tuple[str, ...]) -> type[FromEach]:
     """The class with these columns."""
     name, field = next(iter(fields_of(search).items()))

@@ -11,7 +11,6 @@ number of each byte is computed in all eight at once.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Annotated, Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, Range
 from penstock.engine.program.program import Field, Global, Program, Start
+from penstock.engine.program.program_description import class_maker
 from penstock.engine.program.shuffle import SHUFFLE_BYTES, hashes
 from penstock.engine.program.vertex_ranges import each_range
 from penstock.storage.format.graph import Graph
@@ -209,7 +209,7 @@ def effective_diameter(pairs: NDArray[np.float64]) -> float:
     return float(above - (pairs[above] - wanted) / (pairs[above] - pairs[above - 1]))
 
 
-@functools.cache
+@class_maker
 def _of_size(log2m: int, along: str) -> type[HyperBall]:
     """The program with so many registers, whose messages go so."""
     words = (1 << log2m) // PER_WORD

@@ -16,12 +16,12 @@ parent is wanted, and not known, has the number of vertices for a parent.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start, fields_of, value_of
+from penstock.engine.program.program_description import class_maker
 from penstock.engine.program.vertex_ids import (
     fill_ranks,
     in_original_order,
@@ -248,19 +248,34 @@ def with_parents(search: Program, graph: Graph, edges: tuple[type[TightEdges], t
     return made
 
 
-@cache
-def _kind(search: Any, edges: Any) -> type[PathTree]:
-    """The classes of a search's dtype."""
+@class_maker
+def _tight(search: Any, edges: Any) -> type[TightEdges]:
+    """The class of edges that are tight for values of a search's dtype."""
+    return type(f"{search.__name__}Edges", (edges,), _about(search, edges))
+
+
+@class_maker
+def _back(search: Any) -> type[OnPaths]:
+    """The class of walks back for values of a search's dtype."""
+    return type(f"On{search.__name__}", (OnPaths,), _about(search, OnPaths))
+
+
+def _about(search: Any, kind: Any) -> dict[str, Any]:
+    """What a class of this kind has for a search: its values."""
     name, values = next(iter(fields_of(search).items()))
     constant = Field(values.dtype, constant=True, unreached=values.unreached)
-    about = {"__doc__": edges.__doc__, "__module__": __name__}
-    tight = type(f"{search.__name__}Edges", (edges,), {**about, name: constant})
+    return {"__doc__": kind.__doc__, "__module__": __name__, name: constant}
+
+
+@class_maker
+def _kind(search: Any, edges: Any) -> type[PathTree]:
+    """The class of a search that finds parents."""
+    name, values = next(iter(fields_of(search).items()))
     fields = {name: Field(values.dtype, fill=values.fill, unreached=values.unreached)}
-    back = None
-    if name == "distance":
-        back = type(f"On{search.__name__}", (OnPaths,), {**about, "__doc__": OnPaths.__doc__, name: constant})
+    back = _back(search) if name == "distance" else None
     fields["parent"] = Field(VERTEX, fill=LARGEST, unreached=LARGEST)
     if "rank" in fields_of(edges):
         fields["rank"] = Field(VERTEX, output=False)
-    own = {"__doc__": PathTree.__doc__, "__module__": __name__, "kind": search, "tight": tight, "back": back}
-    return type(f"{search.__name__}Tree", (PathTree,), {**own, **fields, "tolerance": search.tolerance})
+    own = {"__doc__": PathTree.__doc__, "__module__": __name__, "kind": search}
+    own |= {"tight": _tight(search, edges), "back": back, "tolerance": search.tolerance}
+    return type(f"{search.__name__}Tree", (PathTree,), {**own, **fields})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 from penstock.engine.program.program import Field, Program, fields_of
+from penstock.engine.program.program_description import class_maker
 from penstock.storage.base.errors import InputError
 
 TYPES = ("float64", "float32")
@@ -28,7 +28,7 @@ def float_type(dtype: Any) -> str:
     return name
 
 
-@functools.cache
+@class_maker
 def in_type(kind: type[Kind], dtype: str) -> type[Kind]:
     """The program with its float64 fields in a type of TYPES; messages are of the type of the first field."""
     if dtype == "float64":
@@ -44,7 +44,7 @@ def in_type(kind: type[Kind], dtype: str) -> type[Kind]:
 
 def instance_in_type(program: Made, dtype: str) -> Made:
     """A program with the same attributes, and its fields in a type of TYPES."""
-    form: Any = in_type(type(program), dtype)  # type: ignore[arg-type]  # mypy takes the hash of instances
+    form: Any = in_type(type(program), dtype)
     made: Made = form.__new__(form)
     vars(made).update(vars(program))
     return made

@@ -9,12 +9,12 @@ byte while searches run. They count hops; searches by weights run one after anot
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import Field, Program, Start, fields_of
+from penstock.engine.program.program_description import class_maker
 from penstock.engine.program.vertex_ranges import over_ranges
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def shared(kind: Any, together: int, along: str = "out") -> Any:
     return _shared(kind, 8 if together > 32 else 4, along)
 
 
-@cache
+@class_maker
 def _shared(kind: Any, size: int, along: str) -> Any:
     """A search whose bits take so many bytes."""
     bits = np.dtype(f"u{size}")
@@ -271,7 +271,7 @@ def _bits_of(kind: type[Program]) -> list[tuple[str, Field]]:
     return [(name, field) for name, field in fields_of(kind).items() if field.dtype is np.uint64]
 
 
-@cache
+@class_maker
 def _with(kind: Any, together: int) -> Any:
     """A program of this kind that runs so many searches together."""
     return type(kind.__name__, (kind,), {"__doc__": kind.__doc__, "__module__": kind.__module__, "together": together})

@@ -185,7 +185,7 @@ def _plain(file: TableFile, text: Bytes) -> tuple[EdgeBatch, int, int]:
     columns = file.columns
     sources, targets, weights = BUFFERS.room(len(text) // 4 + 1, columns.weight >= 0)
     with_commas = text if file.delimiter == "," else _with_commas(text, file.delimiter)
-    edges, lines, begin, largest = parse_records(with_commas, columns, file.width, sources, targets, weights)
+    edges, lines, begin, largest = parse_records(with_commas, (*columns,), file.width, sources, targets, weights)
     found = weights[:edges] if columns.weight >= 0 else None
     return narrow_batch(sources[:edges], targets[:edges], found, largest), lines, begin
 

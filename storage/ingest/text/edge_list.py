@@ -99,7 +99,7 @@ def parse_block(block: tuple[TextFile, Bytes], lines: Lines = parse_lines) -> Pa
     columns = file.columns
     shortest = 2 if columns.source == columns.target else 4
     sources, targets, weights = BUFFERS.room(len(text) // shortest + 1, columns.weight >= 0)
-    edges, passed, begin, largest = lines(text, columns, file.fields, sources, targets, weights)
+    edges, passed, begin, largest = lines(text, (*columns,), file.fields, sources, targets, weights)
     found = weights[:edges] if columns.weight >= 0 else None
     batch = narrow_batch(sources[:edges], targets[:edges], found, largest)
     return Parsed(file, batch, passed, bad_at(text, passed, begin), text)

@@ -93,7 +93,7 @@ def parse_names(block: tuple[TextFile, Bytes], sides: bool) -> Parsed:
     most = len(text) // (2 if columns.source == columns.target else 4) + 1
     room, _, weights = BUFFERS.room(2 * most, columns.weight >= 0)
     places = room.view(np.int32)[: 4 * most].reshape(most, 4)
-    edges, lines, begin = parse_fields(text, columns, file.fields, places, weights)
+    edges, lines, begin = parse_fields(text, (*columns,), file.fields, places, weights)
     bad = bad_at(text, lines, begin)
     names, ends = local_names(text, places[:edges], sides)
     if bad is None and (wrong := not_utf8(text, places, names, sides)) is not None:
