@@ -44,6 +44,7 @@ COMMANDS = {
     "report": "Say what a run did, and what limited it.",
     "generate": "Make a graph from a seed.",
     "calibrate": "Measure this machine's rates, for the cost model.",
+    "compile": "Compile kernels ahead, into a folder that travels.",
     "demo": "Convert and run a real and a generated graph, in seconds.",
     "doctor": "Say what this machine has, and what is missing.",
     "bench": "Measure this machine, and Penstock against others.",

@@ -32,10 +32,12 @@ from numba.core.sigutils import normalize_signature
 from penstock.storage.base.atomic import partial_name
 from penstock.storage.base.freed_memory import give_back_library_pages
 from penstock.storage.base.kernel_loading import FORM, load, stored
-from penstock.storage.base.missing_code import Origin, compiled_elsewhere, tell_missing
+from penstock.storage.base.missing_code import Origin, compiled_elsewhere, tell_asked, tell_missing
 from penstock.storage.base.user_cache import (
+    LEVELS,
     kernel_folder,
     kernel_places,
+    level_environment,
     make_place,
     read_own,
     shipped_places,
@@ -45,9 +47,6 @@ from penstock.storage.clocks.compile_times import begin_compiling, count_loaded,
 
 MOST_ENTRIES = 4096
 """Of each kind: some 250 MiB of the host's, and as much of a GPU's."""
-_V3 = "+avx2,+bmi,+bmi2,+crc32,+cx16,+f16c,+fma,+lzcnt,+movbe,+popcnt,+sahf,+sse4.2,+xsave"
-LEVELS = {"x86-64-v4": f"{_V3},+avx512bw,+avx512cd,+avx512dq,+avx512f,+avx512vl", "x86-64-v3": _V3}
-"""LLVM's names of kinds of processors that one kernel is compiled for, best first, and what features these have."""
 _DIGEST_BYTES = 32
 
 _log = logging.getLogger("penstock.storage.base.kernel_cache")
@@ -243,11 +242,6 @@ def versions() -> tuple[str, ...]:
     return (numba.__version__, llvmlite.__version__, numpy, sys.implementation.cache_tag or sys.version)
 
 
-def level_environment(level: str) -> dict[str, str]:
-    """Return what Numba finds in the environment of a process that compiles for one of `LEVELS`."""
-    return {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ""}
-
-
 @functools.cache
 def processors(triple: str, name: str, features: str) -> tuple[tuple[Any, ...], ...]:
     """Return the processors whose code this process can run, in the order of looking: this one, and levels that it has.
@@ -317,6 +311,7 @@ class _KernelCache(_Cache):  # type: ignore[misc]
         """Return the code for arguments of these types; None where it is not kept, and no other process compiles it."""
         if not self._enabled:
             return None
+        tell_asked(lambda: self._entries(sig, target_context.codegen())[0], self._origin, sig)
         loaded = self._load(sig, target_context)
         if loaded is None:
             tell_missing()

@@ -1,4 +1,4 @@
-"""What is done about compiled code that was asked for and is not kept: said once, or compiled by another process."""
+"""What is done about compiled code that was asked for: where it is not kept, said once, or compiled elsewhere."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,11 +7,16 @@ Origin = Callable[[], dict[str, Any]]
 """Describes in JSON how another process finds a function; raises TypeError where none can."""
 
 
+Asked = Callable[[Callable[[], str], Origin | None, Any], None]
+"""Is given what returns the name of an entry, its origin, None where no other process finds it, and its arguments."""
+
+
 class _Missing:
-    """What is called when code is missing."""
+    """What is called when code is missing; asked: whenever some is asked for, kept or not."""
 
     call: Callable[[], None] | None = None
     elsewhere: Callable[[Origin, Any], bool] | None = None
+    asked: Asked | None = None
 
 
 def tell_missing() -> None:
@@ -37,3 +42,14 @@ def compile_elsewhere(call: Callable[[Origin, Any], bool] | None) -> None:
 def compiled_elsewhere(origin: Origin, signature: Any) -> bool:
     """Whether another process has compiled a function for these types, and keeps it."""
     return _Missing.elsewhere is not None and _Missing.elsewhere(origin, signature)
+
+
+def when_asked(call: Asked | None) -> None:
+    """Let `call` be given all code that is asked for from now on, before it is looked for; None: nothing."""
+    _Missing.asked = call
+
+
+def tell_asked(entry: Callable[[], str], origin: Origin | None, signature: Any) -> None:
+    """Say that code is asked for."""
+    if _Missing.asked is not None:
+        _Missing.asked(entry, origin, signature)

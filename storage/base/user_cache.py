@@ -27,6 +27,9 @@ from penstock.storage.base.errors import InputError
 
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _MOST_LINKS = 40
+_V3 = "+avx2,+bmi,+bmi2,+crc32,+cx16,+f16c,+fma,+lzcnt,+movbe,+popcnt,+sahf,+sse4.2,+xsave"
+LEVELS = {"x86-64-v4": f"{_V3},+avx512bw,+avx512cd,+avx512dq,+avx512f,+avx512vl", "x86-64-v3": _V3}
+"""LLVM's names of kinds of processors that one kernel is compiled for, best first, and what features these have."""
 _log = logging.getLogger("penstock.storage.base.user_cache")
 
 
@@ -102,6 +105,11 @@ def _shipped_places(named: str, own: Path) -> tuple[Path, ...]:
                 logging.INFO if folder == own else logging.WARNING, "no kernels are read from %s: %s", folder, error
             )
     return tuple(places)
+
+
+def level_environment(level: str) -> dict[str, str]:
+    """Return what Numba finds in the environment of a process that compiles for one of `LEVELS`."""
+    return {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "NUMBA_DISABLE_INTEL_SVML": "1"}
 
 
 def own_place(folder: Path, instead: str | None = None) -> Path:

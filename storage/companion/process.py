@@ -22,7 +22,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -54,14 +54,16 @@ def _kept_in() -> Path:
     return folders[0]
 
 
-class _Companion:
-    """The process that compiles what it is asked for, and leads those that compile a job."""
+class Companion:
+    """The process that compiles what it is asked for, and leads those that compile a job.
 
-    def __init__(self) -> None:
+    folder: where it has a folder for claims, which is where kernels are kept. environment: its own variables, if any.
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
         import subprocess  # a run that finds all its kernels needs neither
         import tempfile
 
-        folder = _kept_in()
         make_place(folder)
         self.folder = Path(tempfile.mkdtemp(prefix=".companion-", dir=folder))
         self.claims = Claims(self.folder)
@@ -71,7 +73,7 @@ class _Companion:
             with (self.folder / "log").open("wb") as log:
                 self.process = subprocess.Popen(
                     [sys.executable, "-P", "-c", _START], bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                    stderr=log, process_group=0,
+                    stderr=log, process_group=0, env=environment,
                 )  # fmt: skip
         except OSError:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -94,14 +96,14 @@ class _Companion:
                 self.claims = Claims(Path(tempfile.mkdtemp(dir=self.folder)))
                 self._say({"processes": 0, "folder": str(self.claims.folder)})
 
-    def ask(self, request: dict[str, Any]) -> bool | None:
-        """Return the answer to a request; None where there will be none."""
+    def ask(self, request: dict[str, Any], patience: float = PATIENCE) -> bool | None:
+        """Return the answer to a request; None where there will be none, or none within so many seconds."""
         with self._asking:
             self._say(request)
             assert self.process.stdout is not None
             answer = select.poll()
             answer.register(self.process.stdout, select.POLLIN)
-            if not answer.poll(1000 * PATIENCE):
+            if not answer.poll(1000 * patience):
                 return None
             return {b"true\n": True, b"false\n": False}.get(self.process.stdout.readline())
 
@@ -139,28 +141,30 @@ class _Present:
     inherited: that of the process from which this one was forked. refused: it has none until the end of the run.
     memory: bytes that this process may take besides. marker: the file that says that what runs now has run before.
     kept: the companion goes on after a run.
+    offered: is given what describes the job of each run, and there is no companion.
     """
 
-    companion: _Companion | None = None
-    inherited: _Companion | None = None
+    companion: Companion | None = None
+    inherited: Companion | None = None
     refused = False
     memory = 0
     marker: Path | None = None
     kept = False
+    offered: Callable[[Callable[[], dict[str, Any]]], None] | None = None
 
 
 _changing = threading.RLock()
 
 
-def start() -> _Companion | None:
+def start() -> Companion | None:
     """Start the companion, unless there is one, or cannot be."""
     with _changing:
         if _Present.companion is not None and _Present.companion.is_idle:
             _Present.companion.close()
             _Present.companion = None
-        if _Present.companion is None and not _Present.refused and is_possible(1):
+        if _Present.companion is None and not (_Present.refused or _Present.offered) and is_possible(1):
             try:
-                _Present.companion = _Companion()
+                _Present.companion = Companion(_kept_in())
             except (InputError, OSError) as error:
                 _refuse(str(error))
         return _Present.companion
@@ -219,11 +223,32 @@ def offer(describe: Callable[[], dict[str, Any]] | None, memory: int) -> None:
         if companion is not None and job is not None and is_possible(job["processes"]):
             companion.give(job)
 
+    if _Present.offered is not None:
+        if describe is not None:
+            _Present.offered(describe)
+        return
     with _changing:
         _Present.memory = memory
         if _Present.companion is not None and not is_possible(0):
             _refuse("there is no memory for another")
     when_missing(begin)
+
+
+def replace(
+    compiled: Callable[[Origin, Any], bool] | None, offered: Callable[[Callable[[], dict[str, Any]]], None] | None
+) -> None:
+    """Let this process have no companion, but two functions in its place; None, None: let it have one again.
+
+    Parameters
+    ----------
+    compiled : callable or None
+        Lets a function be compiled for arguments of some types, and returns whether it is kept now.
+    offered : callable or None
+        Is given what describes the job of each run, as in `offer`.
+    """
+    end()
+    compile_elsewhere(compiled or _compile)
+    _Present.offered = offered
 
 
 def planned_kernels() -> tuple[int, int] | None:
@@ -234,25 +259,30 @@ def planned_kernels() -> tuple[int, int] | None:
 
 def _compile(origin: Origin, signature: Any) -> bool:
     """Let a function be compiled for arguments of these types; return whether it is kept now."""
-    from penstock.storage.base.kernel_loading import told_types
-
     try:
-        request = {**origin(), "types": told_types(signature)}
+        request = request_for(origin, signature)
     except TypeError as error:
         _log.info("a function is compiled by this process: %s", error)
         return False
     companion = start()
-    return companion is not None and _ask(companion, request, _name_in(request)) is True
+    return companion is not None and _ask(companion, request, name_in(request)) is True
 
 
-def _name_in(request: dict[str, Any]) -> str:
+def request_for(origin: Origin, signature: Any) -> dict[str, Any]:
+    """What a companion is asked for: a function for arguments of these types. Raises TypeError where none finds it."""
+    from penstock.storage.base.kernel_loading import told_types
+
+    return {**origin(), "types": told_types(signature)}
+
+
+def name_in(request: dict[str, Any]) -> str:
     """What people call the kernel that is asked for: of `JitFunction` its function, else that of `name`."""
     name = str(request.get("name") or request.get("function", [""])[-1])
     found = re.search(r"(\w+)\.\d+$", name)
     return found[1] if found else name
 
 
-def _ask(companion: _Companion, request: dict[str, Any], name: str = "") -> bool | None:
+def _ask(companion: Companion, request: dict[str, Any], name: str = "") -> bool | None:
     with compiling(name):
         answer = companion.ask(request)
     if answer is None:
@@ -268,7 +298,7 @@ def before_compiling(name: str, shown: str | None = None) -> None:
     if companion is None or companion.is_idle or not companion.has_job:
         return
     if not companion.claims.take(name):
-        _ask(companion, {"awaited": name}, shown or _name_in({"name": name}))
+        _ask(companion, {"awaited": name}, shown or name_in({"name": name}))
 
 
 @atexit.register

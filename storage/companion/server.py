@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from contextlib import suppress
@@ -112,6 +113,14 @@ class _Server:
         for process in self._processes:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
+
+
+def do_alone(request: dict[str, Any]) -> None:
+    """Do the whole job that is asked for, in this process."""
+    job = {**request["job"], "number": 0, "processes": 1}
+    module, name = job["target"]
+    with tempfile.TemporaryDirectory(prefix=".companion-") as folder:
+        getattr(import_module(module), name)(job, Claims(Path(folder)))
 
 
 def _called(request: dict[str, Any], *given: Any) -> bool:

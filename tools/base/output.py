@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import io
 import json
 import sys
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -79,6 +81,18 @@ def write_error(message: str, kind: str, code: int) -> None:
 def begin_answer() -> None:
     """Note that a command begins, which has written nothing."""
     _Said.answer = False
+
+
+def answer_of(words: Sequence[str]) -> dict[str, Any]:
+    """Run a command of this package in this process; return its JSON."""
+    name, *arguments = words
+    command: click.Command = importlib.import_module(f"penstock.tools.commands.{name}").command
+    said = io.StringIO()
+    with redirect_stdout(said), command.make_context(name, [*arguments, "--json", "--quiet"]) as context:
+        command.invoke(context)
+    begin_answer()
+    facts: dict[str, Any] = json.loads(said.getvalue())
+    return facts
 
 
 def plain(value: Any) -> Any:

@@ -128,10 +128,16 @@ def show_compiling(show: ProgressBars, kernel: str, number: int, taken: float) -
 @contextmanager
 def compiling_shown(show: ProgressBars) -> Iterator[None]:
     """Show within the block that the command waits for kernels to be compiled."""
-    bar = CompilingBar(show)
+    with looked_at(show, CompilingBar(show).look):
+        yield
+
+
+@contextmanager
+def looked_at(show: ProgressBars, look: Callable[[], None]) -> Iterator[None]:
+    """Call `look` again and again within the block where bars are drawn, else before each line of a log."""
     if not show.drawn:
-        show.before_line(bar.look)
-    with looking_again(bar.look) if show.drawn else nullcontext():
+        show.before_line(look)
+    with looking_again(look) if show.drawn else nullcontext():
         yield
 
 

@@ -5,10 +5,6 @@ The commands that it shows are those that it runs.
 
 from __future__ import annotations
 
-import contextlib
-import importlib
-import io
-import json
 import shutil
 import sys
 import time
@@ -24,7 +20,7 @@ from penstock.storage.base.budget import format_bytes
 from penstock.storage.clocks.compile_times import compile_times
 from penstock.storage.companion.process import keeping
 from penstock.tools.base.options import FOLDER, console_options
-from penstock.tools.base.output import Console, begin_answer, seconds
+from penstock.tools.base.output import Console, answer_of, seconds
 from penstock.tools.base.progress import waiting
 
 Facts = dict[str, Any]
@@ -134,22 +130,9 @@ def _take(steps: Mapping[str, DemoStep], places: Mapping[str, Path], console: Co
         console.say(f"$ penstock {step.line}")
         before = compile_times().compiling
         with waiting("penstock " + " ".join(step.line.split()[:2]), quiet=console.silent):
-            found[name] = _told([str(places.get(word, word)) for word in step.line.split()])
+            found[name] = answer_of([str(places.get(word, word)) for word in step.line.split()])
         compiled = found[name]["compile_seconds"] = compile_times().compiling - before
         console.say(f"  {step.sentence(found[name])}")
         if compiled >= LEAST:
             console.say(f"  {seconds(compiled)} of that compiled kernels, which happens once on a machine")
     return found
-
-
-def _told(words: list[str]) -> Facts:
-    """Run a command of this package; return its JSON."""
-    name, *arguments = words
-    command: click.Command = importlib.import_module(f"penstock.tools.commands.{name}").command
-    said = io.StringIO()
-    context = command.make_context(name, [*arguments, "--json", "--quiet"])
-    with contextlib.redirect_stdout(said), context:
-        command.invoke(context)
-    begin_answer()
-    facts: Facts = json.loads(said.getvalue())
-    return facts

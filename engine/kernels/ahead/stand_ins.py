@@ -70,7 +70,7 @@ def calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> Iterat
     if pushes and sparse:
         yield lambda: kernels.push(linked, state, listed, index, scalars)
     if pulls:
-        pulled = packed_view_of() if job["packed"] and not on_gpu else view
+        pulled = packed_view_of() if job["packed"] and author.sweeps and not on_gpu else view
         yield lambda: kernels.pull(pulled, state, many, (index, index), scalars)
     if on_gpu and pulls and author.early_exit:
         heads = RowPrefixCache(1, index, np.zeros(1, job["vertices"]), (0, index.vertices))

@@ -35,11 +35,11 @@ class Compiled(event.Listener):
         pass
 event.register("numba:compile", Compiled())
 
-asked, ask = [], process._Companion.ask
+asked, ask = [], process.Companion.ask
 def asking(companion, request):
     asked.extend(value for key, value in request.items() if key == "name")
     return ask(companion, request)
-process._Companion.ask = asking
+process.Companion.ask = asking
 
 announce = ahead.announce
 def announced(*given):

@@ -1,0 +1,245 @@
+"""`penstock compile`: kernels compiled ahead into a folder, where other processes find them.
+
+What is needed is found out by running: small graphs are made and every program is run on them, in a temporary folder.
+What these runs ask for is compiled for each kind of processor by processes that run nothing (`Builders`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+import random
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from penstock.storage.base.atomic import scratch_folder
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.printable import brief
+from penstock.storage.base.user_cache import LEVELS, level_environment, own_place
+from penstock.tools.base.find_program import completed
+from penstock.tools.base.options import FOLDER, lasting_console_options
+from penstock.tools.base.output import Console, answer_of, counted, seconds
+from penstock.tools.base.progress import looked_at, progress
+
+if TYPE_CHECKING:
+    from penstock.engine.programs.catalogue import ProgramInfo
+
+NATIVE = "native"
+MAKING = """
+generate rmat --scale 9 --edge-factor 8 --weights 1..9 --output /rmat.txt
+generate grid --rows 20 --columns 20 --output /grid.h5
+generate uniform --vertices 400 --edges 3000 --output /pairs.bin
+generate web --vertices 400 --output /web.txt.gz
+generate rmat --scale 14 --edge-factor 64 --direction both --output /disk.h5 --host-memory 64MiB
+convert /pairs.bin /pairs.h5 --format binary64
+convert /1.txt /plain.h5 --no-weights --direction both
+convert /1.txt /both.h5 --no-weights --undirected
+convert /1.txt /1.h5 --weights --direction both
+convert /1000.txt /1000.h5 --weights --direction both
+convert /100000.txt /100000.h5 --weights --direction both
+convert /0.5.txt /0.5.h5 --weights --direction both
+convert /0.1.txt /0.1.h5 --weights --direction both
+convert /1.txt /list.h5 --layout list --no-weights
+convert /1.txt /weighted-list.h5 --layout list --weights
+append /list.h5 /pairs.bin --format binary64
+append /plain.h5 /pairs.bin --format binary64
+"""
+GRAPHS, WEIGHTED = ("/plain.h5", "/both.h5", "/list.h5"), ("/1.h5", "/1000.h5", "/100000.h5", "/0.5.h5", "/0.1.h5")
+"""Without weights; with weights of each type."""
+NEEDED = {"source": "--source 1", "k": "--k 2", "fixed": "--fixed /held.csv", "inputs": "--inputs /held.csv"}
+"""How parameters are given that a program cannot do without; a word that begins with / is a file."""
+BESIDES = {"katz": "--alpha 0.0001", "heat": "--fixed /held.csv"}
+"""What some programs get besides: no graph fits their defaults."""
+MORE = {"parents": "--parents", "target": "--target 2", "cutoff": "--cutoff 5", "k": "--k 2", "source": "--source 1"}
+"""Parameters that make further runs."""
+WAYS = ("--threads 2", "--threads 1", "--direction push", "--direction pull", "--mode async")
+ON_DISK = "/disk.h5 --host-memory 12MiB"
+"""A graph that does not fit."""
+SUFFIXES = (".kernel", ".ptx")
+_log = logging.getLogger("penstock.tools.commands.compile")
+
+
+@click.command(name="compile", short_help="Compile kernels ahead, into a folder that travels.")
+@click.argument("programs", nargs=-1, metavar="[PROGRAM]...", shell_complete=completed)
+@click.option("--all", "everything", is_flag=True, help="Every program.")
+@click.option(
+    "--level",
+    "levels",
+    multiple=True,
+    default=[NATIVE],
+    metavar="LEVEL",
+    show_default=True,
+    help="Kind of processor: x86-64-v3, x86-64-v4, or native, which is this one. Repeatable.",
+)
+@click.option("--output", type=FOLDER, required=True, help="Folder of the kernels; what it has stays.")
+@lasting_console_options
+def command(
+    programs: tuple[str, ...], everything: bool, levels: tuple[str, ...], output: Path, console: Console
+) -> None:
+    """Compile the kernels of programs ahead, and those that read and convert graphs, into a folder.
+
+    \b
+    Examples:
+      penstock compile bfs pagerank --output kernels
+      penstock compile --all --level x86-64-v3 --level x86-64-v4 --output kernels
+    """
+    from penstock.storage.companion.builders import Builders
+
+    began = time.perf_counter()
+    for level in levels:
+        if level != NATIVE and level not in LEVELS:
+            raise InputError(
+                f"--level {brief(repr(level))} is no kind of processor; give {NATIVE}, {', '.join(LEVELS)}"
+            )
+    chosen = _chosen(programs, everything=everything)
+    place = _place(output)
+    before = _entries(place)
+    refused: list[str] = []
+    kinds = list(dict.fromkeys(levels))
+    own = next((kind for kind in kinds if _runs_here(kind)), NATIVE)
+    with scratch_folder() as scratch, progress(console) as update:
+        environments = {kind: _environment(kind, scratch, place) for kind in kinds}
+        _write_inputs(scratch)
+        with (
+            _environment_as(environments.setdefault(own, dict(os.environ))),
+            Builders(scratch, environments, own, kinds) as builders,
+            looked_at(update, lambda: update("compiling", *builders.counts, "kernels", builders.last)),
+        ):
+            for line in (*MAKING.strip().splitlines(), *(line for info in chosen for line in _runs(info))):
+                _run(line, scratch, refused)
+            builders.finish()
+    after = _entries(place)
+    facts: dict[str, Any] = {
+        "command": "compile",
+        "output": place,
+        "levels": kinds,
+        "kernels": len(after),
+        "new_kernels": len(after.keys() - before.keys()),
+        "bytes": sum(after.values()),
+        "seconds": time.perf_counter() - began,
+        "refused": refused,
+        "compiled_by_each_process": sorted(builders.unknown),
+        "failed": sorted(builders.failed),
+    }
+    console.answer(facts, _lines(facts))
+    if builders.failed:
+        raise RunError(f"{counted(len(builders.failed), 'kernel')} could not be compiled: {', '.join(facts['failed'])}")
+
+
+def _chosen(names: tuple[str, ...], *, everything: bool) -> list[ProgramInfo]:
+    """The records of the programs. Raises InputError for a name that is none, and where none is given."""
+    from penstock.engine.programs.catalogue import CATALOGUE
+    from penstock.engine.programs.table import info_of, named
+
+    if everything == bool(names):
+        raise InputError("name programs, as in 'penstock compile bfs pagerank', or give --all, not both")
+    for name in names:
+        named(name)
+    return [info for info in CATALOGUE if everything or info in map(info_of, names)]
+
+
+def _place(output: Path) -> Path:
+    """The folder, made where it was missing. Raises InputError where it cannot be written, or would not be read."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        found = own_place(output, "name another folder")
+    except OSError as error:
+        raise InputError(f"--output {output} cannot be made: {error.strerror}; name another folder") from error
+    except InputError as error:
+        raise InputError(f"kernels in --output {output} would not be read: {error}") from error
+    if not os.access(found, os.W_OK | os.X_OK):
+        raise InputError(f"--output {output} cannot be written; name another folder")
+    return found
+
+
+def _runs_here(level: str) -> bool:
+    """Whether this process can run code for a kind of processor: it has such a one, and has not chosen another yet."""
+    if level == NATIVE:
+        return True
+    import llvmlite.binding
+
+    has = {*llvmlite.binding.get_host_cpu_features().flatten().split(",")}
+    return "numba" not in sys.modules and {*LEVELS[level].split(",")} <= has
+
+
+def _environment(level: str, scratch: Path, place: Path) -> dict[str, str]:
+    """The environment of processes that compile for a kind of processor and keep kernels in `place`."""
+    link = scratch / "penstock" / "kernels"
+    if not link.is_symlink():
+        link.parent.mkdir()
+        link.symlink_to(place)
+    inherited = {name: value for name, value in os.environ.items() if name != "PENSTOCK_KERNELS"}
+    return {**inherited, "NUMBA_CACHE_DIR": str(scratch), **({} if level == NATIVE else level_environment(level))}
+
+
+@contextmanager
+def _environment_as(wanted: dict[str, str]) -> Iterator[None]:
+    """Give this process another environment within the block."""
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _entries(place: Path) -> dict[str, int]:
+    """Bytes of the kernels in a folder, by name."""
+    return {file.name: file.stat().st_size for file in place.iterdir() if file.suffix in SUFFIXES}
+
+
+def _write_inputs(folder: Path) -> None:
+    """Write the edges and values that `MAKING` and the programs read."""
+    draw = random.Random(1)
+    ends = [(v, v + 1) for v in range(1, 100)]
+    ends += [(int(300 * draw.random() ** 2) + 1, draw.randrange(1, 300)) for _ in range(3000)]
+    edges = [(u, v, draw.randrange(1, 250)) for u, v in ends]
+    for unit in ("0.1", "0.5", "1", "1000", "100000"):
+        text = "".join(f"{u} {v} {w * float(unit):g}\n" for u, v, w in edges)
+        (folder / f"{unit}.txt").write_text(text, encoding="ascii")
+    (folder / "held.csv").write_text("1,1.0\n7,0.5\n", encoding="ascii")
+
+
+def _runs(info: ProgramInfo) -> Iterator[str]:
+    """Command lines that run a program in all ways that have kernels of their own."""
+    from penstock.engine.programs.table import PROGRAMS
+
+    parameters = inspect.signature(PROGRAMS[info.name]).parameters
+    needed = [NEEDED[name] for name, one in parameters.items() if one.default is one.empty]
+    line = " ".join(["run", info.name, "--no-calibrate --device cpu", *needed, BESIDES.get(info.name, "")])
+    for graph in (*GRAPHS, *(WEIGHTED if info.weighted else ())):
+        for way in WAYS if graph not in GRAPHS[1:] else WAYS[:1]:
+            yield f"{line} {graph} {way}"
+    for name, more in MORE.items():
+        if name in parameters and more not in needed:
+            yield f"{line} {GRAPHS[0]} {more}"
+            if info.weighted:
+                yield f"{line} {WEIGHTED[0]} {more}"
+    yield f"{line} {ON_DISK}"
+
+
+def _run(line: str, scratch: Path, refused: list[str]) -> None:
+    """Run a command in a folder, or note why it cannot run so."""
+    words = [f"{scratch}{word}" if word.startswith("/") else word for word in line.split()]
+    try:
+        answer_of(words)
+    except (InputError, click.UsageError) as error:
+        refused.append(f"{line}: {error}")
+        _log.info("%s: %s", line, error)
+
+
+def _lines(facts: dict[str, Any]) -> list[str]:
+    levels = " and ".join(facts["levels"])
+    made = f"{counted(facts['kernels'], 'kernel')} for {levels} in {facts['output']}, {format_bytes(facts['bytes'])}"
+    lines = [f"{made}: {facts['new_kernels']:,} compiled now, {seconds(facts['seconds'])}"]
+    each = facts["compiled_by_each_process"]
+    return [*lines, *(f"{counted(len(each), 'kernel')} that each process compiles: {one}" for one in each)]
