@@ -43,7 +43,7 @@ from penstock.engine.ranks.agreement import agree, check_combines, check_same, w
 from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.ranks.reports import gather_reports
 from penstock.engine.resources.config import Config
-from penstock.engine.resources.device_resources import DeviceResources, device_of
+from penstock.engine.resources.device_resources import device_of, resources_on
 from penstock.engine.resources.host_resources import HostResources
 from penstock.engine.resources.memory_plan import EdgeRoom, HeldBytes
 from penstock.engine.resources.requirements_types import MemoryRequest
@@ -119,12 +119,12 @@ class Session:
             raise InputError(
                 f"shares is {self.config.shares}, and there is one rank, which has all edges: leave it out"
             )
-        self._device = device_of(self.config, graph)
+        self._device = device_of(self.config)
         self._rank_devices = RankDevices()
         if self._ranks is not None:
             self._rank_devices = RankDevices.of(self._ranks, self._device, state_there=not self._has_host_kernels)
             self.config = with_shares(self.config, self._ability, graph.edges, self._ranks)
-        if self._device is None and self._rank_devices.linked:
+        if self._device.reads_host and self._rank_devices.linked:
             self.config = self.config.of_cores()
         self.config.check_used(self._device)
         self._kernels: dict[tuple[type[Program], bool], Kernels[Any]] = {}
@@ -158,7 +158,7 @@ class Session:
     def __repr__(self) -> str:
         """One line: the graph, where it computes, and whether it is closed."""
         count = self.config.thread_count
-        place = f"{count} thread{'s' * (count != 1)}" if self._device is None else self._device.name
+        place = f"{count} thread{'s' * (count != 1)}" if self._device.reads_host else self._device.name
         return f"<Session on {place}{'' if self._dropped.alive else ', closed'}: {self.graph!r}>"
 
     def close(self) -> None:
@@ -172,8 +172,8 @@ class Session:
         return self._held.equipment
 
     @property
-    def device(self) -> Device | None:
-        """The device behind a link on which runs compute; None for the cores of the host."""
+    def device(self) -> Device:
+        """The device on which runs compute, the cores of the host or one behind a link."""
         return self._device
 
     @property
@@ -184,7 +184,7 @@ class Session:
     @property
     def _ability(self) -> tuple[float, float, float]:
         """What is expected of this rank before anything is measured, as `starting_shares` takes it."""
-        if self._device is None:
+        if self._device.reads_host:
             return Rates.host(self.config.thread_count).kernel_edges, math.inf, 0.0
         graph, config, memory = self.graph, self.config, self._device.memory_bytes
         each = float(graph.out.edge_bytes(with_weights=False))
@@ -289,8 +289,7 @@ class Session:
             self._ran.add(type(program))
             if self._ranks is None:
                 return result
-            device = "cpu" if self._device is None else self._device.name
-            return replace(result, ranks=gather_reports(self._ranks, device, result.records))
+            return replace(result, ranks=gather_reports(self._ranks, self._device.name, result.records))
 
     def _run_form(
         self, program: Program, checkpoints: Checkpoints | None, each: bool
@@ -357,7 +356,7 @@ class Session:
         return Walks(self.graph, wanted, sources, given)
 
     @contextmanager
-    def _lent(self) -> Iterator[Device | None]:
+    def _lent(self) -> Iterator[Device]:
         """Have the device, and all the memory, for a block in turn."""
         with self._turns.acquired():
             if self._equipment is not None:
@@ -475,7 +474,7 @@ class Session:
         room = self.config.memory_bytes - held_bytes(self.graph, program)
         give_back_freed_memory()  # of the edges that were cached
         if phase.on_cores is not None and self.config.kernels != "reference":
-            found = phase.on_cores(room, self.config.thread_count, self._device is not None)
+            found = phase.on_cores(room, self.config.thread_count, not self._device.reads_host)
             if found is not None:
                 phase.fields = found
                 return RunRecords()
@@ -582,7 +581,7 @@ class Session:
             self._announce(asks, packed=self.config.packed != "never" and asks.needs.sweeps)
         equipment = self._equip(asks.needs, program)
         if compiled and self._has_host_kernels:
-            self._announce(asks, packed=self._device is None and equipment.packed is not None)
+            self._announce(asks, packed=equipment.pipeline.staging.kernels_unpack)
         if program.combine == "union":
             equipment.bring_residents()  # what is linked first: the rows of its largest tree need not come
         kernels = self._kernels_of(program, weighted)
@@ -595,11 +594,10 @@ class Session:
         if self._ranks is not None:
             check_combines(program, asynchronous=asynchronous)
             state.mark_apart()
-        if isinstance(state, State) and self._device is None:
-            state.groups = None if against else equipment.group_sources(program, kernels.author, streams)
-            equipment.give_ids_back(cast("HostKernels", kernels), state.groups)
-        if asks.unmatched and isinstance(state, State):
-            state.keep_unmatched(asks.unmatched)
+        state.groups = None if against else equipment.group_sources(program, kernels.author, streams)
+        equipment.give_ids_back(cast("HostKernels", kernels), state.groups)
+        if asks.unmatched:
+            cast(State, state).keep_unmatched(asks.unmatched)  # only the cores are asked for it
         for stream in (*streams.values(), *against.values()):
             stream.complete = asynchronous and self.config.tuning.local_rounds > 0
             if not program.early_exit:
@@ -743,8 +741,8 @@ class Session:
     @property
     def _has_host_kernels(self) -> bool:
         """Whether kernels run on the CPU cores."""
-        emulated = self._device is not None and self._device.kind == "emulated" and self.config.kernels == "host"
-        return self._device is None or emulated or self.config.kernels == "reference"
+        emulated = self._device.kind == "emulated" and self.config.kernels == "host"
+        return self._device.reads_host or emulated or self.config.kernels == "reference"
 
     @property
     def _rank(self) -> tuple[int, int] | None:
@@ -752,10 +750,9 @@ class Session:
         return None if self._ranks is None else (self._ranks.rank, self._ranks.size)
 
     def _setting_of(self, *, checkpoints: bool) -> RunSetting:
-        device_bytes = None if self._device is None else self._device.memory_bytes
         timeline_bytes = 0 if self._timeline is None else self._timeline.nbytes
         size = 1 if self._ranks is None else self._ranks.size
-        return RunSetting(self.config, device_bytes, timeline_bytes, checkpoints, size)
+        return RunSetting(self.config, self._device.own_bytes, timeline_bytes, checkpoints, size)
 
     def _asks(self, program: Program) -> RunRequirements:
         return requirements_of(self.graph, program, self._setting, self._whole)
@@ -809,10 +806,7 @@ class Session:
             for adjacency in self.graph.adjacencies:
                 if all(adjacency is not one for one in needs.indexed):
                     adjacency.drop_index()
-            if self._device is None:
-                made = HostResources(self.graph, self.config, needs, self._timeline, self._rank, self._moved)
-            else:
-                made = DeviceResources(self.graph, self.config, needs, self._device, self._timeline, self._rank)
+            made = resources_on(self._device, self.graph, self.config, needs, self._timeline, self._rank, self._moved)
             self._held.equipment = made
             if old is not None:
                 made.feedback.inherit(old.feedback)
@@ -826,7 +820,7 @@ class Session:
 class _Held:
     """What a session gives back when it is closed, or dropped: its equipment, device, and what has memory of that."""
 
-    def __init__(self, device: Device | None, kernels: dict[Any, Any], arrays: ArrayRanks | None = None) -> None:
+    def __init__(self, device: Device, kernels: dict[Any, Any], arrays: ArrayRanks | None = None) -> None:
         self.equipment: HostResources | None = None
         self._device, self._kernels, self._arrays = device, kernels, arrays
 
@@ -835,10 +829,9 @@ class _Held:
         equipment, self.equipment = self.equipment, None
         if equipment is not None:
             equipment.close()
-        if self._device is not None:
-            for kernels in self._kernels.values():
-                kernels.close()
-            if self._arrays is not None:
-                self._arrays.close()
-            self._device.close()
+        for kernels in self._kernels.values():
+            kernels.close()
+        if self._arrays is not None:
+            self._arrays.close()
+        self._device.close()
         self._kernels.clear()

@@ -124,7 +124,7 @@ UNBOUNDED = 1 << 60
 def forecast(
     graph: Graph,
     config: Config,
-    device: Device | None,
+    device: Device,
     asks: RunRequirements | None,
     needs: MemoryRequest,
     rank: tuple[int, int] | None = None,
@@ -135,7 +135,7 @@ def forecast(
     Raises InputError where a budget cannot work, as the run would.
     """
     own, loading = None, (0, 0)
-    if device is None or asks is None:
+    if device.reads_host or asks is None:
         own = None if rank is None or needs.all_rows else ownership_of(graph, needs, rank, config.shares)
         paper = HostResources(graph, config, needs_of_rank(needs, own), paper=True)
     else:
@@ -153,7 +153,7 @@ def forecast(
     later = _sweep(pipeline, paper.feedback.given, keys, weighted, owned)
     size = 1 if rank is None else rank[1]
     sweeps = asks is not None and asks.program.everywhere and gathers_ahead(asks.program, config, asks.directions)
-    if sweeps and device is None:
+    if sweeps and device.reads_host:
         vertices = vertex_seconds(graph.vertices, config.thread_count)
         rates, packed = paper.feedback.given, paper.plan.packed is not None
         first, later = (one.on_cores(rates, vertices, packed=packed) for one in (first, later))
@@ -165,7 +165,7 @@ def forecast(
     most = 0 if asks is None else asks.program.max_iter
     return Forecast(
         program="" if asks is None else type(asks.program).__name__,
-        device="cpu" if device is None else device.name,
+        device=device.name,
         directions=tuple(walked),
         direction=direction,
         host=paper.plan.host_memory,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -89,19 +87,11 @@ def walk(
     opened = graph if isinstance(graph, Graph) else Graph.open(Path(graph))
     given: dict[str, Any] = {"device": device, "device_memory": device_memory, "device_edge_memory": device_edge_memory}
     config = Config.of(**given, host_memory=host_memory, threads=threads, direct_io=direct_io)
-    with opened_device(config, opened) as here:
-        memory = None if here is None else here.memory_bytes
+
+    def lend() -> closing[Device]:
+        return closing(device_of(config))
+
+    with lend() as here:
+        memory = here.own_bytes
         config.check_used(here)
-    lend = partial(opened_device, config, opened)
     return Walks(opened, wanted, sources, WalkResources(config, scratch, lend, memory))
-
-
-@contextmanager
-def opened_device(config: Config, graph: Graph) -> Iterator[Device | None]:
-    """Have the device that the settings name for a block; None for CPU cores."""
-    device = device_of(config, graph)
-    try:
-        yield device
-    finally:
-        if device is not None:
-            device.close()

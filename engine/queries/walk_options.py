@@ -94,14 +94,14 @@ class WalkResources:
     """What walks may take.
 
     scratch: the folder of temporary data, None: the system's. lend: a context in which walks are made, with the device
-    where walkers advance, None for the cores; device_memory: what may be allocated there, None without a device.
+    where walkers advance; device_memory: what may be allocated of its own memory, None where it has none.
 
     Raises InputError for a device on which walkers do not advance.
     """
 
     config: Config
     scratch: Path | str | None
-    lend: Callable[[], AbstractContextManager[Device | None]]
+    lend: Callable[[], AbstractContextManager[Device]]
     device_memory: int | None
 
     def __post_init__(self) -> None:

@@ -113,13 +113,13 @@ class Walks:
             self.progress = run.progress
             yield from run.blocks(self.count, tell)
 
-    def _run(self, device: Device | None, rows: RowWindows) -> WalkRun | DeviceWalkRun:
+    def _run(self, device: Device, rows: RowWindows) -> WalkRun | DeviceWalkRun:
         """What makes the walks, on CPU cores or on a device, to which rows come from the host."""
         from penstock.engine.queries.walk_run import WalkRun, rule_of
 
         given, sources = self._resources, (self._sources, self._source_count)
         rule = rule_of(self.options, weighted=self.weighted, symmetric=not self.graph.directed)
-        if device is None:
+        if device.reads_host:
             return WalkRun(rows, self._memory, rule, sources, given.scratch, given.config.thread_count)
         from penstock.engine.queries.device_run import DeviceWalkRun
 

@@ -36,10 +36,10 @@ class RankDevices:
     arrays: ArrayRanks | None = None
 
     @classmethod
-    def of(cls, ranks: Communicator, device: Device | None, *, state_there: bool) -> RankDevices:
-        """Ask all ranks; device: behind a link, None for the host; state_there: whether vertex state is on it."""
-        kind = "cores" if device is None or not state_there else [device.kind, device.facts().get("name")]
-        ours = [device is not None, state_there, number_of(kind)]
+    def of(cls, ranks: Communicator, device: Device, *, state_there: bool) -> RankDevices:
+        """Ask all ranks; state_there: whether vertex state is on the device, behind a link."""
+        kind = [device.kind, device.facts().get("name")] if state_there else "cores"
+        ours = [not device.reads_host, state_there, number_of(kind)]
         found = ranks.gather_numbers(np.array(ours, dtype=np.uint64))
         arrays = array_ranks(ranks, device if state_there else None)
         alike = bool((found[:, 2] == found[0, 2]).all())

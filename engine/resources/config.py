@@ -192,12 +192,12 @@ class Config:
             options["shares"] = tuple(shares)
         return cls(**options)
 
-    def check_used(self, device: Device | None) -> None:
-        """Refuse what was chosen and could change nothing on a device behind a link, None for CPU cores.
+    def check_used(self, device: Device) -> None:
+        """Refuse what was chosen and could change nothing on a device.
 
         Raises InputError naming the option, its value and the way out.
         """
-        places, why, where = _IDLE.get("host" if device is None else device.kind, ((), "", ""))
+        places, why, where = _IDLE.get(device.kind, ((), "", ""))
         for options in (self, self.tuning):
             for name, (_, declared) in options_of(type(options)).items():
                 value = getattr(options, name)
@@ -217,13 +217,13 @@ class Config:
         tuning = _facts(self.tuning, changed=changed)
         return _facts(self, changed=changed) | ({"tuning": tuning} if tuning else {})
 
-    def rates_on(self, device: Device | None) -> Rates:
-        """The rates of runs on a device behind a link, None for CPU cores."""
+    def rates_on(self, device: Device) -> Rates:
+        """The rates of runs on a device."""
         if self.rates is not None:
             return self.rates
         from penstock.transfer.values.rates import Rates  # NumPy, which the command's help does not need
 
-        if device is None:
+        if device.reads_host:
             return Rates.host(self.thread_count)
         emulated = device.kind == "emulated"
         return Rates.emulated(self.thread_count, self.tuning.link_rate) if emulated else Rates.pcie5(self.thread_count)

@@ -26,6 +26,7 @@ from penstock.storage.clocks.stage_clock import stage
 from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices import cuda
 from penstock.transfer.devices.emulated import EmulatedDevice
+from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.fetch import fetch
 from penstock.transfer.staging.gather_buffers import MOST_THREADS
@@ -36,6 +37,7 @@ from penstock.transfer.values.task import TaskRecord
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
+    from penstock.engine.resources.ownership import Ownership
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Adjacency, Graph
     from penstock.storage.format.index import Index
@@ -49,18 +51,33 @@ LOADED_AT_ONCE = 4
 """Partitions that are on their way to the device at once before the first iteration."""
 
 
-def device_of(config: Config, graph: Graph) -> Device | None:
-    """The device that the options name, None for the host itself ("auto": the first GPU). InputError if not here."""
+def device_of(config: Config) -> Device:
+    """The device that the options name ("auto": the first GPU if there is one). InputError if not here."""
     name = config.device
     if name == "auto":
         name = "cuda:0" if config.kernels == "host" and cuda.count() else "cpu"
     if name == "cpu":
-        return None
+        return HostDevice(threads=config.thread_count)
     if name == "emulated":
         return EmulatedDevice(
             "emulated:0", config.thread_count, config.device_memory or 1 << 62, config.tuning.link_rate
         )
     return cuda.CudaDevice(cuda.number_of(name), config.device_memory)
+
+
+def resources_on(
+    device: Device,
+    graph: Graph,
+    config: Config,
+    needs: MemoryRequest,
+    timeline: Timeline | None = None,
+    rank: tuple[int, int] | None = None,
+    moved: Ownership | None = None,
+) -> HostResources:
+    """Equipment for runs on a device; the rest as in `HostResources`."""
+    if device.reads_host:
+        return HostResources(graph, config, needs, timeline, rank, moved)
+    return DeviceResources(graph, config, needs, device, timeline, rank)
 
 
 def fits(graph: Graph, budget: int) -> bool:

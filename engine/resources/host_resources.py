@@ -77,8 +77,9 @@ class HostResources:
         needs = needs_of_rank(needs, self.ownership)
         self.reader: Reader | None = None
         self.chunk_edges = graph.out.chunk_edges
-        self.plan = MemoryPlan.of(graph, config, needs)
-        self.packed, divided = self.plan.packed, self.plan.host
+        device = HostDevice(threads=config.thread_count)
+        self.plan = MemoryPlan.of(graph, config, needs, device)
+        divided = self.plan.host
         self.spare = self.host_spare = self.plan.spare
         self.groups: dict[str, GroupedSources] = {}
         allocate = numbers if paper else aligned_empty
@@ -87,25 +88,25 @@ class HostResources:
         options = whole if divided is None else divided.options
         if divided is None:
             cache = PartitionCache(graph.adjacencies, options.partition_edges, room=0)
-        elif self.packed is not None:
-            cache = self.packed.cache(divided, allocate)
+        elif self.plan.packed is not None:
+            cache = self.plan.packed.cache(divided, allocate)
         else:
             cache = make_cache(graph, needs, divided, allocate)
-        kept = divided is not None and self.packed is None and cache.whole
+        kept = divided is not None and self.plan.packed is None and cache.whole
         if kept and needs.owned_edges is not None and self.ownership is not None:
             self._left_out = LeftOut(cache, needs)
             self._left_out.own(self.ownership)
         with ExitStack() as opened:
             if divided is not None and not paper:
                 self.reader = opened.enter_context(open_reader(graph, config, divided, timeline))
-            dtypes, packed = (graph.out.neighbor_dtype, graph.out.weight_dtype), self.packed is not None
-            device, source = HostDevice(threads=config.thread_count), LocalReader(self.reader)
+            dtypes, packed = (graph.out.neighbor_dtype, graph.out.weight_dtype), self.plan.packed is not None
+            source = LocalReader(self.reader)
             self.pipeline = Pipeline(graph, Staging(device, source, cache, options, dtypes, kernels_unpack=packed))
             opened.callback(self.pipeline.close)
             self._opened = opened.pop_all()
         if timeline is not None:
             self.pipeline.watch(timeline)
-        rates, threads = config.rates_on(None), Threads(config.thread_count)
+        rates, threads = config.rates_on(device), Threads(config.thread_count)
         self.feedback = Feedback(rates, threads, self.reader, corrects=config.tuning.feedback)
 
     def streams(
@@ -180,7 +181,8 @@ class HostResources:
 
         Runs share it. Only edges of the cache are written to, never those of a graph from memory.
         """
-        able = self.packed is None and author.sweeps and not author.reads_sender and list(streams) == ["pull"]
+        on_cores = self.pipeline.device.reads_host and self.plan.packed is None
+        able = on_cores and author.sweeps and not author.reads_sender and list(streams) == ["pull"]
         large = self.graph.vertices >= LEAST_VERTICES and program.max_iter >= LEAST_SWEEPS
         if not (able and large) or self.graph.out.arrays is not None:
             return None

@@ -86,10 +86,10 @@ class MemoryPlan:
     head_index: Index | None = None
 
     @classmethod
-    def of(cls, graph: Graph, config: Config, needs: MemoryRequest, device: Device | None = None) -> MemoryPlan:
-        """Plan a run with these needs; device: the one behind a link. Raises InputError where a budget cannot work."""
+    def of(cls, graph: Graph, config: Config, needs: MemoryRequest, device: Device) -> MemoryPlan:
+        """Plan a run with these needs on a device. Raises InputError where a budget cannot work."""
         budget = config.memory_bytes
-        if device is None:
+        if device.reads_host:
             host, request = host_division(graph, config, needs), budget_of(config, needs, graph, config.partition_bytes)
             packed = plan_packed_sweeps(graph, needs, host, request)
             return cls(needs, budget, host if packed is None else packed.host, packed)

@@ -17,6 +17,7 @@ from penstock.engine.state.state import SPAN, State
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.bindings import Author
+    from penstock.engine.state.grouped_sources import GroupedSources
     from penstock.engine.state.state import Frontier
     from penstock.engine.state.unmatched_rows import UnmatchedRows
     from penstock.storage.format.index import Index
@@ -68,7 +69,8 @@ class DeviceState:
         self._incoming: Any = None
         self._accumulator = program.accumulator
         self._apart = False
-        self.unmatched: UnmatchedRows | None = None  # on the cores only
+        self.unmatched: UnmatchedRows | None = None  # these two on the cores only
+        self.groups: GroupedSources | None = None
         self.sent = device.array(count if author.has_send else 1, author.message)
         self.pending, self.active = DeviceBitmap(device, count), DeviceBitmap(device, count)
         self.touched = self.pending

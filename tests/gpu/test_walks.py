@@ -56,7 +56,7 @@ def test_walks_are_those_of_the_cores(kind: str, directed: bool, tmp_path: Path)
             if "device_edge_memory" in budget:
                 assert walks.progress.sweeps > 0
                 assert (walks.progress.bytes_copied > 0) == (budget["device_edge_memory"] > 0)
-            assert session.device is not None
+            assert not session.device.reads_host
             assert session.device.used_bytes <= session.device.memory_bytes
 
 

@@ -193,7 +193,7 @@ def make(partitions=6, step=2, slots=None, slabs=2, instant=True, tail=3, weight
     return pipeline_of(graph, reader, cache, settings), reader
 
 
-def pipeline_of(graph, reader, cache, options, device="host:0"):
+def pipeline_of(graph, reader, cache, options, device="cpu"):
     dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
     return Pipeline(graph, Staging(HostDevice(device), LocalReader(reader), cache, options, dtypes))
 

@@ -133,11 +133,10 @@ def _here(place: RouteDevice, graph: Graph, note: Note) -> Here:
     from penstock.tools.run.rates import rates_for
     from penstock.transfer.values.rates import Rates
 
-    device = device_of(Config.of(**place.options), graph)
+    device = device_of(Config.of(**place.options))
     threads = place.options.get("threads", cores())
-    name, kind = (f"CPU, {threads} threads", "host") if device is None else (device.name, device.kind)
-    if device is not None:
-        device.close()
+    name, kind = f"CPU, {threads} threads" if device.reads_host else device.name, device.kind
+    device.close()
     if kind == "emulated":
         link_rate = place.options["tuning"].get("link_rate")
         return Here(name, kind, None if link_rate is None else Rates.emulated(threads, link_rate), "told")

@@ -167,16 +167,15 @@ class LiveTable:
     def _write(self, tally: Tally | None) -> None:
         if tally is not None and self._session is not None and self._show is not None:
             device = self._session.device
-            held = resident_bytes() - self._before if device is None else device.used_bytes
-            self._show.write(line(tally, held, linked=device is not None))
+            held = resident_bytes() - self._before if device.reads_host else device.used_bytes
+            self._show.write(line(tally, held, linked=not device.reads_host))
 
 
 def heading(session: Session) -> str:
     """The names of the columns, and the budget of the last one."""
     device = session.device
-    budget = session.config.memory_bytes if device is None else device.memory_bytes
-    place, moved = ("memory", "from disk") if device is None else ("device", "over link")
-    of = f"{place} of {format_bytes(budget)}"
+    place, moved = ("memory", "from disk") if device.reads_host else ("device", "over link")
+    of = f"{place} of {format_bytes(device.own_bytes or session.config.memory_bytes)}"
     return _row("iteration", "way", "vertices", "edges", "edges/s", moved, of)
 
 

@@ -221,7 +221,7 @@ class Metrics:
         session = self._session
         assert session is not None, "iterations lie between begin and end"
         found = {"process": self._resident}
-        if session.device is not None:
+        if not session.device.reads_host:
             found["device"] = session.device.used_bytes
         if (holdings := session.holdings) is not None:
             found |= {"edges": holdings.edges, "edges_host": holdings.host, "edges_device": holdings.device}
@@ -232,7 +232,6 @@ class Metrics:
 def _told(session: Session) -> dict[str, Any]:
     """What a session says about what it runs on."""
     config, graph, device = session.config, session.graph, session.device
-    held = None if device is None else device.memory_bytes
     return {
         "graph": {
             "path": graph.path,
@@ -243,8 +242,8 @@ def _told(session: Session) -> dict[str, Any]:
         },
         "options": config.facts(changed=True),
         "threads": config.thread_count,
-        "device": {"name": "cpu", "kind": "host"} if device is None else {"name": device.name, **device.facts()},
-        "budget": {"host": config.memory_bytes, "device": held, "device_edges": config.device_edge_memory},
+        "device": {"name": device.name, **device.facts()},
+        "budget": {"host": config.memory_bytes, "device": device.own_bytes, "device_edges": config.device_edge_memory},
         "machine": hardware_info.facts(),
         "rates": asdict(session.rates),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -103,7 +103,6 @@ def rates_for(
         from penstock.engine.resources.config import Config
         from penstock.engine.resources.device_resources import device_of, fits
         from penstock.storage.base.hardware_info import fingerprint
-        from penstock.transfer.devices.host import HostDevice
 
     config = Config.of(**options)
     material = Material.of(graph)
@@ -112,15 +111,14 @@ def rates_for(
         known = load(path)
         return UsedRates(known.at(config.thread_count, disk), known, path)
     with ExitStack() as stack:
-        linked = device_of(config, graph)
-        device: Device = linked or HostDevice(threads=config.thread_count)
+        device = device_of(config)
         stack.callback(device.close)
         streamed = not fits(graph, config.memory_bytes)
         try:
             place = place_of(fingerprint(machine_facts(device)))
             found = _stored(place, note)
             path = None if found is None else place
-            if found is None and measure and graph.edges and (linked is not None or streamed):
+            if found is None and measure and graph.edges and (streamed or not device.reads_host):
                 found, path = _measured(config, device, material, note)
         except PenstockError as error:
             note(f"penstock: rates of this machine are not known ({error}); built-in ones are used")

@@ -182,7 +182,7 @@ def _effective(job: Job, session: Session, used: UsedRates) -> str:
     found = dict(portable.given)
     found |= {"host_memory": session.config.memory_bytes, "threads": session.config.thread_count, "run_dir": "."}
     found["stripes"] = [job.recorded(path) for path in job.execution.stripes]
-    if session.device is None:
+    if session.device.reads_host:
         found["device"] = "cpu"
     if used.calibration is not None:
         found["rates"] = RATES
@@ -193,10 +193,8 @@ def _facts_of(session: Session) -> dict[str, Any]:
     """What a run was made with, and on."""
     from penstock.engine.calibration.material import machine_facts
     from penstock.storage.format.fingerprint import fingerprint
-    from penstock.transfer.devices.host import HostDevice
 
-    graph, config = session.graph, session.config
-    device = session.device or HostDevice("cpu", config.thread_count)
+    graph, config, device = session.graph, session.config, session.device
     return {
         "versions": _versions(),
         "machine": machine_facts(device) | {"host": platform.node(), "system": platform.platform()},

@@ -97,6 +97,7 @@ class CudaDevice:
         with self._device:
             free = int(cupy.cuda.runtime.memGetInfo()[0])
             self.memory_bytes = memory_bytes if memory_bytes is not None else free * 9 // 10
+            self.own_bytes = self.memory_bytes
             self._pool = cupy.cuda.MemoryPool()
             self._pool.set_limit(size=self.memory_bytes)
         self._pinned: dict[int, Any] = {}

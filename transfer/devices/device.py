@@ -28,7 +28,7 @@ class Device(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the name of the device in options and records, such as `host:0`."""
+        """Return the name of the device in options and records, such as `cpu`."""
 
     @property
     def kind(self) -> Kind:
@@ -49,6 +49,10 @@ class Device(Protocol):
     @property
     def reads_host(self) -> bool:
         """Return whether kernels read host memory without a copy."""
+
+    @property
+    def own_bytes(self) -> int | None:
+        """Return the ceiling of memory of its own, where edges come over a link; None: its kernels read the host's."""
 
     def facts(self) -> dict[str, Any]:
         """Return what its speed depends on, as JSON has it: measurements are kept under these facts."""

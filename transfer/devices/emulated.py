@@ -37,8 +37,8 @@ class EmulatedDevice(HostDevice):
         link_bytes: float | None = None,
     ) -> None:
         super().__init__(name, threads, memory_bytes)
-        self.bytes_in = 0
-        self.bytes_out = 0
+        self.own_bytes = memory_bytes
+        self.bytes_in = self.bytes_out = 0
         self._link_bytes = link_bytes
         self._busy_until = 0.0
 

@@ -28,8 +28,9 @@ class HostDevice:
     kind: Kind = "host"
     reads_host = True
     ceiling = "--host-memory"
+    own_bytes: int | None = None
 
-    def __init__(self, name: str = "host:0", threads: int = 1, memory_bytes: int = 1 << 62) -> None:
+    def __init__(self, name: str = "cpu", threads: int = 1, memory_bytes: int = 1 << 62) -> None:
         self.name = name
         self.threads = threads
         self.memory_bytes = memory_bytes

@@ -60,7 +60,7 @@ class StrictDevice(EmulatedDevice):
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[StrictDevice]:
     strict = StrictDevice()
-    monkeypatch.setattr("penstock.engine.session.device_of", lambda config, graph: strict)
+    monkeypatch.setattr("penstock.engine.session.device_of", lambda config: strict)
     yield strict
     assert not strict.locked
 

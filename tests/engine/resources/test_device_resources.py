@@ -201,9 +201,8 @@ def test_auto_is_the_gpu_where_there_is_one(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(cuda, "count", lambda: 1)
     monkeypatch.setattr(cuda, "number_of", lambda name: 0)
     monkeypatch.setattr(cuda, "CudaDevice", lambda number, memory: f"GPU {number}")
-    graph = in_memory(shape("two"))
-    assert device_of(Config.of(), graph) == "GPU 0"
-    assert device_of(Config.of(kernels="reference"), graph) is None
+    assert device_of(Config.of()) == "GPU 0"
+    assert device_of(Config.of(kernels="reference")).name == "cpu"
 
 
 def test_devices_that_cannot_be() -> None:

@@ -32,7 +32,7 @@ def ranks(session: Session, program: Program | None = None) -> dict[str, Any]:
 
 def is_packed(session: Session) -> bool:
     assert session._equipment is not None
-    return session._equipment.packed is not None
+    return session._equipment.plan.packed is not None
 
 
 @pytest.mark.parametrize("share", [0, 0.4, 1])

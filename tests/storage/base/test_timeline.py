@@ -19,7 +19,7 @@ def test_a_span_comes_back_as_it_was_added() -> None:
     timeline.iteration = 7
     work = Work(bytes=1 << 40, items=3, first=5, parts=2)
     timeline.add(timeline.track("link", "to it"), "filter", 1.25, 0.5, work)
-    timeline.add(timeline.track("kernel", "host:0"), "push", 1.5, 0.25, iteration=2)
+    timeline.add(timeline.track("kernel", "cpu"), "push", 1.5, 0.25, iteration=2)
     first, second = timeline.spans()
     assert (first.group, first.track, first.name, first.began, first.seconds) == ("link", "to it", "filter", 1.25, 0.5)
     assert (first.work, first.iteration) == (work, 7)
@@ -30,7 +30,7 @@ def test_the_ring_keeps_the_last_spans_and_counts_the_others() -> None:
     timeline = Timeline(8)
     size = timeline.nbytes
     for number in range(21):
-        timeline.add(timeline.track("kernel", "host:0"), "push", float(number), 0.5)
+        timeline.add(timeline.track("kernel", "cpu"), "push", float(number), 0.5)
     assert [span.began for span in timeline.spans()] == list(range(13, 21))
     assert (timeline.dropped, timeline.nbytes) == (13, size)
 

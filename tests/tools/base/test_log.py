@@ -61,7 +61,7 @@ def test_a_command_tells_on_stderr_what_happens_below(tmp_path, capsys, monkeypa
     assert cli.run_command([*arguments, "-vv"]) == 0
     told = capsys.readouterr()
     assert told.out.count("\n") == 1
-    for words in ("penstock.engine.resources.host_resources: host:0", "plan for host:0", "BFS:"):
+    for words in ("penstock.engine.resources.host_resources: cpu", "plan for cpu", "BFS:"):
         assert words in told.err, words
     assert cli.run_command(arguments) == 0
     assert capsys.readouterr().err == ""

@@ -70,7 +70,7 @@ def test_a_run_leaves_named_lanes_without_overlap(tmp_path: Path, options: dict[
     for found in by_lane.values():
         apart(found)
     wanted = {"engine: iterations", "engine: programs", "engine: thread 1", "disk: thread 1", "decode: thread 1"}
-    wanted |= {"kernel: host:0"} if "device" not in options else {"kernel: emulated:0", "link: to emulated:0"}
+    wanted |= {"kernel: cpu"} if "device" not in options else {"kernel: emulated:0", "link: to emulated:0"}
     wanted |= {"gather: thread 1"} if options.get("route") == "compaction" else set()
     assert wanted <= set(by_lane)
     iterations = by_lane["engine: iterations"]
@@ -92,7 +92,7 @@ def test_a_failed_run_leaves_what_it_did_and_its_own_error(tmp_path: Path) -> No
     def fail(error: BaseException) -> None:
         with open_trace(path, force=False) as timeline:
             assert timeline is not None
-            timeline.add(timeline.track("kernel", "host:0"), "push", timeline.began, 0.5)
+            timeline.add(timeline.track("kernel", "cpu"), "push", timeline.began, 0.5)
             if path.exists():
                 path.unlink()
                 folder.rmdir()
@@ -118,7 +118,7 @@ def test_nothing_is_traced_unless_asked(tmp_path: Path) -> None:
 def test_what_was_overwritten_is_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     timeline = Timeline(4)
     for number in range(9):
-        timeline.add(timeline.track("kernel", "host:0"), "push", timeline.began + number, 0.5, Work(first=number))
+        timeline.add(timeline.track("kernel", "cpu"), "push", timeline.began + number, 0.5, Work(first=number))
     with caplog.at_level("WARNING", logger="penstock"):
         write(timeline, tmp_path / "t.json")
     told = json.loads((tmp_path / "t.json").read_text())
@@ -153,7 +153,7 @@ def test_the_command_writes_a_trace_and_says_where_it_could_not(
     arguments = ["run", "bfs", str(tmp_path / "g.h5"), "--source", "0", "--quiet", "--trace"]
     assert cli.run_command([*arguments, str(tmp_path / "t.json")]) == 0
     by_lane = lanes(json.loads((tmp_path / "t.json").read_text())["traceEvents"])
-    assert "kernel: host:0" in by_lane
+    assert "kernel: cpu" in by_lane
     assert cli.run_command([*arguments, str(tmp_path / "t.json")]) == 2
     assert "--force" in capsys.readouterr().err
 
@@ -174,7 +174,7 @@ def test_every_rank_has_a_process_on_the_first_ones_clock(tmp_path: Path) -> Non
     assert [name.split(" on ")[0] for name in processes.values()] == ["rank 0", "rank 1"]
     for pid in processes:
         threads = {e["tid"]: e["args"]["name"] for e in found if e["name"] == "thread_name" and e["pid"] == pid}
-        assert {"engine: iterations", "exchange: thread 1", "kernel: host:0"} <= set(threads.values())
+        assert {"engine: iterations", "exchange: thread 1", "kernel: cpu"} <= set(threads.values())
         for tid in threads:
             apart([e for e in found if e["ph"] == "X" and (e["pid"], e["tid"]) == (pid, tid)])
         assert min(e["ts"] for e in found if e["pid"] == pid and "ts" in e) >= 0

@@ -79,7 +79,7 @@ def test_rows_in_blocks_and_strips(route: str, directed: bool, tmp_path: Path) -
 def test_they_run_on_the_device_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody asked for a device, as other programs do."""
     device = EmulatedDevice()
-    monkeypatch.setattr("penstock.engine.session.device_of", lambda config, graph: device)
+    monkeypatch.setattr("penstock.engine.session.device_of", lambda config: device)
     edges = shape("loops")
     with Session(in_memory(edges), kernels="cuda") as session:
         CASES["cdlp"][1](edges, session.run(CDLP()).fields)
