@@ -185,7 +185,7 @@ class Session:
     def _ability(self) -> tuple[float, float, float]:
         """What is expected of this rank before anything is measured, as `starting_shares` takes it."""
         if self._device.reads_host:
-            return Rates.host(self.config.thread_count).kernel_edges, math.inf, 0.0
+            return self._device.rates(self.config.thread_count).kernel_edges, math.inf, 0.0
         graph, config, memory = self.graph, self.config, self._device.memory_bytes
         each = float(graph.out.edge_bytes(with_weights=False))
         if config.packed == "auto" and graph.out.arrays is None:
@@ -603,7 +603,7 @@ class Session:
             if not program.early_exit:
                 stream.heads = None
         if self._watch is not None:
-            kernels = self._watch.kernels(kernels, equipment.pipeline.device)
+            kernels = self._watch.kernels(kernels)
         forced = next(iter(directions)) if len(directions) == 1 else None
         local = asynchronous and not kernels.author.has_send and self._ranks is None
         rounds = self.config.tuning.local_rounds if local else 0

@@ -1,7 +1,7 @@
 """The profile of a run: kernels, iterations and the host's own steps, added to a timeline as they happen.
 
-Owns what is stamped by the engine: every kernel call by the thread that makes it or, on a GPU, by events around it (and
-as an NVTX range where CuPy has them, so that Nsight shows the same names); every iteration; the frontier and the bytes
+Owns what is stamped by the engine: every kernel call by the device's events around it (and on a GPU as an NVTX range
+where CuPy has them, so that Nsight shows the same names); every iteration; the frontier and the bytes
 moved so far as levels. Without a timeline none of this exists: kernels are called as they are. Refuses to change what
 is called or in which order.
 """
@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.storage.base.timeline import NO_WORK, Timeline, Work
-from penstock.transfer.devices import cuda
 from penstock.transfer.devices.timestamps import DeviceTimestamps, work_of
 from penstock.transfer.values.view import View
 
@@ -28,18 +27,16 @@ UNSEEN = frozenset({"use", "close", "can_fuse", "mark", "marks", "placed", "exch
 
 
 class KernelProfiler:
-    """Watches the runs of one session; device: the one behind a link, None where the host's cores do all."""
+    """Watches the runs of one session, on one device."""
 
-    def __init__(self, timeline: Timeline, device: Device | None) -> None:
-        self.timeline = timeline
-        self.stamps = None if device is None else DeviceTimestamps(timeline, device)
+    def __init__(self, timeline: Timeline, device: Device) -> None:
+        self.timeline, self._device = timeline, device
+        self.stamps = DeviceTimestamps(timeline, device)
         self._moved = [0, 0]
 
-    def kernels(self, kernels: Kernels[Any], device: Device) -> Kernels[Any]:
+    def kernels(self, kernels: Kernels[Any]) -> Kernels[Any]:
         """The same kernels, every call of which is stamped on the device's track."""
-        track = self.timeline.track("kernel", device.name)
-        call = partial(self._on_device, device, cuda.nvtx()) if device.kind == "cuda" else self._on_host
-        profiled = _ProfiledKernels(kernels, lambda name, function: call(track, name, function))
+        profiled = _ProfiledKernels(kernels, partial(self._stamped, self.timeline.track("kernel", self._device.name)))
         return cast("Kernels[Any]", profiled)
 
     def begin(self, program: str) -> None:
@@ -66,37 +63,17 @@ class KernelProfiler:
 
     def settle(self) -> None:
         """Take what the device has passed."""
-        if self.stamps is not None:
-            self.stamps.take()
+        self.stamps.take()
 
-    def _on_host(self, track: int, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*arguments: Any, **named: Any) -> Any:
-            began = time.perf_counter()
-            result = function(*arguments, **named)
-            seconds = time.perf_counter() - began
-            label, work = _described(name, arguments)
-            self.timeline.add(track, label, began, seconds, work)
-            return result
-
-        return called
-
-    def _on_device(
-        self, device: Device, ranges: Any, track: int, name: str, function: Callable[..., Any]
-    ) -> Callable[..., Any]:
-        stamps = self.stamps
-        assert stamps is not None
+    def _stamped(self, track: int, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        device, stamps = self._device, self.stamps
 
         def called(*arguments: Any, **named: Any) -> Any:
             label, work = _described(name, arguments)
-            if ranges is not None:
-                ranges.RangePush(label)
-            first = device.event(None)
-            try:
+            with device.range(label):
+                first = device.launched()
                 result = function(*arguments, **named)
-            finally:
-                if ranges is not None:
-                    ranges.RangePop()
-            stamps.add(track, label, (first, device.event(None)), work)
+            stamps.add(track, label, (first, device.launched()), work)
             return result
 
         return called

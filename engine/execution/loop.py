@@ -38,7 +38,6 @@ from penstock.engine.resources.direction import (
 )
 from penstock.engine.resources.direction_cost import LinkReading, reading
 from penstock.engine.resources.link_costs import fetched_of, link_costs_of
-from penstock.engine.state.device_state import DeviceState
 from penstock.engine.state.fused_iterations import (
     NO_FRONTIERS,
     FusedCall,
@@ -359,7 +358,7 @@ class Loop:
     @property
     def can_settle(self) -> bool:
         """Whether rows may be relaxed both ways: every edge in two rows, values seen at once, no direction forced."""
-        together = isinstance(self.state, DeviceState) and self.devices.alike
+        together = self.devices.on_devices and self.devices.alike
         able = self.ranks is None or (together and "degree" not in words_of(self.program))
         alone = self.layers is None and able and not self.against
         return alone and self.asynchronous and not self.graph.directed and self.author.settles and self.forced is None
@@ -579,5 +578,4 @@ class Loop:
                 broadcast(ranks, state.fields[name], 0)
         broadcast(ranks, state.pending.words.view(np.uint32), 0)
         state.pending.summarize()
-        if isinstance(state, DeviceState):
-            state.sent_ahead = None
+        state.sent_ahead = None

@@ -41,17 +41,17 @@ class RankDevices:
         kind = [device.kind, device.facts().get("name")] if state_there else "cores"
         ours = [not device.reads_host, state_there, number_of(kind)]
         found = ranks.gather_numbers(np.array(ours, dtype=np.uint64))
-        arrays = array_ranks(ranks, device if state_there else None)
+        arrays = array_ranks(ranks, device, state_there=state_there)
         alike = bool((found[:, 2] == found[0, 2]).all())
         return cls(bool(found[:, 0].any()), bool(found[:, 1].any()), alike, arrays)
 
 
-def array_ranks(ranks: Communicator, device: Device | None) -> ArrayRanks:
-    """What exchanges this rank's arrays, which are on a device, or in host memory where that is None.
+def array_ranks(ranks: Communicator, device: Device, *, state_there: bool) -> ArrayRanks:
+    """What exchanges this rank's arrays, which are on a device or, where not `state_there`, in host memory.
 
     All ranks call it. Over NCCL where each of them has a GPU of its own, else by way of host memory.
     """
-    if ranks.gather_numbers(np.array([isinstance(device, CudaDevice)])).all():
+    if ranks.gather_numbers(np.array([state_there and isinstance(device, CudaDevice)])).all():
         from penstock.engine.ranks.nccl import NcclCommunicator, unusable
 
         gpu = cast(CudaDevice, device)
@@ -60,7 +60,7 @@ def array_ranks(ranks: Communicator, device: Device | None) -> ArrayRanks:
             return NcclCommunicator(ranks, gpu)
         if ranks.rank == 0:
             _log.warning("GPUs exchange by way of host memory: %s", reason)
-    return ranks if device is None else StagedCommunicator(ranks, device)
+    return StagedCommunicator(ranks, device) if state_there else ranks
 
 
 class StagedCommunicator(ArrayRanks):

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from penstock.transfer.devices.device import Device
     from penstock.transfer.values.rates import Rates
 
-_LINKS = ("link", "emulated")
-_IDLE: dict[str, tuple[tuple[str, ...], str, str]] = {
-    "host": (_LINKS, "the CPU reads edges where they are", "emulated or cuda:0"),
-    "cuda": (("emulated",), "a GPU's link is as fast as it is", "emulated"),
-}
-"""By kind of device: where options apply that could change nothing on it, why, and on which devices they would."""
-
 
 @dataclass(frozen=True)
 class Declared:
@@ -197,7 +190,7 @@ class Config:
 
         Raises InputError naming the option, its value and the way out.
         """
-        places, why, where = _IDLE.get(device.kind, ((), "", ""))
+        places, why, where = device.idle
         for options in (self, self.tuning):
             for name, (_, declared) in options_of(type(options)).items():
                 value = getattr(options, name)
@@ -219,14 +212,7 @@ class Config:
 
     def rates_on(self, device: Device) -> Rates:
         """The rates of runs on a device."""
-        if self.rates is not None:
-            return self.rates
-        from penstock.transfer.values.rates import Rates  # NumPy, which the command's help does not need
-
-        if device.reads_host:
-            return Rates.host(self.thread_count)
-        emulated = device.kind == "emulated"
-        return Rates.emulated(self.thread_count, self.tuning.link_rate) if emulated else Rates.pcie5(self.thread_count)
+        return device.rates(self.thread_count) if self.rates is None else self.rates
 
     @cached_property
     def memory_bytes(self) -> int:
@@ -260,7 +246,7 @@ def _facts(options: Config | Tuning, *, changed: bool) -> dict[str, Any]:
 
 def _of_links(kind: type[Config | Tuning]) -> dict[str, Any]:
     """The defaults of options that apply only behind a link."""
-    return {name: getattr(kind, name) for name, (_, one) in options_of(kind).items() if one.applies in _LINKS}
+    return {name: getattr(kind, name) for name, (_, one) in options_of(kind).items() if one.applies != "everywhere"}
 
 
 def _known(kind: type[Config | Tuning], name: str) -> None:

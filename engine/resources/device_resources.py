@@ -274,8 +274,7 @@ def _finish(transfer: Transfer) -> None:
 
 
 def _feedback(config: Config, device: Device, disk: Reader | None) -> Feedback:
-    """What corrects the rates; a link that is emulated without a rate has nothing to teach."""
+    """What corrects the rates."""
     rates = config.rates_on(device)
     threads = Threads(config.thread_count, min(MOST_THREADS, config.thread_count))
-    timed = device.kind != "emulated" or config.tuning.link_rate is not None
-    return Feedback(rates, threads, disk, corrects=config.tuning.feedback and timed)
+    return Feedback(rates, threads, disk, corrects=config.tuning.feedback and device.measurable)

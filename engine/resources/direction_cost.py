@@ -33,9 +33,6 @@ Floats = NDArray[np.float64]
 BLOCKS = 64
 BLOCK_ROWS = 512
 EXACT = 64  # degrees below this have a bin of their own, those above share one with all up to twice as many
-GLANCE = {"cuda": 0.25, "emulated": 2.5}
-"""A pull's look at a vertex, visited or not, in edges of a kernel, by kind of device: to count which accept messages,
-and to serve them. Measured: 12 to 14 ns against 5 on a CPU core; on a GPU 12 bytes of its memory, read twice."""
 PLAN_SECONDS = 3e-4  # counting what is wanted, and the plan, for which the host waits
 
 
@@ -75,7 +72,7 @@ class LinkCosts:
 
     edge_bytes: of an edge. degrees: of the rows that are pulled. routes: those that may be taken ("compaction" only
     serves pushes). head: edges of each row on the device (`row_prefix_cache.py`). at_once: whether a push would read
-    every active row over the link, resident or not (`EdgeStream.slight`). glance: see GLANCE.
+    every active row over the link, resident or not (`EdgeStream.slight`). glance: as of a device.
     """
 
     rates: Rates
@@ -86,7 +83,7 @@ class LinkCosts:
     routes: tuple[str, ...] = ("filter", "compaction", "zero-copy")
     head: int = 0
     at_once: bool = False
-    glance: float = GLANCE["cuda"]
+    glance: float = 0.25
 
 
 @dataclass(frozen=True, slots=True)

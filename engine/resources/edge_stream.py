@@ -183,7 +183,7 @@ class EdgeStream:
         else:
             demand, plan = queue.demand, queue.plan
         with closing(self.pipeline.arrivals(plan, demand, queue)) as arrivals:
-            timed = self.pipeline.device.kind == "cuda" and not plan.resident
+            timed = self.pipeline.device.runs_ahead and not plan.resident
             views = self._timed(arrivals, kernels) if timed else arrivals
             if self.owned is not None:
                 yield self._owned_parts(views, kernels)

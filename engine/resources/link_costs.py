@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.resources.direction_cost import GLANCE, DirectionSide, LinkCosts
+from penstock.engine.resources.direction_cost import DirectionSide, LinkCosts
 from penstock.engine.state.state import Frontier
 from penstock.transfer.planning.plan import routes_of
 
@@ -35,7 +35,7 @@ def link_costs_of(push: EdgeStream, pull: EdgeStream, frontier: Frontier) -> Lin
         routes=routes_of(options),
         head=pull.skip,
         at_once=push.slight(frontier),
-        glance=GLANCE[push.pipeline.device.kind],
+        glance=push.pipeline.device.glance,
     )
 
 

@@ -152,6 +152,7 @@ class State:
         self._apart = False
         self.groups: GroupedSources | None = None
         self.unmatched: UnmatchedRows | None = None
+        self.sent_ahead: tuple[float, ...] | None = None  # on a device only
         self.sent = np.zeros(count if author.has_send else 1, dtype=author.message)
         self.pending, self.active = Bitmap.empty(count), Bitmap.empty(count)
         self.touched = self.pending

@@ -17,6 +17,7 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.resources.config import Config, Tuning
 from penstock.storage.base.errors import InputError
+from penstock.transfer.devices.cuda import CudaDevice
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support.faults import open_files, python
 from support.graphs import in_memory, on_disk, shape
@@ -89,7 +90,7 @@ def test_what_would_change_nothing_on_the_device_is_refused(graph: Graph, name: 
     with Session(graph, device="cpu", **default), Session(graph, device="emulated", **IDLE[name]):
         pass
     gpu = EmulatedDevice()
-    gpu.kind = "cuda"
+    gpu.idle = CudaDevice.idle
     if name == "link_rate":
         with pytest.raises(InputError, match=r"link_rate .*a GPU's link is as fast as it is"):
             Config(tuning=Tuning(link_rate=1e9)).check_used(gpu)

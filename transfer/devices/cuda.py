@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +21,7 @@ from penstock.storage.base.errors import InputError, RunError, installing
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.clocks.stage_clock import stage
 from penstock.transfer.devices.device import Kind
+from penstock.transfer.values.rates import Rates
 
 INSTALL = f"install it with: {installing('cuda')}"
 
@@ -86,6 +88,9 @@ class CudaDevice:
 
     kind: Kind = "cuda"
     reads_host = False
+    idle = ("emulated",), "a GPU's link is as fast as it is", "emulated"
+    glance = 0.25
+    runs_ahead = measurable = True
 
     def __init__(self, number: int = 0, memory_bytes: int | None = None) -> None:
         import cupy
@@ -94,6 +99,7 @@ class CudaDevice:
         self._device = cupy.cuda.Device(number)
         self.name = f"cuda:{number}"
         self.threads = 1
+        self._ranges = nvtx()
         with self._device:
             free = int(cupy.cuda.runtime.memGetInfo()[0])
             self.memory_bytes = memory_bytes if memory_bytes is not None else free * 9 // 10
@@ -104,6 +110,22 @@ class CudaDevice:
         self._registered: dict[int, int] = {}
         self.bytes_in = 0
         self.bytes_out = 0
+
+    def rates(self, threads: int) -> Rates:
+        """Return those of an H200 behind PCIe 5."""
+        return Rates.pcie5(threads)
+
+    @contextmanager
+    def range(self, label: str) -> Iterator[None]:
+        """Show the calls in NVIDIA's tools, where CuPy was built with their ranges."""
+        if self._ranges is None:
+            yield
+            return
+        self._ranges.RangePush(label)
+        try:
+            yield
+        finally:
+            self._ranges.RangePop()
 
     @property
     def used_bytes(self) -> int:

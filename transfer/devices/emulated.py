@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.transfer.devices.device import Kind
 from penstock.transfer.devices.host import HostDevice
+from penstock.transfer.values.rates import Rates
 
 KERNELS = "kernels"
 """A stream of kernels: they run when they are given to it, after what they wait for, so its events are past."""
@@ -27,6 +28,7 @@ class EmulatedDevice(HostDevice):
 
     kind: Kind = "emulated"
     reads_host = False
+    idle = (), "", ""
     ceiling = "--device-memory"
 
     def __init__(
@@ -40,7 +42,12 @@ class EmulatedDevice(HostDevice):
         self.own_bytes = memory_bytes
         self.bytes_in = self.bytes_out = 0
         self._link_bytes = link_bytes
+        self.measurable = link_bytes is not None
         self._busy_until = 0.0
+
+    def rates(self, threads: int) -> Rates:
+        """Return those of as many cores behind the link."""
+        return Rates.emulated(threads, self._link_bytes)
 
     def facts(self) -> dict[str, Any]:
         """Return that it is emulated, and its link's rate."""

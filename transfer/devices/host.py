@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 from penstock.storage.base.errors import RunError
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.transfer.devices.device import Kind
+from penstock.transfer.values.rates import Rates
 
 
 class HostDevice:
@@ -29,6 +31,14 @@ class HostDevice:
     reads_host = True
     ceiling = "--host-memory"
     own_bytes: int | None = None
+    idle: tuple[tuple[str, ...], str, str] = (
+        ("link", "emulated"),
+        "the CPU reads edges where they are",
+        "emulated or cuda:0",
+    )
+    glance = 2.5
+    runs_ahead = False
+    measurable = True
 
     def __init__(self, name: str = "cpu", threads: int = 1, memory_bytes: int = 1 << 62) -> None:
         self.name = name
@@ -40,6 +50,14 @@ class HostDevice:
     def used_bytes(self) -> int:
         """Bytes allocated by `array` and not freed."""
         return sum(self._sizes.values())
+
+    def rates(self, threads: int) -> Rates:
+        """Return those of as many cores."""
+        return Rates.host(threads)
+
+    def range(self, label: str) -> AbstractContextManager[None]:
+        """Do nothing: no tool shows them."""
+        return nullcontext()
 
     def facts(self) -> dict[str, Any]:
         """Return that it is the host."""

@@ -52,11 +52,11 @@ class DeviceTimestamps:
 
         Called before the seconds of their events are taken.
         """
-        track = self.timeline.track("link", f"to {self._device.name}")
         for record in records:
             size = record.bytes_link
             for resource, first, last in record.spans:
                 if resource == LINK:
+                    track = self.timeline.track("link", f"to {self._device.name}")
                     self.add(track, record.route, (first, last), work_of(record, size))
                     size = 0  # the bytes of a task of several copies are counted once
                 elif resource == UNPACK:

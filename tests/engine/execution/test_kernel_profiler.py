@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -78,15 +79,16 @@ def test_an_error_in_a_kernel_passes_through() -> None:
             """Nothing."""
 
     timeline = Timeline()
-    seen = KernelProfiler(timeline, None).kernels(Kernels(), EmulatedDevice())
+    seen = (watch := KernelProfiler(timeline, EmulatedDevice())).kernels(Kernels())
     assert (seen.push(1), seen.author) == (1, "somebody")
     with pytest.raises(ZeroDivisionError):
         seen.push(0)
     seen.use()
+    watch.settle()
     assert [span.name for span in timeline.spans()] == ["push"]
 
 
-def test_a_gpus_kernels_are_told_by_its_events_and_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpus_kernels_are_told_by_its_events_and_ranges() -> None:
     """With a stand-in for CUDA: the device's events are the host's, ranges are kept in a list."""
 
     class Kernels:
@@ -94,12 +96,11 @@ def test_a_gpus_kernels_are_told_by_its_events_and_ranges(monkeypatch: pytest.Mo
             return np.ones(3)
 
     timeline, device = Timeline(), EmulatedDevice()
-    device.kind = "cuda"
-    watch = KernelProfiler(timeline, device)
     ranges: list[str] = []
     found = SimpleNamespace(RangePush=ranges.append, RangePop=lambda: ranges.append("end"))
-    monkeypatch.setattr(cuda, "nvtx", lambda: found)
-    watch.kernels(Kernels(), device).apply()
+    device.range = partial(cuda.CudaDevice.range, SimpleNamespace(_ranges=found))
+    watch = KernelProfiler(timeline, device)
+    watch.kernels(Kernels()).apply()
     assert list(timeline.spans()) == []
     watch.settle()
     (span,) = timeline.spans()

@@ -11,8 +11,9 @@ from penstock.engine.execution import loop
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.resources import link_costs
-from penstock.engine.resources.direction_cost import GLANCE, LinkCosts
+from penstock.engine.resources.direction_cost import LinkCosts
 from penstock.engine.session import Session
+from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.planning.host_budget import HostBudget
 from support.graphs import on_disk, skewed
 from support.oracles import EdgeList
@@ -46,7 +47,7 @@ def test_what_is_on_the_device(told: list[LinkCosts], graph: Graph, memory: int,
     with Session(graph, device_edge_memory=memory, partition_bytes=1024, **OPTIONS) as session:
         session.run(BFS(1000))
     assert told
-    assert {(link.head, link.edge_bytes, link.glance) for link in told} == {(head, 4, GLANCE["emulated"])}
+    assert {(link.head, link.edge_bytes, link.glance) for link in told} == {(head, 4, EmulatedDevice.glance)}
     sides = [side for link in told for side in (link.push, link.pull)]
     assert {side.chunks for side in sides} == {313}
     assert min(side.fetch_seconds for side in sides) >= 0.0
