@@ -18,7 +18,7 @@ import numpy as np
 from penstock.engine.ranks import repartition
 from penstock.engine.ranks.repartition import Floats, Measured, RankLoads
 from penstock.engine.resources.ownership import Ownership
-from penstock.engine.state.state import Frontier, State
+from penstock.engine.state.state import Frontier
 
 if TYPE_CHECKING:
     from penstock.engine.execution.loop import Loop
@@ -110,12 +110,11 @@ class Rebalance:
         ownership = cast(Ownership, loop.ownership)
         streams = [*loop.streams.values(), *loop.against.values()]
         resident = [stream for stream in streams if stream.resident]
-        if isinstance(loop.state, State):
-            if loop.state.unmatched is not None:
-                loop.state.unmatched.begin()  # rows of others are not among those kept
-            if loop.state.groups is not None and self.resources.needs.weighted:
-                # places where chunks may be read once more: those that were read without weights before
-                self.resources.give_ids_back(cast("HostKernels", loop.kernels), None)
+        if loop.state.unmatched is not None:
+            loop.state.unmatched.begin()  # rows of others are not among those kept
+        if loop.state.groups is not None and self.resources.needs.weighted:
+            # places where chunks may be read once more: those that were read without weights before
+            self.resources.give_ids_back(cast("HostKernels", loop.kernels), None)
         loop.ownership = Ownership(bounds, ownership.rank)
         self.resources.own(loop.ownership, streams)
         for stream in resident:

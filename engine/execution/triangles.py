@@ -21,7 +21,6 @@ from penstock.engine.execution.whole_rows import (
     visit_views,
 )
 from penstock.engine.program.vertex_ranges import limited_ranges
-from penstock.engine.state.oriented_rows import oriented_rows
 from penstock.engine.state.row_blocks import RowBlock, block_capacity
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def _intersect_all(found: RowBlocks, memory_bytes: int) -> Iterator[int]:
     sizes = max(last - first for first, last in bounds), longest_strip(counts, bounds)
     spans = [(max(first, found.loop.met), last) for first, last in bounds if last > found.loop.met]
     alone = spans == bounds[:1]
-    kept = [oriented_rows(state, *sizes, graph.vertex_dtype) for _ in ((1,) if alone else (1, 2))]
+    kept = [state.oriented_rows(*sizes) for _ in ((1,) if alone else (1, 2))]
     for span in spans:
         found.begin_strip()
         found.keep(span, neighbors, kept[0])

@@ -19,8 +19,7 @@ import numpy as np
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import fields_of, globals_of, message_dtype, resolve_dtype
 from penstock.engine.state.records import IterationRecord
-from penstock.engine.state.row_blocks import ROWS, RowBlock, block_capacity, blocks, offset_bytes
-from penstock.engine.state.state import State
+from penstock.engine.state.row_blocks import RowBlock, block_capacity, blocks, offset_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,15 +72,10 @@ def edge_streams_of(loop: Loop) -> tuple[EdgeStream, ...]:
 
 def owned_blocks(loop: Loop, indexes: Sequence[Index], capacity: int, span: tuple[int, int]) -> Iterator[RowBlock]:
     """The blocks of whole rows, cut as for all rows, as far as they are in `span`."""
-    for block in blocks(indexes, capacity, row_limit(loop)):
+    for block in blocks(indexes, capacity, loop.state.block_rows):
         part = RowBlock(max(block.first, span[0]), min(block.last, span[1]), block.indexes)
         if part.first < part.last:
             yield part
-
-
-def row_limit(loop: Loop) -> int:
-    """How many rows a block may have: on a device, where an edge travels once for every block, any number."""
-    return ROWS if isinstance(loop.state, State) else max(1, loop.graph.vertices)
 
 
 def visit_views(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.program import Program, fields_of, resolve_dtype, value_of
+from penstock.engine.state.oriented_rows import DeviceOrientedRows
 from penstock.engine.state.state import SPAN, State
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class DeviceState:
         self.vertices = device.array(capacity, vertex_dtype)
         self.work = device.array(capacity + 1, np.int64)
         self.walked = count
+        self.block_rows = max(1, count)  # any number: an edge travels once for every block
         self.lines = 0
         self.totals = device.array(3, np.int64)
         self.host_readback, self.device_readback = device.shared_array(4, np.int64)
@@ -136,6 +138,10 @@ class DeviceState:
         """As `State.has_nan`, found out on the device."""
         values = self.fields[name]
         return values.size > 0 and bool(np.isnan(float(values.min())))
+
+    def oriented_rows(self, rows: int, edges: int) -> DeviceOrientedRows:
+        """As `State.oriented_rows`."""
+        return DeviceOrientedRows(self.empty, rows, edges, self.vertices.dtype)
 
     def empty(self, count: int, dtype: Any) -> Any:
         """An array of `count` items of the device, not filled."""

@@ -6,15 +6,12 @@ Owns the arrays: on the host they grow, on a device they are as long as they can
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.state.state import State
-
-if TYPE_CHECKING:
-    from penstock.engine.state.device_state import DeviceState
 
 
 class OrientedRows:
@@ -65,11 +62,11 @@ class DeviceOrientedRows:
     starts int64 (rows + 1,), middles int64 (rows,), targets (edges,), arcs uint8; filled int64 (1,): edges so far.
     """
 
-    def __init__(self, state: DeviceState, rows: int, edges: int, vertex_dtype: Any) -> None:
+    def __init__(self, empty: Callable[[int, Any], Any], rows: int, edges: int, vertex_dtype: Any) -> None:
         self.first = self.rows = 0
-        self.starts, self.middles = state.empty(rows + 1, np.int64), state.empty(rows, np.int64)
-        self.targets, self.arcs = state.empty(edges, vertex_dtype), state.empty(edges, np.uint8)
-        self.filled = state.empty(1, np.int64)
+        self.starts, self.middles = empty(rows + 1, np.int64), empty(rows, np.int64)
+        self.targets, self.arcs = empty(edges, vertex_dtype), empty(edges, np.uint8)
+        self.filled = empty(1, np.int64)
 
     def begin(self, first: int) -> None:
         """Forget all rows; the next one is that of vertex `first`."""
@@ -98,14 +95,3 @@ class DeviceOrientedRows:
     def arrays(self) -> tuple[Any, ...]:
         """As kernels take them: first, starts, middles, targets, arcs."""
         return np.uint64(self.first), self.starts[: self.rows + 1], self.middles, self.targets, self.arcs
-
-
-def oriented_rows(
-    state: State | DeviceState, rows: int, edges: int, vertex_dtype: Any
-) -> OrientedRows | DeviceOrientedRows:
-    """Room where the state is for at most so many rows with at most so many edges; `begin` comes first."""
-    return (
-        OrientedRows(0, vertex_dtype)
-        if isinstance(state, State)
-        else DeviceOrientedRows(state, rows, edges, vertex_dtype)
-    )

@@ -20,6 +20,8 @@ from penstock.engine.program.program import (
     resolve_dtype,
     value_of,
 )
+from penstock.engine.state.oriented_rows import OrientedRows
+from penstock.engine.state.row_blocks import ROWS
 from penstock.engine.state.unmatched_rows import UnmatchedRows
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import map_ranges
@@ -128,8 +130,10 @@ class State:
     fields: name -> array (last - first, *shape); `given` are those that are there already. sent: what active vertices
     send. pending: who will be active; active: who is. groups: where messages of sweeps are, if they may be put
     together. fill: what writes first values; None: one thread. unmatched: rows that the last pull kept, None where
-    there is no room for any.
+    there is no room for any. block_rows: most rows of a block of whole rows.
     """
+
+    block_rows = ROWS
 
     def __init__(
         self,
@@ -230,6 +234,10 @@ class State:
         """Whether a field of floats holds a NaN, which then is the smallest of its values."""
         values = self.fields[name]
         return values.size > 0 and bool(np.isnan(values.min()))
+
+    def oriented_rows(self, rows: int, edges: int) -> OrientedRows:
+        """Room for at most so many rows with at most so many edges; `begin` comes first."""
+        return OrientedRows(0, self.vertices.dtype)
 
     def empty(self, count: int, dtype: Any) -> NDArray[Any]:
         """An array of `count` items where kernels compute, not filled."""
