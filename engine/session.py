@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields, replace
-from functools import partial, reduce
+from functools import reduce
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,7 +23,8 @@ from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.engine.execution.layers import Layers, layer_bounds
 from penstock.engine.execution.loop import Loop
 from penstock.engine.execution.rebalance import Rebalance
-from penstock.engine.kernels.interface import Kernels, ways_along
+from penstock.engine.kernels.ahead.choice import fill_of, kernel_class, kind_on, new_kernels, new_state
+from penstock.engine.kernels.interface import Kernels
 from penstock.engine.planning.listed_edges import check_options
 from penstock.engine.planning.requirements import (
     RunRequirements,
@@ -47,11 +48,10 @@ from penstock.engine.resources.device_resources import device_of, resources_on
 from penstock.engine.resources.host_resources import HostResources
 from penstock.engine.resources.memory_plan import EdgeRoom, HeldBytes
 from penstock.engine.resources.requirements_types import MemoryRequest
-from penstock.engine.state.device_state import DeviceState, VertexState
 from penstock.engine.state.fused_iterations import RunRecords
 from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.engine.state.result import Result
-from penstock.engine.state.state import Fill, State, fields_for, fill_ranges
+from penstock.engine.state.state import State, fields_for
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.freed_memory import give_back_freed_memory, keep_no_large_blocks
 from penstock.storage.base.threads import ExclusiveUse
@@ -120,9 +120,10 @@ class Session:
                 f"shares is {self.config.shares}, and there is one rank, which has all edges: leave it out"
             )
         self._device = device_of(self.config)
+        self._kind = kind_on(self._device, self.config.kernels)
         self._rank_devices = RankDevices()
         if self._ranks is not None:
-            self._rank_devices = RankDevices.of(self._ranks, self._device, state_there=not self._has_host_kernels)
+            self._rank_devices = RankDevices.of(self._ranks, self._device, state_there=self._kind == "cuda")
             self.config = with_shares(self.config, self._ability, graph.edges, self._ranks)
         if self._device.reads_host and self._rank_devices.linked:
             self.config = self.config.of_cores()
@@ -382,7 +383,7 @@ class Session:
         with stage("imports"):
             for one in programs:
                 self._expect(one)
-                self._kernel_class(needs_rows(one))
+                kernel_class(self._kind, self.graph, one)
         setting = self._setting_of(checkpoints=False)
         with self._turns.acquired():
             try:
@@ -433,7 +434,8 @@ class Session:
         began = time.perf_counter()
         records, outer = RunRecords(), self._phase
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
-        self._shared, self._whole = fields_for(program, count, dtype, fill=self._fill), program
+        fill = fill_of(self._kind, self.config.thread_count)
+        self._shared, self._whole = fields_for(program, count, dtype, fill=fill), program
         try:
             phases = enumerate((checkpoints or program).phases(self.graph, self._shared))
             for counted, phase in phases:
@@ -577,10 +579,11 @@ class Session:
         asks = self._asks(program)  # again: plans join what announced phases need, and this may be another phase
         asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.weighted, asks.directions
         compiled = self.config.kernels != "reference" and not needs_rows(program) and self.graph.layout == "rows"
-        if compiled and not self._has_host_kernels:
+        before = self._kind == "cuda"  # what loads meanwhile takes longer than finding out whether edges are packed
+        if compiled and before:
             self._announce(asks, packed=self.config.packed != "never" and asks.needs.sweeps)
         equipment = self._equip(asks.needs, program)
-        if compiled and self._has_host_kernels:
+        if compiled and not before:
             self._announce(asks, packed=equipment.pipeline.staging.kernels_unpack)
         if program.combine == "union":
             equipment.bring_residents()  # what is linked first: the rows of its largest tree need not come
@@ -588,7 +591,8 @@ class Session:
         equipment.feedback.turn_to((type(program), weighted))
         sent = self._degree_index(sending_direction(self.graph, program))
         streams, against = equipment.streams(directions, weighted, sent)
-        state = self._state(program, kernels)
+        fill = fill_of(self._kind, self.config.thread_count)
+        state = new_state(self._kind, self.graph, program, kernels.author, self._device, self._shared, fill)
         if apart:
             state.accumulate_apart()
         if self._ranks is not None:
@@ -643,13 +647,6 @@ class Session:
         """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""
         from penstock.engine.kernels.ahead.announce import MANY_EDGES, KernelJob, announce
 
-        capability = None
-        if not self._has_host_kernels:
-            from penstock.engine.kernels.cuda import driver
-
-            if driver.SIMULATED:
-                return
-            capability = driver.capability()
         job = KernelJob(
             program=asks.program,
             directions=tuple(asks.directions),
@@ -657,92 +654,25 @@ class Session:
             vertices=str(self.graph.vertex_dtype),
             weights=str(self.graph.weight_dtype) if asks.weighted else None,
             threads=self.config.thread_count,
-            capability=capability,
             packed=packed,
             hot_first=self.graph.hot_first and self.graph.edges >= MANY_EDGES,
         )
-        announce(job, self.config.memory_bytes)
+        announce(job, self._kind, self.config.memory_bytes)
 
     def _expect(self, program: Program) -> None:
         """Let a companion start while this process imports the compiler, if the program has not run before."""
         if self.config.kernels != "reference":
-            facts = self.graph.vertex_dtype, self.graph.weight_dtype, self._has_host_kernels, needs_rows(program)
+            facts = self.graph.vertex_dtype, self.graph.weight_dtype, self._kind, needs_rows(program)
             with suppress(TypeError):  # which no companion could compile
                 expect(f"{source_of(program)} {facts}")
-
-    def _state(self, program: Program, kernels: Kernels[Any]) -> VertexState:
-        count, dtype = self.graph.vertices, self.graph.vertex_dtype
-        if self._has_host_kernels:
-            return State(program, kernels.author, 0, count, dtype, self._shared, self._fill)
-        return DeviceState(program, kernels.author, (0, count), dtype, self._device)
 
     def _kernels_of(self, program: Program, weighted: bool) -> Kernels[Any]:
         key = type(program), weighted
         if key in self._kernels:
             return self._kernels[key]
-        dtype, kernels = self.graph.vertex_dtype, self._kernel_class(needs_rows(program))
-        if not self._has_host_kernels:
-            made = kernels(program, dtype, weighted, self._device, self._indexes)
-        elif self._ranks is None or self.config.kernels == "reference":
-            made = kernels(program, dtype, weighted, self.config.thread_count)
-        else:
-            made = kernels(program, dtype, weighted, self.config.thread_count, self._all_threads)
-        made.hot_first = self.graph.hot_first
-        if self.graph.layout == "list":
-            made.ways = ways_along(program.along, directed=self.graph.directed)
-        self._kernels[key] = made
-        return cast(Kernels[Any], made)
-
-    def _kernel_class(self, whole_rows: bool) -> Any:
-        """Import the kernels that programs run on here, and no compiler but theirs."""
-        if self.graph.layout == "list":
-            return self._block_kernel_class()
-        if self.config.kernels == "reference":
-            from penstock.engine.kernels.reference import rows, vertex
-
-            return rows.ReferenceRowKernels if whole_rows else vertex.ReferenceKernels
-        if not self._has_host_kernels:
-            from penstock.engine.kernels.cuda import launch as cuda_launch
-            from penstock.engine.kernels.cuda.whole_rows import launch_rows as cuda_launch_rows
-
-            return cuda_launch_rows.CudaRowKernels if whole_rows else cuda_launch.CudaKernels
-        if whole_rows:
-            from penstock.engine.kernels.host.whole_rows.launch_rows import HostRowKernels
-
-            return HostRowKernels
-        from penstock.engine.kernels.host.launch import HostKernels
-
-        return HostKernels
-
-    def _block_kernel_class(self) -> Any:
-        """Import the kernels that walk the blocks of a list."""
-        if self.config.kernels == "reference":
-            from penstock.engine.kernels.reference.edge_blocks import ReferenceBlockKernels
-
-            return ReferenceBlockKernels
-        if not self._has_host_kernels:
-            from penstock.engine.kernels.cuda.edge_blocks import CudaBlockKernels
-
-            return CudaBlockKernels
-        from penstock.engine.kernels.host.lists.launch_blocks import HostBlockKernels
-
-        return HostBlockKernels
-
-    @property
-    def _fill(self) -> Fill:
-        """What writes first values to arrays of the host: the threads of its kernels, if these are used here."""
-        threads = self.config.thread_count
-        if not self._has_host_kernels or self.config.kernels == "reference":
-            return partial(fill_ranges, threads=threads)
-        from penstock.engine.kernels.host.filling import fill
-
-        return partial(fill, threads=threads)
-
-    @property
-    def _has_host_kernels(self) -> bool:
-        """Whether kernels run on the CPU cores."""
-        emulated = self._device.kind == "emulated" and self.config.kernels == "host"
-        return self._device.reads_host or emulated or self.config.kernels == "reference"
+        placed, threads = (self._device, self._indexes), (self.config.thread_count, self._all_threads)
+        self._kernels[key] = made = new_kernels(self._kind, self.graph, program, weighted, placed, threads)
+        return made
 
     @property
     def _rank(self) -> tuple[int, int] | None:

@@ -20,7 +20,7 @@ from penstock.storage.base import hardware_info
 from penstock.storage.base.errors import InputError, RunError, installing
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.clocks.stage_clock import stage
-from penstock.transfer.devices.device import Kind
+from penstock.transfer.devices.device import Idle, Kind
 from penstock.transfer.values.rates import Rates
 
 INSTALL = f"install it with: {installing('cuda')}"
@@ -88,7 +88,7 @@ class CudaDevice:
 
     kind: Kind = "cuda"
     reads_host = False
-    idle = ("emulated",), "a GPU's link is as fast as it is", "emulated"
+    idle: Idle = ("emulated",), "a GPU's link is as fast as it is", "emulated"
     glance = 0.25
     runs_ahead = measurable = True
 
@@ -103,13 +103,17 @@ class CudaDevice:
         with self._device:
             free = int(cupy.cuda.runtime.memGetInfo()[0])
             self.memory_bytes = memory_bytes if memory_bytes is not None else free * 9 // 10
-            self.own_bytes = self.memory_bytes
+            self.own_bytes: int | None = self.memory_bytes
             self._pool = cupy.cuda.MemoryPool()
             self._pool.set_limit(size=self.memory_bytes)
         self._pinned: dict[int, Any] = {}
         self._registered: dict[int, int] = {}
         self.bytes_in = 0
         self.bytes_out = 0
+
+    def kernels(self, asked: str) -> str:
+        """Return a GPU's."""
+        return "cuda"
 
     def rates(self, threads: int) -> Rates:
         """Return those of an H200 behind PCIe 5."""

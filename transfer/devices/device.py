@@ -15,65 +15,42 @@ from numpy.typing import DTypeLike, NDArray
 from penstock.transfer.values.rates import Rates
 
 Kind = Literal["host", "emulated", "cuda"]
+Idle = tuple[tuple[str, ...], str, str]
 Stream = Any
 Event = Any
 DeviceArray = Any
 
 
 class Device(Protocol):
-    """One machine that runs kernels.
+    """One machine that runs kernels. Which routes serve a kind is written in `routes/registry.py`.
 
-    `memory_bytes`: what Penstock may allocate on it. `reads_host`: its kernels read host arrays in
-    place at full speed, so that nothing needs to be copied. Which routes serve a kind is
-    written in `routes/registry.py`.
+    name: in options and records, such as `cpu`. kind: the family it belongs to. threads: CPU threads that its kernels
+    may use. memory_bytes: ceiling on what is allocated on it. reads_host: whether its kernels read host memory in place
+    at full speed, so that nothing needs to be copied. own_bytes: the ceiling where it does not, else None. idle: where
+    options apply that change nothing on it, why not, and on which devices they would. glance: what a pull's look at a
+    vertex takes, in edges of a kernel: to count which accept, and to serve them (measured: 12 to 14 ns against 5 on a
+    CPU core; on a GPU 12 bytes of its memory, read twice). runs_ahead: whether kernels still run when their call
+    returns, so that only events tell their seconds. measurable: whether times of its link correct the rates; a link
+    that is emulated without a rate takes none.
     """
 
-    @property
-    def name(self) -> str:
-        """Return the name of the device in options and records, such as `cpu`."""
-
-    @property
-    def kind(self) -> Kind:
-        """Return the family it belongs to."""
-
-    @property
-    def threads(self) -> int:
-        """Return how many CPU threads its kernels may use."""
-
-    @property
-    def memory_bytes(self) -> int:
-        """Return the ceiling on what is allocated on it, in bytes."""
+    name: str
+    kind: Kind
+    threads: int
+    memory_bytes: int
+    reads_host: bool
+    own_bytes: int | None
+    idle: Idle
+    glance: float
+    runs_ahead: bool
+    measurable: bool
 
     @property
     def used_bytes(self) -> int:
         """Return the bytes that are allocated on it now."""
 
-    @property
-    def reads_host(self) -> bool:
-        """Return whether kernels read host memory without a copy."""
-
-    @property
-    def own_bytes(self) -> int | None:
-        """Return the ceiling of memory of its own, where edges come over a link; None: its kernels read the host's."""
-
-    @property
-    def idle(self) -> tuple[tuple[str, ...], str, str]:
-        """Return where options apply that change nothing on it, why not, and on which devices they would."""
-
-    @property
-    def glance(self) -> float:
-        """Return what a pull's look at a vertex takes, in edges of a kernel: to count which accept, and to serve them.
-
-        Measured: 12 to 14 ns against 5 on a CPU core; on a GPU 12 bytes of its memory, read twice.
-        """
-
-    @property
-    def runs_ahead(self) -> bool:
-        """Whether kernels still run when their call returns, so that only events tell their seconds."""
-
-    @property
-    def measurable(self) -> bool:
-        """Whether times of its link correct the rates; a link that is emulated without a rate takes none."""
+    def kernels(self, asked: str) -> str:
+        """Return the kind of compiled kernels that it runs, `host` or `cuda`; asked: by the option."""
 
     def rates(self, threads: int) -> Rates:
         """Return the built-in rates, with so many threads of the host."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.transfer.devices.device import Kind
+from penstock.transfer.devices.device import Idle, Kind
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.values.rates import Rates
 
@@ -28,7 +28,7 @@ class EmulatedDevice(HostDevice):
 
     kind: Kind = "emulated"
     reads_host = False
-    idle = (), "", ""
+    idle: Idle = (), "", ""
     ceiling = "--device-memory"
 
     def __init__(
@@ -44,6 +44,10 @@ class EmulatedDevice(HostDevice):
         self._link_bytes = link_bytes
         self.measurable = link_bytes is not None
         self._busy_until = 0.0
+
+    def kernels(self, asked: str) -> str:
+        """Return those that are asked for: a GPU's run under Numba's simulator."""
+        return asked
 
     def rates(self, threads: int) -> Rates:
         """Return those of as many cores behind the link."""

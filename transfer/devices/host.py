@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.storage.base.errors import RunError
 from penstock.storage.base.slot_pool import aligned_empty
-from penstock.transfer.devices.device import Kind
+from penstock.transfer.devices.device import Idle, Kind
 from penstock.transfer.values.rates import Rates
 
 
@@ -31,11 +31,7 @@ class HostDevice:
     reads_host = True
     ceiling = "--host-memory"
     own_bytes: int | None = None
-    idle: tuple[tuple[str, ...], str, str] = (
-        ("link", "emulated"),
-        "the CPU reads edges where they are",
-        "emulated or cuda:0",
-    )
+    idle: Idle = ("link", "emulated"), "the CPU reads edges where they are", "emulated or cuda:0"
     glance = 2.5
     runs_ahead = False
     measurable = True
@@ -50,6 +46,10 @@ class HostDevice:
     def used_bytes(self) -> int:
         """Bytes allocated by `array` and not freed."""
         return sum(self._sizes.values())
+
+    def kernels(self, asked: str) -> str:
+        """Return those of the cores."""
+        return "host"
 
     def rates(self, threads: int) -> Rates:
         """Return those of as many cores."""

@@ -1,1 +1,1 @@
-"""Kernels that are compiled before a run reaches them, by a second process."""
+"""Which kernels a run uses, and their compiling before it reaches them, by a second process."""

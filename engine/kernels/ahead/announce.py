@@ -33,11 +33,18 @@ class KernelJob(NamedTuple):
     hot_first: bool = False
 
 
-def announce(job: KernelJob, host_memory: int) -> None:
+def announce(job: KernelJob, kind: str, host_memory: int) -> None:
     """Begin a run that may take so much memory: if a kernel is missing from now on, companions compile others.
 
-    Nothing is compiled ahead for a run on one thread, nor for a program that another process could not import.
+    kind: of kernels, as in `choice.py`; those of a GPU are compiled for the one that is used now. Nothing is compiled
+    ahead for a run on one thread, nor for a program that another process could not import.
     """
+    if kind == "cuda":
+        from penstock.engine.kernels.cuda import driver
+
+        if driver.SIMULATED:
+            return
+        job = job._replace(capability=driver.capability())
 
     def describe() -> dict[str, Any]:
         told = {**job._asdict(), "program": describe_program(job.program)}

@@ -91,7 +91,7 @@ def test_without_a_job_there_is_none(why: str, monkeypatch: pytest.MonkeyPatch, 
     companion = SimpleNamespace(give=given.append, close=lambda: None)
     monkeypatch.setattr(process, "start", lambda: companion)
     monkeypatch.setattr(process, "is_possible", lambda processes: True)
-    announce(job, 0)
+    announce(job, "host", 0)
     missing_code.tell_missing()
     assert given == []
 

@@ -1,0 +1,81 @@
+"""Which kernels a run uses, and the vertex state that they work on.
+
+Kernels are of one of three kinds: `host`, those of the cores; `cuda`; `reference`, the plain Python definition. Imports
+no compiler but that of the kernels that are asked for.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.kernels.interface import ways_along
+from penstock.engine.program.program import needs_rows
+from penstock.engine.state.device_state import DeviceState
+from penstock.engine.state.state import State, fill_ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+    from penstock.engine.kernels.interface import Kernels
+    from penstock.engine.program.bindings import Author
+    from penstock.engine.program.program import Program
+    from penstock.engine.state.device_state import VertexState
+    from penstock.engine.state.state import Fill
+    from penstock.storage.format.graph import Graph
+    from penstock.transfer.devices.device import Device
+
+MODULES = {
+    "host": ("host.launch", "host.whole_rows.launch_rows", "host.lists.launch_blocks"),
+    "cuda": ("cuda.launch", "cuda.whole_rows.launch_rows", "cuda.edge_blocks"),
+    "reference": ("reference.vertex", "reference.rows", "reference.edge_blocks"),
+}
+"""Where the kernels of each kind are: those of programs on edges, on whole rows, and on the blocks of a list."""
+NAMES = "Kernels", "RowKernels", "BlockKernels"
+"""Of their classes, behind the kind: `HostKernels`."""
+
+
+def kind_on(device: Device, asked: str) -> str:
+    """The kind of kernels that a device runs where the option `kernels` asks for these."""
+    return asked if asked == "reference" else device.kernels(asked)
+
+
+def kernel_class(kind: str, graph: Graph, program: Program) -> Any:
+    """Import the class of a program's kernels, and no compiler but theirs."""
+    number = 2 if graph.layout == "list" else int(needs_rows(program))
+    module = import_module(f"penstock.engine.kernels.{MODULES[kind][number]}")
+    return getattr(module, kind.capitalize() + NAMES[number])
+
+
+def new_kernels(
+    kind: str, graph: Graph, program: Program, weighted: bool, placed: tuple[Device, dict[int, Any]],
+    threads: tuple[int, int | None],
+) -> Kernels[Any]:  # fmt: skip
+    """Kernels of a program; placed: the device and what indexes are on it; threads: ours, and those of all ranks."""
+    where = {"cuda": placed, "host": threads, "reference": threads[:1]}[kind]
+    made: Any = kernel_class(kind, graph, program)(program, graph.vertex_dtype, weighted, *where)
+    made.hot_first = graph.hot_first
+    if graph.layout == "list":
+        made.ways = ways_along(program.along, directed=graph.directed)
+    return made  # type: ignore[no-any-return]
+
+
+def new_state(
+    kind: str, graph: Graph, program: Program, author: Author, device: Device, given: Mapping[str, NDArray[Any]],
+    fill: Fill,
+) -> VertexState:  # fmt: skip
+    """The state where kernels of this kind reach it; given, fill: as of `State`."""
+    if kind == "cuda":
+        return DeviceState(program, author, (0, graph.vertices), graph.vertex_dtype, device)
+    return State(program, author, 0, graph.vertices, graph.vertex_dtype, given, fill)
+
+
+def fill_of(kind: str, threads: int) -> Fill:
+    """What writes first values to arrays of the host: the threads of its kernels, if these are used."""
+    if kind != "host":
+        return partial(fill_ranges, threads=threads)
+    from penstock.engine.kernels.host.filling import fill
+
+    return partial(fill, threads=threads)
