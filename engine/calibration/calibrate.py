@@ -8,8 +8,8 @@ is the built-in one. Owns the order and the shares. Refuses to store anything (t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -136,7 +136,7 @@ def calibrate(
     device.use()
     if device.reads_host:  # what comes from disk matters most where nothing crosses a link, and least where it does
         _measure_storage(material, effort, found)
-    with _probes(device, threads, cuda_kernels=cuda_kernels or device.kind == "cuda") as probes:
+    with closing(_probes(device, threads, cuda_kernels=cuda_kernels or device.kind == "cuda")) as probes:
         arena = _measure_device(device, probes, effort, found)
     if device.reads_host:
         _measure_sweep(HostProbes(threads), effort, found)
@@ -159,18 +159,12 @@ def calibrate(
     )
 
 
-@contextmanager
-def _probes(device: Device, threads: int, *, cuda_kernels: bool) -> Iterator[Probes]:
+def _probes(device: Device, threads: int, *, cuda_kernels: bool) -> Probes:
     if not cuda_kernels:
-        yield HostProbes(threads)
-        return
+        return HostProbes(threads)
     from penstock.engine.kernels.probes.cuda_probes import CudaProbes  # numba.cuda only where a device is used
 
-    probes = CudaProbes(device)
-    try:
-        yield probes
-    finally:
-        probes.close()
+    return CudaProbes(device)
 
 
 def _arena_bytes(device: Device, effort: Effort) -> int:

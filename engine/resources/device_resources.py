@@ -17,19 +17,17 @@ from penstock.engine.resources.direction import FORWARD, Traversal
 from penstock.engine.resources.direction_cost import sample_degrees
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.resources.host_edge_source import HostEdgeSource
-from penstock.engine.resources.host_resources import HostResources, make_cache, numbers, ownership_of
+from penstock.engine.resources.host_resources import HostResources, feedback_of, make_cache, numbers, ownership_of
 from penstock.engine.resources.memory_plan import MemoryPlan
 from penstock.engine.resources.ownership import own_rows
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.clocks.stage_clock import stage
-from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices import cuda
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.fetch import fetch
-from penstock.transfer.staging.gather_buffers import MOST_THREADS
 from penstock.transfer.staging.staging import DevicePacking, Staging
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.residency import prior
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     from penstock.storage.format.graph import Adjacency, Graph
     from penstock.storage.format.index import Index
     from penstock.storage.read.partition_cache import PartitionCache
-    from penstock.storage.read.reader import Reader
     from penstock.transfer.devices.device import Device
     from penstock.transfer.staging.in_flight import Transfer
     from penstock.transfer.staging.partition_directory import PartitionDirectory
@@ -130,7 +127,7 @@ class DeviceResources(HostResources):
         self.host = HostEdgeSource(graph, config, placed, device, timeline, paper=paper)
         self._opened.callback(self.host.close)
         try:
-            self.feedback = _feedback(config, device, self.host.disk)
+            self.feedback = feedback_of(config, device, self.host.disk)
             staging = self.host.source.host
             ahead = 0 if staging is None else staging.options.ahead
             options = TransferOptions(
@@ -271,10 +268,3 @@ def _finish(transfer: Transfer) -> None:
         transfer.view()
     finally:
         transfer.release()
-
-
-def _feedback(config: Config, device: Device, disk: Reader | None) -> Feedback:
-    """What corrects the rates."""
-    rates = config.rates_on(device)
-    threads = Threads(config.thread_count, min(MOST_THREADS, config.thread_count))
-    return Feedback(rates, threads, disk, corrects=config.tuning.feedback and device.measurable)

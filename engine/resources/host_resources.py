@@ -29,6 +29,7 @@ from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.edge_source import LocalReader
+from penstock.transfer.staging.gather_buffers import MOST_THREADS
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.options import TransferOptions
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
+    from penstock.transfer.devices.device import Device
     from penstock.transfer.planning.device_budget import DeviceBudget
     from penstock.transfer.planning.host_budget import HostBudget
 
@@ -106,8 +108,7 @@ class HostResources:
             self._opened = opened.pop_all()
         if timeline is not None:
             self.pipeline.watch(timeline)
-        rates, threads = config.rates_on(device), Threads(config.thread_count)
-        self.feedback = Feedback(rates, threads, self.reader, corrects=config.tuning.feedback)
+        self.feedback = feedback_of(config, device, self.reader)
 
     def streams(
         self, directions: dict[Direction, tuple[Traversal, ...]], weighted: bool, sent: Index
@@ -254,6 +255,12 @@ def needs_of_rank(needs: MemoryRequest, ownership: Ownership | None) -> MemoryRe
         return needs
     read = (ownership.read(one.index()) for one in needs.adjacencies)
     return replace(needs, owned_edges=sum(last - first for first, last in read))
+
+
+def feedback_of(config: Config, device: Device, disk: Reader | None) -> Feedback:
+    """What corrects the rates."""
+    threads = Threads(config.thread_count, min(MOST_THREADS, config.thread_count))
+    return Feedback(config.rates_on(device), threads, disk, corrects=config.tuning.feedback and device.measurable)
 
 
 def open_reader(graph: Graph, config: Config, divided: HostBudget, timeline: Timeline | None) -> Reader:

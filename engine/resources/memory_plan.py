@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
-    from penstock.transfer.devices.device import Device, Kind
+    from penstock.transfer.devices.device import Device
 
 
 @dataclass(frozen=True)
@@ -69,17 +69,16 @@ class HeldBytes:
 class MemoryPlan:
     """What a run holds in host memory and, if there is one behind a link, on its device.
 
-    needs: what the run asks for. budget: bytes of host memory; device_bytes: of the device, None without one; kind: of
-    the device. host: how host memory is divided, None where no edge is read from disk. device: how the device's is.
-    packed: how edges travel packed, None where they travel plain; device, or on the cores host, is then in terms of
-    pieces. head_edges, head_index: the longest head of a row and where heads are, None where there are none.
+    needs: what the run asks for. budget: bytes of host memory; device_bytes: of the device, None without one. host: how
+    host memory is divided, None where no edge is read from disk. device: how the device's is. packed: how edges travel
+    packed, None where they travel plain; device, or on the cores host, is then in terms of pieces. head_edges,
+    head_index: the longest head of a row and where heads are, None where there are none.
     """
 
     needs: MemoryRequest
     budget: int
     host: HostBudget | None
     packed: PackedPlan | None = None
-    kind: Kind = "host"
     device_bytes: int | None = None
     device: DeviceBudget | None = None
     head_edges: int = 0
@@ -109,7 +108,7 @@ class MemoryPlan:
                 spare = packed.host.spare - needs.edge_bytes
                 plain = replace(host, partition_edges=packed.partition_edges, spare=spare)
                 host = plain if packed.plain else packed.host
-        return cls(needs, budget, host, packed, device.kind, device.memory_bytes, parts, *heads)
+        return cls(needs, budget, host, packed, device.memory_bytes, parts, *heads)
 
     @property
     def host_spare(self) -> int:
@@ -209,7 +208,7 @@ class MemoryPlan:
         assert self.device is not None, "only to a device behind a link"
         packed = self.packed
         plain = packed is None or packed.plain
-        return serving(self.kind, slabs=self.device.slabs > 0, packed=packed is not None, plain=plain)
+        return serving(slabs=self.device.slabs > 0, packed=packed is not None, plain=plain)
 
 
 def _budget_request(config: Config, needs: MemoryRequest, memory_bytes: int) -> tuple[DeviceBudgetRequest, int]:

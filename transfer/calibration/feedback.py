@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, pairwise, starmap
 from typing import Protocol
 
 from penstock.transfer.calibration.kernel_cost_fit import CostFit, CostLaw
@@ -213,7 +214,7 @@ def take_times(records: Sequence[TaskRecord], device: Device) -> list[float]:
     starting a copy takes is not between its events. A longer pause is nothing that the link needed.
     """
     copies = [[event for at, *events in record.spans if at == LINK for event in events] for record in records]
-    seconds = device.elapsed([event for events in copies for event in events])
+    seconds = list(starmap(device.seconds, pairwise(chain(*copies))))
     found, position, behind = [], 0, False
     for record, events in zip(records, copies, strict=True):
         pause = seconds[position - 1] if events and behind else 0.0

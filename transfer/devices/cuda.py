@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -258,10 +257,6 @@ class CudaDevice:
     def seconds(self, first: Any, last: Any) -> float:
         """Return the seconds between two passed events."""
         return float(self._cupy.cuda.get_elapsed_time(first, last)) / 1000.0
-
-    def elapsed(self, events: Sequence[Any]) -> list[float]:
-        """Return the seconds from each passed event to the next."""
-        return [self.seconds(first, last) for first, last in pairwise(events)]
 
     def use(self) -> None:
         """Make it the current device, and its pool the one that CuPy's own operations take memory from."""

@@ -6,7 +6,6 @@ emulated link (`emulated.py`). Streams and events are opaque: only the device th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -22,7 +21,7 @@ DeviceArray = Any
 
 
 class Device(Protocol):
-    """One machine that runs kernels. Which routes serve a kind is written in `routes/registry.py`.
+    """One machine that runs kernels.
 
     name: in options and records, such as `cpu`. kind: the family it belongs to. threads: CPU threads that its kernels
     may use. memory_bytes: ceiling on what is allocated on it. reads_host: whether its kernels read host memory in place
@@ -96,9 +95,6 @@ class Device(Protocol):
 
     def seconds(self, first: Event, last: Event) -> float:
         """Return the time between two passed events."""
-
-    def elapsed(self, events: Sequence[Event]) -> list[float]:
-        """Return the seconds from each passed event to the next, one item less than events."""
 
     def close(self) -> None:
         """Free everything."""

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -118,10 +116,6 @@ class HostDevice:
     def seconds(self, first: float, last: float) -> float:
         """Return the seconds between two events."""
         return last - first
-
-    def elapsed(self, events: Sequence[float]) -> list[float]:
-        """Return the seconds from each event to the next."""
-        return [last - first for first, last in pairwise(events)]
 
     def use(self) -> None:
         """Do nothing: the host is always current."""

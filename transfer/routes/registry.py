@@ -1,4 +1,4 @@
-"""The routes by name: how each starts a task, and which devices it serves.
+"""The routes by name: how each starts a task, and which serve a device.
 
 What copies or reads whole ranges of partitions is here. Gathered rows (`compaction.py`, `cel.py`) have files of their
 own. A new route is one function and one line here.
@@ -69,24 +69,21 @@ def start_zero_copy(task: Task, demand: Demand, directory: PartitionDirectory) -
 class Route(NamedTuple):
     """How edges reach a device.
 
-    kinds: of device that it serves. uses_slabs: whether it brings edges into slabs; else kernels read them where they
+    uses_slabs: whether it brings edges into slabs; else kernels read them where they
     are stored. start: starts bringing a task's edges; None when there is no room for them yet.
     """
 
-    kinds: frozenset[str]
     uses_slabs: bool
     start: Callable[[Task, Demand, PartitionDirectory], Transfer | None]
 
 
-_LINK = frozenset({"emulated", "cuda"})
-_ALL = _LINK | {"host"}
 ROUTES: dict[str, Route] = {
-    "resident": Route(_ALL, False, start_resident),
-    "filter": Route(_ALL, True, start_filter),
-    compaction.name: Route(_LINK, True, compaction.start),
-    "zero-copy": Route(_LINK, False, start_zero_copy),
-    "blocks": Route(_LINK, False, read_blocks),
-    cel.name: Route(_LINK, True, cel.start),
+    "resident": Route(False, start_resident),
+    "filter": Route(True, start_filter),
+    compaction.name: Route(True, compaction.start),
+    "zero-copy": Route(False, start_zero_copy),
+    "blocks": Route(False, read_blocks),
+    cel.name: Route(True, cel.start),
 }
 PLAIN = frozenset({"compaction", "zero-copy", "cel"})
 """Routes that read plain edges in host memory."""
@@ -94,13 +91,13 @@ PACKED = frozenset({"blocks"})
 """Routes that read packed edges in host memory."""
 
 
-def serving(kind: str, *, slabs: bool = True, packed: bool = False, plain: bool = True) -> tuple[str, ...]:
-    """Return the names of the routes that serve a kind of device.
+def serving(*, slabs: bool = True, packed: bool = False, plain: bool = True) -> tuple[str, ...]:
+    """Return the names of the routes that serve a device behind a link.
 
     slabs: whether it has any. packed: whether edges travel packed; rows are then not gathered, and read in place where
     host memory holds them `plain` as well.
     """
-    names = [name for name, route in ROUTES.items() if kind in route.kinds and (slabs or not route.uses_slabs)]
+    names = [name for name, route in ROUTES.items() if slabs or not route.uses_slabs]
     if not packed:
         return tuple(name for name in names if name not in PACKED)
     return tuple(name for name in names if name not in PLAIN or (plain and name == "zero-copy"))

@@ -26,7 +26,7 @@ from penstock.engine.resources.config import Tuning
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 from penstock.transfer.routes import cel
-from penstock.transfer.routes.registry import ROUTES, serving
+from penstock.transfer.routes.registry import ROUTES
 
 if TYPE_CHECKING:
     from penstock.engine.state.result import Result
@@ -157,8 +157,7 @@ def pick_source(graph: Graph) -> int:
 
 def configurations(kind: str, case: Case, *, ablation: bool = False) -> list[Configuration]:
     """What to compare for a program on a kind of device, in the order of the table."""
-    served = {*serving(kind), *serving(kind, packed=True)}
-    singles = [Configuration(name, {"route": name}, _unable(name, kind, served, case)) for name in ROUTES]
+    singles = [Configuration(name, {"route": name}, _unable(name, kind, case)) for name in ROUTES]
     behind = "nothing travels over a link on a CPU" if kind == "host" else None
     combine, rounds = Tuning.combine, Tuning.local_rounds
     autos = [
@@ -199,12 +198,12 @@ def _means(text: str, name: str) -> bool:
     return text[1:] == name.strip() if text.startswith("=") else text in name
 
 
-def _unable(name: str, kind: str, served: set[str], case: Case) -> str | None:
+def _unable(name: str, kind: str, case: Case) -> str | None:
     if kind == "host":
         return "a CPU reads edges where they are: no route is forced"
     if name == cel.name and not case.makers[0]().self_combining:
         return "synchronous: rows follow a walk only where updates may be seen at once"
-    return None if name in served else f"does not serve a device of kind {kind}"
+    return None
 
 
 def _ladder(case: Case, behind: str | None) -> list[Configuration]:

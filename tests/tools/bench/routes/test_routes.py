@@ -54,7 +54,7 @@ def names(kind: str, program: str, **more: Any) -> dict[str, str | None]:
 def test_every_route_and_every_part_of_auto_has_a_row() -> None:
     rows = names("emulated", "sssp")
     assert set(ROUTES) < set(rows)
-    assert {name for name in ROUTES if rows[name] is None} == {*serving("emulated"), "blocks"}
+    assert {name for name in ROUTES if rows[name] is None} == {*serving(), "blocks"}
     assert [name for name in rows if name.startswith("auto")] == list(rows)[len(ROUTES) :]
     parts = ("published model", "no combination", "no priority", "no residency", "never packed")
     for name in ("auto", *(f"auto, {part}" for part in parts)):
@@ -422,7 +422,7 @@ def test_the_command_measures_every_program(
     assert [entry["program"] for entry in found["programs"]] == ["bfs", "sssp", "pagerank", "wcc"]
     for entry in found["programs"]:
         rows = {row["name"]: row for row in entry["rows"]}
-        assert {row["state"] for name, row in rows.items() if name in serving("emulated")[1:4]} == {"ran"}
+        assert {row["state"] for name, row in rows.items() if name in serving()[1:4]} == {"ran"}
         assert rows["cel"]["state"] == ("ran" if entry["program"] == "sssp" else "not run")
         assert "resident needs all" in rows["resident"]["problem"]
         assert entry["device_edge_memory"] == entry["edge_bytes"] // 4
