@@ -29,7 +29,7 @@ def class_maker(make: Callable[P, T]) -> Callable[P, T]:
     def made(*arguments: Any) -> Any:
         kind: Any = make(*arguments)  # type: ignore[call-arg]
         if kind not in arguments:
-            setattr(kind, _MADE, (make, arguments))
+            setattr(kind, _MADE, (made, arguments))
         return kind
 
     return made  # type: ignore[return-value]
@@ -73,8 +73,7 @@ def _file_of(kind: Any) -> Path:
     """The file of the module of a class, or of what makes one."""
     module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None)
-    found = getattr(module, kind.__qualname__, None)
-    if kind.__module__ == "__main__" or file is None or kind not in (found, getattr(found, "__wrapped__", None)):
+    if kind.__module__ == "__main__" or file is None or getattr(module, kind.__qualname__, None) is not kind:
         raise TypeError(f"{kind.__qualname__} is in no module that another process could import")
     return Path(file).absolute()
 
