@@ -46,7 +46,7 @@ from penstock.storage.base.user_cache import (
 from penstock.storage.clocks.compile_times import begin_compiling, count_loaded, end_compiling, loading
 
 MOST_ENTRIES = 4096
-"""Of each kind: some 250 MiB of the host's, and as much of a GPU's."""
+"""Of each kind: some 50 MiB of the host's."""
 _DIGEST_BYTES = 32
 
 _log = logging.getLogger("penstock.storage.base.kernel_cache")
@@ -236,10 +236,11 @@ def versions() -> tuple[str, ...]:
 
     Of NumPy's, the first two parts: Numba asks for no more where its functions follow NumPy's (`numpy_version` of
     `numba.np.numpy_support`), and compiled code calls no function of NumPy's and knows the fields of arrays by Numba's
-    own adapter.
+    own adapter. Of Python, also whether it has a lock or checks itself (`abiflags`), on which its objects depend.
     """
     numpy = ".".join(np.__version__.split(".")[:2])
-    return (numba.__version__, llvmlite.__version__, numpy, sys.implementation.cache_tag or sys.version)
+    python = f"{sys.implementation.cache_tag or sys.version}{sys.abiflags}"
+    return (numba.__version__, llvmlite.__version__, numpy, python)
 
 
 @functools.cache

@@ -30,7 +30,7 @@ from typing import Any
 from penstock.storage.base.budget import address_limit, available_memory
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.missing_code import Origin, compile_elsewhere, when_missing
-from penstock.storage.base.user_cache import kernel_places, make_place
+from penstock.storage.base.user_cache import kernel_places, make_place, shipped_places
 from penstock.storage.clocks.compile_times import compiling
 from penstock.storage.companion.claims import Claims
 
@@ -173,12 +173,13 @@ def start() -> Companion | None:
 def expect(what: str) -> None:
     """Start the companion already now if nothing that is called `what` has run before, until whose end it is needed.
 
-    So it is ready when the first kernel is missing. What has run before and misses one nevertheless waits longer.
+    So it is ready when the first kernel is missing. What has run before and misses one nevertheless waits longer; so does
+    a process that misses one although kernels were compiled elsewhere.
     """
     with suppress(InputError, OSError):
         facts = f"{what} {sys.implementation.cache_tag} {Path(__file__).stat().st_mtime_ns}"
         _Present.marker = _kept_in() / f"{hashlib.sha256(os.fsencode(facts)).hexdigest()}{_KNOWN}"
-        if not _Present.marker.exists():
+        if not _Present.marker.exists() and not shipped_places():
             start()
 
 

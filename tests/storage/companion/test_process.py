@@ -117,6 +117,10 @@ def test_it_is_there_before_what_has_not_run_before(monkeypatch: pytest.MonkeyPa
     assert companion._Present.companion is None
     expect("another program")
     assert companion._Present.companion is not None
+    end()
+    monkeypatch.setattr(companion, "shipped_places", lambda: (Path("kernels"),))
+    expect("a program whose kernels may be there")
+    assert companion._Present.companion is None
 
 
 @pytest.mark.parametrize("why", ["no memory", "no cache", "no Python", "no job"])
