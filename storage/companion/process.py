@@ -173,8 +173,8 @@ def start() -> Companion | None:
 def expect(what: str) -> None:
     """Start the companion already now if nothing that is called `what` has run before, until whose end it is needed.
 
-    So it is ready when the first kernel is missing. What has run before and misses one nevertheless waits longer; so does
-    a process that misses one although kernels were compiled elsewhere.
+    So it is ready when the first kernel is missing. What has run before, or finds kernels that were compiled elsewhere,
+    and misses one nevertheless waits longer.
     """
     with suppress(InputError, OSError):
         facts = f"{what} {sys.implementation.cache_tag} {Path(__file__).stat().st_mtime_ns}"
