@@ -36,6 +36,7 @@ from penstock.engine.state import row_blocks
 from penstock.storage.base.errors import InputError
 from penstock.transfer.planning import host_budget as transfer_layout
 from support import catalogue_oracles as right
+from support.covering import covering
 from support.graphs import in_memory, on_disk, shape, skewed
 from support.oracles import EdgeList, check_pagerank
 from support.program_cases import CASES, HELD, OTHER, ROWS, SOURCE, Fields, check_widest, near, tangle
@@ -56,25 +57,25 @@ SWEEPS = (
 )
 """Programs whose compiled kernels also meet others of their kind, here or in test_parity.py: two ways are enough."""
 
-WAYS: list[Fields] = [
-    {"kernels": "reference", "direction": "push"},
-    {"kernels": "reference", "direction": "pull"},
-    {},
-    {"direction": "pull"},
-    {"direction": "push"},
-    {"mode": "sync"},
-]
+WAYS: dict[str, Fields] = {
+    "reference, pushed": {"kernels": "reference", "direction": "push"},
+    "reference, pulled": {"kernels": "reference", "direction": "pull"},
+    "compiled": {},
+    "pulled": {"direction": "pull"},
+    "pushed": {"direction": "push"},
+    "synchronous": {"mode": "sync"},
+}
 
 
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("name", CASES)
-def test_every_way_gives_the_answer(name: str, directed: bool) -> None:
+def can_be(name: str, way: str, directed: bool) -> bool:
+    return not (name in SWEEPS and way in ("pushed", "synchronous")) and not (name in ROWS and "push" in way)
+
+
+@covering("name, way, directed", CASES, WAYS, (True, False), where=can_be)
+def test_every_way_gives_the_answer(name: str, way: str, directed: bool) -> None:
     make, check = CASES[name]
     edges = tangle(directed=directed)
-    graph = in_memory(edges)
-    for way in WAYS[:4] if name in SWEEPS else WAYS:
-        if name not in ROWS or way.get("direction") != "push":
-            check(edges, run(make(), graph, **way).fields)
+    check(edges, run(make(), in_memory(edges), **WAYS[way]).fields)
 
 
 @pytest.mark.parametrize("directed", [True, False])
@@ -151,12 +152,12 @@ def test_float_weights() -> None:
 
 
 @pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
-@pytest.mark.parametrize("directed", [True, False])
-def test_simulated_gpu(directed: bool) -> None:
+@covering("name, directed", CASES, (True, False), strength=1)  # tests/gpu has all of both
+def test_simulated_gpu(name: str, directed: bool) -> None:
     edges = tangle(directed=directed, core=14, tail=6, count=40)
+    make, check = CASES[name]
     with Session(in_memory(edges), device="emulated", kernels="cuda") as session:
-        for make, check in CASES.values():
-            check(edges, session.run(make()).fields)
+        check(edges, session.run(make()).fields)
 
 
 FROM = {"source": SOURCE}

@@ -15,6 +15,7 @@ from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.neural import Neural
 from penstock.storage.base.errors import InputError
 from support import simulation_oracles as right
+from support.covering import covering
 from support.graphs import in_memory, on_disk
 from support.oracles import EdgeList
 from support.program_cases import CASES, HELD, near, tangle
@@ -50,12 +51,13 @@ def test_heat_is_conserved_and_spreads_evenly() -> None:
     assert some.fields["temperature"].sum() == pytest.approx(8.0)
 
 
-@pytest.mark.parametrize("way", [SLOW, {"kernels": "host"}, pytest.param("simulated", marks=simulator)])
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_self_loops_carry_nothing_however_large(way: Any, directed: bool, dtype: str) -> None:
+KERNELS = {"reference": SLOW, "host": {"kernels": "host"}} | ({"simulated": SIMULATED} if seam.SIMULATED else {})
+
+
+@covering("kernels, directed, dtype", KERNELS, (True, False), ("float64", "float32"))
+def test_self_loops_carry_nothing_however_large(kernels: str, directed: bool, dtype: str) -> None:
     """They bound no time step, round nothing away, and are no part of what must balance."""
-    way = SIMULATED if way == "simulated" else way
+    way = KERNELS[kernels]
     plain = network([*CHAIN, (3, 0)], [1.0, 2.0, 4.0, 1.0], directed=directed)
     looped = network([*CHAIN, (3, 0), (1, 1), (2, 2)], [1.0, 2.0, 4.0, 1.0, 1e12, 3.0], directed=directed)
     given = {"initial": {2: 8.0}, "dtype": dtype, "max_iter": 20, "tol": 0}
