@@ -18,12 +18,22 @@ from penstock.engine.state.device_state import DeviceBitmap, DeviceState
 from penstock.engine.state.state import Bitmap, State
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support import thread_ranks
+from support.covering import covering
 from support.thread_ranks import ThreadRanks, on_ranks
 
 pytestmark = pytest.mark.skipif(not driver.SIMULATED, reason="there is a device: tests/gpu")
 N = 700
 SHARES = {"few": 0.03, "ids": 0.1, "bitmap": 0.3, "dense": 0.9}
 """Of the vertices: how many each rank finds messages for."""
+KINDS: dict[str, tuple[str, type[np.generic], bool, bool]] = {
+    "sums": ("sum", np.float64, False, True),
+    "least": ("min", np.uint32, False, True),
+    "bits": ("or", np.uint64, False, True),
+    "greatest in place": ("max", np.int64, False, False),
+    "sums pulled": ("sum", np.float32, True, True),
+    "least pulled in place": ("min", np.int64, True, False),
+}
+"""Combiner, dtype, whether each rank found messages for its own vertices only, whether they are apart."""
 BOUNDS = np.array([0, 307, 307, N])
 Found = tuple[np.ndarray, list[int], list[int]]
 
@@ -80,28 +90,15 @@ def _shared(
     return state.target.copy(), *(np.flatnonzero(one).tolist() for one in bits)
 
 
-@pytest.mark.parametrize("where", ["devices", "mixed"])
-@pytest.mark.parametrize("share", SHARES.values(), ids=SHARES)
-@pytest.mark.parametrize(
-    ("combiner", "dtype", "pulled", "apart"),
-    [
-        ("sum", np.float64, False, True),
-        ("min", np.uint32, False, True),
-        ("or", np.uint64, False, True),
-        ("max", np.int64, False, False),
-        ("sum", np.float32, True, True),
-        ("min", np.int64, True, False),
-    ],
-)
-def test_states_on_devices_become_what_those_of_the_host_do(
-    where: str, share: float, combiner: str, dtype: type[np.generic], pulled: bool, apart: bool
-) -> None:
-    share = share / 2 if pulled else share
+@covering("where, share, kind", ("devices", "mixed"), SHARES, KINDS)
+def test_states_on_devices_become_what_those_of_the_host_do(where: str, share: str, kind: str) -> None:
+    combiner, dtype, pulled, apart = KINDS[kind]
+    part = SHARES[share] / 2 if pulled else SHARES[share]
 
     def of(there: tuple[bool, bool, bool]) -> list[Found]:
         return on_ranks(
             3,
-            lambda ranks: _shared(ranks, combiner, there[ranks.rank], share, pulled=pulled, apart=apart, dtype=dtype),
+            lambda ranks: _shared(ranks, combiner, there[ranks.rank], part, pulled=pulled, apart=apart, dtype=dtype),
         )
 
     wanted = of((False, False, False))[0]
@@ -155,9 +152,10 @@ def test_a_sweep_shares_every_vertex(bounds: np.ndarray | None) -> None:
     assert on_ranks(3, work) == [wanted.tolist()] * 3
 
 
-@pytest.mark.parametrize("there", [True, False])
-@pytest.mark.parametrize("span", [(0, N), (5, 6), (31, 33), (40, 40), (64, 96), (333, 699), (4090, 8200), (0, 9000)])
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.4, 1.0])
+SPANS = ((0, N), (5, 6), (31, 33), (40, 40), (64, 96), (333, 699), (4090, 8200), (0, 9000))
+
+
+@covering("share, span, there", (0.0, 0.001, 0.4, 1.0), SPANS, (True, False))
 def test_marks_of_a_span_are_counted_and_listed(share: float, span: tuple[int, int], there: bool) -> None:
     device, count = EmulatedDevice(), 9000
     bits = np.random.default_rng(4).random(count) < share

@@ -81,8 +81,9 @@ def test_edges_that_come_over_links_and_from_disk(tmp_path: Path, route: str, na
 @pytest.mark.parametrize("name", ["bfs", "pagerank", "cdlp", "triangles", "coreness", "betweenness"])
 def test_programs_on_two_simulated_gpus(name: str) -> None:
     make, right = CASES[name]
-    for result in _run(make, _graph(True), SIMULATED, SIMULATED):
-        right(_small(True), result.fields)
+    edges = tangle(directed=True, core=19, tail=2, count=35)
+    for result in _run(make, in_memory(edges), SIMULATED, SIMULATED):
+        right(edges, result.fields)
 
 
 @simulator
