@@ -27,6 +27,7 @@ from penstock.storage.access import vertex_lookup
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Graph
+from support.covering import covering
 
 NAMES = ["b", "a", "c", "07", 'q"x', "é"]
 
@@ -138,9 +139,7 @@ def test_places_of_ids_in_any_order(ids: list[int]) -> None:
     assert np.asarray(names).tolist() == [ids[order[3]], none, ids[order[0]]]
 
 
-@pytest.mark.parametrize("order", ["none", "hubs"])
-@pytest.mark.parametrize("on_disk", [False, True])
-@pytest.mark.parametrize("kind", ["names", "gaps", "numbers", "sides", "named sides"])
+@covering("kind, on_disk, order", ("names", "gaps", "numbers", "sides", "named sides"), (False, True), ("none", "hubs"))
 def test_many_ids_are_found_as_each_alone(kind: str, on_disk: bool, order: Any, tmp_path: Path) -> None:
     """Some 300 ids in any order, those that the graph lacks among them."""
     random = np.random.default_rng(7)

@@ -24,6 +24,7 @@ from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
 from penstock.storage.read.verify import verify
 from support.conversions import Edge, Given, arrays, expected, stored, vertices_of
+from support.covering import covering
 from support.faults import open_files, python, small_disk
 
 
@@ -51,15 +52,14 @@ def check(edges: list[Edge], sizes: list[int], options: ConvertOptions, folder: 
     return graph
 
 
-ALL = list(
-    itertools.product(
-        ["", "undirected", "symmetrize"],
-        [None, "first", "sum", "min", "max"],
-        [False, True],
-        ["none", "degree", "hubs", "paths"],
-        ["out", "both"],
-    )
+OPTIONS: tuple[tuple[Any, ...], ...] = (
+    ("", "undirected", "symmetrize"),
+    (None, "first", "sum", "min", "max"),
+    (False, True),
+    ("none", "degree", "hubs", "paths"),
+    ("out", "both"),
 )
+ALL = list(itertools.product(*OPTIONS))
 SPREADS: dict[bool | None, list[int]] = {True: [10**12 + 7], None: [1, 3, (1 << 24) + 3, 10**12 + 7], False: [1]}
 """Of ids as `renumber` is; the third needs wide keys, the last no longer fits any."""
 WEIGHTS = st.sampled_from([None, "whole", "float"])
@@ -84,7 +84,7 @@ def graphs(draw: st.DrawFn, *, spreads: Sequence[int]) -> tuple[list[Edge], list
     return edges, sizes
 
 
-@pytest.mark.parametrize(("mirror", "dedupe", "renumber", "order", "direction"), ALL)
+@covering("mirror, dedupe, renumber, order, direction", *OPTIONS, strength=3)
 def test_every_option(mirror: str, dedupe: Any, renumber: bool, order: Any, direction: Any, tmp_path: Path) -> None:
     case = ALL.index((mirror, dedupe, renumber, order, direction))
     random = np.random.default_rng(case)

@@ -288,12 +288,14 @@ def test_a_damaged_chunk_is_a_failed_run_not_a_wrong_answer(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_run_leaves_nothing(graph: Path, tmp_path: Path, number: signal.Signals) -> None:
-    output = tmp_path / "ranks.csv"
-    endless = ["--tol", "0", "--max-iter", "1000000000", "--output", str(output)]
+    """Stopped once its metrics tell of iterations; they stay, in a folder of their own."""
+    output, metrics = tmp_path / "ranks.csv", graph.with_name(f"{number.name}.jsonl")
+    endless = ["--tol", "0", "--max-iter", "1000000000", "--output", str(output), "--metrics", str(metrics)]
     command = [sys.executable, "-m", "penstock.tools.cli", "run", "pagerank", str(graph), *endless]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(4)
-        assert process.poll() is None
+        while not (metrics.exists() and b'"iteration"' in metrics.read_bytes()):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
         process.send_signal(number)
         complaint = process.communicate(timeout=30)[1]
     assert process.returncode == 128 + number
