@@ -10,6 +10,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -37,16 +38,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def own_cache(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[None]:
     """Keep rates of this machine in a folder of the session, so that no test reads or writes the user's.
 
     Compiled kernels stay in the user's, so that sessions, their workers and the commands that they start share them.
-    Those of tests are compiled by pytest's own processes: beginning another for each run would take longer.
+    Those of tests are compiled by pytest's own processes: beginning another for each run would take longer. Of workers
+    only one compiles a kernel.
     """
     from penstock.storage.base.user_cache import kernel_folder  # once `pytest_configure` has found nothing in its way
     from penstock.storage.companion import process
+    from support.shared_kernels import compiled_once
 
-    with pytest.MonkeyPatch.context() as patch:
+    alone = not hasattr(request.config, "workerinput")
+    lock = tmp_path_factory.getbasetemp().parent / "kernels.lock"
+    with nullcontext() if alone else compiled_once(lock), pytest.MonkeyPatch.context() as patch:
         patch.setattr(process, "is_possible", lambda processes: False)
         patch.setenv("NUMBA_CACHE_DIR", str(kernel_folder().parent.parent))
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))

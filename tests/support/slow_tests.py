@@ -47,6 +47,7 @@ SLOW_FILES = (
     "test_refused_memory.py",
     "test_run_faults.py",
     "test_shared_data.py",
+    "test_shared_kernels.py",
     "test_start.py",
     "tools/answers/test_csv_safe.py",
     "tools/base/test_escapes.py",
