@@ -38,12 +38,20 @@ class Builders:
         The kind of which this process runs code itself. What it runs is kept where it finds it.
     wanted : sequence of str
         The kinds of which all is kept.
+    changes : mapping
+        By kind, what is otherwise in the jobs of runs. Such a kind, of GPUs, gets nothing but jobs.
     """
 
     def __init__(
-        self, folder: Path, environments: Mapping[str, Mapping[str, str]], own: str, wanted: Sequence[str]
+        self,
+        folder: Path,
+        environments: Mapping[str, Mapping[str, str]],
+        own: str,
+        wanted: Sequence[str],
+        changes: Mapping[str, Mapping[str, Any]],
     ) -> None:
         self._folder, self._environments, self._own, self._wanted = folder, environments, own, wanted
+        self._changes = changes
         each = max(1, cores() // len(environments))
         self._pools = {name: ThreadPool(each, f"penstock-{name}") for name in environments}
         self._here = threading.local()
@@ -81,8 +89,9 @@ class Builders:
     def finish(self) -> None:
         """Compile also what runs like those within the block may need, and wait. Raises RunError."""
         for job in self._jobs:
-            for kind in self._wanted:
-                self._submit(kind, {"target": [server.__name__, server.do_alone.__name__], "job": job})
+            for kind in (*self._wanted, *self._changes):
+                own = {**job, **self._changes.get(kind, {})}
+                self._submit(kind, {"target": [server.__name__, server.do_alone.__name__], "job": own})
         for one in self._waiting:
             one.result()
 

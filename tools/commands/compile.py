@@ -6,10 +6,12 @@ What these runs ask for is compiled for each kind of processor by processes that
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import logging
 import os
 import random
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -24,7 +26,7 @@ from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.printable import brief
 from penstock.storage.base.user_cache import LEVELS, level_environment, own_place
 from penstock.tools.base.find_program import completed
-from penstock.tools.base.options import FOLDER, lasting_console_options
+from penstock.tools.base.options import FOLDER, ParsedType, lasting_console_options
 from penstock.tools.base.output import Console, answer_of, counted, seconds
 from penstock.tools.base.progress import looked_at, progress
 
@@ -62,8 +64,19 @@ MORE = {"parents": "--parents", "target": "--target 2", "cutoff": "--cutoff 5", 
 WAYS = ("--threads 2", "--threads 1", "--direction push", "--direction pull", "--mode async")
 ON_DISK = "/disk.h5 --host-memory 12MiB"
 """A graph that does not fit."""
-SUFFIXES = (".kernel", ".ptx")
+SUFFIXES = (".kernel", ".cubin")
+GPU = ["penstock.engine.kernels.ahead.compile_ahead_cuda", "compile_all"]
+"""What compiles the kernels of a run for a GPU."""
 _log = logging.getLogger("penstock.tools.commands.compile")
+
+
+def _capabilities(text: str) -> dict[str, tuple[int, int]]:
+    """The kinds of GPUs in a text, by name. Raises InputError for another name."""
+    found = {name: re.fullmatch(r"sm_(\d+)(\d)", name.strip()) for name in text.split(",")}
+    kinds = {name.strip(): (int(match[1]), int(match[2])) for name, match in found.items() if match}
+    if len(kinds) < len(found):
+        raise InputError(f"{brief(repr(text))} names no kinds of GPUs; write sm_90, or sm_80,sm_90")
+    return kinds
 
 
 @click.command(name="compile", short_help="Compile kernels ahead, into a folder that travels.")
@@ -78,10 +91,23 @@ _log = logging.getLogger("penstock.tools.commands.compile")
     show_default=True,
     help="Kind of processor: x86-64-v3, x86-64-v4, or native, which is this one. Repeatable.",
 )
+@click.option(
+    "--device",
+    "devices",
+    type=ParsedType("capabilities", _capabilities),
+    default={},
+    metavar="sm_90,...",
+    help="Kinds of GPUs, by their compute capability, besides; none need be here, but numba-cuda must.",
+)
 @click.option("--output", type=FOLDER, required=True, help="Folder of the kernels; what it has stays.")
 @lasting_console_options
 def command(
-    programs: tuple[str, ...], everything: bool, levels: tuple[str, ...], output: Path, console: Console
+    programs: tuple[str, ...],
+    everything: bool,
+    levels: tuple[str, ...],
+    devices: dict[str, tuple[int, int]],
+    output: Path,
+    console: Console,
 ) -> None:
     """Compile the kernels of programs ahead, and those that read and convert graphs, into a folder.
 
@@ -89,6 +115,7 @@ def command(
     Examples:
       penstock compile bfs pagerank --output kernels
       penstock compile --all --level x86-64-v3 --level x86-64-v4 --output kernels
+      penstock compile bfs --device sm_90 --output kernels
     """
     from penstock.storage.companion.builders import Builders
 
@@ -98,6 +125,11 @@ def command(
             raise InputError(
                 f"--level {brief(repr(level))} is no kind of processor; give {NATIVE}, {', '.join(LEVELS)}"
             )
+    if devices and importlib.util.find_spec("numba_cuda") is None:
+        raise InputError(
+            f"--device {','.join(devices)}: kernels of GPUs are compiled by numba-cuda, which is not installed; "
+            "pip install '.[cuda]' adds it"
+        )
     chosen = _chosen(programs, everything=everything)
     place = _place(output)
     before = _entries(place)
@@ -105,11 +137,12 @@ def command(
     kinds = list(dict.fromkeys(levels))
     own = next((kind for kind in kinds if _runs_here(kind)), NATIVE)
     with scratch_folder() as scratch, progress(console) as update:
-        environments = {kind: _environment(kind, scratch, place) for kind in kinds}
+        environments = {kind: _environment(kind, scratch, place) for kind in (*kinds, *devices)}
+        changes = {name: {"capability": one, "target": GPU} for name, one in devices.items()}
         _write_inputs(scratch)
         with (
             _environment_as(environments.setdefault(own, dict(os.environ))),
-            Builders(scratch, environments, own, kinds) as builders,
+            Builders(scratch, environments, own, kinds, changes) as builders,
             looked_at(update, lambda: update("compiling", *builders.counts, "kernels", builders.last)),
         ):
             for line in (*MAKING.strip().splitlines(), *(line for info in chosen for line in _runs(info))):
@@ -119,7 +152,7 @@ def command(
     facts: dict[str, Any] = {
         "command": "compile",
         "output": place,
-        "levels": kinds,
+        "levels": [*kinds, *devices],
         "kernels": len(after),
         "new_kernels": len(after.keys() - before.keys()),
         "bytes": sum(after.values()),
@@ -176,7 +209,7 @@ def _environment(level: str, scratch: Path, place: Path) -> dict[str, str]:
         link.parent.mkdir()
         link.symlink_to(place)
     inherited = {name: value for name, value in os.environ.items() if name != "PENSTOCK_KERNELS"}
-    return {**inherited, "NUMBA_CACHE_DIR": str(scratch), **({} if level == NATIVE else level_environment(level))}
+    return {**inherited, "NUMBA_CACHE_DIR": str(scratch), **(level_environment(level) if level in LEVELS else {})}
 
 
 @contextmanager

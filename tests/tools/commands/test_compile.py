@@ -82,6 +82,15 @@ def test_what_it_builds_in_two_turns_is_all_that_a_run_needs(tmp_path: Path) -> 
     assert json.loads(child.stdout) == 0
 
 
+def test_without_numba_cuda_a_sentence_tells_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    told = refused(capsys, "compile", "bfs", "--device", "sm_80, sm_90", "--output", tmp_path / "kernels")
+    assert "--device sm_80,sm_90: kernels of GPUs are compiled by numba-cuda" in told
+    assert not (tmp_path / "kernels").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -89,6 +98,7 @@ def test_what_it_builds_in_two_turns_is_all_that_a_run_needs(tmp_path: Path) -> 
         (("--output", "k"), "name programs, as in 'penstock compile bfs pagerank', or give --all, not both"),
         (("bfs", "--all", "--output", "k"), "not both"),
         (("bfs", "--level", "x86-64-v9", "--output", "k"), "--level 'x86-64-v9' is no kind of processor; give native,"),
+        (("bfs", "--device", "gpu", "--output", "k"), "'gpu' names no kinds of GPUs; write sm_90, or sm_80,sm_90"),
         (("bfs", "--output", "file"), "--output"),
         (("bfs", "--output", "file/k"), "--output file/k cannot be made: Not a directory; name another folder"),
         (("bfs", "--output", "open"), "`chmod go-w"),

@@ -1,0 +1,75 @@
+"""What a process asks for is compiled by others, for each kind of processor, and counted where it cannot be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from numba import types
+from penstock.storage.base.missing_code import compiled_elsewhere, tell_asked
+from penstock.storage.base.user_cache import level_environment
+from penstock.storage.companion import process
+from penstock.storage.companion.builders import Builders
+from penstock.storage.encoding.unpack import unpack
+
+TYPES = (types.Array(types.uint32, 1, "C"), types.Array(types.uint32, 1, "C"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Where kernels are kept."""
+    process.end()
+    yield tmp_path / "penstock/kernels"
+    process.end()
+
+
+def builders(tmp_path: Path, changes: dict[str, dict[str, Any]] | None = None) -> Builders:
+    """Those of this processor, which is this process's, of a level, and of a GPU where it has changes."""
+    own = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    environments = {"own": own, "level": own | level_environment("x86-64-v3")} | dict.fromkeys(changes or {}, own)
+    return Builders(tmp_path, environments, "own", ["own", "level"], changes or {})
+
+
+@pytest.mark.slow
+def test_each_kind_gets_a_kernel_of_its_own(tmp_path: Path, folder: Path) -> None:
+    origin = unpack._origin  # type: ignore[attr-defined]
+    with builders(tmp_path) as made:
+        assert compiled_elsewhere(origin, TYPES)
+        (own,) = folder.iterdir()
+        for _ in range(2):
+            tell_asked(lambda: "unpack", origin, TYPES)
+        made.finish()
+        assert made.counts == (2, 2)
+        assert made.last == "unpack"
+    assert len(list(folder.glob("*.kernel"))) == 2
+    assert own in folder.iterdir()
+    assert (made.unknown, made.failed) == (set(), set())
+    assert not list(tmp_path.glob(".companion*"))
+
+
+@pytest.mark.slow
+def test_jobs_of_runs_are_done_for_all_kinds_and_what_fails_is_named(tmp_path: Path, folder: Path) -> None:
+    job = {"target": ["builtins", "print"], "program": ["", "", "BFS"], "packed": False}
+    with builders(tmp_path, {"gpu": {"target": ["builtins", "nothing"]}}) as made:
+        process.offer(lambda: job, 0)
+        process.offer(lambda: job, 0)
+        made.finish()
+        assert made.counts == (6, 6)
+    assert made.failed == {"BFS for gpu"}
+
+
+def test_what_no_other_process_finds_is_noted(tmp_path: Path) -> None:
+    def none() -> dict[str, Any]:
+        raise TypeError("it is of a notebook")
+
+    with builders(tmp_path) as made:
+        tell_asked(lambda: "one", None, TYPES)
+        tell_asked(lambda: "another", none, TYPES)
+        process.offer(none, 0)
+        assert not compiled_elsewhere(none, TYPES)
+        made.finish()
+    assert made.unknown == {f"a function of arguments {TYPES} has no origin", "it is of a notebook"}
+    assert made.counts == (0, 0)
