@@ -27,6 +27,13 @@ class _IntermediateCode(JITCodeLibrary):  # type: ignore[misc]
         self._finalized = True
 
 
+class _SeparateCode(_IntermediateCode):
+    """The same, of which only each function by itself has been optimized."""
+
+    def _optimize_final_module(self) -> None:
+        """Leave it to the kernel, which inlines and optimizes it."""
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _LowerOnly(NativeLowering):  # type: ignore[misc]
     """Makes intermediate code, and a function object that only stands for it in Numba's tables."""
@@ -36,7 +43,7 @@ class _LowerOnly(NativeLowering):  # type: ignore[misc]
     def run_pass(self, state: Any) -> bool:
         """Lower a function that has been typed."""
         target = state.targetctx
-        state.library = _IntermediateCode(target.codegen(), state.func_id.func_qualname)
+        state.library = state.pipeline.code(target.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = state.flags.no_cpython_wrapper = state.flags.no_cfunc_wrapper = True
         super().run_pass(state)
         lowered, name = state["cr"], state.func_id.func_name
@@ -50,6 +57,8 @@ class _LowerOnly(NativeLowering):  # type: ignore[misc]
 
 class InlinedCompiler(CompilerBase):  # type: ignore[misc]
     """The `pipeline_class` of a function that is inlined where it is called (`forceinline=True`)."""
+
+    code = _IntermediateCode
 
     def define_pipelines(self) -> list[PassManager]:
         """Numba's own passes but for the last."""
@@ -68,3 +77,9 @@ class DistinctArraysCompiler(InlinedCompiler):
         """Tell LLVM, as Numba does for the bodies of `prange`."""
         self.state.flags.noalias = True
         return super().define_pipelines()
+
+
+class SeparateCompiler(InlinedCompiler):
+    """The same, compiled sooner: what it calls is inlined once, in the kernel (`engine/decisions/compiling.md`)."""
+
+    code = _SeparateCode

@@ -56,9 +56,9 @@ class _JitPart(JitFunction):
 
     def _compile(self) -> Any:
         import numba
-        from penstock.storage.base.inlined_code import InlinedCompiler
+        from penstock.storage.base.inlined_code import SeparateCompiler
 
-        return numba.njit(nogil=True, pipeline_class=InlinedCompiler, **self._options)(self.py_func)
+        return numba.njit(nogil=True, pipeline_class=SeparateCompiler, **self._options)(self.py_func)
 
     @property
     def _options(self) -> dict[str, bool]:

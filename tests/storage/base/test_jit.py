@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
 from typing import Any
 
 import numpy as np
-from penstock.storage.base.jit import JitFunction, jit
+import pytest
+from numba import types
+from numba.core.codegen import CPUCodeLibrary
+from penstock.storage.base.inlined_code import _IntermediateCode
+from penstock.storage.base.jit import JitFunction, jit, jit_part
 from support.faults import python
 
 
@@ -49,3 +54,29 @@ def test_the_compiler_is_imported_by_the_first_call() -> None:
         "print(from_degrees(2, lambda: iter([np.array([1, 2], np.uint8)])).edges, 'numba' in sys.modules)"
     )
     assert python(code).stdout == "False\n3 True\n"
+
+
+def test_a_small_function_is_optimized_as_a_whole_in_the_kernel_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+
+    @jit_part
+    def part(value: Any) -> Any:
+        return value + 1
+
+    @jit
+    def kernel(value: Any) -> Any:
+        return part(value)
+
+    names = set()
+    for code in (CPUCodeLibrary, _IntermediateCode):
+
+        def optimize(library: Any, optimized: Any = code._optimize_final_module) -> None:
+            names.add(library.name.rpartition(".")[2])
+            optimized(library)
+
+        monkeypatch.setattr(code, "_optimize_final_module", optimize)
+    kernel.compiled.compile((types.int64,))  # type: ignore[attr-defined]
+    assert "kernel" in names
+    assert "part" not in names
