@@ -115,7 +115,7 @@ def test_pulls_of_any_piece_of_the_edges(cuts: tuple[int, ...], whole: bool) -> 
 
 
 def test_residual_pagerank() -> None:
-    edges = EdgeList(80, *skewed(80, 300, 8), None, False)
+    edges = EdgeList(40, *skewed(40, 120, 8), None, False)
     check("pagerank", edges, run(program_of("pagerank", edges), in_memory(edges), mode="async", **DEVICE).fields)
 
 
