@@ -7,10 +7,8 @@ What these runs ask for is compiled for each kind of processor by processes that
 from __future__ import annotations
 
 import importlib.util
-import inspect
 import logging
 import os
-import random
 import re
 import sys
 import time
@@ -25,6 +23,7 @@ from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.printable import brief
 from penstock.storage.base.user_cache import LEVELS, level_environment, own_place
+from penstock.tools.base import compiled_runs
 from penstock.tools.base.find_program import completed
 from penstock.tools.base.options import FOLDER, ParsedType, lasting_console_options
 from penstock.tools.base.output import Console, answer_of, counted, seconds
@@ -34,36 +33,6 @@ if TYPE_CHECKING:
     from penstock.engine.programs.catalogue import ProgramInfo
 
 NATIVE = "native"
-MAKING = """
-generate rmat --scale 9 --edge-factor 8 --weights 1..9 --output /rmat.txt
-generate grid --rows 20 --columns 20 --output /grid.h5
-generate uniform --vertices 400 --edges 3000 --output /pairs.bin
-generate web --vertices 400 --output /web.txt.gz
-generate rmat --scale 14 --edge-factor 64 --direction both --output /disk.h5 --host-memory 64MiB
-convert /pairs.bin /pairs.h5 --format binary64
-convert /1.txt /plain.h5 --no-weights --direction both
-convert /1.txt /both.h5 --no-weights --undirected
-convert /1.txt /1.h5 --weights --direction both
-convert /1000.txt /1000.h5 --weights --direction both
-convert /100000.txt /100000.h5 --weights --direction both
-convert /0.5.txt /0.5.h5 --weights --direction both
-convert /0.1.txt /0.1.h5 --weights --direction both
-convert /1.txt /list.h5 --layout list --no-weights
-convert /1.txt /weighted-list.h5 --layout list --weights
-append /list.h5 /pairs.bin --format binary64
-append /plain.h5 /pairs.bin --format binary64
-"""
-GRAPHS, WEIGHTED = ("/plain.h5", "/both.h5", "/list.h5"), ("/1.h5", "/1000.h5", "/100000.h5", "/0.5.h5", "/0.1.h5")
-"""Without weights; with weights of each type."""
-NEEDED = {"source": "--source 1", "k": "--k 2", "fixed": "--fixed /held.csv", "inputs": "--inputs /held.csv"}
-"""How parameters are given that a program cannot do without; a word that begins with / is a file."""
-BESIDES = {"katz": "--alpha 0.0001", "heat": "--fixed /held.csv"}
-"""What some programs get besides: no graph fits their defaults."""
-MORE = {"parents": "--parents", "target": "--target 2", "cutoff": "--cutoff 5", "k": "--k 2", "source": "--source 1"}
-"""Parameters that make further runs."""
-WAYS = ("--threads 2", "--threads 1", "--direction push", "--direction pull", "--mode async")
-ON_DISK = "/disk.h5 --host-memory 12MiB"
-"""A graph that does not fit."""
 SUFFIXES = (".kernel", ".cubin")
 GPU = ["penstock.engine.kernels.ahead.compile_ahead_cuda", "compile_all"]
 """What compiles the kernels of a run for a GPU."""
@@ -139,13 +108,13 @@ def command(
     with scratch_folder() as scratch, progress(console) as update:
         environments = {kind: _environment(kind, scratch, place) for kind in (*kinds, *devices)}
         changes = {name: {"capability": one, "target": GPU} for name, one in devices.items()}
-        _write_inputs(scratch)
+        compiled_runs.write_inputs(scratch)
         with (
             _environment_as(environments.setdefault(own, dict(os.environ))),
             Builders(scratch, environments, own, kinds, changes) as builders,
             looked_at(update, lambda: update("compiling", *builders.counts, "kernels", builders.last)),
         ):
-            for line in (*MAKING.strip().splitlines(), *(line for info in chosen for line in _runs(info))):
+            for line in compiled_runs.lines_of(chosen):
                 _run(line, scratch, refused)
             builders.finish()
     after = _entries(place)
@@ -228,36 +197,6 @@ def _environment_as(wanted: dict[str, str]) -> Iterator[None]:
 def _entries(place: Path) -> dict[str, int]:
     """Bytes of the kernels in a folder, by name."""
     return {file.name: file.stat().st_size for file in place.iterdir() if file.suffix in SUFFIXES}
-
-
-def _write_inputs(folder: Path) -> None:
-    """Write the edges and values that `MAKING` and the programs read."""
-    draw = random.Random(1)
-    ends = [(v, v + 1) for v in range(1, 100)]
-    ends += [(int(300 * draw.random() ** 2) + 1, draw.randrange(1, 300)) for _ in range(3000)]
-    edges = [(u, v, draw.randrange(1, 250)) for u, v in ends]
-    for unit in ("0.1", "0.5", "1", "1000", "100000"):
-        text = "".join(f"{u} {v} {w * float(unit):g}\n" for u, v, w in edges)
-        (folder / f"{unit}.txt").write_text(text, encoding="ascii")
-    (folder / "held.csv").write_text("1,1.0\n7,0.5\n", encoding="ascii")
-
-
-def _runs(info: ProgramInfo) -> Iterator[str]:
-    """Command lines that run a program in all ways that have kernels of their own."""
-    from penstock.engine.programs.table import PROGRAMS
-
-    parameters = inspect.signature(PROGRAMS[info.name]).parameters
-    needed = [NEEDED[name] for name, one in parameters.items() if one.default is one.empty]
-    line = " ".join(["run", info.name, "--no-calibrate --device cpu", *needed, BESIDES.get(info.name, "")])
-    for graph in (*GRAPHS, *(WEIGHTED if info.weighted else ())):
-        for way in WAYS if graph not in GRAPHS[1:] else WAYS[:1]:
-            yield f"{line} {graph} {way}"
-    for name, more in MORE.items():
-        if name in parameters and more not in needed:
-            yield f"{line} {GRAPHS[0]} {more}"
-            if info.weighted:
-                yield f"{line} {WEIGHTED[0]} {more}"
-    yield f"{line} {ON_DISK}"
 
 
 def _run(line: str, scratch: Path, refused: list[str]) -> None:

@@ -18,9 +18,9 @@ from support.json_page import check_documented
 COMMAND = """
 import sys
 from penstock.tools import main
-from penstock.tools.commands import compile
-compile.MAKING = "convert /1.txt /plain.h5 --no-weights"
-compile.GRAPHS, compile.ON_DISK, compile.WAYS = ("/plain.h5",), "/plain.h5", ("--threads 2",)
+from penstock.tools.base import compiled_runs
+compiled_runs.MAKING = "convert /1.txt /plain.h5 --no-weights"
+compiled_runs.GRAPHS, compiled_runs.ON_DISK, compiled_runs.WAYS = ("/plain.h5",), "/plain.h5", ("--threads 2",)
 main.main()
 """
 RUN = """
