@@ -76,6 +76,8 @@ BESIDES = {"katz": "--alpha 0.0001", "heat": "--fixed /held.csv"}
 """What some programs get besides: no graph fits their defaults."""
 MORE = {"parents": "--parents", "target": "--target 2", "cutoff": "--cutoff 5", "k": "--k 2", "source": "--source 1"}
 """Parameters that make further runs."""
+FEW = {"k": "--k 2", "max_iter": "--max-iter 3"}
+"""What makes a run on a graph that does not fit short."""
 WAYS = ("--threads 2", "--threads 1", "--direction push", "--direction pull", "--mode async")
 ON_DISK = "/disk.h5 --host-memory 12MiB"
 """A graph that does not fit."""
@@ -122,7 +124,8 @@ def _runs_of(info: ProgramInfo) -> Iterator[str]:
             yield f"{line} {GRAPHS[0]} {more}"
             if weighted:
                 yield f"{line} {WEIGHTED[0]} {more}"
-    yield f"{line} {ON_DISK}"
+    few = [short for name, short in FEW.items() if name in parameters and short not in needed]
+    yield " ".join([line, ON_DISK, *few])
 
 
 def lines_of(programs: list[ProgramInfo]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.errors import InputError, PenstockError, RunError
 from penstock.storage.base.printable import brief
 from penstock.storage.base.user_cache import LEVELS, level_environment, own_place
 from penstock.tools.base import compiled_runs
@@ -204,7 +204,7 @@ def _run(line: str, scratch: Path, refused: list[str]) -> None:
     words = [f"{scratch}{word}" if word.startswith("/") else word for word in line.split()]
     try:
         answer_of(words)
-    except (InputError, click.UsageError) as error:
+    except (PenstockError, click.UsageError) as error:
         refused.append(f"{line}: {error}")
         _log.info("%s: %s", line, error)
 
