@@ -83,9 +83,10 @@ def rmat_on_disk(scale: int, path: Path) -> Graph:
 
 
 def sources_of(graph: Graph, count: int = 2) -> list[int]:
-    """Vertices with edges, always the same ones."""
+    """Ids of vertices with edges, always the same ones, whether vertices without edges are in the graph or not."""
     degrees = graph.out.index().degrees(0, graph.vertices)
-    return [int(vertex) for vertex in np.random.default_rng(1).choice(np.flatnonzero(degrees > 0), count)]
+    chosen, ids = np.random.default_rng(1).choice(np.flatnonzero(degrees > 0), count), graph.original_ids()
+    return [int(vertex) for vertex in (chosen if ids is None else ids[chosen])]
 
 
 def _page_aligned(count: int, dtype: Any) -> Any:

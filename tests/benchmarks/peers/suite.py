@@ -52,8 +52,11 @@ def peers(runner: Runner) -> None:
         path = Path(choices.graph) if choices.graph else folder / f"rmat{choices.scale or SCALE}.h5"
         if not path.exists():
             made = ("--scale", choices.scale or SCALE, "--weights", "1..255", "--dedupe", "min")
-            penstock("generate", "rmat", *made, "--symmetrize", "--drop-self-loops", "--output", path)
+            kept = ("--no-renumber", "--output", path)  # the peers number vertices from 0 without gaps
+            penstock("generate", "rmat", *made, "--symmetrize", "--drop-self-loops", *kept)
         graph = Graph.open(path)
+        if graph.original_ids() is not None:
+            raise SystemExit(f"{path} has ids with gaps, which the peers number anew; convert it with --no-renumber")
         sources = sources_of(graph, choices.repeats)
         stem = folder / path.stem
         if "gap" in choices.peers:
