@@ -65,12 +65,16 @@ def keys_of(file: str, name: str) -> set[str]:
 
 
 def parameters_of(file: str, function: str) -> dict[str, ast.expr]:
-    """The parameters of a test's `parametrize` decorators, by the text of their names."""
+    """The parameters of a test's `parametrize` and `covering` decorators, by the text of their names."""
     for node in tree_of(file).body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
             calls = [one for one in node.decorator_list if isinstance(one, ast.Call)]
             marks = [call for call in calls if ast.unparse(call.func) == "pytest.mark.parametrize"]
-            return {str(ast.literal_eval(mark.args[0])): mark.args[1] for mark in marks}
+            found = {str(ast.literal_eval(mark.args[0])): mark.args[1] for mark in marks}
+            for call in calls:
+                if ast.unparse(call.func) == "covering":  # every two values of two parameters meet
+                    found |= zip(str(ast.literal_eval(call.args[0])).split(", "), call.args[1:], strict=True)
+            return found
     raise LookupError(f"{file} has no test {function}")
 
 

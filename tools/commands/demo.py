@@ -134,5 +134,5 @@ def _take(steps: Mapping[str, DemoStep], places: Mapping[str, Path], console: Co
         compiled = found[name]["compile_seconds"] = compile_times().compiling - before
         console.say(f"  {step.sentence(found[name])}")
         if compiled >= LEAST:
-            console.say(f"  {seconds(compiled)} of that compiled kernels, which happens once on a machine")
+            console.say(f"  compiling kernels took {seconds(compiled)}, which happens once on a machine")
     return found
