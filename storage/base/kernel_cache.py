@@ -80,8 +80,9 @@ class KernelStore:
         folders, trouble = kernel_places()
         if trouble is not None:
             _say(trouble, str(folders[0]) if folders else None)
+        places = *folders, *shipped_places()
         for key in keys:
-            for folder in (*folders, *shipped_places()):
+            for folder in places:
                 path = folder / f"{key}{self.suffix}"
                 content = _content(read_own(path))
                 if content is not None:
@@ -312,17 +313,18 @@ class _KernelCache(_Cache):  # type: ignore[misc]
         """Return the code for arguments of these types; None where it is not kept, and no other process compiles it."""
         if not self._enabled:
             return None
-        tell_asked(lambda: self._entries(sig, target_context.codegen())[0], self._origin, sig)
-        loaded = self._load(sig, target_context)
+        entries = self._entries(sig, target_context.codegen())
+        tell_asked(entries[0], self._origin, sig)
+        loaded = self._load(entries, sig, target_context)
         if loaded is None:
             tell_missing()
             if self._origin is not None and compiled_elsewhere(self._origin, sig):
-                return self._load(sig, target_context)
+                return self._load(entries, sig, target_context)
         return loaded
 
-    def _load(self, sig: Any, target_context: Any) -> Any:
+    def _load(self, entries: list[str], sig: Any, target_context: Any) -> Any:
         with loading():
-            content = _STORE.take(*self._entries(sig, target_context.codegen()))
+            content = _STORE.take(*entries)
             if content is None:
                 return None
             loaded = load(content, self._function, normalize_signature(sig)[0], target_context)

@@ -7,8 +7,8 @@ Origin = Callable[[], dict[str, Any]]
 """Describes in JSON how another process finds a function; raises TypeError where none can."""
 
 
-Asked = Callable[[Callable[[], str], Origin | None, Any], None]
-"""Is given what returns the name of an entry, its origin, None where no other process finds it, and its arguments."""
+Asked = Callable[[str, Origin | None, Any], None]
+"""Is given the name of an entry, its origin, None where no other process finds it, and its arguments."""
 
 
 class _Missing:
@@ -49,7 +49,7 @@ def when_asked(call: Asked | None) -> None:
     _Missing.asked = call
 
 
-def tell_asked(entry: Callable[[], str], origin: Origin | None, signature: Any) -> None:
+def tell_asked(entry: str, origin: Origin | None, signature: Any) -> None:
     """Say that code is asked for."""
     if _Missing.asked is not None:
         _Missing.asked(entry, origin, signature)

@@ -7,6 +7,7 @@ would.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -57,7 +58,7 @@ class Builders:
         self._here = threading.local()
         self._companions: list[Companion] = []
         self._waiting: list[Future[bool]] = []
-        self._jobs: list[dict[str, Any]] = []
+        self._jobs: dict[str, dict[str, Any]] = {}
         self._entries: set[str] = set()
         self.last = ""
         """What was compiled last."""
@@ -88,16 +89,15 @@ class Builders:
 
     def finish(self) -> None:
         """Compile also what runs like those within the block may need, and wait. Raises RunError."""
-        for job in self._jobs:
+        for job in self._jobs.values():
             for kind in (*self._wanted, *self._changes):
                 own = {**job, **self._changes.get(kind, {})}
                 self._submit(kind, {"target": [server.__name__, server.do_alone.__name__], "job": own})
         for one in self._waiting:
             one.result()
 
-    def _ask(self, name: Callable[[], str], origin: Origin | None, signature: Any) -> None:
+    def _ask(self, entry: str, origin: Origin | None, signature: Any) -> None:
         """Let code be compiled for the other kinds."""
-        entry = name()
         if entry in self._entries:
             return
         self._entries.add(entry)
@@ -120,7 +120,7 @@ class Builders:
             return False
 
     def _offer(self, describe: Callable[[], dict[str, Any]]) -> None:
-        """Remember the job of a run, with and without packed edges."""
+        """Remember the job of a run, with and without packed edges; one of each class of programs."""
         try:
             job = describe()
         except TypeError as error:
@@ -128,8 +128,8 @@ class Builders:
             return
         for packed in (False, True):
             one = {**job, "packed": packed}
-            if one not in self._jobs:
-                self._jobs.append(one)
+            *kind, _ = job["program"]  # searches from each of many sources differ in attributes alone
+            self._jobs.setdefault(json.dumps({**one, "program": kind}), one)
 
     def _submit(self, kind: str, request: dict[str, Any]) -> Future[bool]:
         self._waiting.append(self._pools[kind].submit(self._compile, kind, request))

@@ -89,7 +89,7 @@ class _Server:
         return bool(self._processes)
 
     def fork(self, job: dict[str, Any]) -> bool:
-        """Let processes do a job; return True in each of them, once it has been done. None: all jobs end."""
+        """Let processes do a job; return True in each of them, once it has been done. No processes: all jobs end."""
         if not job["processes"]:
             self._kill()
             self._claims = Claims(Path(job["folder"]))

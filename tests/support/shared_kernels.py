@@ -28,16 +28,17 @@ def compiled_once(path: Path) -> Iterator[None]:
     def load_overload(cache: Any, sig: Any, target_context: Any) -> Any:
         loaded = load(cache, sig, target_context)
         if loaded is None:
-            byte = _byte(cache, sig, target_context.codegen())
+            entries = cache._entries(sig, target_context.codegen())
+            byte = _byte(entries)
             _lock(file, byte)
-            loaded = cache._load(sig, target_context)
+            loaded = cache._load(entries, sig, target_context)
             if loaded is not None:
                 fcntl.lockf(file, fcntl.LOCK_UN, 1, byte)
         return loaded
 
     def save_overload(cache: Any, sig: Any, data: Any) -> None:
         save(cache, sig, data)
-        fcntl.lockf(file, fcntl.LOCK_UN, 1, _byte(cache, sig, data.codegen))
+        fcntl.lockf(file, fcntl.LOCK_UN, 1, _byte(cache._entries(sig, data.codegen)))
 
     with path.open("ab") as file, pytest.MonkeyPatch.context() as patch:
         patch.setattr(_KernelCache, "load_overload", load_overload)
@@ -45,9 +46,9 @@ def compiled_once(path: Path) -> Iterator[None]:
         yield
 
 
-def _byte(cache: Any, sig: Any, codegen: Any) -> int:
+def _byte(entries: list[str]) -> int:
     """Where the lock of a kernel is."""
-    return int(cache._entries(sig, codegen)[0][:12], 16)
+    return int(entries[0][:12], 16)
 
 
 def _lock(file: BinaryIO, byte: int) -> None:

@@ -106,7 +106,9 @@ def command(
     kinds = list(dict.fromkeys(levels))
     own = next((kind for kind in kinds if _runs_here(kind)), NATIVE)
     with scratch_folder() as scratch, progress(console) as update:
-        environments = {kind: _environment(kind, scratch, place) for kind in (*kinds, *devices)}
+        (scratch / "penstock").mkdir()
+        (scratch / "penstock" / "kernels").symlink_to(place)
+        environments = {kind: _environment(kind, scratch) for kind in (*kinds, *devices)}
         changes = {name: {"capability": one, "target": GPU} for name, one in devices.items()}
         compiled_runs.write_inputs(scratch)
         with (
@@ -171,12 +173,8 @@ def _runs_here(level: str) -> bool:
     return "numba" not in sys.modules and {*LEVELS[level].split(",")} <= has
 
 
-def _environment(level: str, scratch: Path, place: Path) -> dict[str, str]:
-    """The environment of processes that compile for a kind of processor and keep kernels in `place`."""
-    link = scratch / "penstock" / "kernels"
-    if not link.is_symlink():
-        link.parent.mkdir()
-        link.symlink_to(place)
+def _environment(level: str, scratch: Path) -> dict[str, str]:
+    """The environment of processes that compile for a kind of processor and keep kernels below `scratch`."""
     inherited = {name: value for name, value in os.environ.items() if name != "PENSTOCK_KERNELS"}
     return {**inherited, "NUMBA_CACHE_DIR": str(scratch), **(level_environment(level) if level in LEVELS else {})}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def test_each_kind_gets_a_kernel_of_its_own(tmp_path: Path, folder: Path) -> Non
         assert compiled_elsewhere(origin, TYPES)
         (own,) = folder.iterdir()
         for _ in range(2):
-            tell_asked(lambda: "unpack", origin, TYPES)
+            tell_asked("unpack", origin, TYPES)
         made.finish()
         assert made.counts == (2, 2)
         assert made.last == "unpack"
@@ -52,10 +53,10 @@ def test_each_kind_gets_a_kernel_of_its_own(tmp_path: Path, folder: Path) -> Non
 
 @pytest.mark.slow
 def test_jobs_of_runs_are_done_for_all_kinds_and_what_fails_is_named(tmp_path: Path, folder: Path) -> None:
-    job = {"target": ["builtins", "print"], "program": ["", "", "BFS"], "packed": False}
+    job = {"target": ["builtins", "print"], "packed": False}
     with builders(tmp_path, {"gpu": {"target": ["builtins", "nothing"]}}) as made:
-        process.offer(lambda: job, 0)
-        process.offer(lambda: job, 0)
+        for source in range(3):
+            process.offer(partial(dict, job, program=["", "", "BFS", {"source": source}]), 0)
         made.finish()
         assert made.counts == (6, 6)
     assert made.failed == {"BFS for gpu"}
@@ -66,8 +67,8 @@ def test_what_no_other_process_finds_is_noted(tmp_path: Path) -> None:
         raise TypeError("it is of a notebook")
 
     with builders(tmp_path) as made:
-        tell_asked(lambda: "one", None, TYPES)
-        tell_asked(lambda: "another", none, TYPES)
+        tell_asked("one", None, TYPES)
+        tell_asked("another", none, TYPES)
         process.offer(none, 0)
         assert not compiled_elsewhere(none, TYPES)
         made.finish()
