@@ -44,7 +44,7 @@ from penstock.engine.ranks.agreement import agree, check_combines, check_same, w
 from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.ranks.reports import gather_reports
 from penstock.engine.resources.config import Config
-from penstock.engine.resources.device_resources import device_of, resources_on
+from penstock.engine.resources.device_resources import DeviceResources, device_of
 from penstock.engine.resources.host_resources import HostResources
 from penstock.engine.resources.memory_plan import EdgeRoom, HeldBytes
 from penstock.engine.resources.requirements_types import MemoryRequest
@@ -736,7 +736,10 @@ class Session:
             for adjacency in self.graph.adjacencies:
                 if all(adjacency is not one for one in needs.indexed):
                     adjacency.drop_index()
-            made = resources_on(self._device, self.graph, self.config, needs, self._timeline, self._rank, self._moved)
+            if self._device.reads_host:
+                made = HostResources(self.graph, self.config, needs, self._timeline, self._rank, self._moved)
+            else:
+                made = DeviceResources(self.graph, self.config, needs, self._device, self._timeline, self._rank)
             self._held.equipment = made
             if old is not None:
                 made.feedback.inherit(old.feedback)

@@ -35,7 +35,6 @@ from penstock.transfer.values.task import TaskRecord
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
-    from penstock.engine.resources.ownership import Ownership
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Adjacency, Graph
     from penstock.storage.format.index import Index
@@ -60,21 +59,6 @@ def device_of(config: Config) -> Device:
             "emulated:0", config.thread_count, config.device_memory or 1 << 62, config.tuning.link_rate
         )
     return cuda.CudaDevice(cuda.number_of(name), config.device_memory)
-
-
-def resources_on(
-    device: Device,
-    graph: Graph,
-    config: Config,
-    needs: MemoryRequest,
-    timeline: Timeline | None = None,
-    rank: tuple[int, int] | None = None,
-    moved: Ownership | None = None,
-) -> HostResources:
-    """Equipment for runs on a device; the rest as in `HostResources`."""
-    if device.reads_host:
-        return HostResources(graph, config, needs, timeline, rank, moved)
-    return DeviceResources(graph, config, needs, device, timeline, rank)
 
 
 def fits(graph: Graph, budget: int) -> bool:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.state.state import Frontier
 from penstock.storage.format.index import Index
+from penstock.transfer.devices.cuda import CudaDevice
 from penstock.transfer.planning.plan import GATHER_GAIN
 from penstock.transfer.values.cost import INDEX_BYTES
 from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES, Rates
@@ -83,7 +84,7 @@ class LinkCosts:
     routes: tuple[str, ...] = ("filter", "compaction", "zero-copy")
     head: int = 0
     at_once: bool = False
-    glance: float = 0.25
+    glance: float = CudaDevice.glance
 
 
 @dataclass(frozen=True, slots=True)
