@@ -14,7 +14,9 @@ import ctypes
 import functools
 import inspect
 import json
+import re
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import llvmlite.binding
@@ -211,6 +213,9 @@ def signature_of(told: list[Any]) -> tuple[Any, ...]:
 def _type_told(kind: Any) -> Any:
     if isinstance(kind, types.Array):
         return ["array", _type_told(kind.dtype), kind.ndim, kind.layout, not kind.mutable, kind.aligned]
+    if isinstance(kind, types.BaseNamedTuple):
+        named = kind.instance_class
+        return ["named", named.__module__, named.__qualname__, *map(_type_told, kind)]
     if isinstance(kind, types.BaseTuple):
         return ["tuple", *map(_type_told, kind)]
     return str(kind)
@@ -225,7 +230,22 @@ def _type_of(told: Any) -> Any:
         case ["tuple", *parts]:
             inner = [_type_of(part) for part in parts]
             return None if None in inner else types.Tuple(inner)
+        case ["named", str(module), str(name), *parts]:
+            inner, found = [_type_of(part) for part in parts], _named_class(module, name)
+            fits = found is not None and len(found._fields) == len(inner) and None not in inner
+            return types.BaseTuple.from_types(inner, found) if fits else None
         case ["array", name, int(ndim), "C" | "F" | "A" as layout, bool(readonly), bool(aligned)]:
             dtype = _type_of(name)
             return None if dtype is None else types.Array(dtype, ndim, layout, readonly=readonly, aligned=aligned)
     return None
+
+
+def _named_class(module: str, name: str) -> Any:
+    """The class of named tuples of a module of ours; None for another module, which is not imported, or thing."""
+    if re.fullmatch(r"penstock(\.\w+)+", module) is None:
+        return None
+    try:
+        found = getattr(import_module(module), name, None)
+    except ImportError:
+        return None
+    return found if isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields") else None
