@@ -112,7 +112,7 @@ def group_memory_limit(root: Path = Path("/")) -> int | None:
 
 def address_bytes() -> int:
     """Bytes of address space that this process has."""
-    return _own_bytes()[0]
+    return _held_by(None)[0]
 
 
 def stack_bytes() -> int:
@@ -131,9 +131,9 @@ def check_room(size: int, what: str) -> None:
         raise MemoryError(f"{what} takes {format_bytes(size)}") from error
 
 
-def resident_bytes() -> int:
-    """Bytes of memory this process holds now (resident set)."""
-    return _own_bytes()[1]
+def resident_bytes(process: int | None = None) -> int:
+    """Bytes of memory that a process of this user holds now (resident set); None: this one."""
+    return _held_by(process)[1]
 
 
 def _free_in_machine() -> int:
@@ -146,14 +146,14 @@ def _free_in_machine() -> int:
     return int(psutil.virtual_memory().available)
 
 
-def _own_bytes() -> tuple[int, int]:
-    """Bytes of address space and of memory that this process has."""
-    pages = (_read(Path("/proc/self/statm")) or "").split()
+def _held_by(process: int | None) -> tuple[int, int]:
+    """Bytes of address space and of memory that a process has; None: this one."""
+    pages = (_read(Path(f"/proc/{process or 'self'}/statm")) or "").split()
     if len(pages) > 1:
         return int(pages[0]) * mmap.PAGESIZE, int(pages[1]) * mmap.PAGESIZE
     import psutil
 
-    memory = psutil.Process().memory_info()
+    memory = psutil.Process(process).memory_info()
     return int(memory.vms), int(memory.rss)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from penstock.storage.base.budget import cores
+from penstock.storage.base.budget import cores, resident_bytes
 from penstock.storage.base.errors import RunError
 from penstock.storage.base.missing_code import Origin, when_asked
 from penstock.storage.base.threads import ThreadPool
@@ -24,6 +24,8 @@ from penstock.storage.companion.process import Companion, name_in, replace, requ
 
 PATIENCE = 1800.0
 """Seconds for the kernels of a job."""
+MOST_BYTES = 768 << 20
+"""Of a process: another one follows it then. Numba keeps what each kernel was made of, some 2.5 MiB."""
 
 
 class Builders:
@@ -137,7 +139,10 @@ class Builders:
 
     def _compile(self, kind: str, request: dict[str, Any]) -> bool:
         companion = getattr(self._here, "companion", None)
-        if companion is None or companion.is_idle:
+        if companion is None or companion.is_idle or resident_bytes(companion.process.pid) > MOST_BYTES:
+            if companion is not None:
+                self._companions.remove(companion)
+                companion.close()
             companion = self._here.companion = Companion(self._folder, self._environments[kind])
             self._companions.append(companion)
         answer = companion.ask(request, PATIENCE)

@@ -62,6 +62,26 @@ def test_jobs_of_runs_are_done_for_all_kinds_and_what_fails_is_named(tmp_path: P
     assert made.failed == {"BFS for gpu"}
 
 
+@pytest.mark.slow
+def test_a_process_that_has_grown_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[process.Companion] = []
+
+    def begin(*given: Any) -> process.Companion:
+        begun.append(process.Companion(*given))
+        return begun[-1]
+
+    monkeypatch.setattr("penstock.storage.companion.builders.MOST_BYTES", 0)
+    monkeypatch.setattr("penstock.storage.companion.builders.Companion", begin)
+    with builders(tmp_path) as made:
+        process.offer(lambda: {"target": ["builtins", "print"], "packed": False, "program": ["", "", "BFS", {}]}, 0)
+        made.finish()
+        assert made.counts == (4, 4)
+    assert len(begun) == 4
+    assert all(one.process.returncode is not None for one in begun)
+    assert made.failed == set()
+    assert not list(tmp_path.glob(".companion*"))
+
+
 def test_what_no_other_process_finds_is_noted(tmp_path: Path) -> None:
     def none() -> dict[str, Any]:
         raise TypeError("it is of a notebook")
