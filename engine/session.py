@@ -298,7 +298,9 @@ class Session:
         """Run the form of the program that fits into memory; if its numbers do not suffice, a wider one instead."""
         with stage("state"):
             self._setting = self._setting_of(checkpoints=checkpoints is not None)
-            program, _, self._planned = planned(self.graph, program, self._setting)
+            program, asks, self._planned = planned(self.graph, program, self._setting)
+            if self._kind == "cuda" and not has_phases(program):
+                self._announce(asks[0])  # its kernels are compiled while edges are loaded
         with checkpoints or nullcontext():
             with stage("state"):
                 if checkpoints is not None:
@@ -578,13 +580,11 @@ class Session:
     def _loop(self, program: Program) -> Loop:
         asks = self._asks(program)  # again: plans join what announced phases need, and this may be another phase
         asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.weighted, asks.directions
-        compiled = self.config.kernels != "reference" and not needs_rows(program) and self.graph.layout == "rows"
-        before = self._kind == "cuda"  # what loads meanwhile takes longer than finding out whether edges are packed
-        if compiled and before:
-            self._announce(asks, packed=self.config.packed != "never" and asks.needs.sweeps)
+        if self._kind == "cuda" and self._whole is not None:
+            self._announce(asks)
         equipment = self._equip(asks.needs, program)
-        if compiled and not before:
-            self._announce(asks, packed=equipment.pipeline.staging.kernels_unpack)
+        if self._kind != "cuda":
+            self._announce(asks, decoding=equipment.pipeline.staging.kernels_unpack)
         if program.combine == "union":
             equipment.bring_residents()  # what is linked first: the rows of its largest tree need not come
         kernels = self._kernels_of(program, weighted)
@@ -643,8 +643,13 @@ class Session:
             self._degrees[direction] = degree_index(self.graph, direction, self.config.thread_count)
         return self._degrees[direction]
 
-    def _announce(self, asks: RunRequirements, *, packed: bool) -> None:
-        """Let kernels that are missing be compiled by several processes; packed: as in `KernelJob`."""
+    def _announce(self, asks: RunRequirements, *, decoding: bool = False) -> None:
+        """Let kernels that are missing be compiled by several processes; decoding: whether those of the cores decode.
+
+        Those of a GPU may have to decode, which is found out too late.
+        """
+        if self.config.kernels == "reference" or needs_rows(asks.program) or self.graph.layout != "rows":
+            return
         from penstock.engine.kernels.ahead.announce import MANY_EDGES, KernelJob, announce
 
         job = KernelJob(
@@ -654,7 +659,7 @@ class Session:
             vertices=str(self.graph.vertex_dtype),
             weights=str(self.graph.weight_dtype) if asks.weighted else None,
             threads=self.config.thread_count,
-            packed=packed,
+            packed=decoding or (self._kind == "cuda" and self.config.packed != "never" and asks.needs.sweeps),
             hot_first=self.graph.hot_first and self.graph.edges >= MANY_EDGES,
         )
         announce(job, self._kind, self.config.memory_bytes)
