@@ -24,8 +24,8 @@ convert /pairs.bin /pairs.h5 --format binary64
 convert /1.txt /plain.h5 --no-weights --direction both
 convert /1.txt /both.h5 --no-weights --undirected
 convert /1.txt /1.h5 --weights --direction both
+convert /100.txt /100.h5 --weights --direction both
 convert /1000.txt /1000.h5 --weights --direction both
-convert /100000.txt /100000.h5 --weights --direction both
 convert /0.5.txt /0.5.h5 --weights --direction both
 convert /0.1.txt /0.1.h5 --weights --direction both
 convert /1.txt /list.h5 --layout list --no-weights
@@ -66,21 +66,29 @@ similarity /plain.h5 --pairs /pairs.csv --output /pairs-similar.csv
 demo
 """
 GRAPHS = "/plain.h5", "/both.h5", "/list.h5"
-WEIGHTED = "/1.h5", "/1000.h5", "/100000.h5", "/0.5.h5", "/0.1.h5", "/weighted-list.h5"
+WEIGHTED = "/1.h5", "/100.h5", "/1000.h5", "/0.5.h5", "/0.1.h5", "/weighted-list.h5"
 """With weights of each type."""
-ONE_WAY = "/both.h5", "/list.h5", "/weighted-list.h5"
-"""Graphs on which programs run in the first way alone."""
 NEEDED = {"source": "--source 1", "k": "--k 2", "fixed": "--fixed /held.csv", "inputs": "--inputs /held.csv"}
 """How parameters are given that a program cannot do without; a word that begins with / is a file."""
-BESIDES = {"katz": "--alpha 0.0001", "heat": "--fixed /held.csv"}
+BESIDES = {"katz": ("--alpha 0.0001",), "heat": ("--fixed /held.csv",)}
 """What some programs get besides: no graph fits their defaults."""
 MORE = {"parents": "--parents", "target": "--target 2", "cutoff": "--cutoff 5", "k": "--k 2", "source": "--source 1"}
 """Parameters that make further runs."""
 FEW = {"k": "--k 2", "max_iter": "--max-iter 3"}
 """What makes a run on a graph that does not fit short."""
-WAYS = ("--threads 2", "--threads 1", "--direction push", "--direction pull", "--mode async")
-ON_DISK = "/disk.h5 --host-memory 12MiB"
-"""A graph that does not fit."""
+WAYS = "--threads 1", "--direction push", "--direction pull", "--mode async"
+"""Of runs on the first graph, and on the first with weights."""
+ON_DISK, LEAST = "/disk.h5 --host-memory", "12MiB"
+"""A graph that does not fit into so much memory."""
+BUDGETS = {"cdlp": "20MiB", "hyperball": "20MiB"} | dict.fromkeys(("triangles", "lcc"), "42MiB")
+BUDGETS |= dict.fromkeys(("louvain", "leiden"), "67MiB")
+"""Of programs that take more."""
+FITTING = "degrees", "cf"
+"""Programs that do not read that graph from disk: one takes so much that it fits, and it has no ratings."""
+OF_ROWS = "hyperball", "louvain", "leiden", "cdlp", "triangles", "lcc", "cf"
+"""Programs on whole rows, which a list does not have."""
+SYNCHRONOUS = *OF_ROWS, "bfs", "katz", "eigenvector", "coreness", "kcore", "mis", "neural"
+"""Programs that are not run with `--mode async`: they refuse it, or it needs nothing else."""
 
 
 def write_inputs(folder: Path) -> None:
@@ -89,7 +97,7 @@ def write_inputs(folder: Path) -> None:
     ends = [(v, v + 1) for v in range(1, 100)]
     ends += [(int(300 * draw.random() ** 2) + 1, draw.randrange(1, 300)) for _ in range(3000)]
     edges = [(u, v, draw.randrange(1, 250)) for u, v in ends]
-    for unit in ("0.1", "0.5", "1", "1000", "100000"):
+    for unit in ("0.1", "0.5", "1", "100", "1000"):
         text = "".join(f"{u} {v} {w * float(unit):g}\n" for u, v, w in edges)
         (folder / f"{unit}.txt").write_text(text, encoding="ascii")
     arcs = "".join(f"a {u} {v} {w}\n" for u, v, w in edges)
@@ -108,28 +116,33 @@ def write_inputs(folder: Path) -> None:
         (folder / name).write_text(text, encoding="ascii")
 
 
-def _runs_of(info: ProgramInfo) -> Iterator[str]:
+def runs_of(info: ProgramInfo) -> Iterator[str]:
     """Command lines that run a program in all ways that have kernels of their own."""
     from penstock.engine.programs.table import PROGRAMS
 
     parameters = inspect.signature(PROGRAMS[info.name]).parameters
     needed = [NEEDED[name] for name, one in parameters.items() if one.default is one.empty]
-    line = " ".join(["run", info.name, "--no-calibrate --device cpu", *needed, BESIDES.get(info.name, "")])
-    weighted = info.weighted or info.needs_weights
-    for graph in (*GRAPHS, *(WEIGHTED if weighted else ())):
-        for way in WAYS if graph not in ONE_WAY else WAYS[:1]:
-            yield f"{line} {graph} {way}"
-    for name, more in MORE.items():
-        if name in parameters and more not in needed:
-            yield f"{line} {GRAPHS[0]} {more}"
-            if weighted:
-                yield f"{line} {WEIGHTED[0]} {more}"
-    few = [short for name, short in FEW.items() if name in parameters and short not in needed]
-    yield " ".join([line, ON_DISK, *few])
+    line = " ".join(["run", info.name, "--no-calibrate --device cpu", *needed, *BESIDES.get(info.name, ())])
+    kinds = [
+        kind
+        for kind, serves in ((GRAPHS, not info.needs_weights), (WEIGHTED, info.weighted or info.needs_weights))
+        if serves
+    ]
+    more = [words for name, words in MORE.items() if name in parameters and words not in needed]
+    ways = [way for way in WAYS if not (way == "--mode async" and info.name in SYNCHRONOUS)]
+    for kind in kinds:
+        for graph in kind:
+            if not ("list" in graph and info.name in OF_ROWS):
+                yield f"{line} {graph} --threads 2"
+        for words in (*ways, *more):
+            yield f"{line} {kind[0]} {words}"
+    if info.name not in FITTING:
+        few = [short for name, short in FEW.items() if name in parameters and short not in needed]
+        yield " ".join([line, ON_DISK, BUDGETS.get(info.name, LEAST), *few])
 
 
 def lines_of(programs: list[ProgramInfo]) -> Iterator[str]:
     """Command lines that make the graphs, and run the programs on them."""
     yield from MAKING.strip().splitlines()
     for info in programs:
-        yield from _runs_of(info)
+        yield from runs_of(info)
