@@ -648,7 +648,8 @@ class Session:
 
         Those of a GPU may have to decode, which is found out too late.
         """
-        if self.config.kernels == "reference" or needs_rows(asks.program) or self.graph.layout != "rows":
+        of_rows = self._kind == "cuda" and needs_rows(asks.program)
+        if self.config.kernels == "reference" or of_rows or self.graph.layout != "rows":
             return
         from penstock.engine.kernels.ahead.announce import MANY_EDGES, KernelJob, announce
 

@@ -175,8 +175,9 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
     texts["load"] = f"def load(fields, v, base):\n    return ({old},)\n"
     lines = [f"    fields[{i}][v - base] = new[{k}]" for k, (i, _) in enumerate(changing)]
     texts["store"] = "def store(fields, v, base, new):\n" + "\n".join(lines) + "\n"
-    if program.combine == "merge":
-        texts["store"] = store_by_numbers(program)
+    vectors = any(fields[name].shape for _, name in changing)
+    if program.combine == "merge" or (vectors and not plain):
+        texts["store"] = store_by_numbers(program, checked=program.combine != "merge")
     scalar = [(k, i) for k, (i, name) in enumerate(changing) if not fields[name].shape]
     differs = " or ".join(f"old[{k}] != fields[{i}][v - base]" for k, i in scalar) or "True"
     signature = "fields, old, scalars, v, d, base"
@@ -190,11 +191,17 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
     return texts
 
 
-def store_by_numbers(program: Program) -> str:
-    """Source of `store` with vector fields number by number: numba-cuda assigns no arrays, and Numba copies them."""
+def store_by_numbers(program: Program, *, checked: bool = False) -> str:
+    """Source of `store` with vector fields number by number: numba-cuda assigns no arrays, and Numba copies them.
+
+    checked: it raises ValueError for a vector of another length. Numba's own check compiles for two seconds.
+    """
     lines = ["def store(fields, v, base, new):"]
-    changing = [(i, spec) for i, spec in enumerate(fields_of(program).values()) if not spec.constant]
-    for place, (number, spec) in enumerate(changing):
+    changing = [(i, name, spec) for i, (name, spec) in enumerate(fields_of(program).items()) if not spec.constant]
+    for place, (number, name, spec) in enumerate(changing):
+        if checked and spec.shape:
+            lines.append(f"    if new[{place}].shape != fields[{number}].shape[1:]:")
+            lines.append(f"        raise ValueError('vertex() returns {name} of another shape than the field has')")
         for depth in range(len(spec.shape)):
             lines.append("    " * (depth + 1) + f"for at{depth} in range(fields[{number}].shape[{depth + 1}]):")
         inner = ", ".join(f"at{depth}" for depth in range(len(spec.shape)))

@@ -32,7 +32,7 @@ from numba.core.sigutils import normalize_signature
 from penstock.storage.base.atomic import partial_name
 from penstock.storage.base.freed_memory import give_back_library_pages
 from penstock.storage.base.kernel_loading import FORM, load, stored
-from penstock.storage.base.missing_code import Origin, compiled_elsewhere, tell_asked, tell_missing
+from penstock.storage.base.missing_code import Origin, tell_asked, tell_missing
 from penstock.storage.base.user_cache import (
     LEVELS,
     kernel_folder,
@@ -316,10 +316,8 @@ class _KernelCache(_Cache):  # type: ignore[misc]
         entries = self._entries(sig, target_context.codegen())
         tell_asked(entries[0], self._origin, sig)
         loaded = self._load(entries, sig, target_context)
-        if loaded is None:
-            tell_missing()
-            if self._origin is not None and compiled_elsewhere(self._origin, sig):
-                return self._load(entries, sig, target_context)
+        if loaded is None and tell_missing(self._function.__name__, entries[0], self._origin, sig):
+            return self._load(entries, sig, target_context)
         return loaded
 
     def _load(self, entries: list[str], sig: Any, target_context: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What is done about compiled code that was asked for: where it is not kept, said once, or compiled elsewhere."""
+"""What is done about compiled code that was asked for: where it is not kept, another process may compile it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,47 +9,34 @@ Origin = Callable[[], dict[str, Any]]
 
 Asked = Callable[[str, Origin | None, Any], None]
 """Is given the name of an entry, its origin, None where no other process finds it, and its arguments."""
+Missing = Callable[[str, str, Origin | None, Any], bool]
+"""Is given what people call a piece of code that is not kept, and the same; returns whether it is kept now."""
 
 
-class _Missing:
-    """What is called when code is missing; asked: whenever some is asked for, kept or not."""
+class _Hooks:
+    """What is called for code that is asked for, kept or not, and for what is missing."""
 
-    call: Callable[[], None] | None = None
-    elsewhere: Callable[[Origin, Any], bool] | None = None
     asked: Asked | None = None
-
-
-def tell_missing() -> None:
-    """Say that code that was asked for is not kept."""
-    call, _Missing.call = _Missing.call, None
-    if call is not None:
-        call()
-
-
-def when_missing(call: Callable[[], None] | None) -> None:
-    """Let `call` be called when code is next asked for that is not kept, once, before it is compiled; None: nothing."""
-    _Missing.call = call
-
-
-def compile_elsewhere(call: Callable[[Origin, Any], bool] | None) -> None:
-    """Let `call` be given what is missing, and the types of its arguments, from now on; None: nothing.
-
-    It returns whether the code is kept now.
-    """
-    _Missing.elsewhere = call
-
-
-def compiled_elsewhere(origin: Origin, signature: Any) -> bool:
-    """Whether another process has compiled a function for these types, and keeps it."""
-    return _Missing.elsewhere is not None and _Missing.elsewhere(origin, signature)
+    missing: Missing | None = None
 
 
 def when_asked(call: Asked | None) -> None:
     """Let `call` be given all code that is asked for from now on, before it is looked for; None: nothing."""
-    _Missing.asked = call
+    _Hooks.asked = call
 
 
 def tell_asked(entry: str, origin: Origin | None, signature: Any) -> None:
     """Say that code is asked for."""
-    if _Missing.asked is not None:
-        _Missing.asked(entry, origin, signature)
+    if _Hooks.asked is not None:
+        _Hooks.asked(entry, origin, signature)
+
+
+def when_missing(call: Missing | None) -> Missing | None:
+    """Let `call` be given all code that is missing from now on, None: nothing; return what was called before."""
+    before, _Hooks.missing = _Hooks.missing, call
+    return before
+
+
+def tell_missing(name: str, entry: str, origin: Origin | None = None, signature: Any = None) -> bool:
+    """Say that code is not kept; return whether it is kept now. This process compiles it otherwise."""
+    return _Hooks.missing is not None and _Hooks.missing(name, entry, origin, signature)

@@ -114,8 +114,10 @@ class Builders:
             if kind != self._own:
                 self._submit(kind, request)
 
-    def _make(self, origin: Origin, signature: Any) -> bool:
+    def _make(self, name: str, entry: str, origin: Origin | None, signature: Any) -> bool:
         """Let code be compiled for this process, and wait."""
+        if origin is None:
+            return False
         try:
             return self._submit(self._own, request_for(origin, signature)).result()
         except TypeError:

@@ -29,7 +29,7 @@ from typing import Any
 
 from penstock.storage.base.budget import address_limit, available_memory
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.missing_code import Origin, compile_elsewhere, when_missing
+from penstock.storage.base.missing_code import Missing, Origin, when_missing
 from penstock.storage.base.user_cache import kernel_places, make_place, shipped_places
 from penstock.storage.clocks.compile_times import compiling
 from penstock.storage.companion.claims import Claims
@@ -139,8 +139,8 @@ class _Present:
     """The companion of this process, if it has one.
 
     inherited: that of the process from which this one was forked. refused: it has none until the end of the run.
-    memory: bytes that this process may take besides. marker: the file that says that what runs now has run before.
-    kept: the companion goes on after a run.
+    memory: bytes that this process may take besides. begin: begins the job of what runs now. marker: the file that says
+    that what runs now has run before. kept: the companion goes on after a run.
     offered: is given what describes the job of each run, and there is no companion.
     """
 
@@ -148,6 +148,7 @@ class _Present:
     inherited: Companion | None = None
     refused = False
     memory = 0
+    begin: Callable[[], None] | None = None
     marker: Path | None = None
     kept = False
     offered: Callable[[Callable[[], dict[str, Any]]], None] | None = None
@@ -232,23 +233,21 @@ def offer(describe: Callable[[], dict[str, Any]] | None, memory: int) -> None:
         _Present.memory = memory
         if _Present.companion is not None and not is_possible(0):
             _refuse("there is no memory for another")
-    when_missing(begin)
+    _Present.begin = begin
 
 
-def replace(
-    compiled: Callable[[Origin, Any], bool] | None, offered: Callable[[Callable[[], dict[str, Any]]], None] | None
-) -> None:
+def replace(missing: Missing | None, offered: Callable[[Callable[[], dict[str, Any]]], None] | None) -> None:
     """Let this process have no companion, but two functions in its place; None, None: let it have one again.
 
     Parameters
     ----------
-    compiled : callable or None
-        Lets a function be compiled for arguments of some types, and returns whether it is kept now.
+    missing : callable or None
+        Is given what is missing, as in `missing_code.py`.
     offered : callable or None
         Is given what describes the job of each run, as in `offer`.
     """
     end()
-    compile_elsewhere(compiled or _compile)
+    when_missing(missing or _missing)
     _Present.offered = offered
 
 
@@ -258,15 +257,23 @@ def planned_kernels() -> tuple[int, int] | None:
     return None if companion is None or not companion.has_job else companion.claims.counts()
 
 
-def _compile(origin: Origin, signature: Any) -> bool:
-    """Let a function be compiled for arguments of these types; return whether it is kept now."""
+def _missing(name: str, entry: str, origin: Origin | None, signature: Any) -> bool:
+    """Let code be compiled by another process, or wait for one that does; return whether it is kept now."""
+    begin, _Present.begin = _Present.begin, None
+    if begin is not None:
+        begin()
+    companion = _Present.companion
+    if companion is not None and companion.has_job and not companion.is_idle and not companion.claims.take(entry):
+        return _ask(companion, {"awaited": entry}, name) is True
+    if origin is None:
+        return False
     try:
         request = request_for(origin, signature)
     except TypeError as error:
         _log.info("a function is compiled by this process: %s", error)
         return False
     companion = start()
-    return companion is not None and _ask(companion, request, name_in(request)) is True
+    return companion is not None and _ask(companion, request, name) is True
 
 
 def request_for(origin: Origin, signature: Any) -> dict[str, Any]:
@@ -283,7 +290,7 @@ def name_in(request: dict[str, Any]) -> str:
     return found[1] if found else name
 
 
-def _ask(companion: Companion, request: dict[str, Any], name: str = "") -> bool | None:
+def _ask(companion: Companion, request: dict[str, Any], name: str) -> bool | None:
     with compiling(name):
         answer = companion.ask(request)
     if answer is None:
@@ -293,19 +300,10 @@ def _ask(companion: Companion, request: dict[str, Any], name: str = "") -> bool 
     return answer
 
 
-def before_compiling(name: str, shown: str | None = None) -> None:
-    """Take a kernel for this process, or wait for the process, if there is one, that compiles it; shown: for people."""
-    companion = _Present.companion
-    if companion is None or companion.is_idle or not companion.has_job:
-        return
-    if not companion.claims.take(name):
-        _ask(companion, {"awaited": name}, shown or name_in({"name": name}))
-
-
 @atexit.register
 def end() -> None:
     """Let no companion start a job from now on, and end what runs; within `keeping`, the jobs."""
-    when_missing(None)
+    _Present.begin = None
     with _changing:
         companion, _Present.companion = _Present.companion, _Present.companion if _Present.kept else None
         marker, _Present.marker, kept = _Present.marker, None, _Present.kept
@@ -340,7 +338,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def compile_alone() -> None:
     """Let this process, which is a companion itself, have none."""
-    compile_elsewhere(None)
+    when_missing(None)
 
 
-compile_elsewhere(_compile)
+when_missing(_missing)

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.kernels.hot_vertices import sums_numbers
 from penstock.engine.program.bindings import scalar_values
+from penstock.engine.program.program import author_function, needs_rows
 from penstock.engine.state.fused_iterations import FusedLimits
+from penstock.engine.state.oriented_rows import OrientedRows
+from penstock.engine.state.row_blocks import RowBlock
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.engine.state.state import Frontier
 from penstock.storage.encoding.payload import BLOCK
@@ -58,6 +61,9 @@ def calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> Iterat
         return
     if job["apart"]:
         state.accumulate_apart()
+    if needs_rows(program):
+        yield from _row_calls(kernels, state, program, job)
+        return
     scalars, pushes, pulls = scalars_of(program, author), "push" in job["directions"], "pull" in job["directions"]
     state.work[:2] = 0, 1
     listed, many = Frontier(1, 1, listed=True), Frontier(1, 1, everything=program.everywhere and not on_gpu)
@@ -98,3 +104,26 @@ def calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> Iterat
         yield lambda: kernels.count_active(state, index, sizes, table, chunks)
     if on_gpu and sparse:
         yield lambda: kernels.mark(state, np.zeros(1, np.int64))
+
+
+def _row_calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
+    """What a run on whole rows calls, as in `calls`."""
+    author, index, view = kernels.author, row_index(), view_of(job, "resident")
+    scalars, block, buffer = scalars_of(program, author), RowBlock(0, VERTICES, (index,)), np.zeros(1, author.message)
+    whole = Frontier(VERTICES, 1, everything=True)
+    if program.combine == "all":
+        yield lambda: kernels.apply_rows(state, state.arrays, block, index, scalars, buffer)
+        yield lambda: kernels.collect(view, state, block, 0, index, scalars, buffer)
+    else:
+        yield lambda: kernels.apply(state, whole, index, scalars)
+    if program.message_shape:
+        yield lambda: kernels.pull_vectors(view, state, (index, index), scalars)
+    if author_function(program, "corner") is not None:
+        rows, found = OrientedRows(0, job["vertices"]), np.zeros(VERTICES, np.int64)
+        ids = np.zeros(1, job["vertices"])
+        yield lambda: kernels.intersect(rows, rows, 1, state, scalars)
+        yield lambda: kernels.keep(block, ids, found, rows)
+        yield lambda: kernels.count_neighbors(block, ids, found)
+        yield lambda: kernels.copy_rows(view, block, 0, ids)
+    if author.totals:
+        yield lambda: kernels.reduce(state, index, scalars)

@@ -20,7 +20,6 @@ from penstock.engine.program.bindings import digest_of
 from penstock.storage.base.kernel_cache import KernelStore, versions
 from penstock.storage.base.missing_code import tell_missing
 from penstock.storage.clocks.compile_times import compiling, count_loaded
-from penstock.storage.companion.process import before_compiling
 
 Compile = Callable[[], bytes]
 _STORE = KernelStore(".cubin")
@@ -34,10 +33,8 @@ def cubin_of(
     """The code of `function` for arguments of these numba types: as it was kept, or else by `compile_`."""
     key = key_of(function, types, capability)
     content = _STORE.take(key)
-    if content is None:
-        tell_missing()
-        before_compiling(key, function.__name__)
-        content = _STORE.take(key)  # what another process has compiled meanwhile
+    if content is None and tell_missing(function.__name__, key):
+        content = _STORE.take(key)
     if content is None:
         return renewed(function, types, capability, compile_)
     count_loaded()

@@ -30,7 +30,6 @@ from penstock.storage.base.kernel_cache import kept, source_digest
 from penstock.storage.base.kernel_loading import signature_of
 from penstock.storage.base.missing_code import Origin
 from penstock.storage.base.threads import check_startable
-from penstock.storage.companion.process import before_compiling
 
 SHARES = 8
 """Parts of a loop for each thread: its steps differ in work, and a core that others use too is slow."""
@@ -100,7 +99,6 @@ class JitKernel:
     def _kept(self, function: Callable[..., Any]) -> Any:
         """Return the dispatcher of a function that is made of the kernel's, whose name and key it is kept under."""
         check_room(COMPILER_BYTES, f"compiling the kernel {self._function.__qualname__}")
-        before_compiling(self.name)
         compiled = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
         return kept(compiled, lambda: self.key_of(function), self._described, linked=False)
 
@@ -148,6 +146,7 @@ class LoopKernel(JitKernel):
         def run(threads, steps, grain, arguments):  # type: ignore[no-untyped-def]
             run_loop(body, threads, steps, grain, arguments)
 
+        run.__name__ = self.__name__  # which people are shown
         start_threads()  # what the threading layer offers is linked in
         return self._kept(run)
 

@@ -1,4 +1,4 @@
-"""What is missing is said once, and compiled by another process where there is one."""
+"""Another process compiles what is missing, where there is one."""
 
 from __future__ import annotations
 
@@ -6,25 +6,14 @@ from typing import Any
 
 import pytest
 from penstock.storage.base import missing_code
-from penstock.storage.base.missing_code import compile_elsewhere, compiled_elsewhere, tell_missing, when_missing
-
-
-def test_it_is_said_once() -> None:
-    said: list[int] = []
-    when_missing(lambda: said.append(1))
-    tell_missing()
-    tell_missing()
-    assert said == [1]
-    when_missing(lambda: said.append(2))
-    when_missing(None)
-    tell_missing()
-    assert said == [1]
+from penstock.storage.base.missing_code import tell_missing, when_missing
 
 
 def test_another_process_compiles_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(missing_code._Missing, "elsewhere", None)
-    assert not compiled_elsewhere(dict, ())
+    monkeypatch.setattr(missing_code._Hooks, "missing", None)
+    assert not tell_missing("sum", "entry", dict, ())
     asked: list[Any] = []
-    compile_elsewhere(lambda origin, signature: asked.append((origin(), signature)) is None)
-    assert compiled_elsewhere(lambda: {"a": 1}, (2,))
-    assert asked == [({"a": 1}, (2,))]
+    when_missing(lambda name, entry, origin, signature: asked.append((name, entry, origin, signature)) is None)
+    assert tell_missing("sum", "entry", dict, (2,))
+    assert tell_missing("sum", "entry")
+    assert asked == [("sum", "entry", dict, (2,)), ("sum", "entry", None, None)]

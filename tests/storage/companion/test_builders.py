@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from numba import types
-from penstock.storage.base.missing_code import compiled_elsewhere, tell_asked
+from penstock.storage.base.missing_code import tell_asked, tell_missing
 from penstock.storage.base.user_cache import level_environment
 from penstock.storage.companion import process
 from penstock.storage.companion.builders import Builders
@@ -38,7 +38,7 @@ def builders(tmp_path: Path, changes: dict[str, dict[str, Any]] | None = None) -
 def test_each_kind_gets_a_kernel_of_its_own(tmp_path: Path, folder: Path) -> None:
     origin = unpack._origin  # type: ignore[attr-defined]
     with builders(tmp_path) as made:
-        assert compiled_elsewhere(origin, TYPES)
+        assert tell_missing("unpack", "entry", origin, TYPES)
         (own,) = folder.iterdir()
         for _ in range(2):
             tell_asked("unpack", origin, TYPES)
@@ -90,7 +90,8 @@ def test_what_no_other_process_finds_is_noted(tmp_path: Path) -> None:
         tell_asked("one", None, TYPES)
         tell_asked("another", none, TYPES)
         process.offer(none, 0)
-        assert not compiled_elsewhere(none, TYPES)
+        assert not tell_missing("another", "entry", none, TYPES)
+        assert not tell_missing("one", "entry", None, TYPES)
         made.finish()
     assert made.unknown == {f"a function of arguments {TYPES} has no origin", "it is of a notebook"}
     assert made.counts == (0, 0)

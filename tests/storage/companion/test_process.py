@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 from numba import types
 from penstock.storage.base import missing_code
-from penstock.storage.base.jit import JitFunction
 from penstock.storage.companion import process as companion
-from penstock.storage.companion.process import before_compiling, end, expect, keeping, offer, start
-from penstock.storage.encoding.bitpack import pack
+from penstock.storage.companion.process import end, expect, keeping, offer, start
 
 JOB = {"target": ["time", "sleep"], "processes": 1}
 SLEEP = "import time; time.sleep(1000)"
@@ -38,12 +36,18 @@ def begin(monkeypatch: pytest.MonkeyPatch, code: str = SLEEP) -> Any:
     """A companion as at the first kernel of a job that is missing, which runs `code`."""
     monkeypatch.setattr(companion, "_START", code)
     offer(JOB.copy, 0)
-    missing_code.tell_missing()
+    miss("begin")
     return companion._Present.companion
 
 
+def miss(entry: str) -> bool:
+    """Miss code that no other process finds."""
+    return missing_code.tell_missing(entry, entry)
+
+
 def ask(**origin: Any) -> bool:
-    return companion._compile(lambda: origin, (types.int64,))
+    """Miss a function of the name that its origin has."""
+    return missing_code.tell_missing("a function", f"{origin}", lambda: origin, (types.int64,))
 
 
 def test_it_is_asked_for_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,19 +59,12 @@ def test_it_is_asked_for_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> Non
     assert made.process.returncode == -9
 
 
-@pytest.mark.parametrize(
-    ("asked", "name"),
-    [
-        (JitFunction(pack.py_func)._origin(), "pack"),
-        ({"name": "key engine.kernels.make_pull.<locals>.pull.120"}, "pull"),
-    ],
-)
-def test_what_is_waited_for_has_a_name(asked: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_waited_for_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     monkeypatch.setattr(companion, "_START", ANSWER)
     monkeypatch.setattr(companion, "compiling", lambda name: (told.append(name), nullcontext())[1])
-    assert ask(**asked)
-    assert told == [name]
+    assert ask(name="a kernel")
+    assert told == ["a function"]
 
 
 def test_it_imports_nothing_from_the_working_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -78,7 +75,7 @@ def test_it_imports_nothing_from_the_working_folder(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_cannot_be_told_starts_none() -> None:
-    assert not companion._compile(dict, (types.literal(3),))
+    assert not missing_code.tell_missing("sum", "entry", dict, (types.literal(3),))
     assert companion._Present.companion is None
 
 
@@ -100,9 +97,9 @@ def test_one_that_hangs_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(companion, "PATIENCE", 0.05)
     made = begin(monkeypatch)
     made.claims.take("taken and never ended")
-    before_compiling("a kernel that nobody takes")
+    miss("a kernel that nobody takes")
     assert made.process.poll() is None
-    before_compiling("taken and never ended")
+    miss("taken and never ended")
     assert made.process.returncode == -9
     assert not list(folder.glob(".*"))
 
@@ -135,7 +132,7 @@ def test_without_what_it_needs_there_is_none(why: str, monkeypatch: pytest.Monke
     else:
         monkeypatch.setitem(JOB, "kernel", object())
     assert begin(monkeypatch) is None
-    before_compiling("a kernel")
+    assert not miss("a kernel")
     if why != "no job":
         assert not ask(name="a kernel")
 
@@ -152,7 +149,7 @@ def test_a_run_that_misses_nothing_starts_none() -> None:
     offer(JOB.copy, 0)
     assert companion._Present.companion is None
     end()
-    missing_code.tell_missing()
+    miss("a kernel")
     assert companion._Present.companion is None
 
 
@@ -163,7 +160,7 @@ def test_one_that_nobody_asked_for_long_is_replaced(
     made = begin(monkeypatch, "import signal, time; signal.setitimer(signal.ITIMER_REAL, 0.01); time.sleep(1000)")
     made.process.wait()
     made.claims.take("taken and never ended")
-    before_compiling("taken and never ended")
+    miss("taken and never ended")
     monkeypatch.setattr(companion, "_START", ANSWER)
     assert ask(name="a kernel")
     assert companion._Present.companion is not made

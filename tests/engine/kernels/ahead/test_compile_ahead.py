@@ -12,9 +12,13 @@ from penstock.engine.kernels.ahead import compile_ahead
 from penstock.engine.kernels.ahead.announce import KernelJob, announce
 from penstock.engine.program.program_description import describe_program
 from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.cdlp import CDLP
+from penstock.engine.programs.collaborative import CollaborativeFiltering
+from penstock.engine.programs.triangles import Triangles
 from penstock.storage.base import missing_code
 from penstock.storage.companion import process
 from penstock.storage.companion.claims import Claims
+from penstock.storage.companion.job_compiler import JobCompiler
 from support.faults import python
 
 JOB = KernelJob(BFS(source=0), ("push", "pull"), True, "uint32", None, 2)
@@ -37,14 +41,15 @@ event.register("numba:compile", Compiled())
 
 asked, ask = [], process.Companion.ask
 def asking(companion, request):
-    asked.extend(value for key, value in request.items() if key == "name")
+    if "awaited" not in request and request.get("module", "").startswith("penstock.engine"):
+        asked.append(request["name"])
     return ask(companion, request)
 process.Companion.ask = asking
 
 announce = ahead.announce
 def announced(*given):
     announce(*given)
-    missing_code.tell_missing()
+    missing_code.tell_missing("none", "no entry")
     ask(process._Present.companion, {"awaited": "what never ends, so that the processes of the job do"})
 ahead.announce = announced
 
@@ -92,14 +97,30 @@ def test_without_a_job_there_is_none(why: str, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(process, "start", lambda: companion)
     monkeypatch.setattr(process, "is_possible", lambda processes: True)
     announce(job, "host", 0)
-    missing_code.tell_missing()
+    missing_code.tell_missing("none", "no entry")
     assert given == []
 
 
-def test_it_says_first_which_kernels_the_run_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+@pytest.mark.parametrize(
+    ("program", "weights", "kernels"),
+    [(BFS(source=0), None, "push_list"), (Triangles(), None, "intersect"), (CDLP(), None, "apply_rows"),
+     (CollaborativeFiltering(), "uint8", "pull_vectors")],
+)  # fmt: skip
+def test_it_says_first_which_kernels_the_run_needs(
+    program: Any, weights: str | None, kernels: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    names, asked = [], []
+    take = JobCompiler._take
+
+    def taking(compiler: Any, name: str, *given: Any) -> bool:
+        names.append(name)
+        return take(compiler, name, *given)
+
+    monkeypatch.setattr(JobCompiler, "_take", taking)
     monkeypatch.setattr(Claims, "take", lambda claims, name: asked.append(name))  # another process has them all
-    told = {**JOB._asdict(), "program": describe_program(JOB.program)}
+    job = JOB._replace(program=program, weights=weights, apart=program.combine != "all")
+    told = {**job._asdict(), "program": describe_program(program)}
     compile_ahead.compile_all(told, Claims(tmp_path))
     assert Claims(tmp_path).counts() == (0, len(set(asked)))
-    assert any("push" in name for name in asked)
+    assert kernels in names

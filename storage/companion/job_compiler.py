@@ -1,0 +1,48 @@
+"""How a process that does a job compiles code, unless another process has taken it."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from penstock.storage.base.missing_code import Origin, when_missing
+from penstock.storage.companion.claims import Claims
+
+
+class _LeftError(Exception):
+    """Code is not compiled here, or not yet."""
+
+
+class JobCompiler:
+    """Compiles what is missing and has not been taken, from `begin` on; until then it only notes what that is."""
+
+    def __init__(self, claims: Claims) -> None:
+        self._claims = claims
+        self._planned: set[str] | None = set()
+        self._taken: str | None = None
+
+    def begin(self) -> None:
+        """Say what is missing of all that was asked for, and compile from now on."""
+        self._claims.plan(self._planned or ())
+        self._planned = None
+
+    def compile(self, compile_: Callable[[], Any]) -> None:
+        """Let a call compile a piece of code, and what that calls."""
+        before = when_missing(self._take)
+        try:
+            with suppress(_LeftError):
+                compile_()
+        finally:
+            when_missing(before)
+            if self._taken is not None:
+                self._claims.end(self._taken)
+                self._taken = None
+
+    def _take(self, name: str, entry: str, origin: Origin | None, signature: Any) -> bool:
+        if self._taken is None:
+            if self._planned is not None:
+                self._planned.add(entry)
+                raise _LeftError
+            if not self._claims.take(entry):
+                raise _LeftError
+            self._taken = entry
+        return False
