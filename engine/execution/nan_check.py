@@ -7,10 +7,12 @@ nothing where a program itself fills a field with NaN.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.program import fields_of
+from penstock.engine.program.vertex_ranges import MANY_ROWS, over_ranges
 from penstock.storage.base.errors import RunError
 
 if TYPE_CHECKING:
@@ -20,18 +22,24 @@ if TYPE_CHECKING:
     from penstock.engine.state.state import State
 
 FIRST_LOOK = 64  # iterations
-STEP = 1 << 20  # values looked at together
 
 
 def check_nan(program: Program, fields: dict[str, NDArray[Any]], iterations: int) -> None:
     """Raise RunError if a field of floats holds a NaN and was not filled with them."""
     for name in _suspects(program, fields):
         flat = fields[name].reshape(-1)
-        if any(np.isnan(flat[first : first + STEP]).any() for first in range(0, len(flat), STEP)):
+        found = sum(over_ranges(partial(_nans, flat), len(flat), size=MANY_ROWS))
+        if found:
             raise RunError(
-                f"{type(program).__name__}: {int(np.isnan(flat).sum()):,} of {len(flat):,} values of {name!r} are no "
+                f"{type(program).__name__}: {found:,} of {len(flat):,} values of {name!r} are no "
                 f"numbers (NaN) after {iterations} iterations; correct start(), edge() or vertex() (0 / 0, inf - inf?)"
             )
+
+
+def _nans(values: NDArray[Any], first: int, last: int) -> int:
+    """How many of a range of values are no numbers; the least of them is none where one is."""
+    some = values[first:last]
+    return int(np.count_nonzero(np.isnan(some))) if np.isnan(some.min()) else 0
 
 
 def check_nan_now(program: Program, state: State | DeviceState, iterations: int) -> None:

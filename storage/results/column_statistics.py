@@ -67,9 +67,9 @@ def extremes(values: NDArray[Any], absent: Any, *, threads: int | None = None) -
         count = len(found) if present is None else int(np.count_nonzero(present))
         if found.size == 0 or count == 0:
             return count, None, None
-        if present is not None and count < len(found):  # faster than to leave the others out
-            found = np.where(present, found, found[present.argmax()])
-        return count, found.min(), found.max()
+        if present is None or count == len(found):
+            return count, found.min(), found.max()
+        return count, *_present_extremes(found, present, absent)
 
     parts = list(map_rows(find, len(values), threads=threads))
     least = [part[1] for part in parts if part[1] is not None]
@@ -78,6 +78,20 @@ def extremes(values: NDArray[Any], absent: Any, *, threads: int | None = None) -
     if not least:
         return ColumnStatistics(count)
     return ColumnStatistics(count, least=np.array(least).min(), largest=np.array(largest).max())
+
+
+def _present_extremes(values: NDArray[Any], present: NDArray[np.bool_], absent: Any) -> tuple[Any, Any]:
+    """The least and the largest of the present values; some others are absent."""
+    least, largest = values.min(), values.max()
+    if largest == absent:  # 0 in place of the absent values takes a fifth of the time that choosing takes
+        bits = values.view(f"u{values.itemsize}")
+        largest = (bits * present).view(values.dtype).max()
+        if least != absent and largest > 0:
+            return least, largest
+    elif least != absent:
+        return least, largest
+    found = np.where(present, values, values[present.argmax()])
+    return found.min(), found.max()
 
 
 def total(values: NDArray[Any], absent: Any, *, threads: int | None = None, size: int = ROWS) -> Any:

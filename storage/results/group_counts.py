@@ -1,7 +1,8 @@
 """How many vertices each label has: the number of labels, the largest groups.
 
-Labels that are nearly as dense as vertices are counted in blocks of counters, a pass over all labels for each block;
-others range by range, in classes of a hash, so that each class fits. So neither takes more memory than it is given.
+Labels that are nearly as dense as vertices are counted in a byte each, a pass over all labels for as many bytes as
+there is room for; others range by range, in classes of a hash, so that each class fits. So neither takes more memory
+than it is given.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.budget import cores
-from penstock.storage.base.jit import jit
 from penstock.storage.base.parallel_map import map_rows
-from penstock.storage.results.column_statistics import extremes
+from penstock.storage.results.column_statistics import extremes, present_values
 from penstock.storage.results.smallest_keys import Keys, first_rows
 
 SMALL = 1 << 20
 """Labels that are sorted in one go: that takes less time than loading a kernel, and a few MiB."""
 DENSE = 4
-"""Numbers between the least and the largest label for each vertex, up to which blocks of counters are passed over."""
+"""Numbers between the least and the largest label for each vertex, up to which each has a counter."""
 SORTED_BYTES = 64
 """For each label of a class: with its count, its place in their order, and copies."""
+COUNTED = 1 << 20
+"""Labels that a thread counts at a time."""
 COMPARED = 1 << 14
 """Counters that are compared together, so that copies stay small."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -31,6 +32,8 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 Part = tuple[int, list[tuple[Any, int]]]
 """Of some of the labels: how many are distinct; label and vertices of their largest groups."""
+Counted = tuple[NDArray[Any], NDArray[np.int64]]
+"""Distinct labels, and a number for each."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,13 @@ class GroupCounts:
 
 
 def count_groups(
-    labels: NDArray[Any], top: int, room_bytes: int, *, threads: int | None = None, ties: NDArray[Any] | None = None
+    labels: NDArray[Any],
+    top: int,
+    room_bytes: int,
+    *,
+    absent: Any = None,
+    threads: int | None = None,
+    ties: NDArray[Any] | None = None,
 ) -> GroupCounts:
     """Count the vertices of every label.
 
@@ -58,18 +67,22 @@ def count_groups(
         How many of the largest groups to name.
     room_bytes : int
         Memory that counters may take; strings are sorted whatever it is.
+    absent : int or str, optional
+        What stands for no label.
     threads : int, optional
         Most threads; default: every core.
     ties : ndarray, optional
         By label, which are numbers from 0, what orders equally large groups; default: the label itself.
     """
     if len(labels) <= SMALL or labels.dtype.kind not in "iu":
-        return _joined([_largest(*np.unique(labels, return_counts=True), top, ties)], top, ties)
-    found = extremes(labels, None, threads=threads)
-    low, span = int(found.least), int(found.largest) - int(found.least) + 1
-    if span <= DENSE * len(labels):
-        return _joined(_dense(labels, (low, span), room_bytes, top, threads or cores(), ties), top, ties)
-    return _joined(_scattered(labels, room_bytes, top, threads, ties), top, ties)
+        return _joined([_largest(*np.unique(present_values(labels, absent), return_counts=True), top, ties)], top, ties)
+    found = extremes(labels, absent, threads=threads)
+    if found.least is None:
+        return GroupCounts(0, 0, [])
+    low, end = int(found.least), int(found.largest) + 1
+    if end - low <= DENSE * len(labels):
+        return _joined(_dense(labels, absent, range(low, end), room_bytes, top, threads, ties), top, ties)
+    return _joined(_scattered(labels, absent, room_bytes, top, threads, ties), top, ties)
 
 
 def _joined(parts: Iterable[Part], top: int, ties: NDArray[Any] | None) -> GroupCounts:
@@ -90,62 +103,64 @@ def _largest(names: NDArray[Any], sizes: NDArray[Any], top: int, ties: NDArray[A
     return len(names), list(zip(names[places].tolist(), sizes[places].tolist(), strict=True))
 
 
-def _first_by_size(sizes: NDArray[Any], top: int, ties: NDArray[Any] | None) -> NDArray[Any]:
+def _first_by_size(sizes: NDArray[Any], top: int, ties: NDArray[Any] | None, threads: int | None = 1) -> NDArray[Any]:
     """Where the largest sizes are, the largest first, of equal ones the first, or the one of the least of ties."""
 
     def keys_of(first: int, last: int) -> Keys:
         places = np.arange(first, last)
         return ~sizes[first:last], places if ties is None else ties[first:last], places
 
-    return first_rows(keys_of, len(sizes), max(top, 1), threads=1, size=COMPARED)[2]
+    return first_rows(keys_of, len(sizes), max(top, 1), threads=threads, size=COMPARED)[2]
 
 
 def _dense(
     labels: NDArray[Any],
-    spread: tuple[int, int],
+    absent: Any,
+    among: range,
     room_bytes: int,
     top: int,
-    threads: int,
+    threads: int | None,
     ties: NDArray[Any] | None,
 ) -> Iterator[Part]:
-    """Count labels of a range (its first, its length), block by block; each thread counts a part of the block."""
-    low, span = spread
-    kind = np.dtype(np.uint32 if len(labels) < 1 << 32 else np.uint64)
-    counters = np.empty(min(span, max(1 << 16, room_bytes // kind.itemsize)), kind)
-    for first in range(low, low + span, len(counters)):
-        block = counters[: low + span - first]
+    """Count labels among some numbers, block by block of these, with all threads: the large groups, and the others."""
+    from penstock.storage.results.label_counters import FULL, count_labels  # imports Numba
 
-        def count(begin: int, end: int, block: NDArray[Any] = block, first: int = first) -> Part:
-            part = block[begin:end]
-            part[:] = 0
-            _count(labels, np.uint64((first + begin) & (2**64 - 1)), part)
-            these = None if ties is None else ties[first + begin : first + end]
-            places = [place for place in _first_by_size(part, top, these).tolist() if part[place]]
-            return int(np.count_nonzero(part)), [(first + begin + place, int(part[place])) for place in places]
+    size = max(1 << 16, room_bytes)
+    for first in among[::size]:
+        block = among[first - among.start :][:size]
+        counters = np.zeros(len(block), np.uint8)
 
-        yield from map_rows(count, len(block), threads=threads, size=-(-len(block) // threads))
+        def count(begin: int, end: int, first: int = first, counters: NDArray[Any] = counters) -> list[Counted]:
+            return list(count_labels(labels[begin:end], first, counters))
 
+        def used(begin: int, end: int, counters: NDArray[Any] = counters) -> int:
+            return int(np.count_nonzero(counters[begin:end]))
 
-@jit
-def _count(labels: NDArray[Any], low: np.uint64, counters: NDArray[Any]) -> None:
-    """Count the labels from `low` on, as far as there are counters; differences wrap, so smaller ones are too large."""
-    count = np.uint64(len(counters))
-    for i in range(len(labels)):
-        place = np.uint64(labels[i]) - low
-        if place < count:
-            counters[place] += 1
+        parts = [part for some in map_rows(count, len(labels), threads=threads, size=COUNTED) for part in some]
+        large, times = _summed(parts) if parts else (np.empty(0, np.int64), np.empty(0, np.int64))
+        if absent is not None and absent in block:
+            others = large != int(absent) - first
+            large, times, counters[int(absent) - first] = large[others], times[others], 0
+        sizes = FULL * times + counters[large]
+        counters[large] = 0
+        here = None if ties is None else ties[first : first + len(block)]
+        best = _first_by_size(sizes, top, None if here is None else here[large])
+        yield len(large), [(first + int(large[place]), int(sizes[place])) for place in best]
+        small = sum(map_rows(used, len(block), threads=threads))
+        best = best[:0] if len(large) >= max(top, 1) else _first_by_size(counters, top, here, threads)
+        yield small, [(first + place, int(counters[place])) for place in best.tolist() if counters[place]]
 
 
 def _scattered(
-    labels: NDArray[Any], room_bytes: int, top: int, threads: int | None, ties: NDArray[Any] | None
+    labels: NDArray[Any], absent: Any, room_bytes: int, top: int, threads: int | None, ties: NDArray[Any] | None
 ) -> Iterator[Part]:
     """Count labels that may lie far apart, one class of a hash after another."""
     classes = max(1, -(-len(labels) * SORTED_BYTES // max(1, room_bytes)))
 
     for number in range(classes):
 
-        def count(first: int, last: int, number: int = number) -> tuple[NDArray[Any], NDArray[np.int64]]:
-            some = labels[first:last]
+        def count(first: int, last: int, number: int = number) -> Counted:
+            some = present_values(labels[first:last], absent)
             if classes > 1:
                 mixed = (some.astype(np.uint64) * _MIX) >> np.uint64(32)
                 some = some[mixed % np.uint64(classes) == number]
@@ -155,7 +170,7 @@ def _scattered(
         yield _largest(*_summed(list(map_rows(count, len(labels), threads=threads))), top, ties)
 
 
-def _summed(parts: list[tuple[NDArray[Any], NDArray[np.int64]]]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _summed(parts: list[Counted]) -> Counted:
     """Distinct labels, ascending, and the sums of their counts in all parts."""
     names, sizes = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(names, kind="stable")

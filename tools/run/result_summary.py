@@ -146,15 +146,14 @@ class ResultSummary:
         from penstock.storage.results.group_counts import count_groups  # only here is a kernel needed
 
         values, absent = self.result.numbers(name)
-        present, stored = column_statistics.present_rows(values, absent), self.result.stored[name]
-        labels = values if present is None else values[present]
+        stored, how = self.result.stored[name], {"absent": absent, "threads": self.threads}
         room = max(LEAST_COUNTERS, COUNTER_BYTES * len(values)) + self.spare_bytes
         if not isinstance(stored, VertexReferences):
-            found = count_groups(labels, top, room, threads=self.threads)
+            found = count_groups(values, top, room, **how)
         else:
             graph = stored.graph
             ties = None if in_original_order(graph) else tie_breakers(graph)
-            found = count_groups(labels, top, room, threads=self.threads, ties=ties)
+            found = count_groups(values, top, room, ties=ties, **how)
             names = graph.original_ids_of(np.array([label for label, _ in found.top], np.intp)).tolist()
             found = replace(found, top=[(name, size) for name, (_, size) in zip(names, found.top, strict=True)])
         self._known[f"groups of {name}"] = found

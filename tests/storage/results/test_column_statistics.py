@@ -15,11 +15,12 @@ from penstock.storage.results import column_statistics as statistics
 
 COLUMNS = st.one_of(
     arrays.arrays(st.sampled_from(["u1", "u4", "i8"]), st.integers(0, 40), elements=st.integers(0, 5)),
+    arrays.arrays("i8", st.integers(0, 40), elements=st.integers(-5, 5)),
     arrays.arrays("f8", st.integers(0, 40), elements=st.sampled_from([0.0, 1.5, -2.0, np.inf, np.nan])),
 )
 
 
-@given(values=COLUMNS, absent=st.sampled_from([None, 0, 3]))
+@given(values=COLUMNS, absent=st.sampled_from([None, 0, 3, 5, np.inf, -2.0]))
 def test_counts_and_extremes_are_those_of_the_present(values: NDArray[Any], absent: Any) -> None:
     present = values if absent is None else values[values != absent]
     assert statistics.count_present(values, absent) == len(present)

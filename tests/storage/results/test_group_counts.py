@@ -27,6 +27,8 @@ def labels_of(shape: str, kind: str, count: int) -> NDArray[Any]:
         return np.full(count, 3, kind)
     if shape == "own":
         return np.arange(count).astype(kind)
+    if shape == "full":  # groups that fill a byte just so, nearly, by one more, and often
+        return np.repeat(np.arange(8), [255, 256, 257, 512, 767, 1, 25_600, 3]).astype(kind)
     if shape == "few":
         return random.integers(0, max(1, min(count // 3, 127)), count).astype(kind)
     limits = np.iinfo(kind)
@@ -36,7 +38,7 @@ def labels_of(shape: str, kind: str, count: int) -> NDArray[Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("shape", ["one", "own", "few", "far"])
+@pytest.mark.parametrize("shape", ["one", "own", "few", "far", "full"])
 @pytest.mark.parametrize("count", [1, 7, 3000])
 def test_groups_are_those_of_a_sort(kind: str, shape: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     labels = labels_of(shape, kind, count)
@@ -45,6 +47,25 @@ def test_groups_are_those_of_a_sort(kind: str, shape: str, count: int, monkeypat
         for top in (0, 1, 10):
             found = count_groups(labels, top, room, threads=3)
             assert (found.groups, found.largest, found.top) == by_sorting(labels, top)
+
+
+@pytest.mark.parametrize("absent", [0, 3, 255, 70_000, 2**32 - 1])
+@pytest.mark.parametrize("apart", [1, 30_000])
+@pytest.mark.parametrize("small", [0, 1 << 20])
+def test_vertices_without_a_label_are_left_out(
+    absent: int, apart: int, small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it lies among the labels or not; with every label absent there are no groups."""
+    monkeypatch.setattr(group_counts, "SMALL", small)
+    monkeypatch.setattr(group_counts, "COUNTED", 1000)
+    labels = np.random.default_rng(5).integers(1, 300, 200_000).astype(np.uint32) * np.uint32(apart)
+    labels[::3] = absent
+    wanted = by_sorting(labels[labels != absent], 5)
+    for room in (5000, 1 << 20):
+        found = count_groups(labels, 5, room, absent=absent, threads=3)
+        assert (found.groups, found.largest, found.top) == wanted
+        found = count_groups(np.full(10, absent, np.uint32), 5, room, absent=absent)
+        assert (found.groups, found.largest, found.top) == (0, 0, [])
 
 
 def test_blocks_and_classes_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
