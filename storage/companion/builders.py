@@ -130,6 +130,8 @@ class Builders:
         except TypeError as error:
             self.unknown.add(str(error))
             return
+        if "program" not in job:  # a conversion asks for all that it needs
+            return
         for packed in (False, True):
             one = {**job, "packed": packed}
             *kind, _ = job["program"]  # searches from each of many sources differ in attributes alone

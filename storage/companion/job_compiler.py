@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 from penstock.storage.base.missing_code import Origin, when_missing
@@ -46,3 +48,14 @@ class JobCompiler:
                 raise _LeftError
             self._taken = entry
         return False
+
+
+def compile_listed(job: dict[str, Any], claims: Claims) -> None:
+    """Compile what a job lists as requests of single functions."""
+    compiler = JobCompiler(claims)
+    for begins in (False, True):
+        if begins:
+            compiler.begin()
+        for request in job["listed"]:
+            module, name = request["target"]
+            compiler.compile(partial(getattr(import_module(module), name), request))

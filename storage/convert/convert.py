@@ -18,6 +18,7 @@ from typing import Literal
 
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
+from penstock.storage.convert.compile_ahead import compiled_ahead
 from penstock.storage.convert.convert_list import write_list
 from penstock.storage.convert.csr_passthrough import CsrPassthrough, weight_range
 from penstock.storage.convert.rename import InputEdges, read_and_rename
@@ -77,7 +78,8 @@ def convert_opened(
     def converted(source: Source, table: bool) -> ConvertReport:
         return convert(source, output, replace(options, renumber=True) if table else options, progress)
 
-    return read_twice(opened, converted, note)
+    with compiled_ahead(options):
+        return read_twice(opened, converted, note)
 
 
 def read_twice(
