@@ -584,7 +584,8 @@ class Session:
             self._announce(asks)
         equipment = self._equip(asks.needs, program)
         if self._kind != "cuda":
-            self._announce(asks, decoding=equipment.pipeline.staging.kernels_unpack)
+            decoding, counts = equipment.pipeline.staging.kernels_unpack, self.graph.out.chunks > 1
+            self._announce(asks, decoding=decoding, counts=counts)
         if program.combine == "union":
             equipment.bring_residents()  # what is linked first: the rows of its largest tree need not come
         kernels = self._kernels_of(program, weighted)
@@ -643,8 +644,10 @@ class Session:
             self._degrees[direction] = degree_index(self.graph, direction, self.config.thread_count)
         return self._degrees[direction]
 
-    def _announce(self, asks: RunRequirements, *, decoding: bool = False) -> None:
+    def _announce(self, asks: RunRequirements, *, decoding: bool = False, counts: bool = True) -> None:
         """Let kernels that are missing be compiled by several processes; decoding: whether those of the cores decode.
+
+        counts: as in `KernelJob`.
 
         Those of a GPU may have to decode, which is found out too late.
         """
@@ -662,6 +665,7 @@ class Session:
             threads=self.config.thread_count,
             packed=decoding or (self._kind == "cuda" and self.config.packed != "never" and asks.needs.sweeps),
             hot_first=self.graph.hot_first and self.graph.edges >= MANY_EDGES,
+            counts=counts,
         )
         announce(job, self._kind, self.config.memory_bytes)
 

@@ -282,7 +282,7 @@ class EdgeStream:
             own = self._own(frontier)
             return self._totals(own.vertices, own.edges, own.edges * self.edge_bytes // LINE_BYTES + 1)
         table = self.directory.table
-        if frontier.everything:
+        if frontier.everything or (self._on_cores and table.edges <= self.chunk_edges):  # a chunk is read as a whole
             packable, demand = self._is_packable(kernels), self._sweep
             if demand is None or demand.packable != packable:
                 demand = whole_demand(table, edge_bytes=self.edge_bytes, with_weights=self.with_weights)

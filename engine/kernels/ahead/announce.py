@@ -19,7 +19,7 @@ class KernelJob(NamedTuple):
 
     threads: of this process. capability: the GPU's, None for the cores.
     packed: whether edges may travel packed; of the cores, whether kernels decode them. hot_first: as in `CudaKernels`,
-    and there are many edges.
+    and there are many edges. counts: whether what an iteration needs of each chunk is counted.
     """
 
     program: Any
@@ -31,6 +31,7 @@ class KernelJob(NamedTuple):
     capability: tuple[int, int] | None = None
     packed: bool = False
     hot_first: bool = False
+    counts: bool = True
 
 
 def announce(job: KernelJob, kind: str, host_memory: int) -> None:

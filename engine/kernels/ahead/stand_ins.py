@@ -95,12 +95,12 @@ def calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> Iterat
         yield lambda: kernels.reduce(state, index, scalars)
     if sparse:
         yield lambda: kernels.select(state, index, scalars, np.inf)
-    if pulls and sparse:
+    if pulls and sparse and job["counts"]:
         yield lambda: kernels.count_cond(state, index, scalars, sizes, table, chunks)
     if on_gpu and author.settles and len(job["directions"]) > 1:
         yield lambda: kernels.relax_unsettled(view, state, index, scalars)
         yield lambda: kernels.count_cond(state, index, scalars, sizes, table, chunks, function="unsettled")
-    if pushes and sparse:
+    if pushes and sparse and job["counts"]:
         yield lambda: kernels.count_active(state, index, sizes, table, chunks)
     if on_gpu and sparse:
         yield lambda: kernels.mark(state, np.zeros(1, np.int64))
