@@ -666,6 +666,7 @@ class Session:
             packed=decoding or (self._kind == "cuda" and self.config.packed != "never" and asks.needs.sweeps),
             hot_first=self.graph.hot_first and self.graph.edges >= MANY_EDGES,
             counts=counts,
+            both=self.graph.directed and asks.program.along == "both",
         )
         announce(job, self._kind, self.config.memory_bytes)
 

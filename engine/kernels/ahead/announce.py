@@ -19,7 +19,8 @@ class KernelJob(NamedTuple):
 
     threads: of this process. capability: the GPU's, None for the cores.
     packed: whether edges may travel packed; of the cores, whether kernels decode them. hot_first: as in `CudaKernels`,
-    and there are many edges. counts: whether what an iteration needs of each chunk is counted.
+    and there are many edges. counts: whether what an iteration needs of each chunk is counted. both:
+    whether messages go along two adjacencies.
     """
 
     program: Any
@@ -32,6 +33,7 @@ class KernelJob(NamedTuple):
     packed: bool = False
     hot_first: bool = False
     counts: bool = True
+    both: bool = False
 
 
 def announce(job: KernelJob, kind: str, host_memory: int) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from penstock.engine.kernels.ahead.stand_ins import VERTICES, calls
 from penstock.engine.kernels.host.due import make_select_due
 from penstock.engine.kernels.host.frontier import make_select
+from penstock.engine.kernels.host.fused import PATIENCE
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.kernels.host.whole_rows.launch_rows import HostRowKernels
 from penstock.engine.program.program import needs_rows
@@ -32,6 +33,7 @@ class _Ahead:
         self.compiler.compile(lambda: made.compile_for(arguments))
         if kernel in (make_select, make_select_due):
             arguments[-2][...] = 1  # so many vertices were found: they are listed next
+        return 0, 0.0  # of fused iterations: how many there were, and their limit
 
 
 class _AheadKernels(_Ahead, HostKernels):
@@ -47,7 +49,7 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
     program, dtype = described_program(job["program"]), np.dtype(job["vertices"])
     kind = _AheadRowKernels if needs_rows(program) else _AheadKernels
     kernels: Any = kind(program, dtype, job["weights"] is not None, job["threads"])
-    kernels.compiler = JobCompiler(claims)
+    kernels.compiler, kernels._small_pushes = JobCompiler(claims), PATIENCE
     _call_all(kernels, program, job)
     kernels.compiler.begin()
     _call_all(kernels, program, job)

@@ -70,11 +70,14 @@ def calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> Iterat
     table, chunks, sizes = np.zeros(3, np.int64), np.zeros(1, np.uint8), (1, 1, 1)
     if job["apart"]:
         yield lambda: kernels.apply(state, many, index, scalars)
-    if on_gpu and pushes and sparse and kernels.can_fuse(listed):
-        limits = FusedLimits(1, 1, 0, 1, 1, np.inf, 0.0, 1, 0.0)
+    fuses = pushes and sparse and kernels.can_fuse(listed)
+    limits, against = FusedLimits(1, 1, 0, 1, 1, np.inf, 0.0, 1, 0.0), (view, index) if job["both"] else None
+    if on_gpu and fuses:
         yield lambda: kernels.fused_iterations(view, state, listed, index, scalars, limits)
     if pushes and sparse:
         yield lambda: kernels.push(linked, state, listed, index, scalars)
+    if fuses and not on_gpu and not author.early_exit:  # which mostly ends before
+        yield lambda: kernels.fused_iterations(view, state, listed, index, scalars, limits, against)
     if pulls:
         pulled = packed_view_of() if job["packed"] and author.sweeps and not on_gpu else view
         yield lambda: kernels.pull(pulled, state, many, (index, index), scalars)

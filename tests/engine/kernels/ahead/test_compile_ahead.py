@@ -14,6 +14,7 @@ from penstock.engine.program.program_description import describe_program
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.collaborative import CollaborativeFiltering
+from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.triangles import Triangles
 from penstock.storage.base import missing_code
 from penstock.storage.companion import process
@@ -103,7 +104,8 @@ def test_without_a_job_there_is_none(why: str, monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.parametrize(
     ("program", "weights", "kernels"),
-    [(BFS(source=0), None, "push_list"), (Triangles(), None, "intersect"), (CDLP(), None, "apply_rows"),
+    [(BFS(source=0), None, "push_list"), (SSSP(source=0), "uint8", "fused_iterations"),
+     (Triangles(), None, "intersect"), (CDLP(), None, "apply_rows"),
      (CollaborativeFiltering(), "uint8", "pull_vectors")],
 )  # fmt: skip
 def test_it_says_first_which_kernels_the_run_needs(

@@ -57,7 +57,7 @@ def job_of(program: Any, weights: str | None, folder: Path, *, apart: bool) -> d
         "program": describe_program(program),
         "directions": ["push", "pull"], "apart": apart, "vertices": "uint32", "weights": weights,
         "capability": [9, 0], "packed": True, "folder": str(folder), "number": 0, "processes": 1,
-        "hot_first": False, "counts": True,
+        "hot_first": False, "counts": True, "both": False,
     }  # fmt: skip
 
 
