@@ -63,6 +63,7 @@ walk /1.h5 --length 8 --walks-per-vertex 2 --p 0.5 --q 2 --output /walks.npy
 walk /disk.h5 --length 4 --walks-per-vertex 1 --host-memory 16MiB --output /walks.csv
 similarity /both.h5 --k 5 --output /similar.csv
 similarity /plain.h5 --pairs /pairs.csv --output /pairs-similar.csv
+calibrate --device cpu --file /disk.h5
 demo
 """
 GRAPHS = "/plain.h5", "/both.h5", "/list.h5"

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 NATIVE = "native"
 SUFFIXES = (".kernel", ".cubin")
+KERNELS_ELSEWHERE = "PENSTOCK_KERNELS", "NUMBA_CACHE_DIR"
+"""Variables that name other places of kernels."""
 GPU = ["penstock.engine.kernels.ahead.compile_ahead_cuda", "compile_all"]
 """What compiles the kernels of a run for a GPU."""
 _log = logging.getLogger("penstock.tools.commands.compile")
@@ -175,9 +177,9 @@ def _runs_here(level: str) -> bool:
 
 
 def _environment(level: str, scratch: Path) -> dict[str, str]:
-    """The environment of processes that compile for a kind of processor and keep kernels below `scratch`."""
-    inherited = {name: value for name, value in os.environ.items() if name != "PENSTOCK_KERNELS"}
-    return {**inherited, "NUMBA_CACHE_DIR": str(scratch), **(level_environment(level) if level in LEVELS else {})}
+    """That of processes that compile for a kind of processor: what they keep and measure is below `scratch`."""
+    inherited = {name: value for name, value in os.environ.items() if name not in KERNELS_ELSEWHERE}
+    return {**inherited, "XDG_CACHE_HOME": str(scratch), **(level_environment(level) if level in LEVELS else {})}
 
 
 @contextmanager
