@@ -667,6 +667,7 @@ class Session:
             hot_first=self.graph.hot_first and self.graph.edges >= MANY_EDGES,
             counts=counts,
             both=self.graph.directed and asks.program.along == "both",
+            degrees=None if self.graph.out.degrees is None else str(self.graph.out.degrees.spec.kind),
         )
         announce(job, self._kind, self.config.memory_bytes)
 

@@ -1,11 +1,12 @@
 """Which process compiles a kernel: none is compiled twice."""
 
 import hashlib
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-_PLAN = "plan"
+_PLAN = ".plan"
 
 
 class Claims:
@@ -32,20 +33,21 @@ class Claims:
         return self._file(name, "ended").exists()
 
     def plan(self, names: Iterable[str]) -> None:
-        """Say which kernels a run will need, for `counts`."""
-        partial = self.folder / f"{_PLAN}.partial"
+        """Say which kernels a run will need, besides those that other processes say, for `counts`."""
+        partial = self.folder / f"{os.getpid()}.partial"
         with suppress(OSError):
-            partial.write_text("\n".join(sorted({_digest(name) for name in names})), encoding="ascii")
-            partial.replace(self.folder / _PLAN)
+            partial.write_text("\n".join(_digest(name) for name in names), encoding="ascii")
+            partial.replace(self.folder / f"{os.getpid()}{_PLAN}")
 
     def counts(self) -> tuple[int, int] | None:
-        """Return how many kernels of the plan have been taken, and how many it has; None where there is no plan yet."""
+        """Return how many kernels of the plans have been taken, and how many they have; None where there is no plan."""
         try:
-            planned = (self.folder / _PLAN).read_text(encoding="ascii").split()
+            plans = [file.read_text(encoding="ascii").split() for file in self.folder.glob(f"*{_PLAN}")]
             taken = {file.stem for file in self.folder.glob("*.taken")}
         except OSError:
             return None
-        return len(taken.intersection(planned)), len(planned)
+        planned = {name for plan in plans for name in plan}
+        return (len(taken & planned), len(planned)) if plans else None
 
     def _file(self, name: str, kind: str) -> Path:
         return self.folder / f"{_digest(name)}.{kind}"

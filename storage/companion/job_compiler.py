@@ -1,6 +1,6 @@
 """How a process that does a job compiles code, unless another process has taken it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.storage.base.missing_code import Origin, when_missing
 from penstock.storage.companion.claims import Claims
+from penstock.storage.companion.process import request_for
 
 
 class _LeftError(Exception):
@@ -48,6 +49,13 @@ class JobCompiler:
                 raise _LeftError
             self._taken = entry
         return False
+
+
+def requests_of(calls: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """Requests of functions of ours (`storage/base/jit.py`), each with arguments of the types that it will have."""
+    from numba import typeof
+
+    return [request_for(function._origin, [*map(typeof, given)]) for function, *given in calls]
 
 
 def compile_listed(job: dict[str, Any], claims: Claims) -> None:

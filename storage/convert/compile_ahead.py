@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from penstock.storage.companion.process import end, expect, offer, request_for
+from penstock.storage.companion import job_compiler
+from penstock.storage.companion.process import end, expect, offer
 from penstock.storage.convert.sort import radix, spill
 from penstock.storage.convert.sort.options import ConvertOptions
 
@@ -23,7 +24,6 @@ def compiled_ahead(options: ConvertOptions) -> Iterator[None]:
 
 def _job() -> dict[str, Any]:
     """The job of nearly every conversion, with ids of 32 bits."""
-    from numba import typeof
     from penstock.storage.encoding import bitpack, codec
 
     keys, numbers, ids = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.uint32)
@@ -38,5 +38,5 @@ def _job() -> dict[str, Any]:
         (radix.sort_ties, keys, ids),
         (spill.copy_weights, keys, numbers, numbers, numbers, ids),
     ]
-    listed = [request_for(function._origin, [*map(typeof, given)]) for function, *given in calls]
-    return {"target": ["penstock.storage.companion.job_compiler", "compile_listed"], "processes": 1, "listed": listed}
+    target = [job_compiler.__name__, job_compiler.compile_listed.__name__]
+    return {"target": target, "processes": 1, "listed": job_compiler.requests_of(calls)}

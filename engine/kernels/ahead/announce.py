@@ -6,9 +6,13 @@ from typing import Any, NamedTuple
 
 from penstock.engine.program.program_description import describe_program
 from penstock.storage.companion.process import offer
+from penstock.storage.read.compile_ahead import reading_requests
 
-MOST_PROCESSES = 4
-"""Beside this one, for a GPU: its kernels take longer to compile, and machines with one have many cores."""
+MOST_PROCESSES = 5
+"""Beside this one, for a GPU: its kernels take longer to compile, and machines with one have many cores.
+
+The last of them begins with those of the host that read the graph.
+"""
 
 MANY_EDGES = 1 << 25
 """Of a graph: with fewer, no block of a GPU keeps the sums of hot vertices."""
@@ -20,7 +24,7 @@ class KernelJob(NamedTuple):
     threads: of this process. capability: the GPU's, None for the cores.
     packed: whether edges may travel packed; of the cores, whether kernels decode them. hot_first: as in `CudaKernels`,
     and there are many edges. counts: whether what an iteration needs of each chunk is counted. both:
-    whether messages go along two adjacencies.
+    whether messages go along two adjacencies. degrees: their dtype on disk, None in memory.
     """
 
     program: Any
@@ -34,6 +38,7 @@ class KernelJob(NamedTuple):
     hot_first: bool = False
     counts: bool = True
     both: bool = False
+    degrees: str | None = None
 
 
 def announce(job: KernelJob, kind: str, host_memory: int) -> None:
@@ -53,6 +58,8 @@ def announce(job: KernelJob, kind: str, host_memory: int) -> None:
         told = {**job._asdict(), "program": describe_program(job.program)}
         of_cores = job.capability is None
         processes = 1 if of_cores else max(1, min(MOST_PROCESSES, job.threads // 2 - 1))
+        if not of_cores and job.degrees is not None:
+            told["listed"] = reading_requests(job.vertices, job.degrees)
         module = f"penstock.engine.kernels.ahead.{'compile_ahead' if of_cores else 'compile_ahead_cuda'}"
         return {**told, "target": [module, "compile_all"], "processes": processes}
 

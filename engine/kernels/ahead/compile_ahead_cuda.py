@@ -20,6 +20,7 @@ from penstock.engine.kernels.packed.cuda_unpacker import CudaUnpacker
 from penstock.engine.program.program_description import described_program
 from penstock.engine.state.device_state import DeviceState
 from penstock.storage.companion.claims import Claims
+from penstock.storage.companion.job_compiler import compile_listed
 from penstock.transfer.devices.device import Device, UnpackRequest
 from penstock.transfer.devices.emulated import EmulatedDevice
 
@@ -43,6 +44,8 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
             finally:
                 claims.end(key)
 
+    if "listed" in job and job["number"] == job["processes"] - 1:
+        compile_listed(job, claims)
     if job["number"] == 0:
         driver.compile_only((major, minor), plan_one)
         for call in _calls(described_program(job["program"]), job):

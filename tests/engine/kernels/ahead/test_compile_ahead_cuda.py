@@ -91,18 +91,26 @@ def test_what_another_process_has_taken_is_not_compiled(compiled: list[Kernel], 
     assert first == len(compiled) > 0
 
 
-def test_processes_begin_with_different_kernels(compiled: list[Kernel], tmp_path: Path) -> None:
+def test_processes_begin_with_different_kernels(
+    compiled: list[Kernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last one with those of the host that read a graph."""
     program = program_of("bfs", EDGES)
     orders = []
+    reading: list[tuple[int, int]] = []
+    monkeypatch.setattr(
+        compile_ahead_cuda, "compile_listed", lambda job, claims: reading.append((job["number"], len(compiled)))
+    )
     for number in range(2):
         folder = tmp_path / str(number)
         folder.mkdir()
-        job = job_of(program, None, folder, apart=True) | {"number": number, "processes": 2}
+        job = job_of(program, None, folder, apart=True) | {"number": number, "processes": 2, "listed": []}
         compiled.clear()
         compile_ahead_cuda.compile_all(job, Claims(folder))
         orders.append(list(compiled))
     assert sorted(orders[0]) == sorted(orders[1])
     assert orders[0][1] != orders[1][1]  # the first serves every row index
+    assert reading == [(1, 0)]
 
 
 def test_pushes_that_keep_sums_are_compiled_where_they_may_run(compiled: list[Kernel], tmp_path: Path) -> None:
