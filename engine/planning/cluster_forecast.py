@@ -111,7 +111,7 @@ class SweepWork:
             )
         dtype = np.dtype(np.uint32 if vertices <= 1 << 32 else np.uint64)
         held = state_bytes(program, vertices, dtype, apart=True) + exchange_bytes(program, vertices, dtype, sliced=True)
-        held += device_state_bytes(vertices, dtype) + INDEX_BYTES * vertices
+        held += device_state_bytes(program, vertices, dtype) + INDEX_BYTES * vertices
         handed = exchanged_bytes(program, "pull", vertices, dtype.itemsize)
         return cls(edges, edges * bytes_per_edge, held, handed)
 

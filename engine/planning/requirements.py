@@ -237,7 +237,7 @@ def requirements_of(
     if graph.layout == "list":
         held += list_bytes(graph)
     if setting.device_bytes is not None:
-        held += device_state_bytes(graph.vertices, graph.vertex_dtype)
+        held += device_state_bytes(program, graph.vertices, graph.vertex_dtype)
     walked = [walk for walks_of in directions.values() for walk in walks_of]
     needs = MemoryRequest.of(graph, walked, by_weight, held, working * graph.vertices)
     if setting.ranks > 1 and setting.device_bytes is not None:  # indexes of a rank's own rows, beside those of all

@@ -39,6 +39,8 @@ class Author:
     reads_sender: whether `edge` reads more of the sending vertex than its message: a field, its id or its degree.
     weighted: whether kernels give it the weights of edges; else each weighs 1.
     resets: whether accumulators get the identity back once `vertex` has run; else a field keeps what they have.
+    in_place: whether that field is the accumulator of sweeps, empty from `send` on. `vertex` and Globals then find what
+    the vertex has sent behind the scalars.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Author:
     has_vectors: bool
     reads_sender: bool
     resets: bool
+    in_place: bool
     fingerprint: str
     weighted: bool
     calls: dict[str, Callable[..., Any]]
@@ -120,6 +123,7 @@ def bind(
         has_vectors=any(spec.shape for spec in fields_of(program).values()),
         reads_sender=_reads_sender(program),
         resets=not program.accumulator,
+        in_place=program.in_place,
         fingerprint=fingerprint(program, texts),
         weighted=weighted,
         calls=calls,
@@ -173,6 +177,10 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
     )
     old = ", ".join(f"fields[{i}][v - base]{names.item_of(f)}" for i, f in changing)
     texts["load"] = f"def load(fields, v, base):\n    return ({old},)\n"
+    if program.in_place:
+        taken = list(fields).index(program.accumulator)
+        texts["arrived"] = f"def arrived(fields, v, base):\n    return fields[{taken}][v - base]{item}\n"
+        texts["empty"] = f"def empty(fields, v, base, identity):\n    fields[{taken}][v - base] = identity\n"
     lines = [f"    fields[{i}][v - base] = new[{k}]" for k, (i, _) in enumerate(changing)]
     texts["store"] = "def store(fields, v, base, new):\n" + "\n".join(lines) + "\n"
     vectors = any(fields[name].shape for _, name in changing)
@@ -215,7 +223,7 @@ def _accumulate_text(program: Program, names: _Names, signature: str) -> str:
     for k, (name, total) in enumerate(globals_of(program).items()):
         if total.function is None:
             raise InputError(f"{type(program).__name__}.{name} is a Global without a function")
-        call = names.call(f"author_global_{name}", arguments(total.function), "v", None)
+        call = names.call(f"author_global_{name}", arguments(total.function), "v", None, sends=False)
         lines.append(f"    value = {call}")
         cell = f"partial[row, {k}]"
         lines.append(f"    {cell} = {COMBINERS[total.combine].text.format(cell, 'value')}")
@@ -251,11 +259,15 @@ class _Names:
         function = author_function(self.program, role)
         value = absent
         if function is not None:
-            value = self.call(f"author_{role}", arguments(function), own, target)
+            value = self.call(f"author_{role}", arguments(function), own, target, sends=role != "vertex")
         return f"def {role}({signature}):\n    return {returned.format(value)}\n"
 
-    def call(self, function: str, names: tuple[str, ...], own: str, target: str | None) -> str:
-        return f"{function}({', '.join(self._expression(n, own, target) for n in names)})"
+    def call(self, function: str, names: tuple[str, ...], own: str, target: str | None, *, sends: bool = True) -> str:
+        """Source of a call; sends: whether `sent` is an argument of the adapter, else it is behind the scalars."""
+        given = [self._expression(n, own, target) for n in names]
+        if not sends:
+            given = [f"scalars[{len(self.scalars)}]" if one == "sent" else one for one in given]
+        return f"{function}({', '.join(given)})"
 
     def _expression(self, name: str, own: str, target: str | None) -> str:
         if name in self.fields:

@@ -8,7 +8,8 @@ Arguments of an author's function are resolved by name:
     <field>            the field of the vertex at hand (of the edge's source, in `edge`)
     target_<field>     in `edge`: the field of the edge's target
     old_<field>        in `active` and in a Global: the value before `vertex` ran
-    sent               in `edge`: what `send` returned for the source
+    sent               in `edge`: what `send` returned for the source; in `vertex` and Globals, where a sweep has an
+                       `accumulator`: what it returned for the vertex at hand (0 before the first iteration)
     message            in `edge`, where messages are vectors: the vector to fill in
     opposite           in `corner`: how many edges join the triangle's two other corners
     one, other         in `merge`: two numbers in the same place of two messages
@@ -202,9 +203,11 @@ class Program:
         Whether a vertex for which `cond` does not hold accepts no message later either, as in a search. With
         `early_exit`, pulls may then keep rows that they read in vain, and read no others from then on.
     accumulator : str
-        The field in which messages are combined, "": an array of their own, which takes as much memory again. `cond`
-        holds only while the field has its first value, which is the combiner's identity, and `vertex` returns
-        `incoming` for it. The combiner is "min", "max" or "or".
+        The field in which messages are combined, "": an array of their own, which takes as much memory again. With
+        `everywhere` its values are read by `send` alone, which runs on all vertices before messages come: `vertex` and
+        Globals have `sent` in place of the earlier value. Without, `cond` holds only while the field has its first
+        value, which is the combiner's identity, `vertex` returns `incoming` for it, and the combiner is "min", "max" or
+        "or".
     self_combining : bool
         Whether the new value is the combiner applied to the first field and the message, so that messages may be
         visible at once (asynchronous execution). A program with `vertex`, `active`, Globals, `done`, `max_iter` or the
@@ -302,6 +305,11 @@ class Program:
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
             cls.__init__ = checking(cls.__init__)  # type: ignore[method-assign]
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the messages of a sweep are combined in a field that `send` has read."""
+        return bool(self.accumulator) and self.everywhere
 
     def form(self, graph: Graph, mode: str) -> Program:
         """Return the program to run for this graph and mode; by default this one.
@@ -620,7 +628,8 @@ def scalar_names(program: Program) -> tuple[str, ...]:
     for role, function in functions_of(program):
         prefixed = {p + f for f in taken for p in ("target_", "old_", "every_")}
         for name in arguments(function):
-            if name not in taken | prefixed | _WORDS[role] and not (name == "message" and program.message_shape):
+            word = (name == "message" and program.message_shape) or (name == "sent" and program.in_place)
+            if name not in taken | prefixed | _WORDS[role] and not word:
                 names[name] = None
     return tuple(names)
 
@@ -733,6 +742,8 @@ def _may_lack_vertex(program: Program) -> bool:
 
 def _check_arguments(program: Program, role: str, function: Callable[..., Any], fields: dict[str, Field]) -> None:
     known = set(fields) | _WORDS[role] | {"iteration", "vertices", "due"} | set(globals_of(program))
+    if program.in_place and role in ("vertex", "global"):
+        known |= {"sent"}
     if program.along == "both":
         known -= {"degree"}
     if role in ("corner", "merge"):

@@ -124,7 +124,7 @@ def check_field_types(program: Program, graph: Graph) -> None:
             f"{_name(program)}.message is {message}, and {first!r}, which takes the messages itself "
             f"({why or 'self_combining'}), is {value}; leave message out, or declare both alike"
         )
-    if why and value_of(field.fill, value) != identity_of(program.combine, value):
+    if why and not program.in_place and value_of(field.fill, value) != identity_of(program.combine, value):
         raise InputError(
             f"{_name(program)}.{first} is {field.fill!r} at first, and an accumulator is what the combiner "
             f"{program.combine!r} begins with, {identity_of(program.combine, value)}; give it that fill, or leave "
@@ -288,17 +288,38 @@ def _check_accumulator(program: Program) -> None:
             f"{name}.accumulator is {field!r}, and must name a field that is a number and not constant; name one, or "
             "leave accumulator out"
         )
+    if program.everywhere:
+        _check_in_place(program)
+        return
     vertex, cond = author_function(program, "vertex"), author_function(program, "cond")
     if program.combine not in IDEMPOTENT or vertex is None or cond is None:
         raise InputError(
             f"{name} has accumulator = {field!r}, which needs vertex(), cond() and a combiner of "
             f"{', '.join(IDEMPOTENT)}; leave it out"
         )
-    if program.everywhere or program.self_combining or "is_active" in arguments(vertex):
+    if program.self_combining or "is_active" in arguments(vertex):
         raise InputError(
             f"{name} has accumulator = {field!r}, so that vertex() runs on vertices that got a message only, and for "
-            "the first time; leave accumulator out, or everywhere, self_combining and `is_active`"
+            "the first time; leave accumulator out, or self_combining and `is_active`"
         )
+
+
+def _check_in_place(program: Program) -> None:
+    """Refuse a sweep whose functions would read messages for the accumulator's values."""
+    name, field = _name(program), program.accumulator
+    if author_function(program, "send") is None or author_function(program, "vertex") is None or needs_rows(program):
+        raise InputError(
+            f"{name} has everywhere = True and accumulator = {field!r}, which needs send(), vertex() and a combiner of "
+            "numbers; leave accumulator out"
+        )
+    for role, function in functions_of(program):
+        gone = {f"old_{field}", f"target_{field}", *((field,) if role not in ("send", "global") else ())}
+        for word in arguments(function):
+            if word in gone:
+                raise InputError(
+                    f"{name}.{function.__name__} reads {word!r}, which takes the messages once send() has read it "
+                    "(accumulator); read `sent`, or leave accumulator out"
+                )
 
 
 def _check_chosen_by(program: Program) -> None:

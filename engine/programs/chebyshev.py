@@ -24,6 +24,7 @@ class ChebyshevPageRank(PageRank):
 
     rank = Field(np.float64)
     previous = Field(np.float64, output=False)
+    accumulator = ""
     dangling = None  # type: ignore[assignment]
     change = None  # type: ignore[assignment]
     tolerance = 1e-6
@@ -45,6 +46,10 @@ class ChebyshevPageRank(PageRank):
         self.omega = 1.0
         state["previous"][:] = 0.0
         return super().start(graph, state)
+
+    def send(rank, degree, damping):  # type: ignore[no-untyped-def]
+        """What a vertex gives each of its out-neighbors."""
+        return damping * rank / degree if degree > 0 else 0.0
 
     def vertex(rank, previous, incoming, base_rank, omega):  # type: ignore[no-untyped-def]
         """The new rank, and the one before it."""

@@ -29,6 +29,7 @@ class Eigenvector(Program):
     eigenvector = Field(np.float64)
     combine = "sum"
     everywhere = True
+    accumulator = "eigenvector"
     starts_anywhere = True
     tolerance = 1e-9
     extendable = ("max_iter", "tol")
@@ -53,10 +54,9 @@ class Eigenvector(Program):
         """Travels along an edge."""
         return sent * weight
 
-    def vertex(eigenvector, incoming, squares, share, least):  # type: ignore[no-untyped-def]
+    def vertex(sent, incoming, squares, share, least):  # type: ignore[no-untyped-def]
         """The new value, not scaled: its norm tells the eigenvalue."""
-        norm = squares**0.5
-        return incoming + max(share * norm, least) * (eigenvector / norm)
+        return incoming + max(share * squares**0.5, least) * sent
 
     @Global(np.float64)
     def squares(eigenvector):  # type: ignore[no-untyped-def]
@@ -64,9 +64,9 @@ class Eigenvector(Program):
         return eigenvector * eigenvector
 
     @Global(np.float64)
-    def moved(eigenvector, old_eigenvector):  # type: ignore[no-untyped-def]
+    def moved(eigenvector, sent, squares):  # type: ignore[no-untyped-def]
         """The square of a sweep's change, before it is scaled."""
-        return (eigenvector - old_eigenvector) * (eigenvector - old_eigenvector)
+        return (eigenvector - sent * squares**0.5) ** 2
 
     def done(self, iteration: int, totals: dict[str, float]) -> bool:
         """Whether the last sweep changed little enough."""

@@ -141,6 +141,7 @@ class Diffusion(Program):
     combine = "sum"
     along = "both"
     everywhere = True
+    accumulator = "temperature"
     non_negative_weights = True
     extendable = ("max_iter", "tol")
 
@@ -161,16 +162,16 @@ class Diffusion(Program):
         """Travels along an edge, either way."""
         return sent * weight
 
-    def vertex(temperature, conductance, incoming, time_step):  # type: ignore[no-untyped-def]
+    def vertex(sent, conductance, incoming, time_step):  # type: ignore[no-untyped-def]
         """The temperature after a step; a fixed one stays."""
         if conductance < 0:
-            return temperature
-        return (1 - time_step * conductance) * temperature + time_step * incoming
+            return sent
+        return (1 - time_step * conductance) * sent + time_step * incoming
 
     @Global(np.float64, combine="max")
-    def change(temperature, old_temperature):  # type: ignore[no-untyped-def]
+    def change(temperature, sent):  # type: ignore[no-untyped-def]
         """The largest change in a step."""
-        return abs(temperature - old_temperature)
+        return abs(temperature - sent)
 
     def done(self, iteration: int, totals: dict[str, float]) -> bool:
         """Whether no temperature changed by the tolerance."""

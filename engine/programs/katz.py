@@ -36,6 +36,7 @@ class Katz(Program):
     katz = Field(np.float64)
     combine = "sum"
     everywhere = True
+    accumulator = "katz"
     starts_anywhere = True
     tolerance = 1e-9
     extendable = ("max_iter",)
@@ -59,22 +60,22 @@ class Katz(Program):
         self.enough, self.latest = self.tol * graph.vertices, 0.0
         return Start(everything=True)
 
-    def send(katz, alpha):  # type: ignore[no-untyped-def]
-        """What a vertex gives each of its out-neighbors."""
-        return alpha * katz
+    def send(katz):  # type: ignore[no-untyped-def]
+        """What a vertex gives each of its out-neighbors, before `alpha`."""
+        return katz
 
     def edge(sent, weight):  # type: ignore[no-untyped-def]
         """Travels along an edge."""
         return sent * weight
 
-    def vertex(incoming, beta):  # type: ignore[no-untyped-def]
+    def vertex(incoming, alpha, beta):  # type: ignore[no-untyped-def]
         """The new centrality."""
-        return beta + incoming
+        return beta + alpha * incoming
 
     @Global(np.float64)
-    def change(katz, old_katz):  # type: ignore[no-untyped-def]
+    def change(katz, sent):  # type: ignore[no-untyped-def]
         """L1 change of a sweep."""
-        return abs(katz - old_katz)
+        return abs(katz - sent)
 
     def done(self, iteration: int, totals: dict[str, float]) -> bool:
         """Whether the last sweep changed little enough. Raises DivergedError when values outgrow all bounds."""

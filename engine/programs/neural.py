@@ -44,6 +44,7 @@ class Neural(Program):
     held = Field(np.uint32, constant=True, output=False)
     combine = "sum"
     everywhere = True
+    accumulator = "activation"
     tolerance = 1e-9
     extendable = ("max_iter", "tol")
 
@@ -88,16 +89,16 @@ class Neural(Program):
         """Travels along an edge."""
         return sent * weight
 
-    def vertex(activation, held, incoming, gain, bias, middle, half):  # type: ignore[no-untyped-def]
+    def vertex(sent, held, incoming, gain, bias, middle, half):  # type: ignore[no-untyped-def]
         """The new activation; an input keeps its own."""
         if held != 0:
-            return activation
+            return sent
         return middle + half * math.tanh(half * (gain * incoming + bias))
 
     @Global(np.float64, combine="max")
-    def change(activation, old_activation):  # type: ignore[no-untyped-def]
+    def change(activation, sent):  # type: ignore[no-untyped-def]
         """The largest change in an iteration."""
-        return abs(activation - old_activation)
+        return abs(activation - sent)
 
     def done(self, iteration: int, totals: dict[str, float]) -> bool:
         """Whether no activation changed by the tolerance."""

@@ -116,6 +116,7 @@ class Sweeps(Ranking):
     rank = Field(np.float64)
     combine = "sum"
     everywhere = True
+    accumulator = "rank"
     starts_anywhere = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
@@ -127,9 +128,9 @@ class Sweeps(Ranking):
             fill_shares(graph, self.nstart, "nstart", state["rank"])
         return Start(everything=True)
 
-    def send(rank, degree, damping):  # type: ignore[no-untyped-def]
-        """What a vertex gives each of its out-neighbors."""
-        return damping * rank / degree if degree > 0 else 0.0
+    def send(rank, degree):  # type: ignore[no-untyped-def]
+        """What a vertex gives each of its out-neighbors, before damping; without any its rank, for `change`."""
+        return rank / degree if degree > 0 else rank
 
     def edge(sent):  # type: ignore[no-untyped-def]
         """Travels along an edge, unchanged."""
@@ -137,7 +138,7 @@ class Sweeps(Ranking):
 
     def vertex(incoming, dangling, base_rank, damping, vertices):  # type: ignore[no-untyped-def]
         """The new rank."""
-        return base_rank + incoming + damping * dangling / vertices
+        return base_rank + damping * (incoming + dangling / vertices)
 
     @Global(np.float64)
     def dangling(rank, degree):  # type: ignore[no-untyped-def]
@@ -145,9 +146,9 @@ class Sweeps(Ranking):
         return rank if degree == 0 else 0.0
 
     @Global(np.float64)
-    def change(rank, old_rank):  # type: ignore[no-untyped-def]
+    def change(rank, sent, degree):  # type: ignore[no-untyped-def]
         """L1 change of a sweep."""
-        return abs(rank - old_rank)
+        return abs(rank - (sent * degree if degree > 0 else sent))
 
     def done(self, iteration: int, totals: dict[str, float]) -> bool:
         """Whether the last sweep changed little enough."""
@@ -167,7 +168,7 @@ class PersonalizedPageRank(Sweeps):
 
     def vertex(incoming, teleport, dangling, damping):  # type: ignore[no-untyped-def]
         """The new rank."""
-        return (1 - damping + damping * dangling) * teleport + incoming
+        return (1 - damping + damping * dangling) * teleport + damping * incoming
 
 
 class DanglingPageRank(PersonalizedPageRank):
@@ -182,7 +183,7 @@ class DanglingPageRank(PersonalizedPageRank):
 
     def vertex(incoming, teleport, refuge, dangling, damping):  # type: ignore[no-untyped-def]
         """The new rank."""
-        return (1 - damping) * teleport + damping * dangling * refuge + incoming
+        return (1 - damping) * teleport + damping * (dangling * refuge + incoming)
 
 
 class ResidualPageRank(Sweeps):
@@ -191,6 +192,7 @@ class ResidualPageRank(Sweeps):
     rank = Field(np.float64)
     residual = Field(np.float64, output=False)
     everywhere = False
+    accumulator = ""
     order_free = True
     dangling = None  # type: ignore[assignment]
     change = None  # type: ignore[assignment]
@@ -251,9 +253,9 @@ class WeightedSweeps(Sweeps):
 
     outgoing = Field(np.float64, constant=True, output=False)
 
-    def send(rank, outgoing, damping):  # type: ignore[no-untyped-def]
-        """What a vertex gives along an edge of weight 1."""
-        return damping * rank / outgoing if outgoing != 0 else 0.0
+    def send(rank, outgoing):  # type: ignore[no-untyped-def]
+        """What a vertex gives along an edge of weight 1, before damping; without any its rank, for `change`."""
+        return rank / outgoing if outgoing != 0 else rank
 
     def edge(sent, weight):  # type: ignore[no-untyped-def]
         """Travels along an edge: its share."""
@@ -264,11 +266,17 @@ class WeightedSweeps(Sweeps):
         """Rank of the vertices whose out-weights sum to 0."""
         return rank if outgoing == 0 else 0.0
 
+    @Global(np.float64)
+    def change(rank, sent, outgoing):  # type: ignore[no-untyped-def]
+        """L1 change of a sweep."""
+        return abs(rank - (sent * outgoing if outgoing != 0 else sent))
+
 
 class WeightedResidualPageRank(WeightedSweeps, ResidualPageRank):
     """Residual push by weight."""
 
     dangling = None  # type: ignore[assignment]
+    change = None  # type: ignore[assignment]
 
     def send(residual, outgoing, damping):  # type: ignore[no-untyped-def]
         """What an active vertex gives along an edge of weight 1."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.program.program import Program, fields_of, resolve_dtype, value_of
 from penstock.engine.state.oriented_rows import DeviceOrientedRows
-from penstock.engine.state.state import SPAN, State
+from penstock.engine.state.state import SPAN, State, list_capacity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,7 +75,7 @@ class DeviceState:
         self.sent = device.array(count if author.has_send else 1, author.message)
         self.pending, self.active = DeviceBitmap(device, count), DeviceBitmap(device, count)
         self.touched = self.pending
-        capacity = count // LIST_SHARE + SPAN
+        capacity = list_capacity(program, count, LIST_SHARE)
         self.vertices = device.array(capacity, vertex_dtype)
         self.work = device.array(capacity + 1, np.int64)
         self.walked = count
@@ -182,7 +182,9 @@ VertexState = State | DeviceState
 """What kernels work on: arrays of the host, or of a device with memory of its own."""
 
 
-def device_state_bytes(vertices: int, vertex_dtype: Any) -> int:
+def device_state_bytes(program: Program, vertices: int, vertex_dtype: Any) -> int:
     """Bytes that a DeviceState's longer lists take beyond what `state.state_bytes` counts."""
+    if program.everywhere:
+        return 0
     listed = (vertices // LIST_SHARE) * (int(np.dtype(vertex_dtype).itemsize) + 8)
     return listed + vertices // 8  # the bitmap of fused iterations

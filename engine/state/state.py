@@ -160,7 +160,7 @@ class State:
         self.sent = np.zeros(count if author.has_send else 1, dtype=author.message)
         self.pending, self.active = Bitmap.empty(count), Bitmap.empty(count)
         self.touched = self.pending
-        capacity = count // LIST_SHARE + SPAN
+        capacity = list_capacity(program, count)
         self.vertices = np.empty(capacity, dtype=vertex_dtype)
         self.work = np.empty(capacity + 1, dtype=np.int64)
         self.walked = count  # about how many edges the last iteration walked: what the next step may cost
@@ -310,6 +310,11 @@ def check_alike(name: str, ours: tuple[np.dtype[Any], tuple[int, ...]], values: 
         )
 
 
+def list_capacity(program: Program, vertices: int, share: int = LIST_SHARE) -> int:
+    """How many vertices of a frontier may be listed; a program in which every vertex is active lists none."""
+    return SPAN if program.everywhere else vertices // share + SPAN
+
+
 def _listed(vertices: int) -> int:
     """Items of `State.lists`: each half has room for every vertex and some more, or for the widest frontier."""
     return 2 * min(FUSED_LIST, vertices + SPAN)
@@ -349,8 +354,9 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
         total += message * vertices
     if author_function(program, "priority") is not None:
         total += bitmap + 8 * spans  # `State.lows`
-    listed = (vertices // LIST_SHARE + SPAN) * (np.dtype(vertex_dtype).itemsize + 8)
-    listed += _listed(vertices) * np.dtype(vertex_dtype).itemsize  # `State.lists`
+    listed = list_capacity(program, vertices) * (np.dtype(vertex_dtype).itemsize + 8)
+    if not program.everywhere:
+        listed += _listed(vertices) * np.dtype(vertex_dtype).itemsize  # `State.lists`
     partial = spans * 8 * max(1, len(globals_of(program)))
     return int(total + 2 * bitmap + listed + partial + 4096)
 

@@ -161,6 +161,8 @@ class CudaKernels:
                 vertex_kernels.make_send, blocks, state.active.words, np.bool_(whole), self.placed(index).arrays,
                 state.arrays, scalars, state.sent, np.uint64(state.first),
             )  # fmt: skip
+        if self.author.in_place:
+            state.target[...] = state.identity
 
     def push(self, view: View, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a packed view, along all of them."""

@@ -138,6 +138,13 @@ def steady(program: Program, author: Author) -> tuple[int, ...] | None:
     return tuple(at for at, name in enumerate(author.scalars) if name in names)
 
 
+def make_with_sent(author: Author) -> Any:
+    """Device function: the scalars, and behind them what a vertex has sent where `Author.in_place` says so."""
+    if not author.in_place:
+        return device(lambda scalars, sent, at: scalars)
+    return device(lambda scalars, sent, at: scalars + (sent[at],))  # noqa: RUF005
+
+
 def make_renew(author: Author) -> Any:
     """Device function: run `vertex` on one vertex; whether it is active next.
 
@@ -165,13 +172,14 @@ def make_renew_all(author: Author, changing: tuple[bool, ...] | None, ahead: boo
     """Device function: as `make_renew`'s if `wanted`; if `ahead` also what is sent next; changing: see `make_apply`."""
     if changing is not None:
         return make_renew_here(author, changing, ahead)
-    renew, send = make_renew(author), author.calls["send"]
+    renew, send, with_sent = make_renew(author), author.calls["send"], make_with_sent(author)
 
     @device
     def renew_all(fields, scalars, incoming, identity, was_active, v, d, base, partial, sent, wanted):  # type: ignore[no-untyped-def]
         if not wanted:
             return False
-        active_next = renew(fields, scalars, incoming, identity, was_active, v, d, base, partial, ROW)
+        own = with_sent(scalars, sent, v - base)
+        active_next = renew(fields, own, incoming, identity, was_active, v, d, base, partial, ROW)
         if ahead:
             sent[v - base] = send(fields, scalars, v, d, base)
         return active_next
@@ -192,16 +200,17 @@ def make_renew_here(author: Author, changing: tuple[bool, ...], ahead: bool) -> 
         lines += [f"    here{i} = cuda.local.array(1, fields[{i}].dtype)", f"    here{i}[0] = fields[{i}][at]"]
     lines += [
         f"    here = ({''.join(f'here{i}, ' for i in count)})",
-        "    old, message = load(here, v, v), incoming[at]",
+        "    old, message, own = load(here, v, v), incoming[at], with_sent(scalars, sent, at)",
         "    if wanted:",
-        "        store(here, v, v, vertex(here, scalars, message, was_active, v, d, v))",
+        "        store(here, v, v, vertex(here, own, message, was_active, v, d, v))",
         *(["    incoming[at] = identity if wanted else message"] if author.resets else []),
         *(f"    fields[{i}][at] = here{i}[0]" for i in count if changing[i]),
-        *(["    if wanted:", "        accumulate(partial, row, here, old, scalars, v, d, v)"] if author.totals else []),
+        *(["    if wanted:", "        accumulate(partial, row, here, old, own, v, d, v)"] if author.totals else []),
         *(["    sent[at] = send(here, scalars, v, d, v)"] if ahead else []),
         "    return wanted and is_next(here, old, scalars, v, d, v)",
     ]
     namespace: dict[str, Any] = {**author.calls, "is_next": author.calls["active"], "cuda": cuda, "row": ROW}
+    namespace["with_sent"] = make_with_sent(author)
     return device(define("renew_here", "\n".join(lines) + "\n", namespace))
 
 
@@ -294,7 +303,7 @@ def make_reduce(author: Author) -> DeviceKernel:
     """Kernel: shares[block, :] = that block's share of the Globals of the present values."""
     load, accumulate, tell = author.calls["load"], author.calls["accumulate"], make_tell(author)
     starts, totals = starts_of(author), len(author.totals)
-    columns = len(starts)
+    columns, with_sent, nothing = len(starts), make_with_sent(author), (author.message.type(0),)
 
     @kernel
     def reduce(index, fields, scalars, count, base, shares):  # type: ignore[no-untyped-def]
@@ -306,7 +315,8 @@ def make_reduce(author: Author) -> DeviceKernel:
         while at < count:
             v = at + base
             d = degree_of(index, v)
-            accumulate(mine, ROW, fields, load(fields, v, base), scalars, v, d, base)
+            own = with_sent(scalars, nothing, 0)
+            accumulate(mine, ROW, fields, load(fields, v, base), own, v, d, base)
             at += np.uint64(all_threads())
         tell(mine, room, shares)
 

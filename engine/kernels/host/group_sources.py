@@ -31,7 +31,7 @@ GAIN = 0.9
 """It pays where at most this part of the messages that were not in the cache are still not."""
 
 
-def _make_kernels(key: str) -> tuple[Any, Any, Any, Any]:
+def _make_kernels(key: str) -> tuple[Any, ...]:
     @loop_kernel(key, grain=1)
     def walk_classes(first_step, end_step, index, vertices, counts, places):  # type: ignore[no-untyped-def]
         placing = places.shape[0] > 0
@@ -75,10 +75,18 @@ def _make_kernels(key: str) -> tuple[Any, Any, Any, Any]:
                         tags[number, at, line & (LINES - ONE)] = line
                         misses[number, at] += 1
 
-    return walk_classes, invert, translate, count_misses
+    @loop_kernel(key, grain=1)
+    def move_messages(first_step, end_step, places, messages, room, identity):  # type: ignore[no-untyped-def]
+        for number in range(first_step, end_step):
+            first = number * RANGE
+            for v in range(first, min(first + RANGE, np.int64(places.shape[0]))):
+                messages[np.uint64(places[np.uint64(v)])] = room[np.uint64(v)]
+                room[np.uint64(v)] = identity
+
+    return walk_classes, invert, translate, count_misses, move_messages
 
 
-_WALK_CLASSES, _INVERT, _TRANSLATE, _COUNT_MISSES = _make_kernels("group_sources")
+_WALK_CLASSES, _INVERT, _TRANSLATE, _COUNT_MISSES, _MOVE_MESSAGES = _make_kernels("group_sources")
 
 
 def group(groups: GroupedSources, edges: Any, span: tuple[int, int], index: Any, vertices: int, threads: int) -> None:
@@ -121,6 +129,13 @@ def _place(groups: GroupedSources, edges: Any, span: tuple[int, int], threads: i
     groups.mixed = True
     _translate(edges[slice(*span)], groups.places, threads)
     groups.neighbors, groups.span, groups.mixed = edges[slice(*span)], span, False
+
+
+def move(groups: GroupedSources, messages: Any, room: Any, identity: Any, threads: int) -> None:
+    """Put messages, which are at their vertices' numbers, in their places; room: accumulators, all of them empty."""
+    room[:] = messages
+    steps = -(-len(messages) // int(RANGE))
+    _MOVE_MESSAGES(min(threads, steps), steps, groups.places, messages, room, identity)
 
 
 def ungroup(groups: GroupedSources, threads: int) -> None:

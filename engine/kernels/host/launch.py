@@ -180,7 +180,7 @@ class HostKernels:
             self._call(
                 vertex_kernels.make_send, state.walked < SMALL, len(state.active.summary), *marks, frontier.everything,
                 kernel_index(index), state.arrays, scalars, state.sent, self._places(state, frontier),
-                np.uint64(state.first),
+                state.identity, np.uint64(state.first),
             )  # fmt: skip
 
     def _places(self, state: State, frontier: Frontier) -> NDArray[Any]:
@@ -189,7 +189,7 @@ class HostKernels:
         placed = groups is not None and groups.neighbors is not None and frontier.everything
         return groups.places if placed else state.vertices[:0]  # type: ignore[union-attr, return-value]
 
-    def _group(self, view: View, state: State, frontier: Frontier, out: Index, scalars: tuple[Any, ...]) -> None:
+    def _group(self, view: View, state: State, out: Index) -> None:
         """Put messages together where that pays, when edges are first swept that are all there.
 
         Edges of which some were grouped earlier are those of a rank that has got more of them.
@@ -204,8 +204,8 @@ class HostKernels:
             grouping.widen(groups, whole, (view.e0, view.e1), self.threads)
         else:
             grouping.group(groups, whole, (view.e0, view.e1), kernel_index(out), out.vertices, self.threads)
-        if groups.neighbors is not None and not placed:
-            self.send(state, frontier, out, scalars)  # once more, to where it is looked for now
+        if groups.neighbors is not None and not placed:  # nothing has been gathered yet
+            grouping.move(groups, state.sent, state.target, state.identity, self.threads)
 
     def ungroup(self, groups: GroupedSources) -> None:
         """Write ids over the places that edges in memory hold."""
@@ -297,7 +297,7 @@ class HostKernels:
             self._sweep_packed(view, state, indices, scalars)
             return
         if frontier.everything and self.author.sweeps:
-            self._group(view, state, frontier, out, scalars)
+            self._group(view, state, out)
         view, small, blocks, block = self._owned_blocks(view)
         partials = np.zeros(blocks, np.uint64), np.zeros(blocks, state.sent.dtype), np.zeros(blocks, np.bool_)
         state.walked = max(state.walked, view.e1 - view.e0)
@@ -364,10 +364,12 @@ class HostKernels:
         assert state.incoming is not None
         self._fill_partial(state)
         touched, active, following = state.touched, state.active, state.pending
+        incoming = state.sent if self.author.in_place else state.incoming
         self._call(
             vertex_kernels.make_apply, state.walked < SMALL, len(touched.summary), touched.words, touched.summary,
             active.words, active.summary, following.words, following.summary, frontier.everything, kernel_index(index),
-            state.arrays, scalars, state.incoming, state.identity, np.uint64(state.first), state.partial,
+            state.arrays, scalars, incoming, self._places(state, frontier), state.identity, np.uint64(state.first),
+            state.partial,
         )  # fmt: skip
 
     def reduce(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:

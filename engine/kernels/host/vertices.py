@@ -21,12 +21,14 @@ def make_send(author: Author) -> Any:
     """Kernel: sent[v] = send(...) for the active vertices (for every vertex if `whole`).
 
     places: where in `sent` each vertex' message is if `whole` (`grouped_sources.py`); no items: at the vertex' number.
+    The field that takes the messages of a sweep is emptied.
     """
-    send = author.calls["send"]
+    send, in_place = author.calls["send"], author.in_place
+    empty: Any = author.calls.get("empty")
 
     @loop_kernel(author.key, counted=True, distinct=True)
     def send_all(  # type: ignore[no-untyped-def]
-        first_step, end_step, active, active_summary, whole, index, fields, scalars, sent, places, base
+        first_step, end_step, active, active_summary, whole, index, fields, scalars, sent, places, identity, base
     ):
         count, placed = np.uint64(sent.shape[0]), places.shape[0] > 0
         span = np.empty(SPAN if placed else np.uint64(0), sent.dtype)
@@ -39,6 +41,8 @@ def make_send(author: Author) -> Any:
                     v = np.uint64(at) + base
                     d = degree_of(index, v)
                     to[np.uint64(at) - begin] = send(fields, scalars, v, d, base)
+                    if in_place:
+                        empty(fields, v, base, identity)
                 if placed:
                     for at in range(first, end):
                         sent[np.uint64(places[np.uint64(at)])] = span[np.uint64(at) - first]
@@ -62,24 +66,34 @@ def make_apply(author: Author) -> Any:
 
     Touched vertices, active ones too where `vertex` asks `is_active`, or all vertices if `whole`.
     partial float64[spans, globals]: each span's share of the Globals of those vertices.
-    `touched` is cleared; `following` (whose words may hold bits already) gains the next frontier.
+    `touched` is cleared; `following` (whose words may hold bits already) gains the next frontier. Of sweeps that
+    combine messages in a field (`Author.in_place`), `incoming` is what was sent, in `places` as in `make_send`.
     """
     vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
     is_next, accumulate = author.calls["active"], author.calls["accumulate"]
     uses_activity, totals, everywhere = author.uses_activity, len(author.totals), author.everywhere
-    resets = author.resets
+    resets, in_place = author.resets, author.in_place
+    arrived: Any = author.calls.get("arrived")
 
     @compile_vertex(author)
-    def renew(fields, scalars, incoming, identity, was_active, v, d, base, partial, over):  # type: ignore[no-untyped-def]
+    def renew_from(fields, scalars, message, was_active, v, d, base, partial, over):  # type: ignore[no-untyped-def]
         old = load(fields, v, base)
-        store(fields, v, base, vertex(fields, scalars, incoming[v - base], was_active, v, d, base))
-        if resets:
-            incoming[v - base] = identity
+        store(fields, v, base, vertex(fields, scalars, message, was_active, v, d, base))
         if totals > 0:
             accumulate(partial, over, fields, old, scalars, v, d, base)
         return is_next(fields, old, scalars, v, d, base)
 
-    @loop_kernel(author.key, counted=author.may_make_arrays, distinct=resets)
+    @compile_vertex(author)
+    def renew(fields, scalars, incoming, place, identity, was_active, v, d, base, partial, over):  # type: ignore[no-untyped-def]
+        if in_place:
+            message, own = arrived(fields, v, base), scalars + (incoming[place],)  # noqa: RUF005
+            return renew_from(fields, own, message, was_active, v, d, base, partial, over)
+        found = renew_from(fields, scalars, incoming[place], was_active, v, d, base, partial, over)
+        if resets:
+            incoming[place] = identity
+        return found
+
+    @loop_kernel(author.key, counted=author.may_make_arrays, distinct=resets or in_place)
     def apply(  # type: ignore[no-untyped-def]
         first_step,
         end_step,
@@ -94,11 +108,12 @@ def make_apply(author: Author) -> Any:
         fields,
         scalars,
         incoming,
+        places,
         identity,
         base,
         partial,
     ):
-        count = np.uint64(incoming.shape[0])
+        count, placed = np.uint64(incoming.shape[0]), in_place and places.shape[0] > 0
         for over in range(first_step, end_step):
             first = np.uint64(over) * SPAN
             if whole:
@@ -110,7 +125,8 @@ def make_apply(author: Author) -> Any:
                     for at in range(start, min(start + np.uint64(64), count)):
                         v = np.uint64(at) + base
                         d = degree_of(index, v)
-                        if renew(fields, scalars, incoming, identity, True, v, d, base, partial, over):
+                        place = np.uint64(places[np.uint64(at)]) if placed else np.uint64(at)
+                        if renew(fields, scalars, incoming, place, identity, True, v, d, base, partial, over):
                             chosen |= ONE << (np.uint64(at) & LOW)
                     if chosen != 0 and not everywhere:
                         following[np.uint64(word)] |= chosen
@@ -135,7 +151,7 @@ def make_apply(author: Author) -> Any:
                     left &= left - ONE
                     was_active = active[word] & place != 0
                     d = degree_of(index, v)
-                    if renew(fields, scalars, incoming, identity, was_active, v, d, base, partial, over):
+                    if renew(fields, scalars, incoming, v - base, identity, was_active, v, d, base, partial, over):
                         next_word |= place
                 touched[word] = np.uint64(0)
                 following[word] = next_word
@@ -149,6 +165,7 @@ def make_apply(author: Author) -> Any:
 def make_reduce(author: Author) -> Any:
     """Kernel: partial[span] = the Globals of the present values (old values being the same)."""
     load, accumulate = author.calls["load"], author.calls["accumulate"]
+    in_place, nothing = author.in_place, author.message.type(0)
 
     @loop_kernel(author.key, counted=author.combine != "merge", distinct=True)
     def reduce(first_step, end_step, index, fields, scalars, count, base, partial):  # type: ignore[no-untyped-def]
@@ -157,6 +174,10 @@ def make_reduce(author: Author) -> Any:
             for at in range(first, min(first + SPAN, np.uint64(count))):
                 v = np.uint64(at) + base
                 d = degree_of(index, v)
-                accumulate(partial, over, fields, load(fields, v, base), scalars, v, d, base)
+                if in_place:
+                    own = scalars + (nothing,)  # noqa: RUF005
+                    accumulate(partial, over, fields, load(fields, v, base), own, v, d, base)
+                else:
+                    accumulate(partial, over, fields, load(fields, v, base), scalars, v, d, base)
 
     return reduce

@@ -99,6 +99,8 @@ class ReferenceKernels:
                 state.sent[at] = self.author.calls["send"](
                     state.arrays, scalars, at + state.first, end - start, state.first
                 )
+        if self.author.in_place:
+            state.target[:] = state.identity
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a packed view, along all of them."""
@@ -210,12 +212,13 @@ class ReferenceKernels:
             old = calls["load"](state.arrays, v, base)
             incoming = state.incoming[at]
             arrived = incoming if incoming.ndim else incoming.item()
-            new = calls["vertex"](state.arrays, scalars, arrived, at in active, v, end - start, base)
+            own = (*scalars, state.sent[at].item()) if self.author.in_place else scalars
+            new = calls["vertex"](state.arrays, own, arrived, at in active, v, end - start, base)
             calls["store"](state.arrays, v, base, new)
             if self.author.resets:
                 state.incoming[at] = state.identity
             if frontier.everything:
-                calls["accumulate"](state.partial, at >> 12, state.arrays, old, scalars, v, end - start, base)
+                calls["accumulate"](state.partial, at >> 12, state.arrays, old, own, v, end - start, base)
             if calls["active"](state.arrays, old, scalars, v, end - start, base):
                 following.append(at)
         state.touched.clear()
@@ -226,6 +229,7 @@ class ReferenceKernels:
         """Leave the Globals' shares of the present values in `state.partial`."""
         self._fill_partial(state)
         base = state.first
+        scalars = (*scalars, 0) if self.author.in_place else scalars
         for at in range(state.last - base):
             start, end = row(index, at + base)
             old = self.author.calls["load"](state.arrays, at + base, base)

@@ -72,13 +72,12 @@ def test_memory_is_what_a_run_allocates(graph: Graph) -> None:
         assert isinstance(state, State)
         arrays = [
             *state.fields.values(),
-            state.incoming,
             state.sent,
             state.vertices,
             state.work,
             state.partial,
-            state.lists,
         ]
+        assert state.incoming is state.fields["rank"]
         bitmaps = (state.pending, state.active, state.touched)
         arrays += [words for bitmap in bitmaps for words in (bitmap.words, bitmap.summary)]
         assert told.host.parts["state"] == pytest.approx(sum(array.nbytes for array in arrays), abs=8192)

@@ -11,6 +11,7 @@ from penstock.engine import Field, Global, Program, Start, run
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.program.program_check import check_program, synchronous_words
 from penstock.engine.programs.bfs import BFSLevels
+from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
@@ -196,6 +197,11 @@ ALL = {"combine": "all", "everywhere": True}
         ),
         (BFSLevels, {"vertex": lambda incoming, is_active: incoming}, "vertices that got a message only"),
         (BFSLevels, {"self_combining": True}, "vertices that got a message only"),
+        (Katz, {"send": None, "edge": lambda weight: weight}, r"which needs send\(\), vertex\(\) and a combiner of n"),
+        (Katz, {"vertex": lambda katz, incoming: katz + incoming}, "reads 'katz', which takes the messages once send"),
+        (Katz, {"edge": lambda sent, target_katz: sent}, "reads 'target_katz', which takes the messages once send"),
+        (Katz, {"change": Global(np.float64)(lambda old_katz: old_katz)}, "reads 'old_katz', which takes the messages"),
+        (Plain, {"everywhere": True, "vertex": lambda sent: sent}, "reads 'sent', which is neither a field, a global"),
         (Two, {"accumulator": "value"}, "has phases and accumulator = 'value', which nothing reads"),
         (WCC, {"accumulator": "component"}, "links trees, and accumulator = 'component' is read by nothing"),
     ],

@@ -35,6 +35,9 @@ class Own(PageRank):
 class Fading(Own):
     """What is sent changes from sweep to sweep by what the program itself does."""
 
+    def send(rank, degree, damping):  # type: ignore[no-untyped-def,override]
+        return damping * rank / degree if degree > 0 else rank
+
     def done(self, iteration: int, totals: dict[str, float]) -> bool:
         self.damping = 0.9 * self.damping
         return False
@@ -43,8 +46,8 @@ class Fading(Own):
 class Spread(Own):
     """What is sent depends on a Global of the sweep before."""
 
-    def send(rank, degree, damping, dangling):  # type: ignore[no-untyped-def]
-        return damping * (rank + dangling / 10) / degree if degree > 0 else 0.0
+    def send(rank, degree, dangling):  # type: ignore[no-untyped-def,override]
+        return (rank + dangling / 10) / degree if degree > 0 else rank
 
 
 class Paired(Own):
@@ -52,11 +55,11 @@ class Paired(Own):
 
     pair = Field(np.float64, fill=1, shape=(2,), constant=True, output=False)
 
-    def send(rank, degree, damping, pair):  # type: ignore[no-untyped-def]
-        return damping * rank / degree / pair[1] if degree > 0 else 0.0
+    def send(rank, degree, pair):  # type: ignore[no-untyped-def,override]
+        return rank / degree / pair[1] if degree > 0 else rank
 
-    def vertex(incoming, dangling, base_rank, damping, vertices, pair):  # type: ignore[no-untyped-def]
-        return pair[0] * base_rank + pair[1] * incoming + damping * dangling / vertices
+    def vertex(incoming, dangling, base_rank, damping, vertices, pair):  # type: ignore[no-untyped-def,override]
+        return pair[0] * base_rank + damping * (pair[1] * incoming + dangling / vertices)
 
 
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -94,7 +97,9 @@ def test_a_constant_vector_is_a_field_too() -> None:
     assert np.array_equal(paired, plain)
 
 
-@pytest.mark.parametrize(("program", "names"), [(PageRank(), ["damping"]), (ResidualPageRank(), None), (BFS(0), None)])
+@pytest.mark.parametrize(
+    ("program", "names"), [(PageRank(), []), (Fading(), ["damping"]), (ResidualPageRank(), None), (BFS(0), None)]
+)
 def test_what_is_sent_ahead(program: Program, names: list[str] | None) -> None:
     author = CudaKernels(program, np.dtype(np.uint32), False, None, {}).author
     steady = vertices.steady(program, author)
