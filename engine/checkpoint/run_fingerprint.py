@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 MEANING = 1
 """Raised by a change after which a run that is continued would not end as one that ran through."""
-OPTIONS = ("mode", "direction")
+OPTIONS = ("mode", "direction", "precision")
 """Options that change what is computed, not only how."""
 SHOWN = ("phase_name", "phase_count")
 """Functions of a program that only say how far it is."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from penstock.engine.execution import cel, layers, triangles, whole_rows
 from penstock.engine.planning.listed_edges import check_listed, list_bytes
+from penstock.engine.program.precision import formed
 from penstock.engine.program.program import (
     Program,
     author_function,
@@ -364,7 +365,7 @@ def planned(
 
     Raises InputError for what cannot run, BudgetError where the lightest does not fit.
     """
-    made = program.form(graph, setting.config.mode)
+    made = formed(program, graph, setting.config.mode, setting.config.precision)
     while True:
         try:
             return made, *plan_memory(graph, made, setting)

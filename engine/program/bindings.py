@@ -40,7 +40,7 @@ class Author:
     weighted: whether kernels give it the weights of edges; else each weighs 1.
     resets: whether accumulators get the identity back once `vertex` has run; else a field keeps what they have.
     in_place: whether that field is the accumulator of sweeps, empty from `send` on. `vertex` and Globals then find what
-    the vertex has sent behind the scalars.
+    the vertex has sent behind the scalars, if there is a `send` (tells_sent).
     """
 
     name: str
@@ -75,6 +75,11 @@ class Author:
     def may_make_arrays(self) -> bool:
         """Whether functions of vectors may make arrays; those of a program that merges vectors must not."""
         return self.has_vectors and self.combine != "merge"
+
+    @property
+    def tells_sent(self) -> bool:
+        """Whether `vertex` and Globals may read what the vertex has sent."""
+        return self.in_place and self.has_send
 
     @cached_property
     def sweeps(self) -> bool:

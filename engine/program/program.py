@@ -204,8 +204,8 @@ class Program:
         `early_exit`, pulls may then keep rows that they read in vain, and read no others from then on.
     accumulator : str
         The field in which messages are combined, "": an array of their own, which takes as much memory again. With
-        `everywhere` its values are read by `send` alone, which runs on all vertices before messages come: `vertex` and
-        Globals have `sent` in place of the earlier value. Without, `cond` holds only while the field has its first
+        `everywhere` its values are read by `send` at most, which runs on all vertices before messages come: `vertex`
+        and Globals have `sent` in place of the earlier value. Without, `cond` holds only while the field has its first
         value, which is the combiner's identity, `vertex` returns `incoming` for it, and the combiner is "min", "max" or
         "or".
     self_combining : bool
@@ -241,6 +241,8 @@ class Program:
         converged.
     tolerance : float
         Largest relative difference between two correct runs; 0 for integers.
+    single : bool
+        Whether fields of float64, its phases' too, may be float32 (`--precision single`).
     extendable : tuple of str
         Parameters that only say where a run ends, of "max_iter" (higher: later) and "tol" (lower: later): a checkpoint
         of a run that ended continues with others. Nothing but `done` reads `tol`, and `done` returns the same if it is
@@ -282,6 +284,7 @@ class Program:
     narrowest_bucket: float = 0.0
     max_iter: int = 2**62
     converged: bool = True
+    single: ClassVar[bool] = False
     extendable: ClassVar[tuple[str, ...]] = ()
     bounded: bool = False
     watched: Sequence[int] = ()
@@ -742,7 +745,7 @@ def _may_lack_vertex(program: Program) -> bool:
 
 def _check_arguments(program: Program, role: str, function: Callable[..., Any], fields: dict[str, Field]) -> None:
     known = set(fields) | _WORDS[role] | {"iteration", "vertices", "due"} | set(globals_of(program))
-    if program.in_place and role in ("vertex", "global"):
+    if program.in_place and program.send is not None and role in ("vertex", "global"):
         known |= {"sent"}
     if program.along == "both":
         known -= {"degree"}

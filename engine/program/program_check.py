@@ -307,9 +307,9 @@ def _check_accumulator(program: Program) -> None:
 def _check_in_place(program: Program) -> None:
     """Refuse a sweep whose functions would read messages for the accumulator's values."""
     name, field = _name(program), program.accumulator
-    if author_function(program, "send") is None or author_function(program, "vertex") is None or needs_rows(program):
+    if author_function(program, "vertex") is None or needs_rows(program):
         raise InputError(
-            f"{name} has everywhere = True and accumulator = {field!r}, which needs send(), vertex() and a combiner of "
+            f"{name} has everywhere = True and accumulator = {field!r}, which needs vertex() and a combiner of "
             "numbers; leave accumulator out"
         )
     for role, function in functions_of(program):
@@ -318,7 +318,7 @@ def _check_in_place(program: Program) -> None:
             if word in gone:
                 raise InputError(
                     f"{name}.{function.__name__} reads {word!r}, which takes the messages once send() has read it "
-                    "(accumulator); read `sent`, or leave accumulator out"
+                    "(accumulator); read `sent`, what send() made of it, or leave accumulator out"
                 )
 
 

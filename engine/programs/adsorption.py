@@ -32,6 +32,7 @@ class Adsorption(Program):
     score = Field(np.float64)
     arriving = Field(np.float64, output=False)
     seed = Field(np.float64, output=False)
+    single = True
     tolerance = 1e-9
     extendable = ("max_iter", "tol")
 

@@ -121,6 +121,7 @@ class EdgeSums(Sums):
 
     total = Field(np.int64)
     word = Field(np.int64, constant=True)
+    accumulator = "total"
     along = "both"
 
     def __init__(self, mask: int) -> None:
@@ -143,6 +144,7 @@ class Leaving(Sums):
 
     total = Field(np.int64)
     component = Field(VERTEX, constant=True)
+    accumulator = "total"
     along = "both"
 
     def __init__(self) -> None:

@@ -37,7 +37,6 @@ from penstock.engine.programs.conductance import (
     largest_conductance,
 )
 from penstock.engine.programs.given_values import Given, bytes_to_translate, given_values
-from penstock.engine.programs.precision import float_type, in_type, instance_in_type
 from penstock.engine.programs.weights import Sums, counts_by_weight
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
@@ -50,9 +49,9 @@ class Circuit(Program):
 
     max_iter: iterations at most (100,000). tol: stop when the currents that do not add up to 0, divided by the roots of
     G, are below this part of the first ones (L2 norm; 1e-8). floating: whether nodes without a path to a fixed
-    potential are left without an answer (-infinity in `fields`); else they are refused. dtype: float64 or float32.
-    weight: whether weights are the conductances (False or None: each edge conducts 1). `residual`: that part after the
-    first iteration and after the last.
+    potential are left without an answer (-infinity in `fields`); else they are refused. weight: whether weights are
+    the conductances (False or None: each edge conducts 1). `residual`: that part after the first iteration and after
+    the last.
     """
 
     potential = Field(np.float64, unreached=-np.inf)
@@ -62,6 +61,7 @@ class Circuit(Program):
     conductance = Field(np.float64, output=False)
     grounded = Field(np.uint32, output=False)
     tolerance = 1e-6
+    single = True
     extendable = ("max_iter", "tol")
     measures = ("residual",)
 
@@ -71,22 +71,17 @@ class Circuit(Program):
         max_iter: Count = 100_000,
         tol: NonNegative = 1e-8,
         floating: bool = False,
-        dtype: str = "float64",
         weight: bool | str | None = True,
     ) -> None:
         self.fixed, self.max_iter, self.tol, self.floating = fixed, max_iter, tol, floating
-        self.dtype, self.needs_weights = float_type(dtype), counts_by_weight(weight)
+        self.needs_weights = counts_by_weight(weight)
         self.working_bytes = bytes_to_translate(fixed)
         self.loops, self.residual = False, list[float]()
 
-    def form(self, graph: Graph, mode: str) -> Program:
-        """With fields of the wanted type."""
-        return instance_in_type(self, self.dtype)
-
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """The search for nodes with a path, three sums, and the iterations."""
-        sums = (in_type(kind, self.dtype)(self.needs_weights) for kind in (SelfLoops, Conductance, Arriving))
-        return Grounded(self, graph), *sums, *(in_type(kind, self.dtype)(self) for kind in (Conjugate, LoopedConjugate))
+        sums = (kind(self.needs_weights) for kind in (SelfLoops, Conductance, Arriving))
+        return Grounded(self, graph), *sums, Conjugate(self), LoopedConjugate(self)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Find nodes with a path to a fixed potential and self-loops, add up, then iterate."""
@@ -100,16 +95,16 @@ class Circuit(Program):
             if not self.floating:
                 _check_grounded(graph, state["grounded"])
         if first <= 1:
-            yield in_type(SelfLoops, self.dtype)(self.needs_weights)
+            yield SelfLoops(self.needs_weights)
             self.loops = any_conducts(state["conductance"])
         if first <= 2:
-            yield in_type(Conductance, self.dtype)(self.needs_weights)
+            yield Conductance(self.needs_weights)
             largest_conductance(graph, state["conductance"])
             _hold(state, held)
         if first <= 3:
-            yield in_type(Arriving, self.dtype)(self.needs_weights)
+            yield Arriving(self.needs_weights)
             _clear(state["remainder"], state["conductance"])
-        conjugate = in_type(LoopedConjugate if self.loops else Conjugate, self.dtype)(self)
+        conjugate = (LoopedConjugate if self.loops else Conjugate)(self)
         yield conjugate
         self.converged = conjugate.converged and not conjugate.stalled
         self.residual = conjugate.residual
@@ -165,6 +160,7 @@ class Arriving(Sums):
 
     remainder = Field(np.float64)
     potential = Field(np.float64, constant=True)
+    accumulator = "remainder"
     along = "both"
 
     def edge(potential, weight):  # type: ignore[no-untyped-def]
@@ -245,7 +241,7 @@ class Conjugate(Program):
         if not math.isfinite(now + curvature):
             raise InputError(
                 f"currents outgrew the numbers of the run after {iteration + 1} iterations; give smaller potentials or "
-                "conductances, or set dtype to float64"
+                "conductances, or leave out --precision single"
             )
         if iteration == 0:
             self.began = now

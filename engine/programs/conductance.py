@@ -24,6 +24,7 @@ class Conductance(Sums):
     """The sum of the conductances of a vertex' edges."""
 
     conductance = Field(np.float64)
+    accumulator = "conductance"
     along = "both"
     non_negative_weights = True
 
@@ -59,6 +60,6 @@ def largest_conductance(graph: Graph, conductance: NDArray[Any]) -> float:
         named = brief(str(vertex_column(graph)[worst]))
         raise InputError(
             f"the conductances at vertex {named} add up to {conductance[worst]}, and must have "
-            "finite sums; run with --no-weight, convert with other weights, or set dtype to float64"
+            "finite sums; run with --no-weight, convert with other weights, or leave out --precision single"
         )
     return largest

@@ -63,6 +63,7 @@ class CountArriving(Sums):
     """One sweep: the number of a vertex's in-edges."""
 
     in_degree = Field(np.int64)
+    accumulator = "in_degree"
 
     def edge():  # type: ignore[no-untyped-def,misc]
         """Travels along an edge."""
@@ -73,6 +74,7 @@ class CountLoops(Sums):
     """One sweep: `loops` (int64), the number of edges from a vertex to itself; `Degrees` counts each once."""
 
     loops = Field(np.int64)
+    accumulator = "loops"
 
     def edge(source, target):  # type: ignore[no-untyped-def]
         """Travels along an edge."""
@@ -87,6 +89,7 @@ class NeighborSums(Sums):
 
     total = Field(np.int64)
     number = Field(np.int64, constant=True, output=False)
+    accumulator = "total"
     along = "in"
 
     def __init__(self, numbers: NDArray[np.int64]) -> None:

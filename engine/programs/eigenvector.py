@@ -32,6 +32,7 @@ class Eigenvector(Program):
     accumulator = "eigenvector"
     starts_anywhere = True
     tolerance = 1e-9
+    single = True
     extendable = ("max_iter", "tol")
     share = 0.2  # of the norm, which becomes the eigenvalue and the shift together
 

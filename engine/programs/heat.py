@@ -36,7 +36,6 @@ from penstock.engine.programs.conductance import (
     largest_conductance,
 )
 from penstock.engine.programs.given_values import Given, bytes_to_translate, given_values
-from penstock.engine.programs.precision import float_type, in_type, instance_in_type
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
@@ -52,14 +51,15 @@ class Heat(Program):
 
     fixed: id -> temperature that is held for ever. Arrays of a number for every vertex, in the order of `Result.ids`
     and NaN where none is given, will do. time_step: h of the file; by default half of the stable bound. max_iter: steps
-    at most. tol: stop when no temperature changes by more in a step; 0 runs exactly max_iter steps. dtype: float64 or
-    float32. weight: whether weights are the conductances (False or None: each edge conducts 1). `time`: simulated time
-    after the first step and after the last.
+    at most. tol: stop when no temperature changes by more in a step; 0 runs exactly max_iter steps. weight: whether
+    weights are the conductances (False or None: each edge conducts 1). `time`: simulated time after the first step and
+    after the last.
     """
 
     temperature = Field(np.float64)
     conductance = Field(np.float64, output=False)
     tolerance = 1e-9
+    single = True
     extendable = ("max_iter", "tol")
     measures = ("time",)
 
@@ -71,7 +71,6 @@ class Heat(Program):
         time_step: Positive | None = None,
         max_iter: Count = 1000,
         tol: NonNegative = 1e-6,
-        dtype: str = "float64",
         weight: bool | str | None = True,
     ) -> None:
         if initial is None and fixed is None:
@@ -79,17 +78,13 @@ class Heat(Program):
         self.initial, self.fixed, self.ambient = initial, fixed, ambient
         self.working_bytes = bytes_to_translate(initial, fixed)
         self.time_step, self.max_iter, self.tol = time_step, max_iter, tol
-        self.dtype, self.needs_weights = float_type(dtype), counts_by_weight(weight)
+        self.needs_weights = counts_by_weight(weight)
         self.loops, self.time = False, list[float]()
-
-    def form(self, graph: Graph, mode: str) -> Program:
-        """With fields of the wanted type."""
-        return instance_in_type(self, self.dtype)
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Adding up conductances, and the steps."""
-        loops, conductance = (in_type(kind, self.dtype)(self.needs_weights) for kind in (SelfLoops, Conductance))
-        return loops, conductance, *(in_type(kind, self.dtype)(self, 1.0) for kind in (Diffusion, LoopedDiffusion))
+        sums = SelfLoops(self.needs_weights), Conductance(self.needs_weights)
+        return *sums, Diffusion(self, 1.0), LoopedDiffusion(self, 1.0)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Look for self-loops, add up the conductances of other edges, then step."""
@@ -100,13 +95,13 @@ class Heat(Program):
             places, values = given_values(graph, self.initial, "initial")
             temperature[places] = values
             temperature[held] = degrees
-            yield in_type(SelfLoops, self.dtype)(self.needs_weights)
+            yield SelfLoops(self.needs_weights)
             self.loops = any_conducts(conductance)
         if first <= 1:
-            yield in_type(Conductance, self.dtype)(self.needs_weights)
+            yield Conductance(self.needs_weights)
         conductance[held] = HELD
         kind = LoopedDiffusion if self.loops else Diffusion
-        diffusion = in_type(kind, self.dtype)(self, self._step(graph, conductance))
+        diffusion = kind(self, self._step(graph, conductance))
         yield diffusion
         self.converged = diffusion.converged
         self.time = [diffusion.time_step, diffusion.time_step * diffusion.steps] if diffusion.steps else []

@@ -90,6 +90,7 @@ class Authorities(Sums):
 
     authority = Field(np.float64)
     hub = Field(np.float64, constant=True)
+    accumulator = "authority"
 
     def edge(hub, weight):  # type: ignore[no-untyped-def]
         """Travels along an edge."""
@@ -101,6 +102,7 @@ class Hubs(Sums):
 
     hub = Field(np.float64)
     authority = Field(np.float64, constant=True)
+    accumulator = "hub"
     along = "in"
 
     def edge(authority, weight):  # type: ignore[no-untyped-def]

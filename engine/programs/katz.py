@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, Finite, NonNegative
-from penstock.engine.program.program import Field, Global, Program, Start
+from penstock.engine.program.program import Field, Global, Program, Start, fields_of
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 
-BEYOND = 1e150
-"""A change that no sum of walks worth asking for reaches; squares of larger values overflow."""
+BEYOND = {8: 1e150, 4: 1e18}
+"""By the bytes of a value, a change that no sum of walks worth asking for reaches; squares of larger ones overflow."""
 
 
 class DivergedError(InputError):
@@ -39,6 +39,7 @@ class Katz(Program):
     accumulator = "katz"
     starts_anywhere = True
     tolerance = 1e-9
+    single = True
     extendable = ("max_iter",)
 
     def __init__(
@@ -80,7 +81,7 @@ class Katz(Program):
     def done(self, iteration: int, totals: dict[str, float]) -> bool:
         """Whether the last sweep changed little enough. Raises DivergedError when values outgrow all bounds."""
         change = totals["change"]
-        if change > BEYOND:
+        if change > BEYOND[np.dtype(fields_of(self)["katz"].dtype).itemsize]:  # type: ignore[arg-type]
             below = f"{self.alpha * self.latest / change:.3g}"
             raise DivergedError(
                 f"alpha {self.alpha} is too large for this graph: values grew for {iteration + 1} iterations; it must "

@@ -49,6 +49,7 @@ class Strengths(Sums):
     """`strength`: the sum of the weights of a vertex's edges, a self-loop counted twice."""
 
     strength = Field(np.int64)
+    accumulator = "strength"
     along = "both"
 
     def __init__(self, search: Search, graph: Graph) -> None:

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, Finite, NonNegative, Positive
 from penstock.engine.program.program import Field, Global, Program, Start
 from penstock.engine.programs.given_values import Given, bytes_to_translate, given_values
-from penstock.engine.programs.precision import float_type, instance_in_type
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
@@ -36,16 +35,17 @@ class Neural(Program):
     for every vertex, in the order of `Result.ids` and NaN where there is no input.
 
     function: sigmoid, or tanh, whose activations are from -1 to 1. gain, bias: see the file. max_iter: iterations at
-    most (1000). tol: stop when no activation changes by more; 0 runs exactly max_iter iterations. dtype: float64 or
-    float32. weight: whether edges count by their weights where the graph has some (False or None: each counts 1).
+    most (1000). tol: stop when no activation changes by more; 0 runs exactly max_iter iterations. weight: whether edges
+    count by their weights where the graph has some (False or None: each counts 1).
     """
 
     activation = Field(np.float64)
-    held = Field(np.uint32, constant=True, output=False)
+    held = Field(np.uint8, constant=True, output=False)
     combine = "sum"
     everywhere = True
     accumulator = "activation"
     tolerance = 1e-9
+    single = True
     extendable = ("max_iter", "tol")
 
     def __init__(
@@ -56,7 +56,6 @@ class Neural(Program):
         bias: Finite = 0.0,
         max_iter: Count = 1000,
         tol: NonNegative = 1e-6,
-        dtype: str = "float64",
         weight: bool | str | None = True,
     ) -> None:
         if function not in ("sigmoid", "tanh"):
@@ -64,13 +63,9 @@ class Neural(Program):
         self.inputs, self.function, self.gain, self.bias = inputs, function, gain, bias
         self.max_iter, self.tol = max_iter, tol
         self.working_bytes = bytes_to_translate(inputs)
-        self.dtype, self.needs_weights = float_type(dtype), counts_by_weight(weight)
+        self.needs_weights = counts_by_weight(weight)
         # sigmoid(z) = 1/2 + 1/2 tanh(z / 2), whose terms do not overflow
         self.middle, self.half = (0.5, 0.5) if function == "sigmoid" else (0.0, 1.0)
-
-    def form(self, graph: Graph, mode: str) -> Program:
-        """With fields of the wanted type."""
-        return instance_in_type(self, self.dtype)
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """The inputs have their values, all others nothing."""

@@ -78,6 +78,7 @@ class Ranking(Program):
     """What all forms have: their parameters (see `PageRank`)."""
 
     tolerance = 1e-9
+    single: ClassVar[bool] = True
     extendable: ClassVar[tuple[str, ...]] = ("max_iter", "tol")
 
     def __init__(

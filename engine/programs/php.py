@@ -33,6 +33,7 @@ class PHP(Program):
     php = Field(np.float64)
     outgoing = Field(np.float64, output=False)
     tolerance = 1e-9
+    single = True
     extendable = ("max_iter", "tol")
 
     def __init__(
@@ -53,8 +54,13 @@ class PHP(Program):
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Weighing, where weights count, and spreading."""
-        spread = Hitting(self, internal_id(graph, self.source))
+        spread = self._spread(graph, internal_id(graph, self.source))
         return [OutgoingWeight(), spread] if weighted(self, graph) else [spread]
+
+    def _spread(self, graph: Graph, root: int) -> Hitting:
+        """The second phase; of weights below 0 the sum may be 0 although there are edges."""
+        negative = weighted(self, graph) and graph.weight_range is not None and graph.weight_range[0] < 0
+        return (Hitting if negative else HittingInPlace)(self, root)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Weigh the out-edges, then spread."""
@@ -64,7 +70,7 @@ class PHP(Program):
         elif first == 0:
             yield OutgoingWeight()
         state["php"][root] = 1.0
-        spread = Hitting(self, root)
+        spread = self._spread(graph, root)
         yield spread
         self.converged = spread.converged
 
@@ -103,3 +109,22 @@ class Hitting(Spreading):
     def change(php, old_php):  # type: ignore[no-untyped-def]
         """L1 change of a sweep."""
         return abs(php - old_php)
+
+
+class HittingInPlace(Hitting):
+    """The same where a vertex with edges to others has a sum of weights."""
+
+    accumulator = "php"
+
+    def send(php, outgoing):  # type: ignore[no-untyped-def]
+        """What a vertex gives along an edge of weight 1, before damping; without any its probability, for `change`."""
+        return php / outgoing if outgoing > 0 else php
+
+    def vertex(incoming, vertex_id, root, damping):  # type: ignore[no-untyped-def]
+        """The new probability; the source keeps 1."""
+        return 1.0 if vertex_id == root else damping * incoming
+
+    @Global(np.float64)
+    def change(php, sent, outgoing):  # type: ignore[no-untyped-def]
+        """L1 change of a sweep."""
+        return abs(php - (sent * outgoing if outgoing > 0 else sent))

@@ -56,6 +56,7 @@ class OutgoingWeight(Sums):
     """Sum of the weights of a vertex's out-edges: every edge tells its source."""
 
     outgoing = Field(np.float64)
+    accumulator = "outgoing"
     along = "in"
 
     def edge(weight):  # type: ignore[no-untyped-def]
@@ -67,6 +68,7 @@ class ArrivingWeight(Sums):
     """Sum of the weights of a vertex's in-edges; without `weight` the number of them."""
 
     arriving = Field(np.float64)
+    accumulator = "arriving"
 
     def edge(weight):  # type: ignore[no-untyped-def]
         """Travels along an edge: its weight."""

@@ -101,6 +101,10 @@ class Config:
     mode: Annotated[
         Literal["auto", "sync", "async"], Declared("Updates seen in the next iteration (sync) or at once (async).")
     ] = "auto"
+    precision: Annotated[
+        Literal["double", "single"],
+        Declared("Type of real numbers: float64, or float32 in half of the memory (PageRank and programs like it)."),
+    ] = "double"
     partition_bytes: Annotated[
         int, Declared("Bytes of edges for which a route is chosen at once (32MiB).", size=True, least=1)
     ] = 32 << 20

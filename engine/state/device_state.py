@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.program.program import Program, fields_of, resolve_dtype, value_of
 from penstock.engine.state.oriented_rows import DeviceOrientedRows
-from penstock.engine.state.state import SPAN, State, list_capacity
+from penstock.engine.state.state import SPAN, State, has_frontier, list_capacity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -184,7 +184,7 @@ VertexState = State | DeviceState
 
 def device_state_bytes(program: Program, vertices: int, vertex_dtype: Any) -> int:
     """Bytes that a DeviceState's longer lists take beyond what `state.state_bytes` counts."""
-    if program.everywhere:
+    if not has_frontier(program):
         return 0
     listed = (vertices // LIST_SHARE) * (int(np.dtype(vertex_dtype).itemsize) + 8)
     return listed + vertices // 8  # the bitmap of fused iterations

@@ -17,6 +17,7 @@ from penstock.engine.program.program import (
     fields_of,
     globals_of,
     message_dtype,
+    needs_rows,
     resolve_dtype,
     value_of,
 )
@@ -312,7 +313,12 @@ def check_alike(name: str, ours: tuple[np.dtype[Any], tuple[int, ...]], values: 
 
 def list_capacity(program: Program, vertices: int, share: int = LIST_SHARE) -> int:
     """How many vertices of a frontier may be listed; a program in which every vertex is active lists none."""
-    return SPAN if program.everywhere else vertices // share + SPAN
+    return vertices // share + SPAN if has_frontier(program) else SPAN
+
+
+def has_frontier(program: Program) -> bool:
+    """Whether some vertices are active, and others are not."""
+    return not (program.everywhere or needs_rows(program))
 
 
 def _listed(vertices: int) -> int:
@@ -355,7 +361,7 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
     if author_function(program, "priority") is not None:
         total += bitmap + 8 * spans  # `State.lows`
     listed = list_capacity(program, vertices) * (np.dtype(vertex_dtype).itemsize + 8)
-    if not program.everywhere:
+    if has_frontier(program):
         listed += _listed(vertices) * np.dtype(vertex_dtype).itemsize  # `State.lists`
     partial = spans * 8 * max(1, len(globals_of(program)))
     return int(total + 2 * bitmap + listed + partial + 4096)

@@ -37,7 +37,6 @@ HELD = {0: 5.0, 77: -1.0}
 PROGRAMS: dict[str, Callable[[], Program]] = {
     "katz": lambda: Katz(alpha=1e-9, tol=0, max_iter=SWEEPS),
     "heat": lambda: Heat(HELD, tol=0, max_iter=SWEEPS),
-    "heat, float32": lambda: Heat(HELD, tol=0, max_iter=SWEEPS, dtype="float32"),
     "neural": lambda: Neural(HELD, gain=1e-4, tol=0, max_iter=SWEEPS),
     "circuit": lambda: Circuit(HELD, tol=1e-9, floating=True),
 }

@@ -63,7 +63,7 @@ Examples:
   penstock run cdlp web.h5 --format graphalytics --output labels.txt
   penstock run heat plate.h5 --initial first.csv --fixed edge.csv --time-step 0.1 --tol 0 --max-iter 500
   penstock run circuit grid.h5 --fixed sources.csv --output potentials.csv
-  penstock run neural net.h5 --inputs image.csv --set function=tanh --set dtype=float32
+  penstock run neural net.h5 --inputs image.csv --set function=tanh --precision single
   penstock run my_program.py:MyProgram web.h5 --set depth=3
   penstock run wcc web.h5 --dry-run
   penstock run wcc web.h5 --dry-run --ranks 1,2,4

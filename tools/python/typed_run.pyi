@@ -52,6 +52,8 @@ class RunOptions(TypedDict, total=False):
     """Along out-edges, against in-edges, or whichever is cheaper now."""
     mode: Literal["auto", "sync", "async"]
     """Updates seen in the next iteration (sync) or at once (async)."""
+    precision: Literal["double", "single"]
+    """Type of real numbers: float64, or float32 in half of the memory (PageRank and programs like it)."""
     partition_bytes: int | str
     """Bytes of edges for which a route is chosen at once (32MiB)."""
     threads: int | None
@@ -243,7 +245,6 @@ class HeatOptions(RunOptions, total=False):
     time_step: float | None
     max_iter: int
     tol: float
-    dtype: str
     weight: bool | str | None
 
 class CircuitOptions(RunOptions, total=False):
@@ -251,7 +252,6 @@ class CircuitOptions(RunOptions, total=False):
     max_iter: int
     tol: float
     floating: bool
-    dtype: str
     weight: bool | str | None
 
 class NeuralOptions(RunOptions, total=False):
@@ -261,7 +261,6 @@ class NeuralOptions(RunOptions, total=False):
     bias: float
     max_iter: int
     tol: float
-    dtype: str
     weight: bool | str | None
 
 @overload

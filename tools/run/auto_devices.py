@@ -37,6 +37,7 @@ def auto_devices(job: Job, note: Callable[[str], None]) -> tuple[str, ...]:
 def _forecast(job: Job, gpus: tuple[str, ...], note: Callable[[str], None]) -> list[CoRun]:
     """Of each program of the job."""
     from penstock.engine.planning.rank_forecast import co_run
+    from penstock.engine.program.precision import formed
     from penstock.engine.resources.config import Config
     from penstock.transfer.devices.cuda import CudaDevice
     from penstock.transfer.values.rates import Rates
@@ -53,9 +54,8 @@ def _forecast(job: Job, gpus: tuple[str, ...], note: Callable[[str], None]) -> l
     room = config.device_edge_memory or device.memory_bytes
     device.close()
     gpu, cores = known[0] or Rates.pcie5(threads[0]), known[1] or Rates.host(threads[-1])
-    works = [
-        _sweep(step.make(lambda: graph).form(graph, config.mode), graph, config.memory_bytes) for step in job.steps
-    ]
+    made = (formed(step.make(lambda: graph), graph, config.mode, config.precision) for step in job.steps)
+    works = [_sweep(program, graph, config.memory_bytes) for program in made]
     return [co_run(work, len(gpus), gpu, room, cores) for work in works]
 
 

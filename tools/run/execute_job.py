@@ -153,12 +153,15 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
 
 def check_answers(job: Job, programs: Sequence[Program], graph: Graph, note: Callable[[str], None]) -> None:
     """Refuse, before the run, answers that have no such field or that a disk has no room for. Raises InputError."""
-    mode = str(job.execution.options.get("mode", "auto"))
+    from penstock.engine.program.precision import formed
+
+    options = job.execution.options
+    mode, precision = str(options.get("mode", "auto")), str(options.get("precision", "double"))
     steps = [(step.wanted, program) for step, program in zip(job.steps, programs, strict=True)]
     asked = [(wanted, program) for wanted, program in steps if wanted.path or wanted.by or wanted.join]
-    answers = [(wanted, program.form(graph, mode)) for wanted, program in asked]
-    for wanted, formed in answers:
-        wanted.check_fields(formed, graph)
+    answers = [(wanted, formed(program, graph, mode, precision)) for wanted, program in asked]
+    for wanted, program in answers:
+        wanted.check_fields(program, graph)
     check_answer_room(answers, graph, note)
 
 

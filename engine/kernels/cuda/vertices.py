@@ -139,8 +139,8 @@ def steady(program: Program, author: Author) -> tuple[int, ...] | None:
 
 
 def make_with_sent(author: Author) -> Any:
-    """Device function: the scalars, and behind them what a vertex has sent where `Author.in_place` says so."""
-    if not author.in_place:
+    """Device function: the scalars, and behind them what a vertex has sent where `Author.tells_sent`."""
+    if not author.tells_sent:
         return device(lambda scalars, sent, at: scalars)
     return device(lambda scalars, sent, at: scalars + (sent[at],))  # noqa: RUF005
 

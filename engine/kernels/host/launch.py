@@ -19,6 +19,7 @@ from penstock.engine.kernels.host import demand, due, early_pull, fused, packed_
 from penstock.engine.kernels.host import frontier as frontier_kernels
 from penstock.engine.kernels.host import group_sources as grouping
 from penstock.engine.kernels.host import vertices as vertex_kernels
+from penstock.engine.kernels.host.filling import fill
 from penstock.engine.kernels.host.jit import JitKernel, compile_author, inline, use_workers
 from penstock.engine.kernels.hot_vertices import has_sums_apart, is_hot, pushes_many, sums_numbers
 from penstock.engine.kernels.interface import ReadyRows
@@ -182,6 +183,8 @@ class HostKernels:
                 kernel_index(index), state.arrays, scalars, state.sent, self._places(state, frontier),
                 state.identity, np.uint64(state.first),
             )  # fmt: skip
+        elif self.author.in_place:
+            fill(state.target, state.identity, threads=self.threads)
 
     def _places(self, state: State, frontier: Frontier) -> NDArray[Any]:
         """Where messages go in `sent`; no items: every one to its vertex' number."""
@@ -364,7 +367,7 @@ class HostKernels:
         assert state.incoming is not None
         self._fill_partial(state)
         touched, active, following = state.touched, state.active, state.pending
-        incoming = state.sent if self.author.in_place else state.incoming
+        incoming = state.sent if self.author.tells_sent else state.incoming
         self._call(
             vertex_kernels.make_apply, state.walked < SMALL, len(touched.summary), touched.words, touched.summary,
             active.words, active.summary, following.words, following.summary, frontier.everything, kernel_index(index),

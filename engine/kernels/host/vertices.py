@@ -67,12 +67,13 @@ def make_apply(author: Author) -> Any:
     Touched vertices, active ones too where `vertex` asks `is_active`, or all vertices if `whole`.
     partial float64[spans, globals]: each span's share of the Globals of those vertices.
     `touched` is cleared; `following` (whose words may hold bits already) gains the next frontier. Of sweeps that
-    combine messages in a field (`Author.in_place`), `incoming` is what was sent, in `places` as in `make_send`.
+    combine messages in a field (`Author.in_place`), `incoming` is what was sent, if anything, in `places` as in
+    `make_send`.
     """
     vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
     is_next, accumulate = author.calls["active"], author.calls["accumulate"]
     uses_activity, totals, everywhere = author.uses_activity, len(author.totals), author.everywhere
-    resets, in_place = author.resets, author.in_place
+    resets, in_place, tells_sent = author.resets, author.in_place, author.tells_sent
     arrived: Any = author.calls.get("arrived")
 
     @compile_vertex(author)
@@ -85,9 +86,11 @@ def make_apply(author: Author) -> Any:
 
     @compile_vertex(author)
     def renew(fields, scalars, incoming, place, identity, was_active, v, d, base, partial, over):  # type: ignore[no-untyped-def]
-        if in_place:
+        if tells_sent:
             message, own = arrived(fields, v, base), scalars + (incoming[place],)  # noqa: RUF005
             return renew_from(fields, own, message, was_active, v, d, base, partial, over)
+        if in_place:
+            return renew_from(fields, scalars, arrived(fields, v, base), was_active, v, d, base, partial, over)
         found = renew_from(fields, scalars, incoming[place], was_active, v, d, base, partial, over)
         if resets:
             incoming[place] = identity
@@ -113,7 +116,7 @@ def make_apply(author: Author) -> Any:
         base,
         partial,
     ):
-        count, placed = np.uint64(incoming.shape[0]), in_place and places.shape[0] > 0
+        count, placed = np.uint64(incoming.shape[0]), tells_sent and places.shape[0] > 0
         for over in range(first_step, end_step):
             first = np.uint64(over) * SPAN
             if whole:
@@ -165,7 +168,7 @@ def make_apply(author: Author) -> Any:
 def make_reduce(author: Author) -> Any:
     """Kernel: partial[span] = the Globals of the present values (old values being the same)."""
     load, accumulate = author.calls["load"], author.calls["accumulate"]
-    in_place, nothing = author.in_place, author.message.type(0)
+    tells_sent, nothing = author.tells_sent, author.message.type(0)
 
     @loop_kernel(author.key, counted=author.combine != "merge", distinct=True)
     def reduce(first_step, end_step, index, fields, scalars, count, base, partial):  # type: ignore[no-untyped-def]
@@ -174,7 +177,7 @@ def make_reduce(author: Author) -> Any:
             for at in range(first, min(first + SPAN, np.uint64(count))):
                 v = np.uint64(at) + base
                 d = degree_of(index, v)
-                if in_place:
+                if tells_sent:
                     own = scalars + (nothing,)  # noqa: RUF005
                     accumulate(partial, over, fields, load(fields, v, base), own, v, d, base)
                 else:

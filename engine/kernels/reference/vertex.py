@@ -212,7 +212,7 @@ class ReferenceKernels:
             old = calls["load"](state.arrays, v, base)
             incoming = state.incoming[at]
             arrived = incoming if incoming.ndim else incoming.item()
-            own = (*scalars, state.sent[at].item()) if self.author.in_place else scalars
+            own = (*scalars, state.sent[at].item()) if self.author.tells_sent else scalars
             new = calls["vertex"](state.arrays, own, arrived, at in active, v, end - start, base)
             calls["store"](state.arrays, v, base, new)
             if self.author.resets:
@@ -229,7 +229,7 @@ class ReferenceKernels:
         """Leave the Globals' shares of the present values in `state.partial`."""
         self._fill_partial(state)
         base = state.first
-        scalars = (*scalars, 0) if self.author.in_place else scalars
+        scalars = (*scalars, 0) if self.author.tells_sent else scalars
         for at in range(state.last - base):
             start, end = row(index, at + base)
             old = self.author.calls["load"](state.arrays, at + base, base)

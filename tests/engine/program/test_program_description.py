@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from penstock.engine.program.precision import single_form
 from penstock.engine.program.program import Program
 from penstock.engine.program.program_description import describe_program, described_program, source_of
 from penstock.engine.programs.bfs import BFS, BFSLevels
@@ -15,7 +16,6 @@ from penstock.engine.programs.from_each import _kind
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.path_tree import TightEdges, _tight
-from penstock.engine.programs.precision import in_type
 from penstock.tools.base.find_program import find_program
 
 OWN = "from penstock.engine import Program\nclass Own(Program):\n    pass\n"
@@ -28,7 +28,7 @@ def test_a_program_of_penstock_is_the_same() -> None:
     assert vars(again) == vars(program)
 
 
-@pytest.mark.parametrize("made", [in_type(Heat, "float32"), _tight(BFSLevels, TightEdges), _kind(BFS, ("level_1",))])
+@pytest.mark.parametrize("made", [single_form(Heat), _tight(BFSLevels, TightEdges), _kind(BFS, ("level_1",))])
 def test_a_program_whose_class_a_function_makes_is_made_again(made: Any) -> None:
     program = made.__new__(made)
     assert type(described_program(json.loads(json.dumps(describe_program(program))))) is made

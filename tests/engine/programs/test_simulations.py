@@ -54,20 +54,20 @@ def test_heat_is_conserved_and_spreads_evenly() -> None:
 KERNELS = {"reference": SLOW, "host": {"kernels": "host"}} | ({"simulated": SIMULATED} if seam.SIMULATED else {})
 
 
-@covering("kernels, directed, dtype", KERNELS, (True, False), ("float64", "float32"))
-def test_self_loops_carry_nothing_however_large(kernels: str, directed: bool, dtype: str) -> None:
+@covering("kernels, directed, precision", KERNELS, (True, False), ("double", "single"))
+def test_self_loops_carry_nothing_however_large(kernels: str, directed: bool, precision: str) -> None:
     """They bound no time step, round nothing away, and are no part of what must balance."""
     way = KERNELS[kernels]
     plain = network([*CHAIN, (3, 0)], [1.0, 2.0, 4.0, 1.0], directed=directed)
     looped = network([*CHAIN, (3, 0), (1, 1), (2, 2)], [1.0, 2.0, 4.0, 1.0, 1e12, 3.0], directed=directed)
-    given = {"initial": {2: 8.0}, "dtype": dtype, "max_iter": 20, "tol": 0}
+    given = {"initial": {2: 8.0}, "precision": precision, "max_iter": 20, "tol": 0}
     for more in ({}, {"time_step": 1 / 6}):
         wanted, found = (run("heat", graph, **given, **more, **way) for graph in (plain, looped))
         np.testing.assert_array_equal(found.fields["temperature"], wanted.fields["temperature"])
         assert found.measures == wanted.measures
     with pytest.raises(InputError, match="largest sum of conductances at a vertex, 6;"):
         run("heat", looped, **given, time_step=0.17, **way)
-    given = {"fixed": {0: 7.0, 3: 0.0}, "dtype": dtype, "tol": 1e-6}
+    given = {"fixed": {0: 7.0, 3: 0.0}, "precision": precision, "tol": 1e-6}
     wanted, found = (run("circuit", graph, **given, **way) for graph in (plain, looped))
     np.testing.assert_array_equal(found.fields["potential"], wanted.fields["potential"])
 
@@ -175,9 +175,9 @@ def test_hyperbolic_tangent_and_a_network_without_rest() -> None:
 
 
 SINGLE: dict[str, Callable[[], Program]] = {
-    "heat": lambda: Heat({3: 5.0}, {18: -1.0}, time_step=7e-6, max_iter=12, tol=0, dtype="float32"),
-    "circuit": lambda: Circuit(HELD, tol=1e-6, floating=True, dtype=np.float32),
-    "neural": lambda: Neural(HELD, gain=1e-3, bias=0.1, dtype="float32"),
+    "heat": lambda: Heat({3: 5.0}, {18: -1.0}, time_step=7e-6, max_iter=12, tol=0),
+    "circuit": lambda: Circuit(HELD, tol=1e-6, floating=True),
+    "neural": lambda: Neural(HELD, gain=1e-3, bias=0.1),
 }
 
 
@@ -193,7 +193,7 @@ SINGLE: dict[str, Callable[[], Program]] = {
 def test_single_precision(name: str, way: dict[str, Any]) -> None:
     """Of compiled kernels a sum that is solved for, and a function of libm; heat's are the first's."""
     graph = in_memory(tangle(directed=True, core=14, tail=6, count=40))
-    (found,) = run(SINGLE[name](), graph, **way).fields.values()
+    (found,) = run(SINGLE[name](), graph, precision="single", **way).fields.values()
     (wanted,) = run(CASES[name][0](), graph, **SLOW).fields.values()
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
@@ -233,7 +233,6 @@ def test_ids_of_the_user(name: str) -> None:
     [
         ("heat", {}, "give some vertices one with initial, or fixed"),
         ("heat", {"initial": {0: 1.0}, "time_step": 0.0}, "time_step is 0.0; it must be a number above 0"),
-        ("heat", {"initial": {0: 1.0}, "dtype": "float16"}, "dtype is 'float16'; it must be float64 or float32"),
         ("heat", {"initial": {9: 1.0}}, "vertex 9 is not in the graph"),
         ("heat", {"initial": {0: np.nan}}, "initial of vertex 0 is nan; it must be a finite number"),
         ("heat", {"fixed": np.array([np.inf, 0, 0, 0])}, "fixed of vertex 0 is .*inf"),
@@ -241,7 +240,6 @@ def test_ids_of_the_user(name: str) -> None:
         ("circuit", {"fixed": {}}, "needs a fixed potential"),
         ("circuit", {"fixed": {0: "5"}}, "fixed of vertex 0 is '5'"),
         ("circuit", {"fixed": {0: 1e200}}, "currents outgrew the numbers of the run after 1 iterations"),
-        ("circuit", {"fixed": {0: 1.0}, "dtype": None}, "dtype is None"),
         ("neural", {"inputs": {}}, "needs inputs"),
         ("neural", {"inputs": {0: 1.0}, "function": "relu"}, "function is 'relu'; it must be sigmoid or tanh"),
         ("neural", {"inputs": {0: 1.0}, "gain": -1.0}, "gain is -1.0"),

@@ -50,11 +50,9 @@ def test_circuit_and_neural_take_files(graph: Path, tmp_path: Path, capsys: pyte
     rows = [line.split(",") for line in answer.read_text().splitlines()]
     assert [rows[0], rows[1], rows[4]] == [["vertex", "potential"], ["10", "7"], ["40", "0"]]
     assert [float(row[1]) for row in rows[2:4]] == pytest.approx([3.0, 1.0])
-    inputs = ("--inputs", fixed, "--set", "function=tanh", "--set", "dtype=float32")
+    inputs = ("--inputs", fixed, "--set", "function=tanh", "--precision", "single")
     job = tmp_path / "job.toml"
-    job.write_text(
-        f'graph = "{graph}"\n[[programs]]\nname = "neural"\ninputs = "fixed.csv"\nset = {{ dtype = "float32" }}\n'
-    )
+    job.write_text(f'graph = "{graph}"\nprecision = "single"\n[[programs]]\nname = "neural"\ninputs = "fixed.csv"\n')
     assert answered(capsys, "run", "neural", graph, *inputs)["converged"]
     assert [step["converged"] for step in answered(capsys, "run", job)["programs"]] == [True]
 
