@@ -25,7 +25,8 @@ class JobCompiler:
 
     def begin(self) -> None:
         """Say what is missing of all that was asked for, and compile from now on."""
-        self._claims.plan(self._planned or ())
+        if self._planned:
+            self._claims.plan(self._planned)
         self._planned = None
 
     def compile(self, compile_: Callable[[], Any]) -> None:

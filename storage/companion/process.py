@@ -223,6 +223,8 @@ def offer(describe: Callable[[], dict[str, Any]] | None, memory: int) -> None:
             return
         companion = start()
         if companion is not None and job is not None and is_possible(job["processes"]):
+            if job["processes"] == 1:  # for want of cores: what an earlier phase may need does not go first
+                companion.end_jobs()
             companion.give(job)
 
     if _Present.offered is not None:

@@ -9,10 +9,7 @@ from penstock.storage.companion.process import offer
 from penstock.storage.read.compile_ahead import reading_requests
 
 MOST_PROCESSES = 5
-"""Beside this one, for a GPU: its kernels take longer to compile, and machines with one have many cores.
-
-The last of them begins with those of the host that read the graph.
-"""
+"""Of a job, beside the companion; the last one of a GPU's begins with those of the host that read the graph."""
 
 MANY_EDGES = 1 << 25
 """Of a graph: with fewer, no block of a GPU keeps the sums of hot vertices."""
@@ -57,10 +54,10 @@ def announce(job: KernelJob, kind: str, host_memory: int) -> None:
     def describe() -> dict[str, Any]:
         told = {**job._asdict(), "program": describe_program(job.program)}
         of_cores = job.capability is None
-        processes = 1 if of_cores else max(1, min(MOST_PROCESSES, job.threads // 2 - 1))
+        processes = job.threads - 1 if of_cores else max(1, job.threads // 2 - 1)
         if not of_cores and job.degrees is not None:
             told["listed"] = reading_requests(job.vertices, job.degrees)
         module = f"penstock.engine.kernels.ahead.{'compile_ahead' if of_cores else 'compile_ahead_cuda'}"
-        return {**told, "target": [module, "compile_all"], "processes": processes}
+        return {**told, "target": [module, "compile_all"], "processes": min(MOST_PROCESSES, processes)}
 
     offer(describe if job.threads > 1 else None, host_memory)

@@ -45,12 +45,13 @@ class _AheadRowKernels(_Ahead, HostRowKernels):
 
 
 def compile_all(job: dict[str, Any], claims: Claims) -> None:
-    """Compile the kernels of a job, which `announce.py` has described, once it is said which these are."""
+    """Compile the kernels of a job, which `announce.py` has described; the first process says which these are."""
     program, dtype = described_program(job["program"]), np.dtype(job["vertices"])
     kind = _AheadRowKernels if needs_rows(program) else _AheadKernels
     kernels: Any = kind(program, dtype, job["weights"] is not None, job["threads"])
     kernels.compiler, kernels._small_pushes = JobCompiler(claims), PATIENCE
-    _call_all(kernels, program, job)
+    if job["number"] == 0:
+        _call_all(kernels, program, job)
     kernels.compiler.begin()
     _call_all(kernels, program, job)
 

@@ -52,6 +52,7 @@ def test_the_job_begins_at_the_first_kernel_that_is_missing(
     class Busy:
         has_job = False
         give = staticmethod(given.append)
+        end_jobs = staticmethod(list)
 
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(process, "start", Busy)

@@ -122,7 +122,23 @@ def test_it_says_first_which_kernels_the_run_needs(
     monkeypatch.setattr(JobCompiler, "_take", taking)
     monkeypatch.setattr(Claims, "take", lambda claims, name: asked.append(name))  # another process has them all
     job = JOB._replace(program=program, weights=weights, apart=program.combine != "all")
-    told = {**job._asdict(), "program": describe_program(program)}
+    told = {**job._asdict(), "program": describe_program(program), "number": 0}
     compile_ahead.compile_all(told, Claims(tmp_path))
     assert Claims(tmp_path).counts() == (0, len(set(asked)))
     assert kernels in names
+
+
+@pytest.mark.parametrize(("threads", "processes"), [(2, 1), (3, 2), (16, 5)])
+def test_where_cores_are_few_a_job_is_done_by_one_process_and_ends_the_one_before(
+    threads: int, processes: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    given: list[Any] = []
+    companion = SimpleNamespace(give=given.append, end_jobs=lambda: given.append("end"), has_job=False)
+    monkeypatch.setattr(process, "start", lambda: companion)
+    monkeypatch.setattr(process, "is_possible", lambda processes: True)
+    announce(JOB._replace(threads=threads), "host", 0)
+    missing_code.tell_missing("none", "no entry")
+    *ended, job = given
+    assert job["processes"] == processes
+    assert ended == ["end"][: processes == 1]
