@@ -60,7 +60,7 @@ extract /plain.h5 /core.h5 --core 2
 extract /plain.h5 /largest.h5 --largest-component
 walk /plain.h5 --length 8 --walks-per-vertex 2 --output /walks.txt
 walk /1.h5 --length 8 --walks-per-vertex 2 --p 0.5 --q 2 --output /walks.npy
-walk /disk.h5 --length 4 --walks-per-vertex 1 --host-memory 16MiB --output /walks.csv
+walk /disk.h5 --threads 2 --length 4 --walks-per-vertex 1 --host-memory 16MiB --output /walks.csv
 similarity /both.h5 --k 5 --output /similar.csv
 similarity /plain.h5 --pairs /pairs.csv --output /pairs-similar.csv
 calibrate --device cpu --file /disk.h5
@@ -79,8 +79,8 @@ FEW = {"k": "--k 2", "max_iter": "--max-iter 3"}
 """What makes a run on a graph that does not fit short."""
 WAYS = "--threads 1", "--direction push", "--direction pull", "--mode async"
 """Of runs on the first graph, and on the first with weights."""
-ON_DISK, LEAST = "/disk.h5 --host-memory", "12MiB"
-"""A graph that does not fit into so much memory."""
+ON_DISK, LEAST = "/disk.h5 --threads 2 --host-memory", "12MiB"
+"""A graph that does not fit into so much memory, which more threads' buffers would exceed."""
 BUDGETS = {"cdlp": "20MiB", "hyperball": "20MiB"} | dict.fromkeys(("triangles", "lcc"), "42MiB")
 BUDGETS |= dict.fromkeys(("louvain", "leiden"), "67MiB")
 """Of programs that take more."""
