@@ -26,6 +26,8 @@ All others touch no more of vertices without edges than of the star's, which has
 """
 WIDE = ("cf",)
 """Programs of so many bytes a vertex that fewer vertices will do."""
+BY_ID = ("sssp", "bfs", "wcc", "cdlp", "mis")
+"""Programs that take ids each in another way: none, parents, components, labels that are sorted, ranks by hashes."""
 WASTEFUL = """
 import numpy as np
 from penstock.engine.programs.wcc import WCC
@@ -55,6 +57,14 @@ def test_every_program_stays_within_its_least_budget(shape: str, by_group: bool,
     found = peaks(*graphs(shape, VERTICES, folder), most, str(folder / "answer.parquet"))
     found += peaks(*graphs(shape, FEWER, folder), wide, str(folder / "answer.parquet")) if wide else []
     assert [peak.program for peak in found] == [*most, *wide]
+    beyond = {peak.program: (peak.budget // MIB, peak.growth / MIB) for peak in found if peak.beyond}
+    assert not beyond, f"least budget and growth in MiB: {beyond}"
+
+
+@pytest.mark.parametrize("ids", ["ids", "hubs-first"])
+def test_answers_in_ids_of_the_input_stay_within_the_least_budget(ids: str, folder: Path) -> None:
+    """Ids are read as they are written; only where values are vertices, or ids have another order, they are held."""
+    found = peaks(*graphs("isolated", VERTICES, folder, ids), BY_ID, str(folder / "answer.parquet"))
     beyond = {peak.program: (peak.budget // MIB, peak.growth / MIB) for peak in found if peak.beyond}
     assert not beyond, f"least budget and growth in MiB: {beyond}"
 

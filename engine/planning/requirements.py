@@ -17,6 +17,7 @@ from penstock.engine.execution import cel, layers, triangles, whole_rows
 from penstock.engine.planning.listed_edges import check_listed, list_bytes
 from penstock.engine.program.precision import formed
 from penstock.engine.program.program import (
+    VERTEX,
     Program,
     author_function,
     fields_of,
@@ -194,7 +195,9 @@ def _between_phases(
     """What a program of phases takes of itself; without any phase it reads row indexes at most."""
     held = sum(field_bytes(program, graph.vertices, graph.vertex_dtype).values()) if has_phases(program) else 0
     held += program.other_graph_bytes
-    needs = MemoryRequest.of(graph, (), weighted=False, state_bytes=held + setting.other_bytes)
+    held += setting.other_bytes
+    names, threads = _names_vertices(program), setting.config.thread_count
+    needs = MemoryRequest.of(graph, (), weighted=False, names=names, threads=threads, state_bytes=held)
     working = program.working_bytes * graph.vertices
     return replace(needs, working_bytes=working, indexed=needs.indexed if asks else graph.adjacencies)
 
@@ -240,7 +243,15 @@ def requirements_of(
     if setting.device_bytes is not None:
         held += device_state_bytes(program, graph.vertices, graph.vertex_dtype)
     walked = [walk for walks_of in directions.values() for walk in walks_of]
-    needs = MemoryRequest.of(graph, walked, by_weight, held, working * graph.vertices)
+    needs = MemoryRequest.of(
+        graph,
+        walked,
+        weighted=by_weight,
+        names=_names_vertices(whole or program),
+        threads=config.thread_count,
+        state_bytes=held,
+        working_bytes=working * graph.vertices,
+    )
     if setting.ranks > 1 and setting.device_bytes is not None:  # indexes of a rank's own rows, beside those of all
         held += sum(index_bytes(one) for one in needs.adjacencies)
     union, undirected = program.combine == "union", not graph.directed
@@ -258,6 +269,11 @@ def requirements_of(
     unmatched = _unmatched_bytes(graph, program, setting, directions, needs)
     needs = replace(needs, state_bytes=needs.state_bytes + unmatched)
     return RunRequirements(program, directions, by_weight, asynchronous, apart, needs, unmatched)
+
+
+def _names_vertices(program: Program) -> bool:
+    """Whether values of the answer are vertices, which are named by their original ids."""
+    return any(field.output and field.dtype is VERTEX for field in fields_of(program).values())
 
 
 def gathers_ahead(program: Program, config: Config, directions: dict[Direction, tuple[Traversal, ...]]) -> bool:

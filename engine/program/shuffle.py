@@ -6,12 +6,13 @@ and where internal ids are the original ones nothing else has to be sorted.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.vertex_ids import fill_ranks, vertex_names
-from penstock.engine.program.vertex_ranges import each_range
+from penstock.engine.program.vertex_ids import original_ranks
+from penstock.engine.program.vertex_ranges import MANY_ROWS, each_range, order_by
 from penstock.storage.format.graph import Graph
 
 SHUFFLE_BYTES = 8
@@ -25,46 +26,56 @@ _BACK, _OTHER_BACK = (np.uint64(pow(factor, -1, 1 << 64)) for factor in _FACTORS
 def shuffle(graph: Graph, out: NDArray[Any], first: int = 0) -> None:
     """Set `out`, integers (vertices,), to a rank for every vertex, from `first` on: by a hash of its original id."""
     numbers, plain = _numbers(graph)
-    each_range(lambda a, b: _mix(numbers[a:b]), len(numbers))
+
+    def mixed(begin: int, end: int) -> NDArray[np.uint64]:
+        part = numbers(begin, end)
+        _mix(part)
+        return part
+
     if plain:
-        numbers.sort()
-    order: NDArray[Any] = numbers if plain else np.argsort(numbers, kind="stable")
+        order: NDArray[Any] = np.empty(graph.vertices, np.uint64)
+        each_range(lambda begin, end: np.copyto(order[begin:end], mixed(begin, end)), graph.vertices)
+        order.sort()
+    else:
+        order = np.empty(graph.vertices, graph.vertex_dtype)
+        order_by(mixed, order)
 
     def fill(begin: int, end: int) -> None:
         places = _unmixed(order[begin:end]) if plain else order[begin:end]
         out[places] = np.arange(first + begin, first + end, dtype=out.dtype)
 
-    each_range(fill, len(numbers))
+    each_range(fill, graph.vertices)
 
 
 def hashes(graph: Graph, seed: int) -> NDArray[np.uint64]:
     """A hash of every vertex' original id, uint64 (vertices,): of all 64-bit numbers that of each id is as likely."""
-    numbers, _ = _numbers(graph)
+    numbers, found = _numbers(graph)[0], np.empty(graph.vertices, np.uint64)
     first = np.array([seed % (1 << 64)], np.uint64)
     first += _STEP
     _mix(first)
 
     def mix(begin: int, end: int) -> None:
-        part = numbers[begin:end]
+        part = numbers(begin, end)
         part *= _STEP
         part += first
         _mix(part)
+        found[begin:end] = part
 
-    each_range(mix, len(numbers))
-    return numbers
+    each_range(mix, graph.vertices, size=MANY_ROWS)
+    return found
 
 
-def _numbers(graph: Graph) -> tuple[NDArray[np.uint64], bool]:
-    """A number for every vertex, and whether it is the internal id: original ids; of strings their places in order."""
+def _numbers(graph: Graph) -> tuple[Callable[[int, int], NDArray[np.uint64]], bool]:
+    """What gives a number for every vertex of a range, and whether it is the internal id.
+
+    Numbers are original ids, of strings their places in order.
+    """
     if graph.original is None or graph.left is not None:
-        return np.arange(graph.vertices, dtype=np.uint64), True
-    names = vertex_names(graph)
-    if names.dtype.kind != "T":
-        return np.array(names, np.uint64), False
-    del names
-    numbers = np.empty(graph.vertices, np.uint64)
-    fill_ranks(graph, numbers)
-    return numbers, False
+        return lambda first, last: np.arange(first, last, dtype=np.uint64), True
+    if graph.id_dtype.kind == "T":
+        ranks = original_ranks(graph)
+        return lambda first, last: ranks[first:last].astype(np.uint64), False
+    return lambda first, last: graph.original_ids_in(first, last).astype(np.uint64), False
 
 
 def _mix(ids: NDArray[np.uint64]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.vertex_ranges import ROWS, each_range
+from penstock.engine.program.vertex_ranges import MANY_ROWS, ROWS, each_range, order_by, over_ranges
 from penstock.storage.access.graph_queries import names_of
 from penstock.storage.access.vertex_lookup import few_internal_ids, internal_id, is_number, side_of
 from penstock.storage.base.errors import InputError
@@ -167,7 +167,32 @@ def _is_id(one: int | str, end: int) -> bool:
 
 def vertices_of(graph: Graph, originals: Sequence[int | str]) -> NDArray[np.int64]:
     """Internal ids, in the order of these original ones. Raises InputError for one that the graph lacks."""
-    return VertexFinder(graph).vertices(originals)
+    if len(originals) <= FEW or graph.original is None or graph.left is not None or graph.id_dtype.kind == "T":
+        return VertexFinder(graph).vertices(originals)
+    found = _found_by_reading(graph, originals)
+    for stranger in np.flatnonzero(found < 0)[:1].tolist():
+        internal_id(graph, originals[stranger])
+    return found
+
+
+def _found_by_reading(graph: Graph, originals: Sequence[int | str]) -> NDArray[np.int64]:
+    """The vertices of numbers, -1 for one that the graph lacks: found as its ids are read, of which none are held."""
+    are = np.array([_is_id(one, 1 << 64) for one in originals], np.bool_)
+    numbers = np.array([int(one) for one, number in zip(originals, are, strict=True) if number], np.uint64)
+    wanted, places = np.unique(numbers, return_inverse=True)
+    vertices = np.full(len(wanted), -1, np.int64)
+
+    def look(first: int, last: int) -> None:
+        ids = graph.original_ids_in(first, last).astype(np.uint64)
+        at = np.minimum(np.searchsorted(wanted, ids), len(wanted) - 1)
+        here = np.flatnonzero(wanted[at] == ids)
+        vertices[at[here]] = first + here
+
+    if len(wanted):
+        each_range(look, graph.vertices, size=MANY_ROWS)
+    found = np.full(len(originals), -1, np.int64)
+    found[are] = vertices[places]
+    return found
 
 
 def internal_ids(graph: Graph, originals: int | str | Iterable[int | str]) -> NDArray[np.int64]:
@@ -191,16 +216,33 @@ def originals_of(source: Any, name: str = "source") -> list[int | str]:
     return several
 
 
-def original_order(graph: Graph) -> NDArray[np.intp]:
-    """Internal ids by ascending original id; in a bipartite graph sources come first."""
-    ids = None if in_original_order(graph) else graph.original_ids()
-    if ids is None:
-        return np.arange(graph.vertices)
-    if not _are_places(ids):
-        return np.argsort(ids, kind="stable")
-    order = np.empty(graph.vertices, np.intp)
-    order[ids] = np.arange(graph.vertices)
+def original_order(graph: Graph) -> NDArray[Any]:
+    """Internal ids by ascending original id, in the graph's id type; in a bipartite graph sources come first."""
+    order = np.empty(graph.vertices, graph.vertex_dtype)
+    if graph.vertices == 0 or in_original_order(graph):
+        order[:] = np.arange(graph.vertices, dtype=order.dtype)
+    elif graph.id_dtype.kind == "T":
+        order[:] = np.argsort(vertex_names(graph), kind="stable")
+    elif not _inverted(graph, order):
+        order_by(graph.original_ids_in, order)
     return order
+
+
+def _inverted(graph: Graph, out: NDArray[Any]) -> bool:
+    """Put every vertex at the place of its id, which is its number; whether ids are 0 to n-1, as after `--order`."""
+    none = np.iinfo(out.dtype).max
+
+    def place(first: int, last: int) -> bool:
+        ids = graph.original_ids_in(first, last)
+        if int(ids.max()) >= len(out):
+            return False
+        out[ids] = np.arange(first, last, dtype=out.dtype)
+        return True
+
+    out[:] = none
+    if not all(over_ranges(place, len(out), size=MANY_ROWS)):
+        return False
+    return not any(over_ranges(lambda first, last: bool((out[first:last] == none).any()), len(out), size=MANY_ROWS))
 
 
 def in_original_order(graph: Graph) -> bool:
@@ -213,8 +255,15 @@ def in_original_order(graph: Graph) -> bool:
         return True
     if graph.reordered:  # reading the ids takes longer than what a program gains should they rise all the same
         return False
-    ids = vertex_names(graph)
-    return bool(np.all(ids[1:] >= ids[:-1]))
+    if graph.id_dtype.kind == "T":
+        ids = vertex_names(graph)
+        return bool(np.all(ids[1:] >= ids[:-1]))
+
+    def rise(first: int, last: int) -> bool:
+        ids = graph.original_ids_in(max(0, first - 1), last)
+        return bool(np.all(ids[1:] >= ids[:-1]))
+
+    return all(over_ranges(rise, graph.vertices, size=MANY_ROWS))
 
 
 def surely_in_original_order(graph: Graph) -> bool:
@@ -222,23 +271,9 @@ def surely_in_original_order(graph: Graph) -> bool:
     return graph.original is None or graph.left is not None or graph.reordered is False
 
 
-def _are_places(ids: NDArray[Any]) -> bool:
-    """Whether ids are 0 to n-1 in any order, as after `--order` alone: each is its own place in the order of all."""
-    if ids.dtype.kind == "T" or len(ids) == 0 or int(ids.max()) != len(ids) - 1:
-        return False
-    seen = np.zeros(len(ids), np.bool_)
-    seen[ids] = True
-    return bool(seen.all())
-
-
 def fill_ranks(graph: Graph, out: NDArray[Any]) -> None:
     """Set `out`, integers (vertices,), to the place of every internal id in `original_order`."""
-    ordered = in_original_order(graph)
-    ids = None if ordered else vertex_names(graph)
-    if ids is not None and _are_places(ids):
-        out[:] = ids
-        return
-    order = None if ordered else original_order(graph)
+    order = None if in_original_order(graph) else original_order(graph)
 
     def fill(first: int, last: int) -> None:
         out[slice(first, last) if order is None else order[first:last]] = np.arange(first, last, dtype=out.dtype)
@@ -254,16 +289,15 @@ def original_ranks(graph: Graph) -> NDArray[Any]:
 
 
 def names_by_rank(graph: Graph, ranks: NDArray[Any]) -> NDArray[Any] | VertexReferences:
-    """For places in `original_order` the vertices there, as `original_values` has them."""
-    if in_original_order(graph):
-        return original_values(graph, ranks)
-    order, places = original_order(graph), np.empty_like(ranks)
+    """For places in `original_order`, which are changed, the vertices there, as `original_values` has them."""
+    if not in_original_order(graph):
+        order = original_order(graph)
 
-    def place(first: int, last: int) -> None:
-        places[first:last] = names_at(ranks[first:last], lambda some: order[some].astype(places.dtype))
+        def place(first: int, last: int) -> None:
+            ranks[first:last] = names_at(ranks[first:last], lambda some: order[some].astype(ranks.dtype))
 
-    each_range(place, len(ranks))
-    return original_values(graph, places)
+        each_range(place, len(ranks))
+    return original_values(graph, ranks)
 
 
 def smallest_members(graph: Graph, group: NDArray[Any]) -> NDArray[Any] | VertexReferences:
@@ -299,10 +333,24 @@ def vertex_names(graph: Graph) -> NDArray[Any]:
     return np.arange(graph.vertices, dtype=graph.vertex_dtype) if ids is None else ids
 
 
-def tie_breakers(graph: Graph) -> NDArray[Any]:
+@dataclass(frozen=True)
+class StoredNumbers:
+    """The ids of a graph file, numbers, of which those that are asked for are read."""
+
+    graph: Graph
+
+    def __getitem__(self, rows: slice | NDArray[Any]) -> NDArray[Any]:
+        """The ids in consecutive rows, or in some."""
+        if isinstance(rows, slice):
+            return self.graph.original_ids_in(rows.start, rows.stop)
+        return self.graph.original_ids_of(rows)
+
+
+def tie_breakers(graph: Graph) -> NDArray[Any] | StoredNumbers:
     """Numbers in the order of the original ids: these themselves, of strings and of two sides their ranks."""
-    ids = None if graph.left is not None else graph.original_ids()
-    return original_ranks(graph) if ids is None or ids.dtype.kind == "T" else ids
+    if graph.original is None or graph.left is not None or graph.id_dtype.kind == "T":
+        return original_ranks(graph)
+    return graph.original if isinstance(graph.original, np.ndarray) else StoredNumbers(graph)
 
 
 def vertex_column(graph: Graph) -> NDArray[Any]:

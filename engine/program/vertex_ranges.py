@@ -7,6 +7,8 @@ does not count, and as fast as memory is. Small graphs need no other thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,9 +33,9 @@ def over_ranges(function: Callable[[int, int], Found], vertices: int, *, size: i
     return map_rows(function, vertices, threads=threads, size=size)
 
 
-def each_range(function: Callable[[int, int], None], vertices: int) -> None:
-    """Call function(first, last) for every range of vertices, from several threads."""
-    for _ in over_ranges(function, vertices):
+def each_range(function: Callable[[int, int], None], vertices: int, *, size: int = ROWS) -> None:
+    """Call function(first, last) for every range of `size` vertices, from several threads."""
+    for _ in over_ranges(function, vertices, size=size):
         pass
 
 
@@ -46,6 +48,38 @@ def mask_of(function: Callable[[int, int], NDArray[np.bool_]], vertices: int) ->
 
     each_range(fill, vertices)
     return found
+
+
+SORTED_PARTS = 8
+"""Parts in which many vertices are sorted: each takes memory for itself."""
+SAMPLED = 1 << 16
+"""Vertices whose values tell where the parts begin."""
+
+
+def order_by(values: Callable[[int, int], NDArray[Any]], out: NDArray[Any]) -> None:
+    """Set `out`, integers (vertices,), to the vertices by ascending value, of equal ones the first vertex first.
+
+    values: those of a range; called again for each part, so that no value is held but those of a part, and no NaN.
+    """
+    if len(out) == 0:
+        return
+    parts, step = 1 if len(out) <= ALONE else SORTED_PARTS, max(1, len(out) // SAMPLED)
+
+    def between(low: Any, end: Any, first: int, last: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        found, vertices = values(first, last), np.arange(first, last, dtype=out.dtype)
+        inside = np.ones(len(found), np.bool_) if low is None else found >= low
+        if end is not None:
+            inside &= found < end
+        return found[inside], vertices[inside]
+
+    sample = np.sort(np.concatenate([*over_ranges(lambda a, b: values(a, b)[::step], len(out), size=MANY_ROWS)]))
+    at = 0
+    for low, end in pairwise([None, *(sample[len(sample) * part // parts] for part in range(1, parts)), None]):
+        pieces = [*over_ranges(partial(between, low, end), len(out), size=MANY_ROWS)]
+        found, vertices = (np.concatenate(column) for column in zip(*pieces, strict=True))
+        del pieces
+        out[at : at + len(found)] = vertices[np.argsort(found, kind="stable")]
+        at += len(found)
 
 
 def limited_ranges(sums: NDArray[np.int64], most: int) -> list[tuple[int, int]]:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 SMALL_CHANGE = 4 << 20
 """Bytes for what is too small to be counted one by one."""
-ID_BYTES, SORTED_ID_BYTES, STRING_ID_BYTES, SORTED_NAME_BYTES = 20, 36, 36, 8
-"""Bytes for a vertex' original id: a number, a number in an order that internal ids do not have, a string beside its
-text; and what sorting a string takes more than reading it.
-"""
+STRING_ID_BYTES, SORTED_NAME_BYTES = 36, 8
+"""Bytes for a vertex' original id that is a string, beside its text; what sorting it takes more than reading it."""
+SORTING_BYTES = 4
+"""Bytes for a vertex while numbers are sorted, an eighth of them at a time (`vertex_ranges.SORTED_PARTS`)."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,25 @@ class MemoryRequest:
 
     @classmethod
     def of(
-        cls, graph: Graph, walked: Iterable[Traversal], weighted: bool, state_bytes: int, working_bytes: int = 0
+        cls,
+        graph: Graph,
+        walked: Iterable[Traversal],
+        *,
+        weighted: bool,
+        names: bool,
+        threads: int,
+        state_bytes: int,
+        working_bytes: int = 0,
     ) -> MemoryRequest:
-        """The needs of these walks; an undirected graph has only one adjacency. Degrees are the out-index's."""
+        """The needs of these walks; an undirected graph has only one adjacency. Degrees are the out-index's.
+
+        names: whether values of the answer are vertices. threads: most that read ids.
+        """
         wanted = [graph.out if walk.key == "out" else graph.into for walk in walked]
         stored = _united([adjacency for adjacency in wanted if adjacency is not None])
         indexed = _united([*stored, graph.out])
-        return cls(stored, indexed, weighted, state_bytes, working_bytes, id_bytes(graph), plain=bool(stored))
+        ids = id_bytes(graph, names=names, threads=threads)
+        return cls(stored, indexed, weighted, state_bytes, working_bytes, ids, plain=bool(stored))
 
     @property
     def edge_bytes(self) -> int:
@@ -141,11 +153,12 @@ def name_bytes(graph: Graph) -> int:
     return size + 2 * 8 * graph.vertices + sorted_bytes
 
 
-def id_bytes(graph: Graph) -> int:
+def id_bytes(graph: Graph, *, names: bool, threads: int) -> int:
     """Original ids while results are translated, groups counted by them, and the table written in their order.
 
-    Numbers: ids, what is translated to them, and as much again where they are sorted first. Strings: their bytes, and
-    NumPy's strings of as many, as they are sorted, or translated for Python.
+    Numbers in a file are read as they are written, two chunks for each thread and each range that waits; they are held
+    where values of the answer are vertices (`names`), or where internal ids have another order, which then is, too.
+    Strings: their bytes, and NumPy's strings of as many, as they are sorted, or translated for Python.
     """
     original = graph.original
     if original is None:
@@ -153,4 +166,11 @@ def id_bytes(graph: Graph) -> int:
     if graph.id_dtype.kind == "T":
         text = 0 if isinstance(original, np.ndarray) else 5 * original.arrays[-1].spec.items // 2
         return STRING_ID_BYTES * graph.vertices + text
-    return (ID_BYTES if surely_in_original_order(graph) else SORTED_ID_BYTES) * graph.vertices
+    held, read = 0, 0
+    if not isinstance(original, np.ndarray):
+        held = graph.id_dtype.itemsize
+        read = held * min(graph.vertices, 2 * (threads + 1) * original.arrays[0].spec.chunk_items)
+    if surely_in_original_order(graph):
+        return held * graph.vertices + read if names else read
+    order = graph.vertex_dtype.itemsize
+    return (order + max(held, order, SORTING_BYTES)) * graph.vertices + 2 * read  # the table, and groups' order by id

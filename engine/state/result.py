@@ -270,10 +270,11 @@ class Result(AnswerTable):
 
         def keys_of(first: int, last: int) -> Keys:
             some, rows = values[first:last], np.arange(first, last)
+            second = rows if ties is None else ties[first:last]
             present = present_rows(some, absent)
             if present is not None:
-                some, rows = some[present], rows[present]
-            return some if nearest else _descending(some), rows if ties is None else ties[rows], rows
+                some, second, rows = some[present], second[present], rows[present]
+            return some if nearest else _descending(some), second, rows
 
         return first_rows(keys_of, len(values), count, threads=threads)[2]
 

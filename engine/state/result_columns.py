@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
     from penstock.storage.tables.property_file import PropertyFile
 
-Order = NDArray[np.intp] | None
+Order = NDArray[Any] | None
 """Internal ids by ascending original id; None where that is their own order."""
 Values = NDArray[Any] | VertexReferences
 """The values of a field, by internal id."""

@@ -7,9 +7,9 @@ than it is given.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,8 @@ SORTED_BYTES = 64
 """For each label of a class: with its count, its place in their order, and copies."""
 COUNTED = 1 << 20
 """Labels that a thread counts at a time."""
-COMPARED = 1 << 14
-"""Counters that are compared together, so that copies stay small."""
+COMPARED, TIED = 1 << 14, 1 << 17
+"""Counters that are compared together, so that copies stay small; with ties, which may be read, more."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 """Fibonacci hashing (Knuth, TAOCP 3, section 6.4)."""
 
@@ -34,6 +34,13 @@ Part = tuple[int, list[tuple[Any, int]]]
 """Of some of the labels: how many are distinct; label and vertices of their largest groups."""
 Counted = tuple[NDArray[Any], NDArray[np.int64]]
 """Distinct labels, and a number for each."""
+
+
+class Ties(Protocol):
+    """By label a number: an array, or what reads it."""
+
+    def __getitem__(self, labels: Any, /) -> NDArray[Any]:
+        """The numbers of consecutive labels, or of some."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ def count_groups(
     *,
     absent: Any = None,
     threads: int | None = None,
-    ties: NDArray[Any] | None = None,
+    ties: Ties | None = None,
 ) -> GroupCounts:
     """Count the vertices of every label.
 
@@ -71,7 +78,7 @@ def count_groups(
         What stands for no label.
     threads : int, optional
         Most threads; default: every core.
-    ties : ndarray, optional
+    ties : Ties, optional
         By label, which are numbers from 0, what orders equally large groups; default: the label itself.
     """
     if len(labels) <= SMALL or labels.dtype.kind not in "iu":
@@ -85,32 +92,37 @@ def count_groups(
     return _joined(_scattered(labels, absent, room_bytes, top, threads, ties), top, ties)
 
 
-def _joined(parts: Iterable[Part], top: int, ties: NDArray[Any] | None) -> GroupCounts:
+def _joined(parts: Iterable[Part], top: int, ties: Ties | None) -> GroupCounts:
     """Join parts that have no label in common."""
     groups = 0
     largest: list[tuple[Any, int]] = []
     for count, some in parts:
         groups += count
         both = [*largest, *some]
-        largest = sorted(both, key=lambda group: (-group[1], group[0] if ties is None else ties[group[0]]))
-        largest = largest[: max(top, 1)]
+        labels = [label for label, _ in both]
+        second = labels if ties is None else ties[np.array(labels, np.intp)].tolist()
+        order = sorted(range(len(both)), key=lambda at: (-both[at][1], second[at]))
+        largest = [both[at] for at in order[: max(top, 1)]]
     return GroupCounts(groups, largest[0][1] if largest else 0, largest[:top])
 
 
-def _largest(names: NDArray[Any], sizes: NDArray[Any], top: int, ties: NDArray[Any] | None) -> Part:
+def _largest(names: NDArray[Any], sizes: NDArray[Any], top: int, ties: Ties | None) -> Part:
     """The part of these labels, which ascend; as many vertices have each of them."""
-    places = _first_by_size(sizes, top, None if ties is None else ties[names])
+    places = _first_by_size(sizes, top, None if ties is None else lambda first, last: ties[names[first:last]])
     return len(names), list(zip(names[places].tolist(), sizes[places].tolist(), strict=True))
 
 
-def _first_by_size(sizes: NDArray[Any], top: int, ties: NDArray[Any] | None, threads: int | None = 1) -> NDArray[Any]:
+def _first_by_size(
+    sizes: NDArray[Any], top: int, ties: Callable[[int, int], NDArray[Any]] | None, threads: int | None = 1
+) -> NDArray[Any]:
     """Where the largest sizes are, the largest first, of equal ones the first, or the one of the least of ties."""
 
     def keys_of(first: int, last: int) -> Keys:
         places = np.arange(first, last)
-        return ~sizes[first:last], places if ties is None else ties[first:last], places
+        return ~sizes[first:last], places if ties is None else ties(first, last), places
 
-    return first_rows(keys_of, len(sizes), max(top, 1), threads=threads, size=COMPARED)[2]
+    size = COMPARED if ties is None else TIED
+    return first_rows(keys_of, len(sizes), max(top, 1), threads=threads, size=size)[2]
 
 
 def _dense(
@@ -120,7 +132,7 @@ def _dense(
     room_bytes: int,
     top: int,
     threads: int | None,
-    ties: NDArray[Any] | None,
+    ties: Ties | None,
 ) -> Iterator[Part]:
     """Count labels among some numbers, block by block of these, with all threads: the large groups, and the others."""
     from penstock.storage.results.label_counters import FULL, count_labels  # imports Numba
@@ -143,16 +155,20 @@ def _dense(
             large, times, counters[int(absent) - first] = large[others], times[others], 0
         sizes = FULL * times + counters[large]
         counters[large] = 0
-        here = None if ties is None else ties[first : first + len(block)]
-        best = _first_by_size(sizes, top, None if here is None else here[large])
-        yield len(large), [(first + int(large[place]), int(sizes[place])) for place in best]
+        names = (large.astype(np.uint64) + np.uint64(first & (2**64 - 1))).astype(labels.dtype)
+        yield _largest(names, sizes, top, ties)
         small = sum(map_rows(used, len(block), threads=threads))
-        best = best[:0] if len(large) >= max(top, 1) else _first_by_size(counters, top, here, threads)
-        yield small, [(first + place, int(counters[place])) for place in best.tolist() if counters[place]]
+        few = range(0) if len(large) >= max(top, 1) else _first_by_size(counters, top, _ties_from(first, ties), threads)
+        yield small, [(first + int(place), int(counters[place])) for place in few if counters[place]]
+
+
+def _ties_from(first: int, ties: Ties | None) -> Callable[[int, int], NDArray[Any]] | None:
+    """The ties of ranges of labels that are counted from one on."""
+    return None if ties is None else lambda begin, end: ties[first + begin : first + end]
 
 
 def _scattered(
-    labels: NDArray[Any], absent: Any, room_bytes: int, top: int, threads: int | None, ties: NDArray[Any] | None
+    labels: NDArray[Any], absent: Any, room_bytes: int, top: int, threads: int | None, ties: Ties | None
 ) -> Iterator[Part]:
     """Count labels that may lie far apart, one class of a hash after another."""
     classes = max(1, -(-len(labels) * SORTED_BYTES // max(1, room_bytes)))

@@ -14,6 +14,7 @@ import pytest
 from penstock.engine import convert, from_edges, run
 from penstock.engine.program import vertex_ids
 from penstock.engine.program.vertex_ids import (
+    StoredNumbers,
     VertexFinder,
     internal_id,
     internal_ids,
@@ -21,6 +22,7 @@ from penstock.engine.program.vertex_ids import (
     original_order,
     original_ranks,
     smallest_members,
+    tie_breakers,
     vertices_of,
 )
 from penstock.storage.access import vertex_lookup
@@ -129,7 +131,7 @@ def test_tables_hold_sides(sided: Graph, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ids", [[2, 0, 1, 3], [30, 20, 10, 40], [2, 0, 1, 9], [2, 0, 2, 3]])
 def test_places_of_ids_in_any_order(ids: list[int]) -> None:
-    """Ids that are all numbers below that of the vertices are not sorted: they are their places."""
+    """Ids that are all numbers below that of the vertices are not sorted: each has its place."""
     graph = Graph.from_arrays([0, 2, 3, 4, 4], [1, 2, 3, 3], original_id=np.array(ids, np.uint32))
     order = sorted(range(4), key=lambda vertex: ids[vertex])
     assert original_order(graph).tolist() == order
@@ -137,6 +139,19 @@ def test_places_of_ids_in_any_order(ids: list[int]) -> None:
     none = np.iinfo(np.uint32).max
     names = names_by_rank(graph, np.array([3, none, 0], np.uint32))
     assert np.asarray(names).tolist() == [ids[order[3]], none, ids[order[0]]]
+
+
+def test_what_breaks_ties_is_read_from_the_file(tmp_path: Path) -> None:
+    (tmp_path / "e.txt").write_text("70 20\n20 30\n20 90\n")
+    convert(tmp_path / "e.txt", tmp_path / "g.h5", order="hubs", renumber=True)
+    graph = Graph.open(tmp_path / "g.h5")
+    ids, ties = graph.original_ids(), tie_breakers(graph)
+    assert isinstance(ties, StoredNumbers)
+    assert ids is not None
+    assert ids[0] == 20
+    assert ties[1:3].tolist() == ids[1:3].tolist()
+    assert ties[np.array([3, 0])].tolist() == ids[[3, 0]].tolist()
+    assert run("degrees", graph).top(9) == [(20, 3), (30, 1), (70, 1), (90, 1)]
 
 
 @covering("kind, on_disk, order", ("names", "gaps", "numbers", "sides", "named sides"), (False, True), ("none", "hubs"))
@@ -159,10 +174,16 @@ def test_many_ids_are_found_as_each_alone(kind: str, on_disk: bool, order: Any, 
     for one, found in zip(ids, VertexFinder(graph).found(ids).tolist(), strict=True):
         try:
             assert internal_id(graph, one) == found
+            assert vertices_of(graph, [one] * 100).tolist() == [found] * 100
         except InputError:
             assert found == -1
+            with pytest.raises(InputError, match="vertex"):
+                vertices_of(graph, [one] * 100)
     with pytest.raises(InputError, match="vertex x is not in the graph"):
         VertexFinder(graph).vertices(ids)
+    every = graph.original_ids_in(0, graph.left or graph.vertices)[::-1].tolist()
+    if graph.left is None:
+        assert vertices_of(graph, every).tolist() == list(range(graph.vertices))[::-1]
 
 
 @pytest.mark.parametrize("order", ["none", "hubs"])
