@@ -103,7 +103,7 @@ def chosen_vertices(graph: Graph, conditions: Conditions, **options: Any) -> Ver
     if conditions.weights is not None:
         check_weighted(graph)
     with Session(graph, **options) as session:
-        found = all_conditions_hold(graph, conditions, lambda program: session.run(program).fields)
+        found = all_conditions_hold(graph, conditions, lambda program: session.run(program).stored)
         config = session.config
     some = listed(graph, conditions, IngestOptions(host_memory=config.memory_bytes, threads=config.threads))
     give_back_freed_memory()  # edges that were cached, or a list of ids: what takes the part comes on top of it

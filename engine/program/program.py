@@ -95,6 +95,8 @@ class Field:
         Whether the field is part of the result.
     unreached : scalar or LARGEST, optional
         The value that means "no answer"; it is left empty in tables.
+    kept : bool
+        Whether the run keeps values; else, in a program of phases, `finish` alone gives them.
 
     Raises
     ------
@@ -108,6 +110,7 @@ class Field:
     constant: bool = False
     output: bool = True
     unreached: Any = None
+    kept: bool = True
 
     def __post_init__(self) -> None:
         dtype = np.dtype(np.uint64) if isinstance(self.dtype, _VertexType) else _number_type(self.dtype)

@@ -61,6 +61,7 @@ def check_program(program: Program) -> None:
         _check_phases(program)
         return
     _check_weight(program)
+    _check_kept(program)
     _check_old(program)
     if program.combine == "union":
         _refuse(program, ROLES, "a program that links trees (combine = 'union') runs none of them")
@@ -228,6 +229,16 @@ def _check_weight(program: Program) -> None:
             f"{_name(program)}.edge reads 'weight' and would always get 1: set needs_weights = True to get the graph's "
             "weights, or needs_weights = False where every edge is to count 1"
         )
+
+
+def _check_kept(program: Program) -> None:
+    """Refuse fields without values where functions would read them."""
+    for name, field in fields_of(program).items():
+        if not field.kept:
+            raise InputError(
+                f"{_name(program)}.{name} has kept = False, and only finish() of a program of phases gives such "
+                "values; leave it out"
+            )
 
 
 def _check_old(program: Program) -> None:

@@ -15,6 +15,7 @@ from penstock.engine.program.vertex_ranges import each_range
 from penstock.engine.programs.weights import Sums
 from penstock.storage.base.budget import cores
 from penstock.storage.format.graph import Graph
+from penstock.storage.format.index import Index
 from penstock.storage.read.degree_count import degree_index
 
 
@@ -25,28 +26,94 @@ class Degrees(Program):
     the number of neighbors, a self-loop counting once.
     """
 
-    degree = Field(np.int64)
-    in_degree = Field(np.int64)
-    out_degree = Field(np.int64)
+    degree = Field(np.int64, kept=False)
+    in_degree = Field(np.int64, kept=False)
+    out_degree = Field(np.int64, kept=False)
+
+    def form(self, graph: Graph, mode: str) -> Program:
+        """The same with a sweep, where in-edges are not stored."""
+        return self if graph.into is not None or type(self) is not Degrees else CountedDegrees()
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
-        """A sweep where in-edges are not stored."""
-        return [CountArriving(weight=False)] if graph.into is None else []
+        """Nothing: the indexes hold the answer."""
+        return []
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
-        """Read the indexes; count only what they do not hold."""
-        fill_degrees(graph, "out", state["out_degree"])
-        if graph.into is None:
-            yield CountArriving(weight=False)
-        else:
-            fill_degrees(graph, "in", state["in_degree"])
-        state["degree"][:] = state["out_degree"]
-        if graph.directed:
-            state["degree"] += state["in_degree"]
+        """None."""
+        yield from ()
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
+        """Columns that read the indexes."""
+        leaving = degree_index(graph, "out", cores())
+        arriving = self.arriving(graph, state)
+        both = (leaving, arriving) if graph.directed else (leaving,)
+        return {
+            "degree": DegreeColumn(*both),
+            "in_degree": DegreeColumn(arriving),
+            "out_degree": DegreeColumn(leaving),
+        }
+
+    def arriving(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Index | NDArray[np.int64]:
+        """What has the in-degrees."""
+        return degree_index(graph, "in", cores())
+
+
+class CountedDegrees(Degrees):
+    """The same of a graph without in-edges, which are counted in a sweep."""
+
+    in_degree = Field(np.int64)
+
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """The sweep."""
+        return [CountArriving(weight=False)]
+
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
+        """Count in-edges."""
+        yield CountArriving(weight=False)
 
     def phase_name(self, graph: Graph, number: int) -> str:
         """In-edges are counted where no index has them."""
         return "in-degrees"
+
+    def arriving(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Index | NDArray[np.int64]:
+        """What the sweep has counted."""
+        return state["in_degree"]
+
+
+class DegreeColumn:
+    """Degrees of all vertices, int64 (vertices,), that are added up where they are read; an array of them by NumPy.
+
+    parts: row indexes, or arrays int64 (vertices,).
+    """
+
+    dtype, ndim = np.dtype(np.int64), 1
+
+    def __init__(self, *parts: Index | NDArray[np.int64]) -> None:
+        self._parts = parts
+        self.shape = (len(self),)
+
+    def __len__(self) -> int:
+        first = self._parts[0]
+        return len(first) if isinstance(first, np.ndarray) else first.vertices
+
+    def __getitem__(self, rows: Any) -> Any:
+        """Degrees of a range of vertices, of some, or of one."""
+        if isinstance(rows, slice):
+            first, last, step = rows.indices(len(self))
+            found = np.zeros(max(0, last - first), np.int64)
+            for one in self._parts:
+                if isinstance(one, np.ndarray):
+                    found += one[first:last]
+                else:
+                    one.add_lengths(first, found)
+            return found[::step]
+        at = np.atleast_1d(rows)
+        total: Any = sum(one[at] if isinstance(one, np.ndarray) else one.lengths_of(at) for one in self._parts)
+        return total if np.ndim(rows) else total[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """All of them, in a new array."""
+        return np.asarray(self[:], dtype)
 
 
 def fill_degrees(graph: Graph, direction: str, out: NDArray[Any]) -> None:

@@ -125,7 +125,7 @@ def _told(source: Any) -> str:
     return ", ".join(map(str, several[:3])) + (f" and {len(several) - 3} more" if len(several) > 3 else "")
 
 
-Run = Callable[[Program], dict[str, NDArray[Any]]]
+Run = Callable[[Program], dict[str, Any]]
 """Runs a program on the graph, and returns its fields."""
 
 

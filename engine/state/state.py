@@ -293,6 +293,8 @@ def fields_for(
     """
     made = {}
     for name, spec in fields_of(program).items():
+        if not spec.kept:
+            continue
         dtype = resolve_dtype(spec.dtype, vertex_dtype)
         if given is None or name not in given:
             made[name] = _array((count, *spec.shape), value_of(spec.fill, dtype), dtype, fill or fill_ranges)
@@ -331,6 +333,7 @@ def field_bytes(program: Program, count: int, vertex_dtype: Any) -> dict[str, in
     return {
         name: resolve_dtype(spec.dtype, vertex_dtype).itemsize * int(np.prod(spec.shape, dtype=np.int64)) * count
         for name, spec in fields_of(program).items()
+        if spec.kept
     }
 
 

@@ -187,4 +187,4 @@ class Call:
 
     def found(self, **given: Any) -> NDArray[Any]:
         """The field of the answer that the table names; vertices as internal ids."""
-        return self.run(**given).numbers(self.function.field)[0]
+        return np.asarray(self.run(**given).numbers(self.function.field)[0])

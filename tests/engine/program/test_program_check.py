@@ -179,6 +179,7 @@ ALL = {"combine": "all", "everywhere": True}
         (WCC, {"done": lambda *_: True}, r"has done\(\)"),
         (WCC, {"along": "in"}, "along = 'in' is read by nothing"),
         (WCC, {"total": Global(np.float64)(lambda component: 1.0)}, "has Globals"),
+        (Plain, {"late": Field(np.int64, kept=False)}, r"Mine.late has kept = False, and only finish\(\)"),
         (Two, {"edge": _one}, r"has phases and edge\(\), which would never be run"),
         (Two, {"start": lambda *_: Start(everything=True)}, r"has phases and start\(\)"),
         (Two, {"instead": lambda *_: None}, r"has phases and instead\(\)"),
