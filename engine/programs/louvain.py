@@ -23,7 +23,7 @@ from penstock.engine.program.vertex_ids import smallest_members
 from penstock.engine.program.vertex_ranges import ROWS, each_range
 from penstock.engine.programs.local_moves import Beginning, CommunityLevel
 from penstock.engine.programs.modular_gain import Search, fixed_point
-from penstock.engine.programs.rows_in_memory import RowsInMemory
+from penstock.engine.programs.rows_in_memory import RowsInMemory, compile_ahead
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.convert.contract import LEAST_BYTES, Grouping, contract, contraction_bytes
 
@@ -184,6 +184,7 @@ class _Level:
                 return None
             if RowsInMemory.bytes_for(graph, threads) > memory_bytes:
                 return None
+            compile_ahead(graph, threads, memory_bytes)
             self._rows = RowsInMemory.of(graph, moves.search, threads)
             if graph is self._first:
                 self._first_rows = self._rows

@@ -100,14 +100,14 @@ class JitKernel:
         """Return the dispatcher of a function that is made of the kernel's, whose name and key it is kept under."""
         check_room(COMPILER_BYTES, f"compiling the kernel {self._function.__qualname__}")
         compiled = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
-        return kept(compiled, lambda: self.key_of(function), self._described, linked=False)
+        return kept(compiled, lambda: self.key_of(function), self._origin, linked=False)
 
     def key_of(self, function: Callable[..., Any]) -> str:
         """Digest of all that the code of a function made of the kernel's depends on; `_inlined`: how it is compiled."""
         parts = self.name, source_digest(function), source_digest(_inlined)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
-    def _described(self) -> dict[str, Any]:
+    def _origin(self) -> dict[str, Any]:
         """How another process finds it: in its module, or as `origin` says."""
         module = self._function.__module__
         if any(found is self for found in kernels_of(sys.modules[module])):

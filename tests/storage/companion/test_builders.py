@@ -90,6 +90,7 @@ def test_what_no_other_process_finds_is_noted(tmp_path: Path) -> None:
         tell_asked("one", None, TYPES)
         tell_asked("another", none, TYPES)
         process.offer(none, 0)
+        process.offer(lambda: {"listed": []}, 0)  # of a conversion, which asks for all of it
         assert not tell_missing("another", "entry", none, TYPES)
         assert not tell_missing("one", "entry", None, TYPES)
         made.finish()

@@ -128,6 +128,27 @@ def test_it_says_first_which_kernels_the_run_needs(
     assert kernels in names
 
 
+CONTRACT = """
+import numpy as np
+from penstock.engine import from_edges, run
+from penstock.engine.programs import rows_in_memory
+from penstock.storage.base.missing_code import when_asked
+from penstock.storage.companion.process import request_for
+
+asked, listed = [], []
+when_asked(lambda entry, origin, signature: asked.append(request_for(origin, signature)))
+rows_in_memory.offer = lambda describe, memory: listed.extend(describe()["listed"])
+edges = np.random.default_rng(1).integers(0, 300, (2000, 2)).astype(np.uint32)
+run("louvain", from_edges(edges, vertices=300, undirected=True), device="cpu", threads=2)
+print(len(listed), [one for one in listed if one not in asked])
+"""
+
+
+def test_what_contracts_rows_is_listed_for_the_types_that_it_has() -> None:
+    child = python(CONTRACT)
+    assert (child.stdout, child.stderr) == ("3 []\n", "")
+
+
 @pytest.mark.parametrize(("threads", "processes"), [(2, 1), (3, 2), (16, 5)])
 def test_where_cores_are_few_a_job_is_done_by_one_process_and_ends_the_one_before(
     threads: int, processes: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
