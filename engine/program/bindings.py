@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -321,6 +322,10 @@ def digest_of(function: Callable[..., Any]) -> str:
     return digest.hexdigest()
 
 
+VERSIONED = "numpy", "math"
+"""Modules of which a kernel's name has the version, wherever they are installed; others are told by their files."""
+
+
 def _digest_function(digest: Any, function: Callable[..., Any], seen: set[int]) -> None:
     function = getattr(function, "py_func", function)
     if id(function) in seen:
@@ -338,4 +343,10 @@ def _digest_function(digest: Any, function: Callable[..., Any], seen: set[int]) 
         if inner is not None and hasattr(inner, "__code__"):
             _digest_function(digest, inner, seen)
         else:
-            digest.update(repr(value).encode())
+            digest.update(_told(value).encode())
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, ModuleType) and value.__name__ in VERSIONED:
+        return value.__name__
+    return repr(value)
