@@ -61,10 +61,12 @@ def test_every_program_stays_within_its_least_budget(shape: str, by_group: bool,
     assert not beyond, f"least budget and growth in MiB: {beyond}"
 
 
-@pytest.mark.parametrize("ids", ["ids", "hubs-first"])
-def test_answers_in_ids_of_the_input_stay_within_the_least_budget(ids: str, folder: Path) -> None:
+@pytest.mark.parametrize(("ids", "programs"), [("ids", BY_ID), ("hubs-first", BY_ID), ("names", BY_ID[2:])])
+def test_answers_in_ids_of_the_input_stay_within_the_least_budget(
+    ids: str, programs: tuple[str, ...], folder: Path
+) -> None:
     """Ids are read as they are written; only where values are vertices, or ids have another order, they are held."""
-    found = peaks(*graphs("isolated", VERTICES, folder, ids), BY_ID, str(folder / "answer.parquet"))
+    found = peaks(*graphs("isolated", VERTICES, folder, ids), programs, str(folder / "answer.parquet"))
     beyond = {peak.program: (peak.budget // MIB, peak.growth / MIB) for peak in found if peak.beyond}
     assert not beyond, f"least budget and growth in MiB: {beyond}"
 

@@ -158,19 +158,21 @@ def id_bytes(graph: Graph, *, names: bool, threads: int) -> int:
 
     Numbers in a file are read as they are written, two chunks for each thread and each range that waits; they are held
     where values of the answer are vertices (`names`), or where internal ids have another order, which then is, too.
-    Strings: their bytes, and NumPy's strings of as many, as they are sorted, or translated for Python.
+    Strings are held as their bytes, and a range of them is NumPy's strings; all are where they have another order.
     """
-    original = graph.original
+    original, ordered = graph.original, surely_in_original_order(graph)
     if original is None:
         return 0
-    if graph.id_dtype.kind == "T":
+    texts = graph.id_dtype.kind == "T"
+    if texts and not ordered:
         text = 0 if isinstance(original, np.ndarray) else 5 * original.arrays[-1].spec.items // 2
         return STRING_ID_BYTES * graph.vertices + text
     held, read = 0, 0
     if not isinstance(original, np.ndarray):
-        held = graph.id_dtype.itemsize
-        read = held * min(graph.vertices, 2 * (threads + 1) * original.arrays[0].spec.chunk_items)
-    if surely_in_original_order(graph):
-        return held * graph.vertices + read if names else read
-    order = graph.vertex_dtype.itemsize
-    return (order + max(held, order, SORTING_BYTES)) * graph.vertices + 2 * read  # the table, and groups' order by id
+        held = sum(one.spec.items * one.kind.itemsize for one in original.arrays)
+        chunks = 2 * (threads + 1) * original.arrays[0].spec.chunk_items
+        read = held * min(graph.vertices, chunks) // max(1, graph.vertices)
+    if ordered:
+        return 2 * read + held + graph.vertices if texts else read + held if names else read
+    order = graph.vertices * graph.vertex_dtype.itemsize
+    return order + max(held, order, SORTING_BYTES * graph.vertices) + 2 * read  # the table, and groups' order by id

@@ -209,6 +209,10 @@ class Frames:
         return out
 
 
+FEW_NAMES = 64
+"""Names up to which a chunk is read for each, rather than all chunks."""
+
+
 @dataclass(frozen=True, slots=True)
 class StringIdFrames:
     """The frames of original ids that are strings: where each id ends, and their text."""
@@ -231,23 +235,39 @@ class StringIdFrames:
         return self.names().strings()
 
     def part(self, first: int, last: int) -> NDArray[Any]:
-        """Ids first..last-1 as NumPy's strings; all are read. Raises RunError as `names`."""
-        return self.taken(np.arange(first, last))
+        """Ids first..last-1 as NumPy's strings, of which only their chunks are read. Raises RunError as `names`."""
+        if first >= last:
+            return np.empty(0, STRINGS)
+        ends = self.ends.part(max(0, first - 1), last).view(np.int64)
+        begin = int(ends[0]) if first else 0
+        ends = ends[1 if first else 0 :]
+        self._check(begin, ends, ends[-1] <= self.text.spec.items)
+        text, ends = self.text.part(begin, int(ends[-1])), ends - begin
+        return self._checked(text, ends, first).strings()
 
     def taken(self, places: NDArray[Any]) -> NDArray[Any]:
-        """The ids at these places as NumPy's strings; all are read. Raises RunError as `names`."""
-        return self.names().taken(places).strings()
+        """The ids at these places as NumPy's strings; of many all are read. Raises RunError as `names`."""
+        if len(places) > FEW_NAMES:
+            return self.names().taken(places).strings()
+        return np.array([self.part(place, place + 1)[0] for place in places.tolist()], STRINGS)
 
     def names(self) -> StringArray:
         """Read all ids. Raises RunError where they end outside their text or are no UTF-8."""
         text, ends = self.text.whole(), self.ends.whole().view(np.int64)
-        inside = len(ends) == 0 or (ends[0] >= 0 and ends[-1] == len(text))
-        if not inside or (ends[1:] < ends[:-1]).any():
+        self._check(0, ends, len(ends) == 0 or ends[-1] == len(text))
+        return self._checked(text, ends, 0)
+
+    def _check(self, begin: int, ends: NDArray[np.int64], inside: bool | np.bool_) -> None:
+        """Refuse ends that do not rise from `begin` on, or are not inside of the text."""
+        if not inside or begin < 0 or begin > ends[:1].max(initial=begin) or (ends[1:] < ends[:-1]).any():
             raise RunError(f"{self.ends.files[0]} is damaged: the ends of its ids do not rise; convert the input again")
+
+    def _checked(self, text: NDArray[np.uint8], ends: NDArray[np.int64], first: int) -> StringArray:
+        """The names, the first of them that of a vertex `first`, if they are UTF-8."""
         bad = first_invalid(text, ends)
         if bad >= 0:
             raise RunError(
-                f"{self.ends.files[0]} is damaged: the id of vertex {bad} is no UTF-8; convert the input again"
+                f"{self.ends.files[0]} is damaged: the id of vertex {first + bad} is no UTF-8; convert the input again"
             )
         return StringArray(text, ends)
 

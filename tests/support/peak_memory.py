@@ -26,6 +26,7 @@ import pyarrow
 from numpy.typing import NDArray
 from penstock.engine.programs.table import PROGRAMS
 from penstock.storage.base import budget, kernel_cache
+from penstock.storage.encoding.string_array import STRINGS
 from support.graphs import skewed, weighed, write
 from support.oracles import EdgeList
 
@@ -114,6 +115,7 @@ SMALL = 3000
 
 IDS: dict[str, tuple[Callable[[int], NDArray[Any]] | None, bool]] = {
     "numbers": (None, False),
+    "names": (lambda vertices: np.array([f"n{number:09}" for number in range(vertices)], STRINGS), False),
     "ids": (lambda vertices: np.arange(vertices, dtype=np.uint64) * np.uint64(7), False),
     "hubs-first": (lambda vertices: np.roll(np.arange(vertices, dtype=np.uint64) * np.uint64(7), vertices // 12), True),
 }

@@ -203,6 +203,21 @@ def test_a_name_is_looked_for_without_strings_of_all(
         internal_id(graph, "y")
 
 
+def test_a_range_of_names_is_read_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So are a few of them; of many all are read."""
+    (tmp_path / "e.txt").write_text("b a\na c\nc n4\nc é10\nn4 zz\n")
+    convert(tmp_path / "e.txt", tmp_path / "g.h5", string_ids=True)
+    graph = Graph.open(tmp_path / "g.h5")
+    names, many = graph.original_ids(), np.arange(100) % 6
+    assert names is not None
+    assert graph.original_ids_of(many).tolist() == names[many].tolist()
+    monkeypatch.setattr(StringIdFrames, "names", None)
+    for first in range(7):
+        for last in range(first, 7):
+            assert graph.original_ids_in(first, last).tolist() == names[first:last].tolist()
+    assert graph.original_ids_of(many[:9]).tolist() == names[many[:9]].tolist()
+
+
 @pytest.mark.parametrize("order", ["none", "hubs"])
 def test_a_few_names_are_found_by_one_reading(order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of a file; what reads them all is called once for several."""
