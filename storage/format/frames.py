@@ -259,7 +259,7 @@ class StringIdFrames:
 
     def _check(self, begin: int, ends: NDArray[np.int64], inside: bool | np.bool_) -> None:
         """Refuse ends that do not rise from `begin` on, or are not inside of the text."""
-        if not inside or begin < 0 or begin > ends[:1].max(initial=begin) or (ends[1:] < ends[:-1]).any():
+        if not inside or begin < 0 or (ends[:1] < begin).any() or (ends[1:] < ends[:-1]).any():
             raise RunError(f"{self.ends.files[0]} is damaged: the ends of its ids do not rise; convert the input again")
 
     def _checked(self, text: NDArray[np.uint8], ends: NDArray[np.int64], first: int) -> StringArray:

@@ -85,7 +85,11 @@ def test_a_graph_file_keeps_names(tmp_path: Path) -> None:
     assert (ids.tolist(), graph.left) == ([f"n{i}é" for i in range(300)], 120)
 
 
-def test_ends_that_do_not_rise_are_damage(tmp_path: Path) -> None:
-    write(tmp_path / "g.h5", [StringArray(np.frombuffer(b"abc", np.uint8), np.array([3, 2, 3]))], 3)
-    with pytest.raises(RunError, match="ends of its ids"):
-        Graph.open(tmp_path / "g.h5").original_ids()
+@pytest.mark.parametrize(("ends", "first"), [([3, 2, 3], 0), ([3, 2, 3], 1), ([-1, 2, 3], 0), ([-1, 2, 3], 1)])
+def test_ends_that_do_not_rise_are_damage(ends: list[int], first: int, tmp_path: Path) -> None:
+    """Whether all names are read or some."""
+    write(tmp_path / "g.h5", [StringArray(np.frombuffer(b"abc", np.uint8), np.array(ends))], 3)
+    graph = Graph.open(tmp_path / "g.h5")
+    for read in (graph.original_ids, lambda: graph.original_ids_in(first, 3)):
+        with pytest.raises(RunError, match="ends of its ids"):
+            read()
