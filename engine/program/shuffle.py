@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import original_ranks
-from penstock.engine.program.vertex_ranges import MANY_ROWS, each_range, order_by
+from penstock.engine.program.vertex_ranges import MANY_ROWS, ROWS, each_range, order_by
 from penstock.storage.format.graph import Graph
 
 SHUFFLE_BYTES = 8
@@ -49,7 +49,7 @@ def shuffle(graph: Graph, out: NDArray[Any], first: int = 0) -> None:
 
 def hashes(graph: Graph, seed: int) -> NDArray[np.uint64]:
     """A hash of every vertex' original id, uint64 (vertices,): of all 64-bit numbers that of each id is as likely."""
-    numbers, found = _numbers(graph)[0], np.empty(graph.vertices, np.uint64)
+    (numbers, plain), found = _numbers(graph), np.empty(graph.vertices, np.uint64)
     first = np.array([seed % (1 << 64)], np.uint64)
     first += _STEP
     _mix(first)
@@ -61,7 +61,7 @@ def hashes(graph: Graph, seed: int) -> NDArray[np.uint64]:
         _mix(part)
         found[begin:end] = part
 
-    each_range(mix, graph.vertices, size=MANY_ROWS)
+    each_range(mix, graph.vertices, size=ROWS if plain else MANY_ROWS)
     return found
 
 

@@ -61,16 +61,21 @@ class WeightedPageRank(Ranking):
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Weighing and ranking."""
-        return OutgoingWeight(), self.like(form_of(self, asynchronous=self.asynchronous, weighted=True))
+        return OutgoingWeight(), self._ranking(graph)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Weigh the out-edges, then rank."""
         if first == 0:
             yield OutgoingWeight()
             _check_finite(graph, state["outgoing"])
-        ranking = self.like(form_of(self, asynchronous=self.asynchronous, weighted=True))
+        ranking = self._ranking(graph)
         yield ranking
         self.converged = ranking.converged
+
+    def _ranking(self, graph: Graph) -> Sweeps:
+        """The second phase."""
+        below_zero = graph.weight_range is not None and graph.weight_range[0] < 0
+        return self.like(form_of(self, asynchronous=self.asynchronous, weighted=True, below_zero=below_zero))
 
     def phase_name(self, graph: Graph, number: int) -> str:
         """Weights, then ranks."""

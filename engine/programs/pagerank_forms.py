@@ -296,12 +296,38 @@ class WeightedDanglingPageRank(WeightedSweeps, DanglingPageRank):
     """Sweeps by weight whose dangling vertices spread by a vector of their own."""
 
 
+class CancellingSweeps(WeightedSweeps):
+    """Sweeps by weights that may be below 0: their sum may be 0 where there are edges, and then nothing is sent."""
+
+    accumulator = ""
+
+    def send(rank, outgoing):  # type: ignore[no-untyped-def]
+        """What a vertex gives along an edge of weight 1, before damping."""
+        return rank / outgoing if outgoing != 0 else 0.0
+
+    @Global(np.float64)
+    def change(rank, old_rank):  # type: ignore[no-untyped-def]
+        """L1 change of a sweep."""
+        return abs(rank - old_rank)
+
+
+class CancellingPersonalizedPageRank(CancellingSweeps, WeightedPersonalizedPageRank):
+    """The same with a teleport vector of the user's."""
+
+
+class CancellingDanglingPageRank(CancellingSweeps, WeightedDanglingPageRank):
+    """The same whose dangling vertices spread by a vector of their own."""
+
+
 class WeightedResidualPersonalizedPageRank(WeightedResidualPageRank, ResidualPersonalizedPageRank):
     """Residual push by weight with a teleport vector of the user's."""
 
 
-def form_of(program: Ranking, *, asynchronous: bool, weighted: bool) -> type[Sweeps]:
-    """The form that runs with a program's parameters. Raises InputError for parameters that it does not know."""
+def form_of(program: Ranking, *, asynchronous: bool, weighted: bool, below_zero: bool = False) -> type[Sweeps]:
+    """The form that runs with a program's parameters; below_zero: weights may be.
+
+    Raises InputError for parameters that it does not know.
+    """
     if asynchronous:
         for name, value in (("dangling", program.lost_to), ("nstart", program.nstart)):
             if value is not None:
@@ -309,11 +335,12 @@ def form_of(program: Ranking, *, asynchronous: bool, weighted: bool) -> type[Swe
         if program.personalization is None:
             return WeightedResidualPageRank if weighted else ResidualPageRank
         return WeightedResidualPersonalizedPageRank if weighted else ResidualPersonalizedPageRank
-    if program.lost_to is not None:
-        return WeightedDanglingPageRank if weighted else DanglingPageRank
-    if program.personalization is not None:
-        return WeightedPersonalizedPageRank if weighted else PersonalizedPageRank
-    return WeightedSweeps if weighted else Sweeps
+    forms: tuple[type[Sweeps], ...] = Sweeps, PersonalizedPageRank, DanglingPageRank
+    if weighted:
+        forms = WeightedSweeps, WeightedPersonalizedPageRank, WeightedDanglingPageRank
+    if below_zero:
+        forms = CancellingSweeps, CancellingPersonalizedPageRank, CancellingDanglingPageRank
+    return forms[2 if program.lost_to is not None else int(program.personalization is not None)]
 
 
 def scaled(rank: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from penstock.storage.base.missing_code import tell_missing
 from penstock.storage.companion import process
-from penstock.storage.companion.claims import Claims
-from penstock.storage.companion.job_compiler import compile_listed
-from penstock.storage.convert.compile_ahead import _job, compiled_ahead
+from penstock.storage.convert.compile_ahead import compiled_ahead
 from penstock.storage.convert.sort.options import ConvertOptions
 from support.faults import python
 
@@ -26,6 +24,19 @@ convert(sys.argv[1], sys.argv[2], weights=True, undirected=True, renumber=True)
 print([one for one in _job()["listed"] if one not in asked])
 """
 
+TAKEN = """
+import sys
+from pathlib import Path
+from penstock.storage.companion.claims import Claims
+from penstock.storage.companion.job_compiler import compile_listed
+from penstock.storage.convert.compile_ahead import _job
+
+asked, folder = [], Path(sys.argv[1])
+Claims.take = lambda claims, name: asked.append(name)
+compile_listed(_job(), Claims(folder))
+print(len(asked) > 0, Claims(folder).counts() == (0, len(asked)), *(folder / "penstock").rglob("*.kernel"))
+"""
+
 
 def test_a_conversion_asks_for_all_that_is_listed(tmp_path: Path) -> None:
     edges = tmp_path / "edges.txt"
@@ -36,11 +47,8 @@ def test_a_conversion_asks_for_all_that_is_listed(tmp_path: Path) -> None:
 
 def test_what_another_process_has_taken_is_not_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    asked: list[str] = []
-    monkeypatch.setattr(Claims, "take", lambda claims, name: asked.append(name))
-    compile_listed(_job(), Claims(tmp_path))
-    assert Claims(tmp_path).counts() == (0, len(asked))
-    assert not list((tmp_path / "penstock").rglob("*.kernel"))
+    child = python(TAKEN, str(tmp_path))
+    assert (child.stdout, child.stderr) == ("True True\n", "")
 
 
 @pytest.mark.parametrize(("threads", "layout", "jobs"), [(2, "rows", 1), (1, "rows", 0), (2, "list", 0)])
