@@ -154,6 +154,7 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._held.failed = kind is not None
         self.close()
 
     def __repr__(self) -> str:
@@ -763,7 +764,12 @@ class Session:
 
 
 class _Held:
-    """What a session gives back when it is closed, or dropped: its equipment, device, and what has memory of that."""
+    """What a session gives back when it is closed, or dropped: its equipment, device, and what has memory of that.
+
+    failed: whether it is closed by an error.
+    """
+
+    failed = False
 
     def __init__(self, device: Device, kernels: dict[Any, Any], arrays: ArrayRanks | None = None) -> None:
         self.equipment: HostResources | None = None
@@ -777,6 +783,6 @@ class _Held:
         for kernels in self._kernels.values():
             kernels.close()
         if self._arrays is not None:
-            self._arrays.close()
+            self._arrays.close(failed=self.failed)
         self._device.close()
         self._kernels.clear()

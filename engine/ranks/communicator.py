@@ -37,8 +37,8 @@ class ArrayRanks(Protocol):
     def exchange_slices(self, whole: DeviceArray, bounds: NDArray[np.int64], found: DeviceArray) -> None:
         """Fill `found`, shape (size, items of this rank's slice, ...), with what every rank has in that slice."""
 
-    def close(self) -> None:
-        """Give back what is held on a device, if anything; no rank calls it again."""
+    def close(self, *, failed: bool = False) -> None:
+        """Give back what is held on a device, if anything; no rank calls it again. failed: others may never come."""
         return
 
 

@@ -105,10 +105,15 @@ class NcclCommunicator(ArrayRanks):
         places = [(_at(found) + rank * own, own) for rank in range(self.size)]
         self._swap([*zip(at[:-1].tolist(), size.tolist(), strict=True)], places)
 
-    def close(self) -> None:
-        """Leave NCCL, after what runs on the device; again: no effect."""
+    def close(self, *, failed: bool = False) -> None:
+        """Leave NCCL, after what runs on the device; again: no effect.
+
+        failed: of NCCL's two ways, the one that does not wait for other ranks; `ncclCommDestroy` does.
+        """
         world, self._world = self._world, None
-        if world is not None:
+        if world is not None and failed:
+            world.abort()
+        elif world is not None:
             self._device.finish()
             with self._errors_named():
                 world.destroy()

@@ -175,6 +175,18 @@ def test_every_verb_moves_what_its_words_say(
     communicators(size, work)
 
 
+@pytest.mark.parametrize(("failed", "way"), [(False, "destroy"), (True, "abort")])
+def test_a_rank_that_failed_leaves_without_others(loopback: Callable[[int], Loopback], failed: bool, way: str) -> None:
+    """`ncclCommDestroy` waits for the other ranks, which wait for this one."""
+    seen = loopback(2)
+
+    def work(world: NcclCommunicator) -> None:
+        world.close(failed=failed and world.rank == 1)
+
+    communicators(2, work)
+    assert {call for call in seen.calls if call[0] in ("abort", "destroy")} == {("destroy", 0), (way, 1)}
+
+
 @pytest.mark.parametrize("as_bytes", [True, False])
 def test_ranks_meet_by_what_this_release_of_cupy_gives(loopback: Callable[[int], Loopback], as_bytes: bool) -> None:
     loopback(2).bytes_meet = as_bytes
