@@ -6,13 +6,13 @@ by itself: otherwise all would wait for the byte of the largest group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, cast
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit, jit_inlined
+from penstock.storage.base.thread_atomics import atomic_add
 
 FULL = 256
 """At so many a byte begins again."""
@@ -41,17 +41,6 @@ def count_labels(
             yield found, sums
 
 
-@cast(Callable[..., Any], intrinsic)
-def _add(_: Any, array: Any, index: Any, value: Any) -> Any:
-    """Add to array[index], whatever other threads add there, and return what it was."""
-
-    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, values[0]).data
-        return builder.atomic_rmw("add", builder.gep(data, [values[1]]), values[2], "monotonic")
-
-    return array.dtype(array, index, array.dtype), emit
-
-
 @jit_inlined
 def _put(
     place: Any, more: Any, counters: NDArray[np.uint8], places: NDArray[Any], times: NDArray[Any], told: int
@@ -59,7 +48,7 @@ def _put(
     """Add to a counter; note how often it begins again, if it does."""
     if more == 0:
         return told
-    again = (np.int64(_add(counters, place, np.uint8(more & 255))) + more - ((more >> 8) << 8) >> 8) + (more >> 8)
+    again = (np.int64(atomic_add(counters, place, np.uint8(more & 255))) + more - ((more >> 8) << 8) >> 8) + (more >> 8)
     if again:
         places[told], times[told] = place, again
         return told + 1

@@ -1,6 +1,5 @@
-"""What LLVM offers and Numba's CPU code does not: atomics, bit counting, prefetching; and combiners made of it.
+"""What LLVM offers and Numba's CPU code does not: bit counting, prefetching; and combiners made of atomics.
 
-Each atomic returns the value that stood in the array before. Indices are unsigned 64-bit; nothing is bounds-checked.
 The combiners are those of `engine/program/combiners.py`, atomic (several threads write one target) and plain (one
 does).
 """
@@ -16,35 +15,8 @@ from numba.extending import intrinsic
 from penstock.engine.kernels.host.jit import inline
 from penstock.engine.kernels.shared_functions import make_combine, make_combine_alone
 from penstock.engine.program.combiners import COMBINERS
+from penstock.storage.base.thread_atomics import atomic_add, atomic_max, atomic_min, atomic_or
 
-
-def _read_modify_write(signed: str, unsigned: str, floating: str | None) -> Any:
-    @intrinsic
-    def operation(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
-        if floating is None and isinstance(array.dtype, types.Float):
-            return None
-        signature = array.dtype(array, types.uint64, array.dtype)
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            array_type = signature.args[0]
-            data = context.make_array(array_type)(context, builder, arguments[0]).data
-            pointer = builder.gep(data, [arguments[1]])
-            if isinstance(array_type.dtype, types.Float):
-                name = floating
-            else:
-                name = signed if array_type.dtype.signed else unsigned
-            return builder.atomic_rmw(name, pointer, arguments[2], "monotonic")
-
-        return signature, generate
-
-    return operation
-
-
-atomic_add = _read_modify_write("add", "add", "fadd")
-atomic_min = _read_modify_write("min", "umin", "fmin")
-atomic_max = _read_modify_write("max", "umax", "fmax")
-atomic_or = _read_modify_write("or", "or", None)
-atomic_and = _read_modify_write("and", "and", None)
 _TO_READ, _TO_FIRST_LEVEL, _DATA = 0, 3, 1
 """How LLVM prefetches."""
 ATOMICS = {"add": atomic_add, "min": atomic_min, "max": atomic_max, "or_": atomic_or}

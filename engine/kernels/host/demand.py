@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 from penstock.engine.kernels.host import atomics
-from penstock.engine.kernels.host.atomics import atomic_add, atomic_or, lowest_bit
+from penstock.engine.kernels.host.atomics import lowest_bit
 from penstock.engine.kernels.host.device_functions import ONE, SIX, is_marked, row_start
 from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView
 from penstock.engine.kernels.shared_functions import make_mark_blocks
 from penstock.engine.program.bindings import Author
+from penstock.storage.base.thread_atomics import atomic_add, atomic_or
 
 SPAN = np.uint64(4096)
 

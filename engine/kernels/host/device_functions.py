@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from penstock.engine.kernels import shared_functions
-from penstock.engine.kernels.host.atomics import atomic_or, lowest_bit
+from penstock.engine.kernels.host.atomics import lowest_bit
 from penstock.engine.kernels.host.jit import inline
 from penstock.engine.kernels.shared_functions import make_degree_of, make_find_row
+from penstock.storage.base.thread_atomics import atomic_or
 
 ONE = np.uint64(1)
 SIX = np.uint64(6)

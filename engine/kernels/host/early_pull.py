@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.host.atomics import COMBINE, atomic_add, atomic_or, lowest_bit, make_absorb, prefetch
+from penstock.engine.kernels.host.atomics import COMBINE, lowest_bit, make_absorb, prefetch
 from penstock.engine.kernels.host.device_functions import (
     LOW,
     ONE,
@@ -26,6 +26,7 @@ from penstock.engine.kernels.host.device_functions import (
 from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView, VertexArrays
 from penstock.engine.program.bindings import Author
+from penstock.storage.base.thread_atomics import atomic_add, atomic_or
 
 
 @inline

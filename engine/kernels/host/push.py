@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from penstock.engine.kernels import hot_vertices
-from penstock.engine.kernels.host.atomics import COMBINE, atomic_and, lowest_bit, prefetch
+from penstock.engine.kernels.host.atomics import COMBINE, lowest_bit, prefetch
 from penstock.engine.kernels.host.device_functions import (
     LOW,
     ONE,
@@ -45,6 +45,7 @@ from penstock.engine.kernels.host.device_functions import (
 from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView, VertexArrays
 from penstock.engine.program.bindings import Author
+from penstock.storage.base.thread_atomics import atomic_and
 
 ALL = ~np.uint64(0)
 AHEAD = np.int64(8)  # edges: how long before its message a neighbor's place is asked for

@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.host.atomics import atomic_min, prefetch
+from penstock.engine.kernels.host.atomics import prefetch
 from penstock.engine.kernels.host.device_functions import CACHED, ONE, find_row, row_start
 from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView
+from penstock.storage.base.thread_atomics import atomic_min
 
 PIECE = 16384
 AHEAD = np.uint64(12)

@@ -16,6 +16,7 @@ import numpy as np
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit, jit_inlined
+from penstock.storage.base.thread_atomics import atomic_or
 from penstock.storage.convert.sort.run import MAX_VERTICES, Keys
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.schema import vertex_dtype
@@ -219,17 +220,6 @@ def _emitted(emit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @_emitted
-def _atomic_or(_: Any, array: Any, index: Any, value: Any) -> Any:
-    """Set bits of array[index] (uint64), whatever other threads set there."""
-
-    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, values[0]).data
-        return builder.atomic_rmw("or", builder.gep(data, [values[1]]), values[2], "monotonic")
-
-    return array.dtype(array, index, array.dtype), emit
-
-
-@_emitted
 def _ones(_: Any, value: Any) -> Any:
     """How many bits of a uint64 are set."""
 
@@ -260,7 +250,7 @@ def mark_id(slots: NDArray[np.int32], words: NDArray[np.uint64], id: Any) -> boo
         return False
     word = word_of(slots, words, id)
     if words[word] & bit == np.uint64(0):
-        _atomic_or(words, word, bit)
+        atomic_or(words, word, bit)
     return True
 
 

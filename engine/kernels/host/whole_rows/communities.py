@@ -8,8 +8,8 @@ group, all 0, and room for the groups of the longest row; threads take turns at 
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.kernels.host.atomics import atomic_add
 from penstock.engine.kernels.host.jit import inline, kernel, loop_kernel
+from penstock.storage.base.thread_atomics import atomic_add
 
 STEP = 64
 """Rows that a thread takes at once."""

@@ -12,10 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.host.atomics import atomic_add, prefetch
+from penstock.engine.kernels.host.atomics import prefetch
 from penstock.engine.kernels.host.device_functions import LOW, ONE, SIX
 from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.program.bindings import Author
+from penstock.storage.base.thread_atomics import atomic_add
 
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 WIDTH = np.uint64(64)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from penstock.engine.kernels.host.atomics import atomic_add
 from penstock.engine.kernels.host.jit import SHARES, LoopKernel, compile_author, loop_kernel, use_workers
+from penstock.storage.base.thread_atomics import atomic_add
 
 THREADS = int(numba.config.NUMBA_NUM_THREADS)
 ZERO = np.uint64(0)
