@@ -646,11 +646,9 @@ class Session:
         return self._degrees[direction]
 
     def _announce(self, asks: RunRequirements, *, decoding: bool = False, counts: bool = True) -> None:
-        """Let kernels that are missing be compiled by several processes; decoding: whether those of the cores decode.
+        """Let kernels that are missing be compiled by several processes; counts: as in `KernelJob`.
 
-        counts: as in `KernelJob`.
-
-        Those of a GPU may have to decode, which is found out too late.
+        decoding: whether those of the cores decode. Those of a GPU may have to, which is found out too late.
         """
         of_rows = self._kind == "cuda" and needs_rows(asks.program)
         if self.config.kernels == "reference" or of_rows or self.graph.layout != "rows":

@@ -167,12 +167,17 @@ def _is_id(one: int | str, end: int) -> bool:
 
 def vertices_of(graph: Graph, originals: Sequence[int | str]) -> NDArray[np.int64]:
     """Internal ids, in the order of these original ones. Raises InputError for one that the graph lacks."""
-    if len(originals) <= FEW or graph.original is None or graph.left is not None or graph.id_dtype.kind == "T":
+    if len(originals) <= FEW or not _are_numbered(graph):
         return VertexFinder(graph).vertices(originals)
     found = _found_by_reading(graph, originals)
     for stranger in np.flatnonzero(found < 0)[:1].tolist():
         internal_id(graph, originals[stranger])
     return found
+
+
+def _are_numbered(graph: Graph) -> bool:
+    """Whether vertices have ids of the input that are numbers, each of them one vertex."""
+    return graph.original is not None and graph.left is None and graph.id_dtype.kind != "T"
 
 
 def _found_by_reading(graph: Graph, originals: Sequence[int | str]) -> NDArray[np.int64]:
@@ -348,7 +353,7 @@ class StoredNumbers:
 
 def tie_breakers(graph: Graph) -> NDArray[Any] | StoredNumbers:
     """Numbers in the order of the original ids: these themselves, of strings and of two sides their ranks."""
-    if graph.original is None or graph.left is not None or graph.id_dtype.kind == "T":
+    if not _are_numbered(graph):
         return original_ranks(graph)
     return graph.original if isinstance(graph.original, np.ndarray) else StoredNumbers(graph)
 

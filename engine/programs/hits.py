@@ -17,7 +17,7 @@ from penstock.engine.program.parameters import Count, NonNegative
 from penstock.engine.program.program import Field, Program
 from penstock.engine.program.vertex_ranges import absolute_sum
 from penstock.engine.programs.dominant import POWER, Combination, SemiIteration
-from penstock.engine.programs.weights import Sums, counts_by_weight
+from penstock.engine.programs.weights import Sums, counts_below_zero, counts_by_weight
 from penstock.storage.format.graph import Graph
 
 BLOCK = 1 << 15
@@ -69,7 +69,7 @@ class HITS(Program):
                 break
             _combine(choice.following(change, growth), hub, present, state["former"])
             self.course = astuple(choice)
-        negative = self.needs_weights and graph.weight_range is not None and graph.weight_range[0] < 0
+        negative = counts_below_zero(self, graph)
         for values in (hub, state["authority"]):
             if not negative:
                 np.maximum(values, 0.0, out=values)  # what differences of rounding left below

@@ -15,7 +15,7 @@ from penstock.engine.program.program import Field, Program, weighted
 from penstock.engine.program.vertex_ids import vertex_column
 from penstock.engine.program.vertex_ranges import over_ranges
 from penstock.engine.programs.pagerank_forms import Ranking, Sweeps, form_of, scaled
-from penstock.engine.programs.weights import OutgoingWeight
+from penstock.engine.programs.weights import OutgoingWeight, counts_below_zero
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
 from penstock.storage.format.graph import Graph
@@ -74,7 +74,7 @@ class WeightedPageRank(Ranking):
 
     def _ranking(self, graph: Graph) -> Sweeps:
         """The second phase."""
-        below_zero = graph.weight_range is not None and graph.weight_range[0] < 0
+        below_zero = counts_below_zero(self, graph)
         return self.like(form_of(self, asynchronous=self.asynchronous, weighted=True, below_zero=below_zero))
 
     def phase_name(self, graph: Graph, number: int) -> str:

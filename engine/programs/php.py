@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative, Share
 from penstock.engine.program.program import Field, Global, Program, weighted
 from penstock.engine.programs.degrees import fill_degrees
-from penstock.engine.programs.weights import OutgoingWeight, Spreading, counts_by_weight, damping_of
+from penstock.engine.programs.weights import OutgoingWeight, Spreading, counts_below_zero, counts_by_weight, damping_of
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
@@ -58,9 +58,8 @@ class PHP(Program):
         return [OutgoingWeight(), spread] if weighted(self, graph) else [spread]
 
     def _spread(self, graph: Graph, root: int) -> Hitting:
-        """The second phase; of weights below 0 the sum may be 0 although there are edges."""
-        negative = weighted(self, graph) and graph.weight_range is not None and graph.weight_range[0] < 0
-        return (Hitting if negative else HittingInPlace)(self, root)
+        """The second phase."""
+        return (Hitting if counts_below_zero(self, graph) else HittingInPlace)(self, root)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Weigh the out-edges, then spread."""

@@ -20,7 +20,7 @@ from penstock.engine.programs.refinement import Refinement
 from penstock.engine.state.state import fields_for
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.companion import job_compiler
+from penstock.storage.companion.job_compiler import listed_job
 from penstock.storage.companion.process import offer
 from penstock.storage.convert.contract import Grouping
 from penstock.storage.format.graph import Adjacency, Graph
@@ -147,15 +147,13 @@ def compile_ahead(graph: Graph, threads: int, memory_bytes: int) -> None:
         ids, numbers, table = np.zeros(1, graph.vertex_dtype), np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
         rows, made, seen = (numbers, ids, numbers), (ids, numbers), np.zeros((1, 1), ids.dtype)
         parts = ids, numbers, ids, numbers
-        listed = job_compiler.requests_of(
+        return listed_job(
             [
                 (kernels.contract_rows, 1, 1, 1, (numbers, rows, 0, parts, (table, seen), made, numbers)),
                 (kernels.copy_rows_together, 1, 1, 1, (numbers, numbers, made, made)),
                 (kernels.list_members, ids, 1, numbers, numbers, ids, numbers),
             ]
         )
-        target = [job_compiler.__name__, job_compiler.compile_listed.__name__]
-        return {"target": target, "processes": 1, "listed": listed}
 
     offer(describe if threads > 1 else None, memory_bytes)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from penstock.engine.program.program import Field, Program
 from penstock.storage.base.errors import InputError
+from penstock.storage.format.graph import Graph
 
 
 def counts_by_weight(weight: bool | str | None) -> bool:
@@ -25,6 +26,11 @@ def counts_by_weight(weight: bool | str | None) -> bool:
     if not isinstance(weight, bool | np.bool_ | str | None):
         raise InputError(f"weight is {weight!r}; it must be True (edges count by their weights) or False (1 each)")
     return bool(weight)
+
+
+def counts_below_zero(program: Program, graph: Graph) -> bool:
+    """Whether edges may count less than 0: the sum of a vertex' weights may be 0 then although it has edges."""
+    return program.needs_weights and graph.weight_range is not None and bool(graph.weight_range[0] < 0)
 
 
 def damping_of(damping: float, alpha: float | None, usual: float) -> float:

@@ -59,6 +59,12 @@ def requests_of(calls: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
     return [request_for(function._origin, [*map(typeof, given)]) for function, *given in calls]
 
 
+def listed_job(calls: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
+    """A job of one process that compiles functions of ours, as in `requests_of`."""
+    target = [compile_listed.__module__, compile_listed.__name__]
+    return {"target": target, "processes": 1, "listed": requests_of(calls)}
+
+
 def compile_listed(job: dict[str, Any], claims: Claims) -> None:
     """Compile what a job lists as requests of single functions."""
     compiler = JobCompiler(claims)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from penstock.storage.companion import job_compiler
+from penstock.storage.companion.job_compiler import listed_job
 from penstock.storage.companion.process import end, expect, offer
 from penstock.storage.convert.sort import radix, spill
 from penstock.storage.convert.sort.options import ConvertOptions
@@ -38,5 +38,4 @@ def _job() -> dict[str, Any]:
         (radix.sort_ties, keys, ids),
         (spill.copy_weights, keys, numbers, numbers, numbers, ids),
     ]
-    target = [job_compiler.__name__, job_compiler.compile_listed.__name__]
-    return {"target": target, "processes": 1, "listed": job_compiler.requests_of(calls)}
+    return listed_job(calls)
