@@ -53,6 +53,13 @@ def make_find_row(row_start: Callable[..., Any]) -> Callable[..., Any]:
     return find_row
 
 
+def make_with_sent(tells_sent: bool) -> Callable[..., Any]:
+    """Return a function for the scalars, and behind them what a vertex has sent where `Author.tells_sent`."""
+    if not tells_sent:
+        return lambda scalars, sent, at: scalars
+    return lambda scalars, sent, at: scalars + (sent[at],)  # noqa: RUF005
+
+
 def make_mark_blocks(add: Any, or_: Any, lowest_bit: Any, pop_count: Any) -> Callable[..., Any]:
     """Return a function that marks the blocks of 256 edges that row [start, end) touches, in a bitmap of 32-bit words.
 

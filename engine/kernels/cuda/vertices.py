@@ -24,6 +24,7 @@ from penstock.engine.kernels.cuda.device_functions import (
     mark,
 )
 from penstock.engine.kernels.cuda.driver import BLOCK, DeviceKernel, cuda, device, kernel
+from penstock.engine.kernels.shared_functions import make_with_sent
 from penstock.engine.program.bindings import Author, define
 from penstock.engine.program.program import Program, arguments, author_function
 
@@ -138,13 +139,6 @@ def steady(program: Program, author: Author) -> tuple[int, ...] | None:
     return tuple(at for at, name in enumerate(author.scalars) if name in names)
 
 
-def make_with_sent(author: Author) -> Any:
-    """Device function: the scalars, and behind them what a vertex has sent where `Author.tells_sent`."""
-    if not author.tells_sent:
-        return device(lambda scalars, sent, at: scalars)
-    return device(lambda scalars, sent, at: scalars + (sent[at],))  # noqa: RUF005
-
-
 def make_renew(author: Author) -> Any:
     """Device function: run `vertex` on one vertex; whether it is active next.
 
@@ -172,7 +166,7 @@ def make_renew_all(author: Author, changing: tuple[bool, ...] | None, ahead: boo
     """Device function: as `make_renew`'s if `wanted`; if `ahead` also what is sent next; changing: see `make_apply`."""
     if changing is not None:
         return make_renew_here(author, changing, ahead)
-    renew, send, with_sent = make_renew(author), author.calls["send"], make_with_sent(author)
+    renew, send, with_sent = make_renew(author), author.calls["send"], device(make_with_sent(author.tells_sent))
 
     @device
     def renew_all(fields, scalars, incoming, identity, was_active, v, d, base, partial, sent, wanted):  # type: ignore[no-untyped-def]
@@ -210,7 +204,7 @@ def make_renew_here(author: Author, changing: tuple[bool, ...], ahead: bool) -> 
         "    return wanted and is_next(here, old, scalars, v, d, v)",
     ]
     namespace: dict[str, Any] = {**author.calls, "is_next": author.calls["active"], "cuda": cuda, "row": ROW}
-    namespace["with_sent"] = make_with_sent(author)
+    namespace["with_sent"] = device(make_with_sent(author.tells_sent))
     return device(define("renew_here", "\n".join(lines) + "\n", namespace))
 
 
@@ -303,7 +297,8 @@ def make_reduce(author: Author) -> DeviceKernel:
     """Kernel: shares[block, :] = that block's share of the Globals of the present values."""
     load, accumulate, tell = author.calls["load"], author.calls["accumulate"], make_tell(author)
     starts, totals = starts_of(author), len(author.totals)
-    columns, with_sent, nothing = len(starts), make_with_sent(author), (author.message.type(0),)
+    with_sent, nothing = device(make_with_sent(author.tells_sent)), (author.message.type(0),)
+    columns = len(starts)
 
     @kernel
     def reduce(index, fields, scalars, count, base, shares):  # type: ignore[no-untyped-def]

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from penstock.engine.kernels.host.atomics import lowest_bit
 from penstock.engine.kernels.host.device_functions import LOW, ONE, SIX, degree_of
-from penstock.engine.kernels.host.jit import compile_vertex, loop_kernel
+from penstock.engine.kernels.host.jit import compile_vertex, inline, loop_kernel
+from penstock.engine.kernels.shared_functions import make_with_sent
 from penstock.engine.program.bindings import Author
 
 SPAN = np.uint64(4096)
@@ -75,26 +76,18 @@ def make_apply(author: Author) -> Any:
     uses_activity, totals, everywhere = author.uses_activity, len(author.totals), author.everywhere
     resets, in_place, tells_sent = author.resets, author.in_place, author.tells_sent
     arrived: Any = author.calls.get("arrived")
-
-    @compile_vertex(author)
-    def renew_from(fields, scalars, message, was_active, v, d, base, partial, over):  # type: ignore[no-untyped-def]
-        old = load(fields, v, base)
-        store(fields, v, base, vertex(fields, scalars, message, was_active, v, d, base))
-        if totals > 0:
-            accumulate(partial, over, fields, old, scalars, v, d, base)
-        return is_next(fields, old, scalars, v, d, base)
+    with_sent = inline(make_with_sent(tells_sent))
 
     @compile_vertex(author)
     def renew(fields, scalars, incoming, place, identity, was_active, v, d, base, partial, over):  # type: ignore[no-untyped-def]
-        if tells_sent:
-            message, own = arrived(fields, v, base), scalars + (incoming[place],)  # noqa: RUF005
-            return renew_from(fields, own, message, was_active, v, d, base, partial, over)
-        if in_place:
-            return renew_from(fields, scalars, arrived(fields, v, base), was_active, v, d, base, partial, over)
-        found = renew_from(fields, scalars, incoming[place], was_active, v, d, base, partial, over)
+        old, own = load(fields, v, base), with_sent(scalars, incoming, place)
+        message = arrived(fields, v, base) if in_place else incoming[place]
+        store(fields, v, base, vertex(fields, own, message, was_active, v, d, base))
         if resets:
             incoming[place] = identity
-        return found
+        if totals > 0:
+            accumulate(partial, over, fields, old, own, v, d, base)
+        return is_next(fields, old, scalars, v, d, base)
 
     @loop_kernel(author.key, counted=author.may_make_arrays, distinct=resets or in_place)
     def apply(  # type: ignore[no-untyped-def]
@@ -168,7 +161,7 @@ def make_apply(author: Author) -> Any:
 def make_reduce(author: Author) -> Any:
     """Kernel: partial[span] = the Globals of the present values (old values being the same)."""
     load, accumulate = author.calls["load"], author.calls["accumulate"]
-    tells_sent, nothing = author.tells_sent, author.message.type(0)
+    with_sent, nothing = inline(make_with_sent(author.tells_sent)), (author.message.type(0),)
 
     @loop_kernel(author.key, counted=author.combine != "merge", distinct=True)
     def reduce(first_step, end_step, index, fields, scalars, count, base, partial):  # type: ignore[no-untyped-def]
@@ -177,10 +170,7 @@ def make_reduce(author: Author) -> Any:
             for at in range(first, min(first + SPAN, np.uint64(count))):
                 v = np.uint64(at) + base
                 d = degree_of(index, v)
-                if tells_sent:
-                    own = scalars + (nothing,)  # noqa: RUF005
-                    accumulate(partial, over, fields, load(fields, v, base), own, v, d, base)
-                else:
-                    accumulate(partial, over, fields, load(fields, v, base), scalars, v, d, base)
+                own = with_sent(scalars, nothing, 0)
+                accumulate(partial, over, fields, load(fields, v, base), own, v, d, base)
 
     return reduce
