@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from penstock.engine.kernels.ahead.stand_ins import VERTICES, calls
 from penstock.engine.kernels.cuda import driver
-from penstock.engine.kernels.cuda.cubin_cache import cubin_of, key_of
+from penstock.engine.kernels.cuda.cubin_cache import cubin_of
 from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.kernels.packed.cuda_unpacker import CudaUnpacker
 from penstock.engine.program.program_description import described_program
 from penstock.engine.state.device_state import DeviceState
 from penstock.storage.companion.claims import Claims
-from penstock.storage.companion.job_compiler import compile_listed
+from penstock.storage.companion.job_compiler import JobCompiler, compile_listed
 from penstock.transfer.devices.device import Device, UnpackRequest
 from penstock.transfer.devices.emulated import EmulatedDevice
 
@@ -31,27 +31,19 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
     The first of them says which these are.
     """
     major, minor = job["capability"]
-    planned: list[str] = []
-
-    def plan_one(function: Callable[..., Any], types: tuple[Any, ...]) -> None:
-        planned.append(key_of(function, types, (major, minor)))
+    compiler = JobCompiler(claims)
 
     def compile_one(function: Callable[..., Any], types: tuple[Any, ...]) -> None:
-        key = key_of(function, types, (major, minor))
-        if claims.take(key):
-            try:
-                cubin_of(function, types, (major, minor), lambda: driver.compile_for(function, types, (major, minor)))
-            finally:
-                claims.end(key)
+        made = partial(driver.compile_for, function, types, (major, minor))
+        compiler.compile(partial(cubin_of, function, types, (major, minor), made))
 
     if "listed" in job and job["number"] == job["processes"] - 1:
         compile_listed(job, claims)
+    driver.compile_only((major, minor), compile_one)
     if job["number"] == 0:
-        driver.compile_only((major, minor), plan_one)
         for call in _calls(described_program(job["program"]), job):
             call()
-        claims.plan(planned)
-    driver.compile_only((major, minor), compile_one)
+    compiler.begin()
     wanted = list(_calls(described_program(job["program"]), job))
     begin = job["number"] * len(wanted) // max(1, job["processes"])
     for call in wanted[begin:] + wanted[:begin]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine.kernels.ahead import compile_ahead_cuda
-from penstock.engine.kernels.cuda import driver
+from penstock.engine.kernels.cuda import cubin_cache, driver
 from penstock.engine.kernels.cuda.cubin_cache import key_of
 from penstock.engine.program.program_description import describe_program
 from penstock.engine.session import Session
@@ -39,14 +39,16 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> set[Kernel]:
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Kernel]]:
-    """Every kernel that is compiled; compiling is left out."""
+    """Every kernel that is compiled; compiling is left out, and none is kept."""
     found: list[Kernel] = []
 
-    def cubin_of(function: Any, types: Any, capability: Any, _: Any) -> bytes:
+    def compile_for(function: Any, types: Any, capability: Any) -> bytes:
         found.append((function.__qualname__, key_of(function, types, capability)))
         return b""
 
-    monkeypatch.setattr(compile_ahead_cuda, "cubin_of", cubin_of)
+    monkeypatch.setattr(driver, "compile_for", compile_for)
+    monkeypatch.setattr(cubin_cache._STORE, "take", lambda key: None)
+    monkeypatch.setattr(cubin_cache._STORE, "keep", lambda key, content: None)
     monkeypatch.setattr(driver, "use_capability", lambda capability: None)
     yield found
     driver.launch_again()
