@@ -3,12 +3,15 @@
 Without a terminal nothing of rich, which draws, is imported. When asked to be quiet nothing is shown.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.storage.base.printable import printable
@@ -17,9 +20,112 @@ from penstock.storage.clocks.compile_times import compile_times, compiled_now
 from penstock.storage.companion.process import planned_kernels
 from penstock.tools.base import log
 from penstock.tools.base.log import lines_above
-from penstock.tools.base.log_lines import DEFAULT_SECONDS, LogLines
-from penstock.tools.base.output import Console, amounts, seconds
+from penstock.tools.base.output import WITHOUT_RATE, Console, amounts, seconds
 from penstock.tools.base.sent_progress import WANTED, SentBars
+
+DEFAULT_SECONDS = 60.0
+"""Between two lines, where nobody has said how often."""
+
+
+@dataclass
+class _Task:
+    """A stage: what it is called, how far it is; when it began, and how far it was at the line before."""
+
+    text: str
+    total: float | None
+    unit: str
+    began: float
+    done: float = 0.0
+    told_at: float = 0.0
+    told: float = 0.0
+
+    def line(self, now: float) -> str:
+        """What is said of it: amounts, rate since the line before, and at that rate the time left."""
+        since, more = now - self.told_at, self.done - self.told
+        rate = more / since if since > 0 and more > 0 else None
+        self.told_at, self.told = now, self.done
+        told = f"{self.text}: {amounts(self.done, self.total, rate, self.unit)}"
+        if rate is None or self.total is None or self.done >= self.total or self.unit in WITHOUT_RATE:
+            return told
+        return f"{told}, {seconds((self.total - self.done) / rate)} left at this rate"
+
+
+class LogLines:
+    """Writes a line every so many seconds, from a thread of its own, until `end`.
+
+    Parameters
+    ----------
+    every : float
+        Seconds between two lines, above 0.
+    write : callable
+        Takes a line.
+    now : callable
+        The time of day that counts.
+    """
+
+    def __init__(self, every: float, write: Callable[[str], None], now: Callable[[], float] = time.monotonic) -> None:
+        self._write, self._now, self._every = write, now, every
+        self._began = now()
+        self._tasks: dict[int, _Task] = {}
+        self._stopped: set[int] = set()
+        self._numbers = 0
+        self._before: list[Callable[[], None]] = []
+        self._lock = threading.RLock()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin with the lines."""
+        self._thread = threading.Thread(target=self._watch, name="penstock-log-lines", daemon=True)
+        start(self._thread)
+
+    def before_line(self, call: Callable[[], None]) -> None:
+        """Let `call` be called before each line, to say how far the work is."""
+        self._before.append(call)
+
+    def add_task(self, description: str, *, total: float | None, unit: str) -> int:
+        """Add a stage; return its number."""
+        with self._lock:
+            self._numbers += 1
+            now = self._now()
+            self._tasks[self._numbers] = _Task(description, total, unit, now, told_at=now)
+            return self._numbers
+
+    def update(self, number: int, *, completed: float, total: float | None, description: str | None = None) -> None:
+        """Note how far a stage is."""
+        task = self._tasks[number]
+        task.done, task.total, task.text = completed, total, description or task.text
+
+    def stop_task(self, number: int) -> None:
+        """A stage is over."""
+        self._stopped.add(number)
+
+    def remove_task(self, number: int) -> None:
+        """A stage is over, and forgotten."""
+        with self._lock:
+            self._tasks.pop(number, None)
+
+    def end(self) -> None:
+        """Write no further lines."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def tell(self) -> None:
+        """Write a line now, of the stage that began last; nothing where none has begun."""
+        for call in self._before:
+            call()
+        with self._lock:
+            present = [task for number, task in self._tasks.items() if number not in self._stopped]
+            if not present:
+                return
+            now = self._now()
+            text = f"{present[-1].line(now)}; {seconds(now - self._began)} so far"
+        self._write(printable(text))
+
+    def _watch(self) -> None:
+        while not self._ended.wait(self._every):
+            self.tell()
 
 
 class ProgressBars:
@@ -67,11 +173,11 @@ class ProgressBars:
         """Whether bars are drawn, so that lines may be written above them."""
         return self._bars is not None
 
-    def beside(self) -> "ProgressBars":
+    def beside(self) -> ProgressBars:
         """Return further bars on the same display, for another thread: they stop none of these."""
         return ProgressBars(self._bars, self._lines)
 
-    def apart(self) -> tuple["ProgressBars", "ProgressBars"]:
+    def apart(self) -> tuple[ProgressBars, ProgressBars]:
         """Return bars that are only drawn, and bars that are only told to a log."""
         return ProgressBars(self._bars), ProgressBars(None, self._lines)
 

@@ -117,9 +117,8 @@ Found = tuple[dict[str, object], list[str]]
 def _from_text(generated: GeneratedText, work: CompareOptions, update: Update) -> Found:
     """FROM_TEXT on a generated graph."""
     from penstock.storage.ingest.synthetic import rmat
-    from penstock.tools.bench.compare import READY, Timing, compare_from_text
+    from penstock.tools.bench.compare import READY, Penstock, Timing, compare_from_text
     from penstock.tools.bench.queries import FROM_TEXT
-    from penstock.tools.bench.systems.penstock import Penstock
 
     if work.programs or work.threads or work.clock != "wall":
         raise InputError(
@@ -138,10 +137,9 @@ def _from_text(generated: GeneratedText, work: CompareOptions, update: Update) -
 def _programs(path: Path, work: CompareOptions, update: Update) -> Found:
     """The programs on a graph file."""
     from penstock.storage.format.graph import Graph
-    from penstock.tools.bench.compare import Timing, compare_on
+    from penstock.tools.bench.compare import Penstock, Timing, compare_on
     from penstock.tools.bench.queries import QUERIES
     from penstock.tools.bench.system import SimpleEdges
-    from penstock.tools.bench.systems.penstock import Penstock
 
     unknown = set(work.programs) - QUERIES.keys()
     if unknown:
@@ -159,10 +157,7 @@ def _programs(path: Path, work: CompareOptions, update: Update) -> Found:
 
 
 def _peers(threads: int | None = None) -> list[System]:
-    from penstock.tools.bench.systems.igraph import Igraph
-    from penstock.tools.bench.systems.networkit import Networkit
-    from penstock.tools.bench.systems.networkx import Networkx
-    from penstock.tools.bench.systems.scipy import Scipy
+    from penstock.tools.bench.peers import Igraph, Networkit, Networkx, Scipy
 
     return [Scipy(), Networkit(threads), Igraph(), Networkx()]
 

@@ -32,24 +32,24 @@ def command(place: Path | None, console: Console) -> None:
       penstock doctor web.h5 --json
     """
     from penstock.storage.base.errors import InputError, RunError
-    from penstock.tools.doctor import children, devices, machine, packages, places
-    from penstock.tools.doctor.finding import verdict
+    from penstock.tools.doctor import machine, packages
+    from penstock.tools.doctor.finding import CUDA, IMPORTS, MPI, Child, verdict
 
     began = time.perf_counter()
     where = place or Path()
     if not where.exists():
         raise InputError(f"{where} does not exist; name a folder, or a graph file, on the disk to measure")
     modules = [one.module for one in packages.requirements() if not one.extra]
-    imports = children.Child(children.IMPORTS, *modules)
-    cuda, mpi = _started("cupy", children.CUDA), _started("mpi4py", children.MPI)
-    seen = devices.driver_gpus()
+    imports = Child(IMPORTS, *modules)
+    cuda, mpi = _started("cupy", CUDA), _started("mpi4py", MPI)
+    seen = machine.driver_gpus()
     sections = [
         *machine.machine(),
         packages.needed(*imports.answer()),
-        devices.gpus(seen, None if cuda is None else cuda.answer()),
-        devices.mpi(None if mpi is None else mpi.answer()),
-        places.disk(where),
-        places.caches(),
+        machine.gpus(seen, None if cuda is None else cuda.answer()),
+        machine.mpi(None if mpi is None else mpi.answer()),
+        machine.disk(where),
+        machine.caches(),
         packages.optional(has_gpu=bool(seen)),
     ]
     took = time.perf_counter() - began
@@ -66,6 +66,6 @@ def command(place: Path | None, console: Console) -> None:
 
 def _started(module: str, program: str) -> Any:
     """A process that looks at something optional; None where that is not installed."""
-    from penstock.tools.doctor.children import Child
+    from penstock.tools.doctor.finding import Child
 
     return Child(program) if importlib.util.find_spec(module) is not None else None

@@ -19,7 +19,7 @@ from penstock.tools.base.output import Console, counted, pairs, short
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Adjacency, Graph
     from penstock.storage.format.index import Index
-    from penstock.tools.report.degree_figure import DegreeCounts
+    from penstock.tools.report.figures import DegreeCounts
 
 PERCENTILES = (50, 90, 99, 99.9)
 ROWS = SMALL_DEGREES = 1 << 16
@@ -75,7 +75,7 @@ def command(graph: Path, wanted: Wanted, console: Console) -> None:
         found = distributions_of(opened)
         facts["degrees"] = {direction: degree_statistics(counts) for direction, counts in found.items()}
         if wanted.plot is not None:
-            from penstock.tools.report.degree_figure import degree_figure
+            from penstock.tools.report.figures import degree_figure
 
             title = f"{printable(graph.name)}: {opened.vertices:,} vertices, {opened.input_edges:,} edges"
             plots.save(degree_figure(found, title, directed=opened.directed), wanted.plot, force=wanted.force)

@@ -1,7 +1,11 @@
-"""What the doctor finds: rows of a page, each with how it stands and, where something is missing, the way out."""
+"""What the doctor finds: rows of a page with state and way out; risky imports are tried in processes of their own."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -50,3 +54,85 @@ def verdict(sections: Sequence[Section]) -> list[str]:
         return ["all is well"]
     order = sorted(wrong, key=lambda one: one.state != "broken")
     return [f"{one.state}: {one.name}: {one.told}{'; ' if one.way_out else ''}{one.way_out}" for one in order]
+
+
+PATIENCE = 20.0
+"""Seconds until a process counts as hanging."""
+
+IMPORTS = """
+import importlib, json, sys
+found = {}
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+    except BaseException as error:
+        found[name] = f"{type(error).__name__}: {error}"
+print(json.dumps(found))
+"""
+"""Imports modules; prints those that fail, with the error."""
+CUDA = """
+import json
+found = {}
+try:
+    import cupy
+    found["cupy"] = cupy.__version__
+    runtime = cupy.cuda.runtime
+    found["runtime"], found["driver"] = runtime.runtimeGetVersion(), runtime.driverGetVersion()
+    found["devices"] = runtime.getDeviceCount()
+    found["free_bytes"], found["total_bytes"] = runtime.memGetInfo()
+except BaseException as error:
+    found["cupy_error"] = f"{type(error).__name__}: {error}"
+try:
+    import numpy
+    from numba import cuda
+    if found.get("devices"):
+        @cuda.jit
+        def add(values):
+            values[cuda.grid(1)] += 1
+        there = cuda.to_device(numpy.zeros(32, numpy.int64))
+        add[1, 32](there)
+        found["kernel"] = int(there.copy_to_host().sum()) == 32
+except BaseException as error:
+    found["numba_error"] = f"{type(error).__name__}: {error}"
+print(json.dumps(found))
+"""
+"""Asks CuPy for devices and versions, and runs a kernel that numba-cuda compiles."""
+MPI = """
+import json
+import mpi4py
+mpi4py.rc.initialize = False
+from mpi4py import MPI
+print(json.dumps({"library": MPI.Get_library_version().splitlines()[0].strip(chr(0)), "version": mpi4py.__version__}))
+"""
+"""Asks mpi4py for its MPI, which is not started."""
+
+
+class Child:
+    """A process that was started with a program of the above."""
+
+    def __init__(self, program: str, *arguments: str) -> None:
+        self._began = time.monotonic()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", program, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, errors="replace",
+        )  # fmt: skip
+
+    def answer(self) -> tuple[dict[str, Any], str]:
+        """Wait for it; return what it printed, and "" or why it printed nothing."""
+        try:
+            printed, said = self._process.communicate(timeout=max(0.1, self._began + PATIENCE - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self.close()
+            return {}, f"no answer within {PATIENCE:g} s"
+        try:
+            found: dict[str, Any] = json.loads((printed.splitlines() or [""])[-1])
+        except ValueError:
+            last = (said.strip().splitlines() or [""])[-1]
+            return {}, last or f"the process ended with code {self._process.returncode}"
+        return found, ""
+
+    def close(self) -> None:
+        """End it, if it has not ended."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()

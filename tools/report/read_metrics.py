@@ -19,8 +19,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import printable
 from penstock.storage.ingest.bytes.file import open_text
 from penstock.tools.base.output import short
-from penstock.tools.report.bottleneck import STAGES, Bottleneck, Spent
-from penstock.tools.report.job_verdict import judge_job
+from penstock.tools.report.bottleneck import STAGES, Bottleneck, Spent, judge_job
 from penstock.tools.report.metrics_lines import checked
 from penstock.tools.run.account import Account
 from penstock.tools.run.record_files import METRICS

@@ -23,12 +23,11 @@ from penstock.tools.base.progress import progress
 from penstock.tools.run.account import Account, JobClock
 from penstock.tools.run.checkpointing import Followed, ending_at_signals, told_what_lacks
 from penstock.tools.run.job import Job, JobStep
-from penstock.tools.run.live_table import LiveTable, iterations
+from penstock.tools.run.live_table import LiveTable, iterations, stages_shown
 from penstock.tools.run.metrics import Metrics, open_metrics
 from penstock.tools.run.rates import UsedRates, rates_for
 from penstock.tools.run.result_summary import ResultSummary
 from penstock.tools.run.run_directory import Record, check_folder, open_record
-from penstock.tools.run.stage_progress import stages_shown
 from penstock.tools.run.trace import open_trace
 
 if TYPE_CHECKING:

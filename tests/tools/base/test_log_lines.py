@@ -12,9 +12,8 @@ from penstock.storage.companion import process
 from penstock.storage.companion.claims import Claims
 from penstock.tools import cli
 from penstock.tools.base import log
-from penstock.tools.base.log_lines import LogLines
 from penstock.tools.base.output import Console
-from penstock.tools.base.progress import COMPILING, ProgressBars, compiling_shown, progress
+from penstock.tools.base.progress import COMPILING, LogLines, ProgressBars, compiling_shown, progress
 from support.clocks import MovedClock
 from support.graphs import on_disk, skewed
 from support.oracles import EdgeList

@@ -6,13 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.storage.ingest.synthetic import rmat
-from penstock.tools.bench.compare import READY, Comparison, Timing, compare_from_text, write_text
+from penstock.tools.bench.compare import READY, Comparison, Penstock, Timing, compare_from_text, write_text
+from penstock.tools.bench.peers import Igraph, Networkit, Scipy
 from penstock.tools.bench.queries import FROM_TEXT, PAGERANK_SWEEPS, QUERIES, SWEPT
 from penstock.tools.bench.system import Implementation, SimpleEdges, TextSystem
-from penstock.tools.bench.systems.igraph import Igraph
-from penstock.tools.bench.systems.networkit import Networkit
-from penstock.tools.bench.systems.penstock import Penstock
-from penstock.tools.bench.systems.scipy import Scipy
 
 INF = np.inf
 NO_EDGES = SimpleEdges(*(np.zeros(0, np.int64) for _ in range(3)), vertices=0, directed=True, starts=[])

@@ -12,14 +12,10 @@ import pytest
 from penstock.engine.programs.table import PROGRAMS
 from penstock.tools import cli
 from penstock.tools.bench import queries
-from penstock.tools.bench.compare import Comparison, Timing, compare_on
+from penstock.tools.bench.compare import Comparison, Penstock, Timing, compare_on
+from penstock.tools.bench.peers import Igraph, Networkit, Networkx, Scipy
 from penstock.tools.bench.queries import PAGERANK_SWEEPS, QUERIES
 from penstock.tools.bench.system import Implementation, SimpleEdges, System, Values
-from penstock.tools.bench.systems.igraph import Igraph
-from penstock.tools.bench.systems.networkit import Networkit
-from penstock.tools.bench.systems.networkx import Networkx
-from penstock.tools.bench.systems.penstock import Penstock
-from penstock.tools.bench.systems.scipy import Scipy
 from support.graphs import in_memory, skewed
 from support.json_page import check_documented
 from support.oracles import EdgeList

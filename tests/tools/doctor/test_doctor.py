@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 from penstock.tools import cli
-from penstock.tools.doctor import children, devices, machine, packages, places
-from penstock.tools.doctor.children import Child
-from penstock.tools.doctor.finding import Finding, Section, verdict
+from penstock.tools.doctor import finding, machine, packages
+from penstock.tools.doctor.finding import IMPORTS, Child, Finding, Section, verdict
 from support.json_page import check_documented
 
 WORKS = {
@@ -40,7 +39,7 @@ def test_what_is_needed_and_broken_ends_with_1(
     monkeypatch.setattr(Child, "__init__", lambda self, *told: None)
     monkeypatch.setattr(Child, "answer", lambda self: ({"numba": "ImportError: no LLVM"}, ""))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setattr(places, "disk", lambda place: Section("Disk"))
+    monkeypatch.setattr(machine, "disk", lambda place: Section("Disk"))
     assert cli.run_command(["doctor", str(tmp_path)]) == 1
     shown = capsys.readouterr()
     assert "cannot be imported: ImportError: no LLVM  <- broken" in shown.out
@@ -108,7 +107,7 @@ def test_requirements_are_read_from_metadata() -> None:
     ],
 )
 def test_gpus(seen: list[dict[str, str]], asked: Any, told: str, state: str, tmp_path: Path) -> None:
-    last = devices.gpus(seen, asked, tmp_path).findings[-1]
+    last = machine.gpus(seen, asked, tmp_path).findings[-1]
     assert (last.told, last.state) == (told, state)
     assert (last.way_out == "") == (state == "ok")
 
@@ -118,16 +117,16 @@ def test_gpus_are_named_as_the_driver_does(tmp_path: Path, monkeypatch: pytest.M
     command.write_text(f"#!/bin/sh\necho '{', '.join(H100.values())}'\n")
     command.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert devices.driver_gpus() == [H100]
+    assert machine.driver_gpus() == [H100]
     command.write_text("#!/bin/sh\nexit 9\n")
-    assert devices.driver_gpus() == []
+    assert machine.driver_gpus() == []
 
 
 def test_mpi() -> None:
-    assert [one.state for one in devices.mpi(None).findings] == ["ok"]
+    assert [one.state for one in machine.mpi(None).findings] == ["ok"]
     found = {"version": "4.1", "library": "MPICH   Version:  5"}
-    assert devices.mpi((found, "")).findings[0].told == "4.1, MPICH Version: 5"
-    assert devices.mpi(({}, "RuntimeError: cannot load MPI")).findings[0].state == "missing"
+    assert machine.mpi((found, "")).findings[0].told == "4.1, MPICH Version: 5"
+    assert machine.mpi(({}, "RuntimeError: cannot load MPI")).findings[0].state == "missing"
 
 
 def test_limits_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +144,7 @@ def test_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for name in ("NUMBA_CACHE_DIR", "PENSTOCK_KERNELS"):
         monkeypatch.delenv(name, raising=False)
-    assert places.caches().values["kernel_files"] == 0
+    assert machine.caches().values["kernel_files"] == 0
     folder = tmp_path / "penstock"
     (folder / "kernels").mkdir(parents=True)
     (folder / "kernels" / "one").write_bytes(b"123")
@@ -158,14 +157,14 @@ def test_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         }
         (folder / f"rates-{name}.json").write_text(json.dumps(rates))
     (folder / "rates-c.json").write_text("[]")
-    found = places.caches()
+    found = machine.caches()
     assert found.findings[0].told == f"{folder / 'kernels'}: 1 files, 3 B"
     assert found.findings[1].told == "host, 2026-11-23, quickly"
     assert [one["here"] for one in found.values["rates"]] == [True, False]
     (tmp_path / "site").mkdir(mode=0o755)
     (tmp_path / "site" / "two").write_bytes(b"45")
     monkeypatch.setenv("PENSTOCK_KERNELS", str(tmp_path / "site"))
-    found = places.caches()
+    found = machine.caches()
     assert found.findings[0].told == f"{folder / 'kernels'} and {tmp_path / 'site'}: 2 files, 5 B"
     assert found.values["kernels"] == str(folder / "kernels")
 
@@ -173,17 +172,17 @@ def test_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_child_that_crashes_or_hangs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Child("import os; os.abort()").answer() == ({}, "the process ended with code -6")
     assert Child("raise ImportError('no')").answer() == ({}, "ImportError: no")
-    assert Child(children.IMPORTS, "json", "no_such").answer() == (
+    assert Child(IMPORTS, "json", "no_such").answer() == (
         {"no_such": "ModuleNotFoundError: No module named 'no_such'"}, "",
     )  # fmt: skip
-    monkeypatch.setattr(children, "PATIENCE", 0.0)
+    monkeypatch.setattr(finding, "PATIENCE", 0.0)
     assert Child("import time; time.sleep(60)").answer() == ({}, "no answer within 0 s")
 
 
 def test_a_file_is_read_itself(tmp_path: Path) -> None:
     file = tmp_path / "g.h5"
     file.write_bytes(bytes(1 << 16))
-    found = places.disk(file)
+    found = machine.disk(file)
     assert found.findings[0].told == str(file)
     assert found.values.get("direct_reads", False) or found.findings[-1].told.startswith("not measured: ")
     assert "numpy" in sys.modules

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from penstock.engine import from_edges
 from penstock.tools.commands import info
-from penstock.tools.report.degree_figure import DegreeCounts, at_least, log_bins
+from penstock.tools.report.figures import DegreeCounts, at_least, log_bins
 from support.commands import answered, refused
 
 

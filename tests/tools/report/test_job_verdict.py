@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from penstock.storage.clocks.stage_clock import StageTimes
-from penstock.tools.report.bottleneck import Spent, judge
-from penstock.tools.report.job_verdict import judge_job
+from penstock.tools.report.bottleneck import Spent, judge, judge_job
 from penstock.tools.run.account import Account
 
 SPENT = Spent(1.0, 10, 10**9, {"kernel": 0.9}, {"kernel": 0.5})

@@ -13,9 +13,8 @@ from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.state.records import IterationRecord, PhaseRecord
-from penstock.tools.base.log_lines import LogLines
 from penstock.tools.base.output import Console
-from penstock.tools.base.progress import ProgressBars, progress
+from penstock.tools.base.progress import LogLines, ProgressBars, progress
 from penstock.tools.run.live_table import AT_ONCE, Pace, Tally, iterations, line
 from penstock.transfer.values.task import TaskRecord
 from support.clocks import MovedClock

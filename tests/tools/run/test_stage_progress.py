@@ -11,7 +11,7 @@ from penstock.storage.clocks.compile_times import compiling
 from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.tools.base.progress import COMPILING, PAUSE, ProgressBars
 from penstock.tools.run.account import JobClock
-from penstock.tools.run.stage_progress import LASTING, StageBars, stages_shown
+from penstock.tools.run.live_table import LASTING, StageBars, stages_shown
 from support.clocks import MovedClock
 from support.terminal import on_a_terminal
 
@@ -87,7 +87,7 @@ from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
 from penstock.tools.run.account import JobClock
-from penstock.tools.run.stage_progress import stages_shown
+from penstock.tools.run.live_table import stages_shown
 with installed(StageClock(time.perf_counter() - 2, "loading")) as clock, progress(Console(quiet={quiet})) as show:
     with stages_shown(show, JobClock(clock)), stage("loading", 8 << 20) as meter:
         for _ in range(8):

@@ -1,1 +1,0 @@
-"""The systems compared: Penstock and its peers."""
