@@ -60,7 +60,7 @@ class Builders:
         self._here = threading.local()
         self._companions: list[Companion] = []
         self._waiting: list[Future[bool]] = []
-        self._jobs: dict[str, dict[str, Any]] = {}
+        self._jobs: set[str] = set()
         self._entries: set[str] = set()
         self.last = ""
         """What was compiled last."""
@@ -90,11 +90,7 @@ class Builders:
         return sum(one.done() for one in self._waiting), len(self._waiting)
 
     def finish(self) -> None:
-        """Compile also what runs like those within the block may need, and wait. Raises RunError."""
-        for job in self._jobs.values():
-            for kind in (*self._wanted, *self._changes):
-                own = {**job, **self._changes.get(kind, {})}
-                self._submit(kind, {"target": [server.__name__, server.do_alone.__name__], "job": own})
+        """Wait. Raises RunError."""
         for one in self._waiting:
             one.result()
 
@@ -124,7 +120,7 @@ class Builders:
             return False
 
     def _offer(self, describe: Callable[[], dict[str, Any]]) -> None:
-        """Remember the job of a run, with and without packed edges; one of each class of programs."""
+        """Compile what a run like this one may need, with and without packed edges; once for each class of programs."""
         try:
             job = describe()
         except TypeError as error:
@@ -135,7 +131,13 @@ class Builders:
         for packed in (False, True):
             one = {**job, "packed": packed}
             *kind, _ = job["program"]  # searches from each of many sources differ in attributes alone
-            self._jobs.setdefault(json.dumps({**one, "program": kind}), one)
+            named = json.dumps({**one, "program": kind})
+            if named in self._jobs:
+                continue
+            self._jobs.add(named)
+            for processor in (*self._wanted, *self._changes):
+                own = {**one, **self._changes.get(processor, {})}
+                self._submit(processor, {"target": [server.__name__, server.do_alone.__name__], "job": own})
 
     def _submit(self, kind: str, request: dict[str, Any]) -> Future[bool]:
         self._waiting.append(self._pools[kind].submit(self._compile, kind, request))
