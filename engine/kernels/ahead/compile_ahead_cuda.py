@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from penstock.engine.kernels.ahead.stand_ins import VERTICES, calls
 from penstock.engine.kernels.cuda import driver
+from penstock.engine.kernels.cuda.compiler import compile_for
 from penstock.engine.kernels.cuda.cubin_cache import cubin_of
 from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.kernels.packed.cuda_unpacker import CudaUnpacker
@@ -34,7 +35,7 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
     compiler = JobCompiler(claims)
 
     def compile_one(function: Callable[..., Any], types: tuple[Any, ...]) -> None:
-        made = partial(driver.compile_for, function, types, (major, minor))
+        made = partial(compile_for, function, types, (major, minor), driver.BLOCK)
         compiler.compile(partial(cubin_of, function, types, (major, minor), made))
 
     if "listed" in job and job["number"] == job["processes"] - 1:

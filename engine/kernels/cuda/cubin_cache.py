@@ -3,7 +3,7 @@
 Owns the key of an entry: the kernel's bytecode, constants and closure down to the author's own functions (which is the
 author's fingerprint and more), the sort that these may call, the types of its arguments, the compute capability, and
 the versions of Numba, its CUDA half, Python and Penstock. Entries are kept in the user's cache, with what is compiled
-for the host (`storage/base/kernel_cache.py`). `driver.compile_for` says what is in one.
+for the host (`storage/base/kernel_cache.py`). `compiler.compile_for` says what is in one.
 """
 
 from __future__ import annotations

@@ -9,18 +9,16 @@ through CuPy (a few microseconds a launch; numba's own takes ten times that). Un
 
 from __future__ import annotations
 
-import logging
-import re
 import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
 from numba import cuda as cuda  # what kernels say `cuda.` to, re-exported: this file is the door
+from penstock.engine.kernels.cuda.compiler import compile_for, use_capability
 from penstock.engine.kernels.cuda.cubin_cache import AT_ONCE, cubin_of, renewed
 from penstock.engine.kernels.cuda_simulator import TURN, Shared, run_block
 from penstock.engine.kernels.shared_functions import sort_in_place
@@ -41,7 +39,6 @@ TILE = BLOCK * PER_THREAD
 RESERVED = 2048
 """Bytes of shared memory that a block takes besides what it asks for, at most."""
 
-_log = logging.getLogger("penstock.engine.kernels.cuda.driver")
 _kernels: weakref.WeakSet[DeviceKernel] = weakref.WeakSet()
 _current = [""]
 """The name of the device that kernels are launched on."""
@@ -291,42 +288,6 @@ def launch_again() -> None:
     _compiling_only.clear()
 
 
-def use_capability(capability: tuple[int, int]) -> None:
-    """Let Numba compile device functions for this, where it would ask the device at hand; there need be none."""
-    from numba.cuda import dispatcher
-
-    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=capability)
-
-
-def compile_for(function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int]) -> bytes:
-    """Compile a kernel for arguments of these types; return its entry's name, a zero byte, and its machine code."""
-    at_once = function.__dict__.get(AT_ONCE)
-    bounds = None if at_once is None else (BLOCK, at_once)
-    text = str(cuda.compile_ptx(function, types, device=False, cc=capability, launch_bounds=bounds)[0])
-    name = re.search(r"\.visible \.entry ([^(\s]+)", text)
-    assert name is not None, "PTX of a kernel has an entry"
-    return name.group(1).encode() + b"\0" + _linked(text.encode(), capability)
-
-
-def _linked(ptx: bytes, capability: tuple[int, int]) -> bytes:
-    """The machine code of PTX; where nvJitLink is not here or refuses it, PTX, of which the driver makes it."""
-    try:
-        from cuda.bindings import nvjitlink
-
-        handle = nvjitlink.create(1, [f"-arch=sm_{capability[0]}{capability[1]}"])
-        try:
-            nvjitlink.add_data(handle, nvjitlink.InputType.PTX, ptx, len(ptx), "kernel")
-            nvjitlink.complete(handle)
-            code = bytearray(nvjitlink.get_linked_cubin_size(handle))
-            nvjitlink.get_linked_cubin(handle, code)
-        finally:
-            nvjitlink.destroy(handle)
-    except Exception as error:  # nvJitLinkError is one directly
-        _log.info("kernels are kept as PTX, the driver compiles it at each machine's first run: %s", error)
-        return ptx
-    return bytes(code)
-
-
 def _load(function: Callable[..., Any], types: tuple[Any, ...]) -> Any:
     """The kernel in the current device's memory; what was kept and the driver does not take is compiled anew."""
     import cupy
@@ -334,7 +295,7 @@ def _load(function: Callable[..., Any], types: tuple[Any, ...]) -> Any:
     driver = cupy.cuda.driver
 
     def compiled() -> bytes:
-        return compile_for(function, types, capability())
+        return compile_for(function, types, capability(), BLOCK)
 
     name, _, code = cubin_of(function, types, capability(), compiled).partition(b"\0")
     with loading():

@@ -42,11 +42,11 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Kernel]]:
     """Every kernel that is compiled; compiling is left out, and none is kept."""
     found: list[Kernel] = []
 
-    def compile_for(function: Any, types: Any, capability: Any) -> bytes:
+    def compile_for(function: Any, types: Any, capability: Any, block: int) -> bytes:
         found.append((function.__qualname__, key_of(function, types, capability)))
         return b""
 
-    monkeypatch.setattr(driver, "compile_for", compile_for)
+    monkeypatch.setattr(compile_ahead_cuda, "compile_for", compile_for)
     monkeypatch.setattr(cubin_cache._STORE, "take", lambda key: None)
     monkeypatch.setattr(cubin_cache._STORE, "keep", lambda key, content: None)
     monkeypatch.setattr(driver, "use_capability", lambda capability: None)
