@@ -1,6 +1,7 @@
-"""Atomics, which LLVM offers and Numba's CPU code does not: array[index] is changed whatever other threads do there.
+"""What LLVM offers and Numba's CPU code does not: atomics, and counting bits.
 
-Each returns the value that stood in the array before. Indices are unsigned 64-bit; nothing is bounds-checked.
+An atomic changes array[index] whatever other threads do there, and returns the value that stood there before. Indices
+are unsigned 64-bit; nothing is bounds-checked.
 """
 
 from __future__ import annotations
@@ -8,8 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
+
+
+def emitted(emit: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function of Numba's compiled code from one that types it and emits its LLVM code."""
+    return cast(Callable[..., Any], intrinsic(emit))
 
 
 def _read_modify_write(signed: str, unsigned: str, floating: str | None) -> Callable[..., Any]:
@@ -30,7 +37,7 @@ def _read_modify_write(signed: str, unsigned: str, floating: str | None) -> Call
 
         return signature, generate
 
-    return cast(Callable[..., Any], intrinsic(operation))
+    return emitted(operation)
 
 
 atomic_add = _read_modify_write("add", "add", "fadd")
@@ -38,3 +45,24 @@ atomic_min = _read_modify_write("min", "umin", "fmin")
 atomic_max = _read_modify_write("max", "umax", "fmax")
 atomic_or = _read_modify_write("or", "or", None)
 atomic_and = _read_modify_write("and", "and", None)
+
+
+@emitted
+def pop_count(_: Any, word: Any) -> Any:
+    """Number of set bits of a uint64."""
+    return word(word), lambda context, builder, signature, values: builder.ctpop(values[0])
+
+
+@emitted
+def leading_zeros(_: Any, word: Any) -> Any:
+    """Zeros before the highest set bit of a uint64."""
+    flag = ir.Constant(ir.IntType(1), 0)
+    return word(word), lambda context, builder, signature, values: builder.ctlz(values[0], flag)
+
+
+@emitted
+def lowest_bit(_: Any, word: Any) -> Any:
+    """Position of the lowest set bit of a uint32 that is not zero, as int64."""
+    flag, wide = ir.Constant(ir.IntType(1), 1), ir.IntType(64)
+    signature = types.int64(types.uint32)
+    return signature, lambda context, builder, signature, values: builder.zext(builder.cttz(values[0], flag), wide)

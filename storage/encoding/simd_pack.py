@@ -9,13 +9,13 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core.cgutils import alloca_once_value, for_range, get_or_insert_function
+from penstock.storage.base.thread_atomics import emitted
 from penstock.storage.encoding.payload import BLOCK, LANES, ROWS
-from penstock.storage.encoding.vectors import (
+from penstock.storage.encoding.simd import (
     I8,
     I32,
     I64,
     Signature,
-    emitted,
     load,
     pointer,
     resized,

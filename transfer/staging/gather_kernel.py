@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 from penstock.storage.base.jit import jit
+from penstock.storage.base.thread_atomics import emitted, lowest_bit
 
 _AHEAD = 16  # runs that are fetched into the processor's cache before the first of them is copied
 _LINE = 64  # bytes that it fetches at once
@@ -19,26 +18,12 @@ _ONE = np.uint32(1)
 _ALL = np.uint32(0xFFFFFFFF)
 
 
-def _emitted(emit: Callable[..., Any]) -> Callable[..., Any]:
-    return cast(Callable[..., Any], intrinsic(emit))
-
-
-@_emitted
-def _lowest_bit(_: Any, word: Any) -> Any:
-    """Position of the lowest set bit of a uint32 that is not zero, as int64."""
-
-    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.zext(builder.cttz(values[0], ir.Constant(ir.IntType(1), 1)), ir.IntType(64))
-
-    return types.int64(types.uint32), emit
-
-
 def _place(context: Any, builder: Any, kind: Any, array: Any, item: Any) -> Any:
     """The address of array[item]."""
     return builder.gep(context.make_array(kind)(context, builder, array).data, [item])
 
 
-@_emitted
+@emitted
 def _copy(_: Any, to: Any, to_weights: Any, at: Any, neighbors: Any, weights: Any, item: Any, count: Any) -> Any:
     """Copy items [item, item + count) of one pair of arrays to [at, at + count) of another; no weights: None.
 
@@ -60,7 +45,7 @@ def _copy(_: Any, to: Any, to_weights: Any, at: Any, neighbors: Any, weights: An
     return types.void(to, to_weights, integer, neighbors, weights, integer, integer), emit
 
 
-@_emitted
+@emitted
 def _prefetch(_: Any, array: Any, item: Any) -> Any:
     """Ask for the cache line of array[item] and do not wait; harmless outside the array. Of None: nothing."""
     if isinstance(array, types.NoneType):
@@ -100,7 +85,7 @@ def gather(marks: Any, index: Any, bounds: Any, source: Any, place: Any, target:
         if word == k1 >> 5:
             bits &= (_ONE << np.uint32(k1 & 31)) - _ONE
         while bits != 0:
-            v = word * 32 + _lowest_bit(bits) + first
+            v = word * 32 + lowest_bit(bits) + first
             bits &= bits - _ONE
             start = max(bases[v >> shift] + np.int64(row_offsets[v]), e0)
             end = min(bases[(v + 1) >> shift] + np.int64(row_offsets[v + 1]), e1)

@@ -6,13 +6,12 @@ to be sorted beside others. Bucket b is what floating-point numbers of so many b
 """
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit, jit_part
+from penstock.storage.base.thread_atomics import leading_zeros
 
 
 def octave_start(bucket: int, bits: int) -> int:
@@ -52,26 +51,12 @@ def largest_load(new_ids: NDArray[Any], degrees: NDArray[np.uint32], shift: int,
     return int(loads.max(initial=0))
 
 
-def _emitted(emit: Callable[..., Any]) -> Callable[..., Any]:
-    return cast(Callable[..., Any], intrinsic(emit))
-
-
-@_emitted
-def _leading_zeros(_: Any, value: Any) -> Any:
-    """The zeros before the highest bit of a uint64."""
-
-    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.ctlz(values[0], ir.Constant(ir.IntType(1), 0))
-
-    return value(value), emit
-
-
 @jit_part
 def bucket_of(vertex: Any, shift: int, bits: int) -> Any:
     """The bucket of an id (uint64): of 2^shift ids each where bits is -1, else of octaves."""
     if bits < 0:
         return vertex >> np.uint64(shift)
-    octave = np.uint64(63 - bits) - _leading_zeros(vertex | np.uint64(1) << np.uint64(bits))
+    octave = np.uint64(63 - bits) - leading_zeros(vertex | np.uint64(1) << np.uint64(bits))
     return (octave << np.uint64(bits)) + (vertex >> octave)
 
 

@@ -9,14 +9,13 @@ ids, so sorted edges stay sorted when they get them.
 
 import mmap
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any, cast
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit, jit_inlined
-from penstock.storage.base.thread_atomics import atomic_or
+from penstock.storage.base.thread_atomics import atomic_or, pop_count
 from penstock.storage.convert.sort.run import MAX_VERTICES, Keys
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.schema import vertex_dtype
@@ -215,20 +214,6 @@ class SeenIds:
         return count if count == largest + 1 else OccurringIds(self._ends)
 
 
-def _emitted(emit: Callable[..., Any]) -> Callable[..., Any]:
-    return cast(Callable[..., Any], intrinsic(emit))
-
-
-@_emitted
-def _ones(_: Any, value: Any) -> Any:
-    """How many bits of a uint64 are set."""
-
-    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return builder.ctpop(values[0])
-
-    return value(value), emit
-
-
 @jit_inlined
 def word_of(slots: NDArray[np.int32], words: NDArray[np.uint64], id: Any) -> Any:
     """Which word has the bit of an id whose page is there."""
@@ -281,7 +266,7 @@ def count_before(slots: NDArray[np.int32], words: NDArray[np.uint64], before: Be
         count = np.uint64(0)
         for word in range(slot * PAGE_WORDS, (slot + 1) * PAGE_WORDS):
             inside[word] = count
-            count += _ones(words[word])
+            count += pop_count(words[word])
         total += count
 
 
@@ -290,7 +275,7 @@ def rank_of(slots: NDArray[np.int32], words: NDArray[np.uint64], before: Before,
     """How many smaller ids occur, of an id that does."""
     pages, inside = before
     word = word_of(slots, words, id)
-    smaller = _ones(words[word] & ((np.uint64(1) << (id & np.uint64(63))) - np.uint64(1)))
+    smaller = pop_count(words[word] & ((np.uint64(1) << (id & np.uint64(63))) - np.uint64(1)))
     return pages[word // np.uint64(PAGE_WORDS)] + np.uint64(inside[word]) + smaller
 
 

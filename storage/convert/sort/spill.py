@@ -7,15 +7,14 @@ group are copied in one compiled call, without Python's lock: they are in some h
 by side would wait for each other in a Python loop over those.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
+from penstock.storage.base.thread_atomics import emitted
 from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles, StoredArrays
 from penstock.storage.convert.sort.octaves import octave_count
 from penstock.storage.convert.sort.run import KeyRun, Keys, widen_keys
@@ -202,11 +201,7 @@ class Spill:
         return np.array([run.arrays.address(number) for run in self._runs], np.uint64)
 
 
-def _emitted(emit: Callable[..., Any]) -> Callable[..., Any]:
-    return cast(Callable[..., Any], intrinsic(emit))
-
-
-@_emitted
+@emitted
 def _item(_: Any, address: Any, kind: Any) -> Any:
     """The item of the type of ``kind`` (a value of it) at a uint64 address."""
 
