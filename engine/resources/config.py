@@ -180,13 +180,12 @@ class Config:
         elif not isinstance(options.get("tuning", Tuning()), Tuning):
             raise InputError(f"tuning is {brief(repr(options['tuning']))}; give a mapping, as in {{'combine': 1}}")
         shares = options.get("shares")
-        if isinstance(shares, str):
+        if shares is not None:
             try:
-                options["shares"] = tuple(float(share) for share in shares.split(","))
-            except ValueError:
-                raise InputError(f"shares is {shares!r}; give a number above zero for each rank, as in 1,3") from None
-        elif shares is not None:
-            options["shares"] = tuple(shares)
+                options["shares"] = tuple(map(float, shares.split(",") if isinstance(shares, str) else shares))
+            except (TypeError, ValueError):
+                told = brief(repr(shares))
+                raise InputError(f"shares is {told}; give a number above zero for each rank, as in 1,3") from None
         return cls(**options)
 
     def check_used(self, device: Device) -> None:
@@ -235,12 +234,16 @@ def _check(options: Config | Tuning) -> None:
         value, choices = getattr(options, name), get_args(kind) if get_origin(kind) is Literal else ()
         if choices and value not in choices:
             raise InputError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
-        if declared.least is None or value is None:
+        if kind is bool and value not in (True, False):
+            raise InputError(f"{name} is {brief(repr(value))}; give True or False")
+        least = declared.least
+        if value is None or (least is None and kind != float | None):
             continue
         if not isinstance(value, int | float):
-            raise InputError(f"{name} is {brief(repr(value))}; give a number of at least {declared.least}")
-        if value < declared.least:
-            raise InputError(f"{name} is {value}; it must be at least {declared.least}")
+            wanted = "" if least is None else f" of at least {least}"
+            raise InputError(f"{name} is {brief(repr(value))}; give a number{wanted}")
+        if least is not None and value < least:
+            raise InputError(f"{name} is {value}; it must be at least {least}")
 
 
 def _facts(options: Config | Tuning, *, changed: bool) -> dict[str, Any]:

@@ -25,9 +25,19 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.tables.columns import WriteOptions
-from penstock.storage.tables.formats import EDGES, TableStyle, check_streamed, check_style, format_of
+from penstock.storage.tables.formats import (
+    EDGES,
+    ColumnSize,
+    SizeRange,
+    TableStyle,
+    check_streamed,
+    check_style,
+    column_size,
+    digits_of_first,
+    format_of,
+    table_size,
+)
 from penstock.storage.tables.synced_file import SyncedFile
-from penstock.storage.tables.table_size import ColumnSize, SizeRange, column_size, digits_of_first, table_size
 
 if TYPE_CHECKING:
     from penstock.storage.tables.arrow_files import OrderedFile
@@ -42,6 +52,7 @@ class ExportOptions:
 
     both_directions: of an undirected graph each edge from both its ends. threads: most that decode; None: every core.
     read: called with how many entries of the adjacency have been read; `entries_to_read` says of how many.
+    style: options of output.
     """
 
     both_directions: bool = False

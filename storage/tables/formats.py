@@ -6,12 +6,15 @@ their end; formats that are not written so belong to the writers of what they ho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypedDict, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_args, get_type_hints
 
-from penstock.storage.base.errors import InputError
+from penstock.storage.base.errors import InputError, for_python
+
+if TYPE_CHECKING:
+    import numpy as np
 
 ANSWERS, EDGES, PAIRS, WALKS = "answers", "edges", "pairs", "walks"
 
@@ -42,6 +45,7 @@ def style_options() -> dict[str, StyleOption]:
     return {name: get_args(hint)[1] for name, hint in get_type_hints(TableStyle, include_extras=True).items()}
 
 
+@for_python
 def check_style(style: TableStyle, format: str) -> None:
     """Refuse options that there are not, or that a format has no use for. Raises InputError."""
     known = style_options()
@@ -137,3 +141,51 @@ def check_streamed(format: str, what: str) -> None:
     known = formats_of(what, streamed=True)
     if format not in known:
         raise InputError(f"{format} cannot be written to standard output; name a file, or one of {', '.join(known)}")
+
+
+DECIMALS = {2: 6, 4: 10, 8: 18}
+"""Characters of a floating-point number that is not round, by its bytes."""
+
+
+@dataclass(frozen=True)
+class SizeRange:
+    """Bytes, the least and about how many."""
+
+    least: int
+    likely: int
+
+
+@dataclass(frozen=True)
+class ColumnSize:
+    """Bytes of all values of a column: as text, the least and about, and in memory."""
+
+    least_text: int
+    likely_text: int
+    in_memory: int
+
+
+def column_size(dtype: np.dtype[np.generic], rows: int, *, sparse: bool) -> ColumnSize:
+    """The size of a column of numbers; sparse: values may be absent."""
+    likely = DECIMALS[dtype.itemsize] if dtype.kind == "f" else 2
+    return ColumnSize(0 if sparse else rows, rows * likely, rows * dtype.itemsize)
+
+
+def digits_of_first(count: int) -> int:
+    """Digits of the numbers 0 to count - 1, written one after another."""
+    total, power = count, 10
+    while power < count:
+        total += count - power
+        power *= 10
+    return total
+
+
+def table_size(format: str, rows: int, columns: Sequence[ColumnSize]) -> SizeRange:
+    """The size of a table of so many rows in one of `FORMATS`."""
+    written = FORMATS[format]
+    if written.text:
+        between = rows * len(columns)  # a delimiter or a newline behind every value
+        least = between + sum(column.least_text for column in columns)
+        likely = between + sum(column.likely_text for column in columns)
+    else:
+        least = likely = sum(column.in_memory for column in columns)
+    return SizeRange(least // written.most, int(likely / written.usual))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.storage.base.atomic import check_room, free_bytes
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.tables.table_size import ColumnSize, SizeRange, column_size, digits_of_first, table_size
+from penstock.storage.tables.formats import ColumnSize, SizeRange, column_size, digits_of_first, table_size
 
 if TYPE_CHECKING:
     from penstock.engine.program.program import Program

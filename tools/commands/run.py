@@ -122,9 +122,9 @@ class _RunCommand(Titled):
             with formatter.section("Parameters"):
                 formatter.write_dl(rows)
         with formatter.section("Example"):
-            formatter.write_text(
-                _example(ctx.command_path, info.name, [option for option, told in rows if told.startswith("required")])
-            )
+            needed = [option for option, told in rows if told.startswith("required")]
+            # not write_text: a command that is wrapped cannot be copied
+            formatter.write(f"{'':{formatter.current_indent}}{_example(ctx.command_path, info.name, needed)}\n")
         formatter.write_paragraph()
         formatter.write_text("penstock run --help has the options that all programs take.")
 

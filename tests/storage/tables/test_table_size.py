@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from penstock.storage.results.result_tables import write
 from penstock.storage.tables.columns import Column
-from penstock.storage.tables.formats import ANSWERS, formats_of
-from penstock.storage.tables.table_size import ColumnSize, column_size, digits_of_first, table_size
+from penstock.storage.tables.formats import ANSWERS, ColumnSize, column_size, digits_of_first, formats_of, table_size
 
 ROWS = 20_000
 

@@ -108,6 +108,8 @@ def test_from_python(graph: Path) -> None:
     result = penstock.run("degrees", opened)
     result.to_csv("a.csv", csv_safe=True)
     result.write("b.tsv", csv_safe=True)
+    with pytest.raises(InputError, match=r"^csv_safe is for CSV and TSV, .* is parquet"):
+        result.write("b.parquet", csv_safe=True)
     penstock.walk(opened, length=1, weight=False).save("c.csv", csv_safe=True)
     penstock.similarity(opened, k=2).write("d.csv", csv_safe=True)
     for name in ("a.csv", "b.tsv", "c.csv", "d.csv"):

@@ -321,6 +321,8 @@ def test_help_of_a_program_has_its_parameters_and_its_answer(capsys: pytest.Capt
     for words in ("penstock run pagerank GRAPH.h5", "--damping", "default 0.85", "rank, sum 1", "--set nstart=..."):
         assert words in page
     assert "--host-memory" not in page
+    assert cli.run_command(["run", "personalized_pagerank", "--help"]) == 0
+    assert "graph.h5 --source 42 --output personalized_pagerank.csv\n" in capsys.readouterr().out
     assert cli.run_command(["run", "--help"]) == 0
     assert "--host-memory" in capsys.readouterr().out
 
