@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.timeline import Timeline, during
@@ -25,24 +25,15 @@ from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.rates import LINE_BYTES, Rates
 from penstock.transfer.values.residency import Residency
-from penstock.transfer.values.task import AdjacencyArrays, Demand, Direction, Plan, TaskRecord
+from penstock.transfer.values.task import Demand, Direction, Plan, TaskRecord
 from penstock.transfer.values.view import View
+
+if TYPE_CHECKING:
+    from penstock.storage.format.graph import Graph
 
 KEPT_WALKS = 8
 """Sweeps after which a plan is made anew at the latest: it takes 1 ms between two sweeps (on an H200's host)."""
 _log = logging.getLogger("penstock.transfer.pipeline")
-
-
-class GraphLike(Protocol):
-    """What transfer needs of a graph: its adjacencies."""
-
-    @property
-    def out(self) -> AdjacencyArrays:
-        """Return the out-adjacency."""
-
-    @property
-    def into(self) -> AdjacencyArrays | None:
-        """Return the in-adjacency, None where the graph has none."""
 
 
 @dataclass(slots=True)
@@ -62,7 +53,7 @@ class Pipeline:
     order in which they were yielded. One thread uses a pipeline.
     """
 
-    def __init__(self, graph: GraphLike, staging: Staging) -> None:
+    def __init__(self, graph: Graph, staging: Staging) -> None:
         self.device, self.source, self.cache, self.options = (
             staging.device, staging.source, staging.cache, staging.options,
         )  # fmt: skip

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise, starmap
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from penstock.transfer.calibration.kernel_cost_fit import CostFit, CostLaw
 from penstock.transfer.devices.device import Device
@@ -20,6 +20,9 @@ from penstock.transfer.devices.timestamps import DeviceTimestamps
 from penstock.transfer.values.cost import KERNEL, LINK, RESOURCES, UNPACK, Cost
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import TaskRecord
+
+if TYPE_CHECKING:
+    from penstock.storage.read.reader import Reader
 
 Sums = list[tuple[float, float]]
 """Predicted and measured seconds of each of QUANTITIES."""
@@ -37,14 +40,6 @@ PAUSE = 4e-5
 """Seconds between two copies, up to which the second took them to start: 14 us on an H200, of 152 for 8 MB."""
 FORGET = 0.9
 """What is not observed in an iteration keeps so much of its past, so that a route once too slow is tried again."""
-
-
-class Disk(Protocol):
-    """What tells how long a disk was at work (storage/read/reader.py)."""
-
-    @property
-    def busy_seconds(self) -> float:
-        """Return the seconds so far in which at least one read was under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +94,7 @@ class Feedback:
 
     stamps: DeviceTimestamps | None = None
 
-    def __init__(self, rates: Rates, threads: Threads, disk: Disk | None = None, *, corrects: bool = True) -> None:
+    def __init__(self, rates: Rates, threads: Threads, disk: Reader | None = None, *, corrects: bool = True) -> None:
         self.given = rates
         self._threads, self._disk, self._corrects = threads, disk, corrects
         self._sums: Sums = [(0.0, 0.0)] * len(QUANTITIES)

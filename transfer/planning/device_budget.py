@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.base.errors import InputError
-from penstock.transfer.values.task import AdjacencyArrays
+
+if TYPE_CHECKING:
+    from penstock.storage.format.graph import Adjacency
 
 SLABS = (3, 2)
 SLAB_SHARE = 0.25
@@ -63,7 +66,7 @@ class DeviceBudgetRequest:
 
 
 def divide_device_budget(
-    edge_memory: int, sizes: Sequence[AdjacencyArrays], wish: DeviceBudgetRequest, *, weights: bool
+    edge_memory: int, sizes: Sequence[Adjacency], wish: DeviceBudgetRequest, *, weights: bool
 ) -> DeviceBudget:
     """Divide `edge_memory` bytes of a device over the adjacencies that a run reads; InputError if it cannot work.
 
@@ -131,5 +134,5 @@ def _shrinking(combine: int, steps: int, chunk: int) -> Iterator[tuple[int, int,
         yield slabs, 1, chunk
 
 
-def _entries(sizes: Sequence[AdjacencyArrays], step: int) -> int:
+def _entries(sizes: Sequence[Adjacency], step: int) -> int:
     return sum(-(-size.edges // step) for size in sizes)

@@ -19,10 +19,9 @@ from penstock.storage.base.errors import BudgetError
 from penstock.storage.format.read_plan import MOST_BYTES, buffer_bytes, read_threads
 from penstock.storage.read.reader import decoder_bytes, longest_frame
 from penstock.transfer.values.options import TransferOptions
-from penstock.transfer.values.task import AdjacencyArrays
 
 if TYPE_CHECKING:
-    from penstock.storage.format.graph import Graph
+    from penstock.storage.format.graph import Adjacency, Graph
 
 FRAME_BYTES = 5 << 19
 """The longest frame there can be, where there is no graph yet that says more (2.3 MiB)."""
@@ -100,9 +99,7 @@ class HostBudget:
         return self.slabs * (self.piece_bytes or self.partition_edges * self.edge_bytes)
 
 
-def divide_host_budget(
-    budget: HostBudgetRequest, sizes: Sequence[AdjacencyArrays], *, with_weights: bool
-) -> HostBudget:
+def divide_host_budget(budget: HostBudgetRequest, sizes: Sequence[Adjacency], *, with_weights: bool) -> HostBudget:
     """Divide a budget over the adjacencies that a run reads; BudgetError when it cannot work.
 
     The largest reads, slabs and partitions that fit are taken; smaller ones cost speed, never the answer.
@@ -132,7 +129,7 @@ def divide_host_budget(
 
 
 def least_reading_bytes(
-    budget: HostBudgetRequest, sizes: Sequence[AdjacencyArrays], *, with_weights: bool, one_by_one: bool
+    budget: HostBudgetRequest, sizes: Sequence[Adjacency], *, with_weights: bool, one_by_one: bool
 ) -> int:
     """Return the least that reading takes of a budget: buffers of one read at a time, and two slabs of a chunk.
 
@@ -150,7 +147,7 @@ def check_fixed(budget: HostBudgetRequest) -> None:
         raise _refusal(budget)
 
 
-def _choices(partition_bytes: int, sizes: Sequence[AdjacencyArrays], chunk: int) -> Iterator[tuple[int, int, bool]]:
+def _choices(partition_bytes: int, sizes: Sequence[Adjacency], chunk: int) -> Iterator[tuple[int, int, bool]]:
     """Partition sizes in edges, reads in flight, and whether these are one frame each, best first.
 
     Partitions are whole chunks, from what was asked for down to one chunk.

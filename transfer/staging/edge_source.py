@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,12 @@ from penstock.storage.read.targets import PayloadTarget, SlabTarget
 from penstock.transfer.devices.device import DeviceArray, Event
 from penstock.transfer.staging.in_flight import Arrays, CopyHandle, EdgeRequest, PayloadRange, Transfer
 from penstock.transfer.values.residency import Bools, Residency
-from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints, TaskRecord
+from penstock.transfer.values.task import Demand, Ints, TaskRecord
 from penstock.transfer.values.view import View
+
+if TYPE_CHECKING:
+    from penstock.storage.format.graph import Adjacency
+    from penstock.storage.read.reader import Reader
 
 
 class EdgeSource(Protocol):
@@ -43,7 +47,7 @@ class EdgeSource(Protocol):
         Without it, and for None, they are written after all kernels launched so far.
         """
 
-    def residency(self, adjacency: AdjacencyArrays, demand: Demand, absent: Bools, present: Bools) -> Residency | None:
+    def residency(self, adjacency: Adjacency, demand: Demand, absent: Bools, present: Bools) -> Residency | None:
         """Return what a demand reads from disk into host memory, whose cache selects what it keeps; None: nothing.
 
         absent: chunks of the demand that the device lacks, bool[chunks]. present: partitions of which it holds some,
@@ -57,10 +61,10 @@ class EdgeSource(Protocol):
 class LinkSource(EdgeSource, Protocol):
     """The source of a device behind a link: the same, and host memory from which rows are gathered or read in place."""
 
-    def complete(self, adjacency: AdjacencyArrays, with_weights: bool) -> Bools:
+    def complete(self, adjacency: Adjacency, with_weights: bool) -> Bools:
         """Return which chunks are in host memory for as long as a walk lasts, bool[chunks]."""
 
-    def pinned(self, adjacency: AdjacencyArrays, with_weights: bool) -> Arrays | None:
+    def pinned(self, adjacency: Adjacency, with_weights: bool) -> Arrays | None:
         """Return the arrays of a whole adjacency in page-locked host memory, None where edges are staged."""
 
     def hold(self, request: EdgeRequest) -> Transfer | None:
@@ -87,27 +91,13 @@ class LinkSource(EdgeSource, Protocol):
         """
 
 
-class ChunkReader(Protocol):
-    """What transfer asks of a reader of disks (storage/read/reader.py)."""
-
-    def fetch(
-        self, adjacency: Any, chunks: Ints, first_edge: int, neighbors: NDArray[Any], weights: NDArray[Any] | None
-    ) -> CopyHandle:
-        """Start bringing chunks into arrays whose first item is edge `first_edge`."""
-
-    def fetch_payloads(
-        self, adjacency: Any, chunks: Ints, neighbors: PayloadTarget, weights: PayloadTarget | SlabTarget | None
-    ) -> CopyHandle:
-        """Start bringing the payloads of chunks into words; weights that are not packed into a slab."""
-
-
 class LocalReader:
     """Edges of a device that reads host memory: they are read from disk or, without a reader, all in memory."""
 
     staged = False
     cache = None
 
-    def __init__(self, reader: ChunkReader | None = None) -> None:
+    def __init__(self, reader: Reader | None = None) -> None:
         self._reader = reader
 
     def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> CopyHandle:
@@ -125,7 +115,7 @@ class LocalReader:
         """Do nothing: its kernels are done when they return."""
         return nullcontext()
 
-    def residency(self, adjacency: AdjacencyArrays, demand: Demand, absent: Bools, present: Bools) -> None:
+    def residency(self, adjacency: Adjacency, demand: Demand, absent: Bools, present: Bools) -> None:
         """Return None: nothing is staged."""
 
     def close(self) -> None:

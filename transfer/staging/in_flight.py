@@ -10,15 +10,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.storage.format.packed_layout import PieceTable
 from penstock.storage.read.partition_cache import PartitionCache
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import DeviceArray
 from penstock.transfer.staging.slab_pool import Slab
-from penstock.transfer.values.task import AdjacencyArrays, Ints, TaskRecord
+from penstock.transfer.values.task import Ints, TaskRecord
 from penstock.transfer.values.view import Payloads, View
+
+if TYPE_CHECKING:
+    from penstock.storage.format.graph import Adjacency
 
 Arrays = tuple[DeviceArray, DeviceArray | None]
 """Neighbors and weights, weights None where none are wanted."""
@@ -36,7 +39,7 @@ class EdgeRequest:
     then one partition's piece, and no weights apart. payloads: given where kernels unpack that piece.
     """
 
-    adjacency: AdjacencyArrays
+    adjacency: Adjacency
     first: int
     last: int
     e0: int

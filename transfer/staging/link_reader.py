@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,11 @@ from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.cost import LINK
 from penstock.transfer.values.residency import Bools, Residency
-from penstock.transfer.values.task import AdjacencyArrays, Demand, Ints, TaskRecord
+from penstock.transfer.values.task import Demand, Ints, TaskRecord
 from penstock.transfer.values.view import View
+
+if TYPE_CHECKING:
+    from penstock.storage.format.graph import Adjacency
 
 
 class LinkReader:
@@ -46,7 +49,7 @@ class LinkReader:
         arrays: Mapping[str, Arrays] | None = None,
         *,
         host: Staging | None = None,
-        adjacencies: Iterable[AdjacencyArrays] = (),
+        adjacencies: Iterable[Adjacency] = (),
         locks: PageLocks | None = None,
         packed: bool = False,
     ) -> None:
@@ -196,7 +199,7 @@ class LinkReader:
         self.device.wait(event)
         transfer.release()
 
-    def residency(self, adjacency: AdjacencyArrays, demand: Demand, absent: Bools, present: Bools) -> Residency | None:
+    def residency(self, adjacency: Adjacency, demand: Demand, absent: Bools, present: Bools) -> Residency | None:
         """Return what the host must read from disk for what the device lacks, once its cache has chosen.
 
         None: nothing, ever again.
@@ -215,13 +218,13 @@ class LinkReader:
         if self.host is not None:
             self.host.close()
 
-    def complete(self, adjacency: AdjacencyArrays, with_weights: bool) -> Bools:
+    def complete(self, adjacency: Adjacency, with_weights: bool) -> Bools:
         """Return which chunks are in host memory, bool[chunks]."""
         if self._has_all(adjacency.direction, with_weights):
             return np.ones(-(-adjacency.edges // adjacency.chunk_edges), dtype=bool)
         return self._hosts[adjacency.direction].held(with_weights)
 
-    def pinned(self, adjacency: AdjacencyArrays, with_weights: bool) -> Arrays | None:
+    def pinned(self, adjacency: Adjacency, with_weights: bool) -> Arrays | None:
         """Return the plain arrays of a whole adjacency in page-locked memory, None while edges are missing."""
         if self._packed or not self._has_all(adjacency.direction, with_weights):
             return None

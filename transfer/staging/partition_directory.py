@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from penstock.transfer.staging.in_flight import EdgeRequest
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.residency import DENSE, Residency, age, choose, traffic
 from penstock.transfer.values.task import (
-    AdjacencyArrays,
     Demand,
     Direction,
     Ints,
@@ -28,6 +27,9 @@ from penstock.transfer.values.task import (
     partitions,
 )
 from penstock.transfer.values.view import Payloads
+
+if TYPE_CHECKING:
+    from penstock.storage.format.graph import Adjacency
 
 ALL = slice(None)
 """Of arrays with an item for each partition: all of them."""
@@ -46,7 +48,7 @@ class PartitionDirectory:
     of all its adjacencies as entries; `_entries` is this adjacency's range of them.
     """
 
-    def __init__(self, adjacency: AdjacencyArrays, direction: Direction, staging: Staging) -> None:
+    def __init__(self, adjacency: Adjacency, direction: Direction, staging: Staging) -> None:
         partition_edges, chunk = staging.options.partition_edges, adjacency.chunk_edges
         self.adjacency = adjacency
         self.direction = direction

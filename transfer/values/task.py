@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.transfer.values.cost import Cost
+
+if TYPE_CHECKING:
+    from penstock.storage.format.index import Index
 
 Direction = Literal["out", "in"]
 Ints = NDArray[np.int64]
@@ -25,53 +28,6 @@ Span = tuple[int, Any, Any]
 """A resource's number in RESOURCES, and the device's events before and after its work."""
 
 CHUNK_EDGES = 262_144
-
-
-class RowIndex(Protocol):
-    """What partitioning asks of an index: which rows own some edges."""
-
-    def rows_of(self, edges: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the vertex whose row holds each of these edges, int64 of the same shape."""
-
-    def arrays(self) -> tuple[Ints, NDArray[np.uint32], int]:
-        """Return bases, offsets and shift: the start of row v is bases[v >> shift] + offsets[v]."""
-
-
-class AdjacencyArrays(Protocol):
-    """What transfer asks of one adjacency of a graph (storage/format/graph.py)."""
-
-    @property
-    def direction(self) -> str:
-        """Return "out" or "in", whichever it is stored as."""
-
-    @property
-    def edges(self) -> int:
-        """Return the edges stored."""
-
-    @property
-    def chunk_edges(self) -> int:
-        """Return the edges of every chunk but the last."""
-
-    @property
-    def neighbor_dtype(self) -> DTypeLike:
-        """Return the type of a decoded neighbor."""
-
-    @property
-    def weight_dtype(self) -> DTypeLike | None:
-        """Return the type of a decoded weight, None where there are none."""
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], NDArray[Any] | None] | None:
-        """Return neighbors and weights of an in-memory graph, None for a file."""
-
-    def edge_bytes(self, with_weights: bool) -> int:
-        """Return d: the bytes of an edge over all arrays read."""
-
-    def chunk_bytes(self, with_weights: bool) -> Ints:
-        """Return the compressed bytes of every chunk."""
-
-    def index(self) -> RowIndex:
-        """Return the row index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +80,7 @@ class PartitionTable:
         return tuple(range(len(self)))
 
 
-def _in_rows(index: RowIndex) -> tuple[int, int]:
+def _in_rows(index: Index) -> tuple[int, int]:
     """The first and the last edge that is in a row: of one rank's rows, chunks at both ends hold others' edges, too."""
     bases, offsets, shift = index.arrays()
     rows = len(offsets) - 1
@@ -132,7 +88,7 @@ def _in_rows(index: RowIndex) -> tuple[int, int]:
 
 
 def partitions(
-    index: RowIndex,
+    index: Index,
     direction: Direction,
     edges: int,
     partition_edges: int,
