@@ -43,7 +43,7 @@ from penstock.storage.format.schema import (
     Header,
     ShardEntry,
 )
-from penstock.storage.ingest.core.source import NamedSource, Source
+from penstock.storage.ingest.core.source import Source
 
 
 def append(
@@ -140,7 +140,7 @@ def append_opened(
 
 def _check(opened: OpenedGraph, graph: Path, source: Source) -> None:
     header = opened.header
-    if isinstance(source, NamedSource):
+    if getattr(source, "named", False):
         raise InputError(f"{source.name} has ids that are strings, and those of {graph} are numbers")
     if source.undirected and header.directed:
         raise InputError(f"{source.name} says that its edges are undirected, and those of {graph} are directed")

@@ -47,6 +47,7 @@ class GrownGraph:
         self._old_bytes = int(graph.out.chunk_bytes(graph.weight_dtype is not None).sum())
         self._done = 0
         self.ids = names_of(graph)
+        self.named = isinstance(graph.original, StringIdFrames)
         self.known_vertices: int | None = None if graph.original is not None else more.known_vertices
 
     @property
@@ -100,12 +101,6 @@ class GrownGraph:
         return f"{self._more.name} has weights, and {self._graph.path} has none; --no-weights leaves them out"
 
 
-class GrownNames(GrownGraph):
-    """The same of a graph whose ids are strings. See `core.source.NamedSource`."""
-
-    named = True
-
-
 def append_rows(
     source: Source, graph: Graph, target: Path, options: ConvertOptions, watch: Progress, *, table: bool = False
 ) -> ConvertReport:
@@ -126,7 +121,7 @@ def append_rows(
         kinds = ("strings", "numbers") if strings else ("numbers", "strings")
         raise InputError(f"the ids of {target} are {kinds[0]}, and those of {source.name} are {kinds[1]}")
     kept = {name: told[name] for name in KEPT if name in told}
-    both = (GrownNames if strings else GrownGraph)(graph, source)
+    both = GrownGraph(graph, source)
     by_table = table or (isinstance(both.ids, np.ndarray) and int(both.ids.max(initial=0)) >= MAX_VERTICES)
     grown = ConvertOptions(
         layout="list" if graph.layout == "list" else "rows",

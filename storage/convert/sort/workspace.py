@@ -26,7 +26,7 @@ from penstock.storage.convert.sort.radix import RULES
 from penstock.storage.convert.sort.read import Packing
 from penstock.storage.convert.sort.run import KeyPacking
 from penstock.storage.convert.sort.spill import Spill
-from penstock.storage.ingest.core.source import IngestOptions, NamedSource, RowSource, Source
+from penstock.storage.ingest.core.source import IngestOptions, RowSource, Source
 from penstock.storage.ingest.formats.graph_file import GraphFileSource
 from penstock.storage.ingest.tables.vertex_table import SortedTable
 from penstock.storage.tables.properties import PROPERTIES, property_facts
@@ -144,7 +144,7 @@ class Workspace:
         self.table: SortedTable | None = None
         self.seconds: dict[str, float] = {}
         self.mirror = options.undirected or options.symmetrize or source.undirected
-        self.named = isinstance(source, NamedSource)
+        self.named = bool(getattr(source, "named", False))
         numbered = options.numbers_vertices or self.named
         self.renames = numbered or options.order != "none"
         self.compacts = options.renumber is None and not numbered and options.vertex_count is None

@@ -31,7 +31,7 @@ class Source(Protocol):
     ``bytes_done`` how much of it was read; ``known_vertices`` is a vertex count that the input
     states (None if it must be found); ``undirected`` says that the input states that each edge is
     undirected. Where the input counts vertices from 1 (and the edges given from 0), there is also a
-    true ``one_based``.
+    true ``one_based``; where ids are strings, a true ``named``, and batches have `EdgeBatch.names`.
     """
 
     @property
@@ -106,16 +106,6 @@ class RowSource(Source, Protocol):
 
     def weights(self) -> Iterator[NDArray[Any]]:
         """Read the weights alone, in any pieces."""
-        ...
-
-
-@runtime_checkable
-class NamedSource(Source, Protocol):
-    """A source whose ids are strings: its batches have `EdgeBatch.names`."""
-
-    @property
-    def named(self) -> bool:
-        """True."""
         ...
 
 

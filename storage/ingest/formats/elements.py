@@ -81,7 +81,10 @@ class ElementParser(Protocol):
 
 
 class ElementSource(InputFiles):
-    """A file of elements whose ids are numbers. See `core.source.Source`."""
+    """A file of elements. See `core.source.Source`."""
+
+    named = False
+    """Whether ids are text."""
 
     def __init__(self, path: str | Path, options: IngestOptions, made: Callable[[], ElementParser]) -> None:
         if not Path(path).is_file():
@@ -136,11 +139,27 @@ class ElementSource(InputFiles):
                 yield self._batch([Node(str(one), 0) for one in ids], [])
 
     def _batch(self, nodes: list[Node], edges: list[Edge]) -> EdgeBatch:
+        if self.named:
+            return self._named_batch(nodes, edges)
         sources = self._numbers([edge.source for edge in edges], edges, "source")
         targets = self._numbers([edge.target for edge in edges], edges, "target")
         listed = [] if self._options.sides else nodes
         lone = self._numbers([node.id for node in listed], nodes, "node")
         return EdgeBatch(sources, targets, self._weights(edges), lone=lone if len(lone) else None)
+
+    def _named_batch(self, nodes: list[Node], edges: list[Edge]) -> EdgeBatch:
+        ends = [end for edge in edges for end in (edge.source, edge.target)]
+        if not self._options.sides:
+            ends += [end for node in nodes for end in (node.id, node.id)]
+        encoded = [end.encode() for end in ends]
+        lengths = np.array([len(end) for end in encoded], np.int32)
+        if (bad := next((at for at, end in enumerate(ends) if bad_name(end)), None)) is not None:
+            found: list[Node | Edge] = [*edges, *nodes]
+            raise self._error(found[bad // 2].line, f"id {brief(ends[bad])!r} {bad_name(ends[bad])}")
+        text = np.frombuffer(b"".join(encoded), np.uint8)
+        names, numbers = local_names(text, places_of(lengths), self._options.sides)
+        of_edges = numbers[: len(edges)]
+        return EdgeBatch(of_edges[:, 0].copy(), of_edges[:, 1].copy(), self._weights(edges), names=names)
 
     def _numbers(self, ids: list[str], elements: Sequence[Node | Edge], role: str) -> NDArray[np.uint64]:
         for one, element in zip(ids, elements, strict=False):
@@ -164,26 +183,6 @@ class ElementSource(InputFiles):
 
     def _error(self, line: int, reason: str) -> InputError:
         return InputError(f"{self.name}, line {line}: {reason}")
-
-
-class NamedElementSource(ElementSource):
-    """A file of elements whose ids are text. See `core.source.NamedSource`."""
-
-    named = True
-
-    def _batch(self, nodes: list[Node], edges: list[Edge]) -> EdgeBatch:
-        ends = [end for edge in edges for end in (edge.source, edge.target)]
-        if not self._options.sides:
-            ends += [end for node in nodes for end in (node.id, node.id)]
-        encoded = [end.encode() for end in ends]
-        lengths = np.array([len(end) for end in encoded], np.int32)
-        if (bad := next((at for at, end in enumerate(ends) if bad_name(end)), None)) is not None:
-            found: list[Node | Edge] = [*edges, *nodes]
-            raise self._error(found[bad // 2].line, f"id {brief(ends[bad])!r} {bad_name(ends[bad])}")
-        text = np.frombuffer(b"".join(encoded), np.uint8)
-        names, numbers = local_names(text, places_of(lengths), self._options.sides)
-        of_edges = numbers[: len(edges)]
-        return EdgeBatch(of_edges[:, 0].copy(), of_edges[:, 1].copy(), self._weights(edges), names=names)
 
 
 class NodeRows:

@@ -19,7 +19,6 @@ from penstock.storage.ingest.formats.elements import (
     MOST_NAMES,
     Edge,
     ElementSource,
-    NamedElementSource,
     Node,
 )
 
@@ -46,7 +45,8 @@ def graphml_source(path: str | Path, options: IngestOptions) -> ElementSource:
     """The file as a source: of text where the options say so or the first id is no number. Raises InputError."""
     made = partial(GraphMLParser, str(path), weight_name(options, str(path)), required=options.columns is not None)
     source = ElementSource(path, options, made)
-    return NamedElementSource(path, options, made) if options.string_ids or source.begins_with_text else source
+    source.named = options.string_ids or source.begins_with_text
+    return source
 
 
 def weight_name(options: IngestOptions, file: str) -> str | None:

@@ -26,7 +26,8 @@ from penstock.storage.ingest.text.strings import local_names
 class ParquetSource(InputFiles):
     """Parquet files, one after another. See `core/source.Source`."""
 
-    _row_bytes = 16
+    named = False
+    """Whether ids are strings."""
 
     def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
         super().__init__(paths, options)
@@ -57,7 +58,7 @@ class ParquetSource(InputFiles):
         rows = max(1, file.metadata.num_rows)
         size = path.stat().st_size
         read = 0
-        batch_rows = max(1024, self._options.block_bytes // self._row_bytes)
+        batch_rows = max(1024, self._options.block_bytes // (256 if self.named else 16))
         for batch in parquet_batches(path, names, batch_rows, self._options.host_memory):
             columns = [batch.column(name) for name in names]
             weights = weights_of(columns[2], said[2], path, read) if names[2:] else None
@@ -69,31 +70,19 @@ class ParquetSource(InputFiles):
         self, columns: list[Any], weights: NDArray[Any] | None, names: list[str], place: tuple[Path, int]
     ) -> EdgeBatch:
         """The edges of some rows; ``place`` is the file and the first row's number."""
+        if self.named:
+            text, places = string_fields(columns[:2], names, *place)
+            local, numbers = local_names(text, places, self._options.sides)
+            return EdgeBatch(numbers[:, 0].copy(), numbers[:, 1].copy(), weights, names=local)
         sources, targets = (_ids(columns[end], names[end], *place) for end in (0, 1))
         return edge_batch(sources, targets, weights)
-
-
-class NamedParquetSource(ParquetSource):
-    """Parquet files whose ids are strings. See `options.NamedSource`."""
-
-    named = True
-    _row_bytes = 256
-
-    def _batch(
-        self, columns: list[Any], weights: NDArray[Any] | None, names: list[str], place: tuple[Path, int]
-    ) -> EdgeBatch:
-        sides = self._options.sides
-        text, places = string_fields(columns[:2], names, *place)
-        local, numbers = local_names(text, places, sides)
-        return EdgeBatch(numbers[:, 0].copy(), numbers[:, 1].copy(), weights, names=local)
 
 
 def parquet_source(paths: Sequence[str | Path], options: IngestOptions) -> ParquetSource:
     """The files as a source, of strings where the options say so or the columns do."""
     source = ParquetSource(paths, options)
-    if options.string_ids is False:
-        return source
-    return NamedParquetSource(paths, options) if options.string_ids or _holds_strings(paths[0], options) else source
+    source.named = options.string_ids or (options.string_ids is None and _holds_strings(paths[0], options))
+    return source
 
 
 def _holds_strings(path: str | Path, options: IngestOptions) -> bool:

@@ -21,7 +21,7 @@ from penstock.storage.encoding.string_array import LONGEST_NAME
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.core.arrow import BATCH_SHARE, feather_batches, feather_schema, gathered, record_batch
 from penstock.storage.ingest.core.source import LONGEST_VALUE, IngestOptions
-from penstock.storage.ingest.formats.parquet import NamedParquetSource, ParquetSource, columns_of, weights_of
+from penstock.storage.ingest.formats.parquet import ParquetSource, columns_of, weights_of
 from penstock.storage.ingest.text.columns import note_columns
 
 MOST_ROWS = 1 << 14
@@ -60,15 +60,11 @@ class BatchSource(ParquetSource):
             self._closed_bytes += path.stat().st_size
 
 
-class NamedBatchSource(BatchSource, NamedParquetSource):
-    """The same, of ids that are text. See `core.source.NamedSource`."""
-
-
 def batch_source(paths: Sequence[str | Path], format: str, options: IngestOptions) -> BatchSource:
     """The files as a source, of text where the options say so or the first rows do. Raises InputError."""
     named = options.string_ids or (options.string_ids is None and _holds_text(Path(paths[0]), format, options))
-    source: BatchSource = (NamedBatchSource if named else BatchSource)(paths, options)
-    source.format = format
+    source = BatchSource(paths, options)
+    source.format, source.named = format, named
     return source
 
 

@@ -66,9 +66,12 @@ class RecordBlock:
 
 
 class DelimitedSource(TextSource):
-    """CSV files whose ids are numbers, one after another. See `core/source.Source`."""
+    """CSV files, one after another. See `core/source.Source`; named: ids are strings."""
 
-    _strings = False
+    def __init__(self, paths: Sequence[str | Path], options: IngestOptions, *, named: bool = False) -> None:
+        part = BLOCK_PART if named else 1
+        super().__init__(paths, replace(options, host_memory=options.host_memory // part))
+        self._memory, self.named = options.host_memory, named
 
     def _line_of(self, parsed: Parsed, edge: int) -> tuple[int, str]:
         assert isinstance(parsed.file, TableFile)
@@ -95,20 +98,9 @@ class DelimitedSource(TextSource):
         if unasked and self.passed_over is None and diagnose.is_number(layout.first[2].strip()):
             self.passed_over = shown(layout.first[2].strip(), SHOWN_FIELD)
         file = TableFile(stream, taken.columns, layout.lines)
-        file.delimiter, file.width, file.named = taken.delimiter, taken.width, self._strings
+        file.delimiter, file.width, file.named = taken.delimiter, taken.width, self.named
         file.explain = partial(what_is_wrong, file)
         return file
-
-
-class NamedDelimitedSource(DelimitedSource):
-    """CSV files whose ids are strings. See `options.NamedSource`."""
-
-    named = True
-    _strings = True
-
-    def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
-        super().__init__(paths, replace(options, host_memory=options.host_memory // BLOCK_PART))
-        self._memory = options.host_memory
 
 
 def delimited_source(paths: Sequence[str | Path], options: IngestOptions) -> DelimitedSource:
@@ -116,7 +108,7 @@ def delimited_source(paths: Sequence[str | Path], options: IngestOptions) -> Del
     strings = options.string_ids
     if strings is None:
         strings = _begins_with_strings(paths[0], options)
-    return NamedDelimitedSource(paths, options) if strings else DelimitedSource(paths, options)
+    return DelimitedSource(paths, options, named=strings)
 
 
 def _begins_with_strings(path: str | Path, options: IngestOptions) -> bool:

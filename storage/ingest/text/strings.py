@@ -46,7 +46,7 @@ def text_source(paths: Sequence[str | Path], options: IngestOptions) -> TextSour
 
 
 class NamedTextSource(TextSource):
-    """Edge lists in text whose ids are strings: numbers of the batch's ``names``. See `options.NamedSource`.
+    """Edge lists in text whose ids are strings: numbers of the batch's ``names``. See `core.source.Source`.
 
     ``columns`` are taken whatever a header says.
     """

@@ -30,7 +30,7 @@ def test_columns_are_numbers_or_names() -> None:
         ("a.graph", b"%%MatrixMarket matrix coordinate pattern general\n1 1 0\n", "MatrixMarketSource"),
         ("a.txt", b"2 1\n", "TextSource"),
         ("a.txt", b"<?xml version='1.0'?><!-- x --><graphml><graph></graph></graphml>", "ElementSource"),
-        ("a.xml", b"<graphml><graph><node id='n0'/></graph></graphml>", "NamedElementSource"),
+        ("a.xml", b"<graphml><graph><node id='n0'/></graph></graphml>", "ElementSource"),
         ("a.txt", b"# by hand\ngraph [ ]", "ElementSource"),
         ("a.gml", b"graph\n[\n]", "ElementSource"),
     ],
