@@ -84,19 +84,16 @@ def convert(
         delimiter=None if delimiter is None else parse_delimiter(delimiter),
         query=named.get("query"),
         query_reads=_paths(named.get("query_reads") or ()),
-        scratch=conversion.scratch or Path(output).parent,
         weights=named.get("weights"),
         header=named.get("header"),
         comment=named.get("comment"),
-        string_ids=named.get("string_ids") or (None if conversion.renumber or conversion.bipartite else False),
-        sides=conversion.bipartite,
-        host_memory=conversion.host_memory,
-        threads=conversion.threads,
+        string_ids=named.get("string_ids"),
     )
     paths = _paths(inputs)
     target = Path(output)
     keep_inputs(target, [*paths, *([] if conversion.vertices_file is None else [conversion.vertices_file])])
-    convert_opened(lambda: open_source(paths, format, reading), target, conversion, progress or ignore)
+    read = conversion.reading(reading, target)
+    convert_opened(lambda: open_source(paths, format, read), target, conversion, progress or ignore)
     return Graph.open(target)
 
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.convert.renumber.degree_count import count_degrees
 from penstock.storage.convert.renumber.id_mapping import (
     AssignedIds,
     BipartiteIds,
@@ -25,7 +24,7 @@ from penstock.storage.convert.renumber.id_mapping import (
 from penstock.storage.convert.renumber.input_ids import InputIds, Unlisted, refused
 from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.renumber.path_order import PathOrder, by_paths
-from penstock.storage.convert.renumber.vertex_order import Permuted, by_degree, hubs_first, inverse
+from penstock.storage.convert.renumber.vertex_order import Permuted, by_degree, count_degrees, hubs_first, inverse
 from penstock.storage.convert.row_writer import EDGELESS_SHARE
 from penstock.storage.convert.sort.edge_log import EdgeLog
 from penstock.storage.convert.sort.groups import check_density

@@ -158,11 +158,11 @@ def unpack_wanted(
     ValueError
         The items do not fit ``out``, or the bitmap has too few words.
     """
-    from penstock.storage.encoding import wanted_blocks  # the compiler, only where something is unpacked
+    from penstock.storage.encoding import unpack  # the compiler, only where something is unpacked
 
     _check(store, target, first_chunk, last_chunk)
     status = np.zeros(last_chunk - first_chunk, np.uint8)
-    decode = wanted_blocks.decode_values if values else wanted_blocks.decode_ids
+    decode = unpack.decode_values if values else unpack.decode_ids
     decode(store, target, first_chunk, last_chunk, status)
     return status
 

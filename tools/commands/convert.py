@@ -1,6 +1,6 @@
 """`penstock convert`: raw edge lists in, a graph file out."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -124,11 +124,8 @@ def command(
     """
     naming.check(inputs, output, conversion.vertices_file)
     check_target(output, force=conversion.force)
-    reading = replace(reading, host_memory=conversion.host_memory, threads=conversion.threads)
-    reading = replace(reading, sides=conversion.bipartite, scratch=conversion.scratch or output.parent)
-    if not reading.string_ids and (conversion.renumber or conversion.bipartite):
-        reading = replace(reading, string_ids=None)
     from penstock.storage.ingest.open_source import open_source
 
-    made = make_graph(lambda: open_source(inputs, naming.format, reading), output, conversion, console)
+    read = conversion.reading(reading, output)
+    made = make_graph(lambda: open_source(inputs, naming.format, read), output, conversion, console)
     console.answer({"command": "convert", **made.facts()}, made.lines())

@@ -1,13 +1,14 @@
 """Owns what a conversion is told, what it says underway, and what it reports at the end."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Literal, get_args
 
 from penstock.storage.base.budget import cores, format_bytes
 from penstock.storage.base.errors import InputError, peak_to_expect
+from penstock.storage.ingest.core.source import IngestOptions
 
 Dedupe = Literal["first", "sum", "min", "max"]
 Order = Literal["none", "degree", "hubs", "paths"]
@@ -127,6 +128,17 @@ class ConvertOptions:
         """Threads that parse, sort and encode: as many as the memory can feed."""
         wanted = self.threads if self.threads is not None else cores()
         return max(1, min(wanted, self.host_memory // THREAD_BYTES))
+
+    def reading(self, given: IngestOptions, output: Path) -> IngestOptions:
+        """How to read the input of a conversion: as given, with what the conversion decides."""
+        return replace(
+            given,
+            string_ids=given.string_ids or (None if self.renumber or self.bipartite else False),
+            sides=self.bipartite,
+            host_memory=self.host_memory,
+            threads=self.threads,
+            scratch=self.scratch or output.parent,
+        )
 
 
 @dataclass(frozen=True, slots=True)

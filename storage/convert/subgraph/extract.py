@@ -19,8 +19,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.row_writer import EdgelessCount, RowSink
 from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions
-from penstock.storage.convert.subgraph.kept_edges import KeptList
-from penstock.storage.convert.subgraph.kept_vertices import all_kept_ids, kept_ids, kept_properties
+from penstock.storage.convert.subgraph.kept_edges import KeptList, all_kept_ids, kept_ids, kept_properties
 from penstock.storage.convert.subgraph.part import ExtractOptions, Subgraph
 from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.encoding.string_array import StringArray

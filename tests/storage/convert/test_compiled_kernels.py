@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.convert.renumber import degree_count, id_sets, vertex_order
+from penstock.storage.convert.renumber import id_sets, vertex_order
 from penstock.storage.convert.row_writer import DegreeStream
 from penstock.storage.convert.sort import octaves, radix, run
 from penstock.storage.convert.sort import weights as weighing
@@ -264,10 +264,10 @@ def test_falling_degrees(degrees: list[int]) -> None:
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("copies", [1, 3])
 def test_degrees_are_counted_in_several_threads(apart: bool, copies: int) -> None:
-    vertices = degree_count.RANGE + 77
+    vertices = vertex_order.RANGE + 77
     ends = np.random.default_rng(4).integers(0, vertices, (2, 5, 3000), np.uint32)
     with ThreadPool(3, "count") as pool:
-        found = degree_count.count_degrees(
+        found = vertex_order.count_degrees(
             [EdgeBatch(*pair) for pair in zip(*ends, strict=True)],
             lambda batch: EdgeBatch(batch.sources, np.uint32(vertices - 1) - batch.targets),
             vertices,
@@ -282,8 +282,8 @@ def test_degrees_are_counted_in_several_threads(apart: bool, copies: int) -> Non
 
 def test_a_count_stops_where_it_does_not_fit() -> None:
     counts = np.array([(1 << 32) - 2], np.uint32)
-    degree_count.count_ids(np.zeros(3, np.uint64), counts)
-    degree_count.add_counts(counts, np.array([5], np.uint32))
+    vertex_order.count_ids(np.zeros(3, np.uint64), counts)
+    vertex_order.add_counts(counts, np.array([5], np.uint32))
     assert counts.tolist() == [(1 << 32) - 1]
 
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.renumber import name_table as convert_names
-from penstock.storage.convert.renumber.name_sort import sorted_order
-from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, merged
+from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, merged, sorted_order
 from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles
 from penstock.storage.format.edges import LocalNames
 from support.graph_files import string_array
