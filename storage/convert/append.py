@@ -1,7 +1,9 @@
 """Edges are added to a list that is on disk: a new part beside the old files, and a new manifest that names both.
 
-A list with ids of its own, among which new ones may take their places, is converted once more instead, as rows are
-(append_rows.py).
+A list with ids of its own, among which new ones may take their places, is converted once more instead, as rows are:
+every edge is read, sorted and written again, within the memory and with scratch files of any conversion, and the new
+file takes the old one's name when it is whole. Options are those that the graph was made with. Vertices keep the ids of
+the input; where ids were numbered, they are numbered anew.
 
 No frame of the old files is written again but the last of every array, where it is not full: its items begin the new
 part. Spans, degrees and chunk tables, which take a hundredth of the edges, are in the manifest and are written anew. An
@@ -9,26 +11,33 @@ old manifest that holds edges itself gets a second name, a hard link, and the ne
 renaming: until that moment the old graph is there, and from then on the new one. Concurrent appends exclude each other.
 """
 
+from __future__ import annotations
+
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.access.edge_pieces import EdgePieces, ListPieces
+from penstock.storage.access.graph_queries import names_of
+from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.base.errors import InputError
-from penstock.storage.convert.append_rows import append_rows
-from penstock.storage.convert.convert import read_twice
+from penstock.storage.convert.convert import convert, read_twice
 from penstock.storage.convert.convert_list import COUNTING_SHARE, encoders, write_edges
 from penstock.storage.convert.list_writer import KEYS, WEIGHTS, EndCounts, ListBase
 from penstock.storage.convert.renumber.input_ids import NeedsTable
-from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
+from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions, ConvertReport
+from penstock.storage.convert.sort.run import MAX_VERTICES
 from penstock.storage.convert.sort.workspace import Progress, Workspace, ignore
 from penstock.storage.encoding.edge_keys import sources_of_keys, targets_of_keys
+from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format import stripe
 from penstock.storage.format.direct_io import OpenFile
+from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.file_set import AppendedTo, FileSet, kept_to_itself
-from penstock.storage.format.frames import Frames, OpenedGraph, open_frames
+from penstock.storage.format.frames import Frames, OpenedGraph, StringIdFrames, open_frames
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import (
     CHUNK_EDGES,
@@ -44,6 +53,126 @@ from penstock.storage.format.schema import (
     ShardEntry,
 )
 from penstock.storage.ingest.core.source import Source
+from penstock.storage.ingest.text.strings import local_names, places_of
+
+KEPT = ("symmetrize", "dedupe", "drop_self_loops", "bipartite", "order")
+"""Options that are as they were; the others follow from the graph itself."""
+ID_BLOCK = 1 << 16
+"""Vertices whose ids are given at once."""
+
+
+class GrownGraph:
+    """The edges of a graph, then those of another source, in ids of the input. See `core.source.Source`."""
+
+    undirected = False
+    """What the options say of both."""
+
+    def __init__(self, graph: Graph, more: Source) -> None:
+        self.name = f"{graph.path} and {more.name}"
+        self._graph, self._more = graph, more
+        self._old_bytes = int(graph.out.chunk_bytes(graph.weight_dtype is not None).sum())
+        self._done = 0
+        self.ids = names_of(graph)
+        self.named = isinstance(graph.original, StringIdFrames)
+        self.known_vertices: int | None = None if graph.original is not None else more.known_vertices
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Bytes of the graph's edges and of the other source."""
+        return None if self._more.total_bytes is None else self._old_bytes + self._more.total_bytes
+
+    @property
+    def bytes_done(self) -> int:
+        """How many of these were read."""
+        return self._done + self._more.bytes_done
+
+    def batches(self) -> Generator[EdgeBatch]:
+        """Yield the graph's edges, each once, the vertices without any, and the other edges. Raises as its parts."""
+        graph = self._graph
+        rows = graph.layout == "rows"
+        pieces = EdgePieces(graph.out, once=not graph.directed) if rows else ListPieces(graph.out, both=False)
+        for number in range(pieces.count):
+            yield self._batch(*pieces.read(number))
+            self._done = self._old_bytes * (number + 1) // pieces.count
+        if self._graph.left is None:  # vertices of two sides have edges, or were in no input
+            for first in range(0, self._graph.vertices, ID_BLOCK):
+                yield self._vertices(np.arange(first, min(first + ID_BLOCK, self._graph.vertices)))
+        for batch in self._more.batches():
+            if (batch.weights is None) != (self._graph.weight_dtype is None) and len(batch):
+                raise InputError(self._other_weights(batch))
+            yield batch
+
+    def _batch(self, sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[Any] | None) -> EdgeBatch:
+        """Edges between internal ids, in ids of the input."""
+        if self.ids is None:
+            return EdgeBatch(sources, targets, weights)
+        if not isinstance(self.ids, StringArray):
+            return EdgeBatch(self.ids[sources], self.ids[targets], weights)
+        both = self.ids.taken(np.stack([sources, targets], 1).reshape(-1))
+        places = places_of(both.lengths.astype(np.int32))
+        names, numbers = local_names(both.text, places, self._graph.left is not None)
+        return EdgeBatch(numbers[:, 0].copy(), numbers[:, 1].copy(), weights, names=names)
+
+    def _vertices(self, vertices: NDArray[np.int64]) -> EdgeBatch:
+        """Vertices, which may have no edge."""
+        none = np.empty(0, np.uint32)
+        if isinstance(self.ids, StringArray):
+            return EdgeBatch(none, none, None, names=self._batch(vertices, vertices, None).names)
+        ids = vertices if self.ids is None else self.ids[vertices]
+        return EdgeBatch(none, none, None, lone=ids.astype(np.uint64))
+
+    def _other_weights(self, batch: EdgeBatch) -> str:
+        if batch.weights is None:
+            return f"{self._graph.path} has weights, and {self._more.name} has none; --weights or --columns takes them"
+        return f"{self._more.name} has weights, and {self._graph.path} has none; --no-weights leaves them out"
+
+
+def append_rows(
+    source: Source, graph: Graph, target: Path, options: ConvertOptions, watch: Progress, *, table: bool = False
+) -> ConvertReport:
+    """Write the graph with the edges of the source in its place. Raises as `convert`; before that it is as it was.
+
+    options: memory, threads, scratch and folders of stripes; all others are the graph's own. table: as for `append`.
+    """
+    made = graph.provenance.get("options")
+    told = made if isinstance(made, dict) else {}
+    if graph.properties or told.get("vertices_file"):
+        raise InputError(
+            f"{target} has exactly the vertices of {told.get('vertices_file', 'a table')}; convert all inputs together"
+        )
+    if source.undirected and graph.directed:
+        raise InputError(f"{source.name} says that its edges are undirected, and those of {target} are directed")
+    strings = isinstance(graph.original, StringIdFrames)
+    if strings != bool(getattr(source, "named", False)):
+        kinds = ("strings", "numbers") if strings else ("numbers", "strings")
+        raise InputError(f"the ids of {target} are {kinds[0]}, and those of {source.name} are {kinds[1]}")
+    kept = {name: told[name] for name in KEPT if name in told}
+    both = GrownGraph(graph, source)
+    by_table = table or (isinstance(both.ids, np.ndarray) and int(both.ids.max(initial=0)) >= MAX_VERTICES)
+    grown = ConvertOptions(
+        layout="list" if graph.layout == "list" else "rows",
+        direction="both" if graph.directed and graph.into is not None else "out",
+        undirected=not graph.directed and not kept.get("symmetrize"),
+        renumber=False if told.get("renumber") is False else (by_table and not kept.get("bipartite")) or None,
+        encoding="packed" if graph.layout == "list" else graph.out.encoding,
+        host_memory=_room(both, options.host_memory),
+        scratch=options.scratch,
+        threads=options.threads,
+        stripes=options.stripes,
+        force=True,
+        **kept,
+    )
+    return convert(both, target, grown, watch)
+
+
+def _room(graph: GrownGraph, host_memory: int) -> int:
+    """What a conversion may take beside the ids of the graph. Raises BudgetError where that is too little."""
+    held = 0 if graph.ids is None else graph.ids.nbytes
+    if host_memory < held + SMALLEST_MEMORY:
+        why = f"the ids of the graph take {format_bytes(held)}, and converting it once more at least "
+        why += format_bytes(SMALLEST_MEMORY)
+        raise too_small("--host-memory", host_memory, why, held + SMALLEST_MEMORY)
+    return host_memory - held
 
 
 def append(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.convert.convert import ordering_of, read_edges, sorted_rows
-from penstock.storage.convert.input_order import InputOrder
+from penstock.storage.convert.convert_list import InputOrder
 from penstock.storage.convert.rename import InputEdges
 from penstock.storage.convert.renumber.input_ids import NeedsTable
 from penstock.storage.convert.renumber.name_store import NameStore, Original

@@ -33,8 +33,7 @@ from penstock.storage.format.read_plan import (
     read_threads,
     split_bytes,
 )
-from penstock.storage.read.pending_read import PendingRead, ReadRecord
-from penstock.storage.read.targets import Fill, PayloadTarget, SlabTarget
+from penstock.storage.read.pending_read import Fill, PayloadTarget, PendingRead, ReadRecord, SlabTarget
 
 BATCH_CHUNKS = 256
 """Chunks of one fetch in `Reader.fetch_all`."""

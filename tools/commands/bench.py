@@ -67,7 +67,7 @@ def encodings(graphs: tuple[Path, ...], scale: int, console: Console) -> None:
       penstock bench encodings
       penstock bench encodings web.h5 roads.h5 --json
     """
-    from penstock.storage.read.encoding_benchmark import compare_encodings
+    from penstock.storage.read.probes import compare_encodings
 
     with scratch_folder() as scratch, progress(console) as update:
         rows: list[dict[str, Any]] = []
@@ -96,7 +96,7 @@ def _neighbors(graphs: tuple[Path, ...], scale: int, scratch: Path) -> Iterator[
     from penstock.storage.convert.sort.options import ConvertOptions
     from penstock.storage.format.graph import Graph
     from penstock.storage.ingest.synthetic import rmat
-    from penstock.storage.read.encoding_benchmark import graph_neighbors
+    from penstock.storage.read.probes import graph_neighbors
     from penstock.tools.base.graph_making import make_graph
 
     for path in graphs:

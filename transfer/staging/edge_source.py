@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.read.partition_cache import PartitionCache
-from penstock.storage.read.targets import PayloadTarget, SlabTarget
+from penstock.storage.read.pending_read import PayloadTarget, SlabTarget
 from penstock.transfer.devices.device import DeviceArray, Event
 from penstock.transfer.staging.in_flight import Arrays, CopyHandle, EdgeRequest, PayloadRange, Transfer
 from penstock.transfer.values.residency import Bools, Residency

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
-from penstock.storage.convert.sort.octaves import bucket_of
+from penstock.storage.convert.sort.groups import bucket_of
 from penstock.storage.convert.sort.weights import WeightExtent, bits, narrow, working_dtype
 from penstock.storage.format.edges import EdgeBatch
 
@@ -44,7 +44,7 @@ class KeyRun:
     """Keys (and weights) of one batch in order of buckets.
 
     ``table[b]`` is where bucket b begins, uint32, one more entry than buckets. Each has 2^``shift`` vertices (or keys);
-    with ``octave_bits`` they are those of octaves (octaves.py). ``extent`` is the range of the weights, ``largest`` the
+    with ``octave_bits`` they are those of octaves (groups.py). ``extent`` is the range of the weights, ``largest`` the
     largest id (-1: unknown).
     """
 
@@ -60,7 +60,7 @@ class KeyRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPacking:
-    """How edges become keys: buckets per run, a power of two, or those of octaves with ``octave_bits`` (octaves.py: all
+    """How edges become keys: buckets per run, a power of two, or those of octaves with ``octave_bits`` (groups.py: all
     ids are below 2^32 then); mirrored or not, loops or not."""
 
     buckets: int

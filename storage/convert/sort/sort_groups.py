@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.parallel_map import ordered_map, weighed_map
 from penstock.storage.convert.sort import radix
-from penstock.storage.convert.sort.groups import BucketGroup, SortPlan, group_buckets
+from penstock.storage.convert.sort.groups import BucketGroup, SortPlan, group_buckets, octave_start
 from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
-from penstock.storage.convert.sort.octaves import octave_start
 from penstock.storage.convert.sort.run import NARROW_BITS, WIDE_BITS, KeyRange, KeyRun, Keys, pack_keys
 from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.convert.sort.spill import Part, Spill

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
 from penstock.storage.base.thread_atomics import emitted
+from penstock.storage.convert.sort.groups import octave_count
 from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles, StoredArrays
-from penstock.storage.convert.sort.octaves import octave_count
 from penstock.storage.convert.sort.run import KeyRun, Keys, widen_keys
 from penstock.storage.convert.sort.weights import WeightExtent
 
@@ -52,7 +52,7 @@ class Spill:
     """Runs in input order. Memory comes from ``quota`` while it lasts, then from ``scratch``.
 
     ``largest`` is the largest id, ``wide`` whether keys are; a bucket has 2^``shift`` vertices (or keys), or is one of
-    octaves with ``octave_bits`` (octaves.py), which all runs have then.
+    octaves with ``octave_bits`` (groups.py), which all runs have then.
     """
 
     def __init__(self, quota: MemoryQuota, scratch: ScratchFiles) -> None:

@@ -18,9 +18,8 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.freed_memory import give_back_freed_memory
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.sort.edge_log import EdgeLog
-from penstock.storage.convert.sort.groups import LARGEST_GROUP, sort_plan
+from penstock.storage.convert.sort.groups import LARGEST_GROUP, chosen_bits, largest_load, octave_count, sort_plan
 from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
-from penstock.storage.convert.sort.octaves import chosen_bits, largest_load, octave_count
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
 from penstock.storage.convert.sort.radix import RULES
 from penstock.storage.convert.sort.read import Packing

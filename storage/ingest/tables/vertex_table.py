@@ -69,8 +69,7 @@ class VertexTable:
     ) -> "SortedTable":
         """Write it in the order of the ids; named: these are text, else whole numbers. Raises InputError."""
         from penstock.storage.tables.arrow_tables import system_memory
-        from penstock.storage.tables.sorted_rows import write_sorted
-        from penstock.storage.tables.vertex_rows import ID, Survey
+        from penstock.storage.tables.vertex_rows import ID, Survey, write_sorted
 
         block = min(MOST_BLOCK, max(LEAST_BLOCK, self.memory // MEMORY_SHARE // READ_AHEAD))
         kinds = {self.columns.id: "string" if named else "uint64"}

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from penstock.storage.base.errors import BudgetError, InputError
-from penstock.storage.convert import append_rows
+from penstock.storage.convert import append as append_module
 from penstock.storage.convert.append import append, append_opened
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.sort.options import ConvertOptions
@@ -126,13 +126,13 @@ def test_ids_of_the_graph_are_in_the_budget(strings: bool, tmp_path: Path, monke
     assert ids is not None
     held = 8 * len(names) + sum(map(len, names)) if strings else ids.nbytes
     given: list[int] = []
-    real = append_rows.convert
+    real = append_module.convert
 
     def noted(graph: Any, target: Path, options: ConvertOptions, watch: Any) -> Any:
         given.append(options.host_memory)
         return real(graph, target, options, watch)
 
-    monkeypatch.setattr(append_rows, "convert", noted)
+    monkeypatch.setattr(append_module, "convert", noted)
     before = (tmp_path / "g.h5").read_bytes()
     with pytest.raises(BudgetError, match=r"too small: the ids of the graph take .*33MiB"):
         append(source(tmp_path / "b.txt", weighted=False), tmp_path / "g.h5", host_memory=32 << 20)

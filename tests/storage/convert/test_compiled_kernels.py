@@ -12,7 +12,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.renumber import id_sets, vertex_order
 from penstock.storage.convert.row_writer import DegreeStream
-from penstock.storage.convert.sort import octaves, radix, run
+from penstock.storage.convert.sort import groups, radix, run
 from penstock.storage.convert.sort import weights as weighing
 from penstock.storage.convert.sort.groups import BucketGroup, SortPlan, check_density, group_buckets, sort_plan
 from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
@@ -108,14 +108,14 @@ def test_keys_are_packed_by_range(keys: Any, bits: int) -> None:
 
 @given(bits=st.integers(1, 12), largest=st.one_of(st.integers(-1, 5000), st.integers(0, (1 << 32) - 1)))
 def test_octaves_divide_all_ids(bits: int, largest: int) -> None:
-    count = octaves.octave_count(largest, bits)
-    starts = [octaves.octave_start(bucket, bits) for bucket in range(count + 1)]
+    count = groups.octave_count(largest, bits)
+    starts = [groups.octave_start(bucket, bits) for bucket in range(count + 1)]
     assert starts[0] == 0
     assert all(one < two for one, two in itertools.pairwise(starts))
     assert starts[count] > largest >= (starts[count - 1] if count else -1)
     edge = [v for start in starts for v in (start - 1, start, start + 1) if 0 <= v <= largest]
     loads = np.zeros(count, np.int64)
-    octaves.add_loads(np.array(edge, np.uint32), np.ones(len(edge), np.uint32), 0, bits, loads)
+    groups.add_loads(np.array(edge, np.uint32), np.ones(len(edge), np.uint32), 0, bits, loads)
     assert loads.tolist() == np.histogram(edge, bins=starts)[0].tolist() if count else not edge
 
 
@@ -125,21 +125,21 @@ def test_octaves_are_chosen_where_buckets_of_equal_width_are_too_heavy() -> None
 
     def chosen(degrees: Any, buckets: int = 512) -> int | None:
         def load(shift: int, bits: int) -> int:
-            return octaves.largest_load(new, degrees.reshape(1, -1), shift, bits, 4096)
+            return groups.largest_load(new, degrees.reshape(1, -1), shift, bits, 4096)
 
-        return octaves.chosen_bits(len(degrees), load, 8, buckets)
+        return groups.chosen_bits(len(degrees), load, 8, buckets)
 
-    assert chosen(degrees) == octaves.most_bits(100_000, 512) == 5
+    assert chosen(degrees) == groups.most_bits(100_000, 512) == 5
     assert chosen(np.full_like(degrees, 3)) is None
     assert chosen(degrees, 2) is None
-    assert octaves.chosen_bits((1 << 32) + 1, lambda *_: 1, 8, 512) is None
+    assert groups.chosen_bits((1 << 32) + 1, lambda *_: 1, 8, 512) is None
 
 
 @pytest.mark.parametrize("mirror", [False, True])
 def test_runs_of_octaves_sort_like_others(tmp_path: Any, mirror: bool) -> None:
     vertices, bits = 3000, 2
     ends = (np.random.default_rng(2).pareto(0.5, (2, 4000)).clip(max=vertices - 1)).astype(np.uint32)
-    packing = KeyPacking(buckets=octaves.octave_count(vertices - 1, bits), octave_bits=bits, mirror=mirror)
+    packing = KeyPacking(buckets=groups.octave_count(vertices - 1, bits), octave_bits=bits, mirror=mirror)
     spill = Spill(MemoryQuota(1 << 20), ScratchFiles(tmp_path, lambda: None))
     for first in range(0, 4000, 700):
         spill.add(pack_edges(EdgeBatch(*ends[:, first : first + 700]), packing))

@@ -23,7 +23,7 @@ from penstock.storage.convert import vertex_properties
 from penstock.storage.format import file_set
 from penstock.storage.ingest.tables import vertex_table
 from penstock.storage.read.verify import verify
-from penstock.storage.tables import sorted_rows
+from penstock.storage.tables import vertex_rows
 
 NODES = """id:ID,name,age:int,zip,note:IGNORE,:LABEL
 rome,Roma,2777,00118,x,City
@@ -77,7 +77,7 @@ def test_every_vertex_keeps_its_own(tmp_path_factory: pytest.TempPathFactory, da
     (folder / "e.txt").write_text("".join(f"{a} {b}\n" for a, b in ends))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vertex_table, "MEMORY_SHARE", 8 if parts == 1 else 1 << 27)
-        patch.setattr(sorted_rows, "GROUP_ROWS", 5)
+        patch.setattr(vertex_rows, "GROUP_ROWS", 5)
         graph = convert(
             folder / "e.txt", folder / "g.h5", vertices=folder / "n.csv", renumber=named, string_ids=named,
             order=draw.choice(["none", "degree"]),

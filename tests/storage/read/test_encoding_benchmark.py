@@ -5,18 +5,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.storage.format.graph import Graph
-from penstock.storage.read import encoding_benchmark
-from penstock.storage.read.encoding_benchmark import compare_encodings, graph_neighbors, sweep_seconds
+from penstock.storage.read import probes
+from penstock.storage.read.probes import compare_encodings, graph_neighbors, sweep_seconds
 from support.graph_files import Rows, write_rows
 
 
 def test_every_candidate_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding_benchmark, "_LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(probes, "_LEAST_SECONDS", 0.0)
     random = np.random.default_rng(0)
     rows = [np.sort(random.integers(0, 1 << 20, 64)) for _ in range(5000)]
     ids = np.concatenate(rows).astype(np.uint32)
     found = list(compare_encodings("random", ids))
-    assert tuple((row.encoding, row.level) for row in found) == encoding_benchmark.CANDIDATES
+    assert tuple((row.encoding, row.level) for row in found) == probes.CANDIDATES
     for row in found:
         assert row.graph == "random"
         assert 0 < row.bytes_per_edge < 4.5

@@ -13,8 +13,8 @@ from penstock.storage.encoding import unpack
 from penstock.storage.encoding.codec import LEVELS, Decoder, checksum, compress
 from penstock.storage.encoding.payload import payload_words
 from penstock.storage.format.graph import Adjacency, Graph
+from penstock.storage.read.pending_read import PayloadTarget, SlabTarget
 from penstock.storage.read.reader import Reader
-from penstock.storage.read.targets import PayloadTarget, SlabTarget
 from support.faults import flip_bit
 from support.graph_files import CHUNK, Rows, as_version_1, forge_tables, frame_places, write_rows
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from penstock.storage.base.errors import InputError
-from penstock.storage.tables.sorted_rows import write_sorted
-from penstock.storage.tables.vertex_rows import ID
+from penstock.storage.tables.vertex_rows import ID, write_sorted
 
 SIZES = {"numbers": 0, "short": 8, "long": 60}
 

@@ -238,7 +238,7 @@ class RouteFiles:
         if self.output is not None:
             write_text(self.output, json.dumps(plain(facts), allow_nan=False) + "\n", force=self.force)
         if self.plot is not None:
-            from penstock.tools.bench.routes.figures import draw_routes
+            from penstock.tools.bench.routes.report import draw_routes
 
             draw_routes(outcomes, title, self.plot, force=self.force)
 
