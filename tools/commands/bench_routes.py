@@ -63,8 +63,8 @@ def command(
       penstock bench routes --scale 18 --device emulated --link-rate 200MB --ablation --row HyTGraph --row +
       penstock bench routes web.h5 --program levels --program reachability --device emulated --link-rate 200MB
     """
-    from penstock.tools.bench.graphs import in_memory
     from penstock.tools.bench.routes.report import facts, lines
+    from penstock.tools.bench.system import in_memory
 
     files.check(graph)
     with ExitStack() as stack:

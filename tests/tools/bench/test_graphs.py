@@ -7,8 +7,8 @@ import pytest
 from penstock.storage.format.graph import Graph
 from penstock.storage.read import reader
 from penstock.tools import cli
-from penstock.tools.bench import graphs
-from penstock.tools.bench.graphs import in_memory
+from penstock.tools.bench import system
+from penstock.tools.bench.system import in_memory
 
 
 @pytest.mark.parametrize("options", [["--undirected"], ["--direction", "both"], ["--direction", "both", "--weights"]])
@@ -41,7 +41,7 @@ def test_what_does_not_fit_stays_on_disk(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "g.h5"
     assert cli.run_command(["generate", "rmat", "--scale", "6", "--output", str(path), "-q"]) == 0
     disk = Graph.open(path)
-    monkeypatch.setattr(graphs, "default_host_memory", lambda: 4 * disk.edges - 1)
+    monkeypatch.setattr(system, "default_host_memory", lambda: 4 * disk.edges - 1)
     assert in_memory(disk) is disk
-    monkeypatch.setattr(graphs, "default_host_memory", lambda: 4 * disk.edges)
+    monkeypatch.setattr(system, "default_host_memory", lambda: 4 * disk.edges)
     assert in_memory(disk).out.arrays is not None

@@ -12,7 +12,7 @@ import pytest
 from penstock.engine import Graph, from_edges
 from penstock.storage.access import vertex_lookup
 from penstock.storage.base.errors import InputError
-from penstock.tools.networkx import answers, backend
+from penstock.tools.networkx import backend, held
 
 EDGES = [(7, 3), (3, 9), (9, 7), (9, 30), (30, 31), (31, 7), (50, 51), (51, 51), (7, 31)]
 
@@ -118,4 +118,4 @@ def test_answers_are_short_to_look_at(graph: Graph) -> None:
     assert repr(ranks).startswith("<values of 7 vertices: {")
     assert repr(ranks).endswith(", ...}>")
     assert repr(next(nx.weakly_connected_components(graph))).startswith("<5 vertices: {")
-    assert repr(answers.NamedVertices(answers.VertexNames(graph), np.arange(0))) == "<0 vertices: {}>"
+    assert repr(held.NamedVertices(held.VertexNames(graph), np.arange(0))) == "<0 vertices: {}>"

@@ -74,7 +74,7 @@ class GeneratedGraph:
     def open(self, path: Path | None, stack: ExitStack, console: Console) -> tuple[str, Graph]:
         """Its name, and the graph on disk. Raises click.UsageError where none or two are named."""
         from penstock.storage.format.graph import Graph
-        from penstock.tools.bench.graphs import generated, source_of
+        from penstock.tools.bench.system import generated, source_of
 
         if path is not None and self.scale is None:
             return str(path), Graph.open(path)

@@ -414,7 +414,7 @@ def test_the_command_measures_every_program(
     graph: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A graph read into memory has the usual chunks, larger than this one: leave it in small ones, on disk.
-    monkeypatch.setattr("penstock.tools.bench.graphs.in_memory", lambda graph: graph)
+    monkeypatch.setattr("penstock.tools.bench.system.in_memory", lambda graph: graph)
     output = tmp_path / "routes.json"
     options = ["--link-rate", "10GB", "--sweeps", "2", "--partition-bytes", "1KiB", "--output", output]
     found = told(capsys, graph, *PLAIN, *options)
@@ -440,7 +440,7 @@ def test_the_command_measures_every_program(
 def test_a_wrong_answer_is_a_failure_by_name(
     graph: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.tools.bench.graphs.in_memory", lambda graph: graph)
+    monkeypatch.setattr("penstock.tools.bench.system.in_memory", lambda graph: graph)
     monkeypatch.setattr(trials, "difference", lambda *_: "all of it")
     options = ["--program", "wcc", "--repeat", "1", "--device", "emulated", "--partition-bytes", "1KiB"]
     assert cli.run_command(["bench", "routes", str(graph), *options]) == 1
