@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from penstock.storage.clocks.stage_clock import stage
+from penstock.storage.clocks.stage_clock import BusyTimer, stage
 
 
 class CompileTimes(NamedTuple):
@@ -29,36 +28,10 @@ class CompileTimes(NamedTuple):
     loaded: int
 
 
-class _Waits:
-    """Time in which at least one thread waits."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._seconds = 0.0
-        self._waiting = 0
-        self._since = 0.0
-
-    def begin(self) -> None:
-        """One thread more waits."""
-        if self._waiting == 0:
-            self._since = time.perf_counter()
-        self._waiting += 1
-
-    def end(self) -> None:
-        """It has what it waited for."""
-        self._waiting -= 1
-        if self._waiting == 0:
-            self._seconds += time.perf_counter() - self._since
-
-    @property
-    def seconds(self) -> float:
-        """What has passed so far, of a wait that lasts still too."""
-        return self._seconds + (time.perf_counter() - self._since if self._waiting else 0.0)
-
-
 _log = logging.getLogger("penstock.storage.clocks.compile_times")
 _lock = threading.Lock()
-_compiling, _loading = _Waits(), _Waits()
+_compiling, _loading = BusyTimer(), BusyTimer()
+_pieces = {"compiled": 0, "loaded": 0}
 _names: list[str] = []
 """What is compiled now, by the threads that wait for it; "" where its name is not known."""
 _depth = threading.local()
@@ -68,7 +41,7 @@ _depth = threading.local()
 def compile_times() -> CompileTimes:
     """Return what this process has spent so far on compiling and loading kernels."""
     with _lock:
-        return CompileTimes(_compiling.seconds, _loading.seconds, _compiling.count, _loading.count)
+        return CompileTimes(_compiling.seconds, _loading.seconds, **_pieces)
 
 
 def compiled_now() -> str | None:
@@ -85,10 +58,10 @@ def begin_compiling(name: str = "") -> None:
         _depth.stage = stage("compiling")
         _depth.stage.__enter__()
         with _lock:
-            _compiling.begin()
-            _compiling.count += 1
+            _compiling.__enter__()
+            _pieces["compiled"] += 1
             _names.append(name)
-            number = _compiling.count
+            number = _pieces["compiled"]
         _log.info("compiling kernel %s", f"{number}, {name}" if name else number)
 
 
@@ -97,7 +70,7 @@ def end_compiling() -> None:
     _depth.here -= 1
     if _depth.here == 0:
         with _lock:
-            _compiling.end()
+            _compiling.__exit__()
             _names.remove(_depth.name)
         _depth.stage.__exit__(None, None, None)
 
@@ -118,17 +91,11 @@ def loading() -> Iterator[None]:
     if getattr(_depth, "here", 0):
         yield
         return
-    with _lock:
-        _loading.begin()
-    try:
-        with stage("kernels"):
-            yield
-    finally:
-        with _lock:
-            _loading.end()
+    with _loading, stage("kernels"):
+        yield
 
 
 def count_loaded() -> None:
     """One piece of code more has been loaded."""
     with _lock:
-        _loading.count += 1
+        _pieces["loaded"] += 1

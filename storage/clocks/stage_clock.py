@@ -89,15 +89,6 @@ def _less(later: dict[str, float], earlier: dict[str, float]) -> dict[str, float
     return {name: seconds for name, seconds in parts.items() if seconds > 0}
 
 
-@dataclass(frozen=True)
-class PresentStage:
-    """The stage that a job is in: its seconds so far in all, and the meter of what it does now."""
-
-    stage: str
-    seconds: float
-    meter: Meter
-
-
 class _Open:
     """A stage that has begun and not ended."""
 
@@ -191,12 +182,12 @@ class StageClock:
             known = dict(self._seconds), beside, dict(self._bytes), dict(self._compiled_within)
             return StageTimes(self._since - self._began, *known)
 
-    def present(self) -> PresentStage:
-        """Return the stage that the job is in; any thread may ask."""
+    def present(self) -> tuple[str, float, Meter]:
+        """Return the stage that the job is in, its seconds so far in all, and its meter; any thread may ask."""
         with self._lock:
             self._settle()
             last = self._open[-1]
-            return PresentStage(last.stage, self._seconds.get(last.stage, 0.0), last.meter)
+            return last.stage, self._seconds.get(last.stage, 0.0), last.meter
 
     def _settle(self) -> None:
         """Count the time since the last call for the stage that the job is in."""

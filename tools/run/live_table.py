@@ -222,25 +222,25 @@ class StageBars:
 
     def look(self) -> None:
         """Show where the job is now; the bar of a stage that has ended goes."""
-        present = self._clock.clock.present()
-        seen, total = present.meter.seen, present.meter.total_bytes
-        name = ONCE.get(present.stage, STAGE_NAMES.get(present.stage, present.stage))
-        if present.stage == "iterations":
+        stage, lasted, meter = self._clock.clock.present()
+        seen, total = meter.seen, meter.total_bytes
+        name = ONCE.get(stage, STAGE_NAMES.get(stage, stage))
+        if stage == "iterations":
             name = READING if self._reads_on(seen) else ""
-        elif present.stage in UNSEEN or present.seconds < LASTING:
+        elif stage in UNSEEN or lasted < LASTING:
             name = ""
         if self._shown not in ("", name):
             self._show.drop(self._shown)
         self._shown = name
         if not name:
             return
-        if present.stage == "compiling":
+        if stage == "compiling":
             number = compile_times().compiled - self._compiled
-            show_compiling(self._show, compiled_now() or "", number, present.seconds)
+            show_compiling(self._show, compiled_now() or "", number, lasted)
         elif seen or total:
             self._show(name, seen, total, "bytes")
         else:
-            self._show(name, present.seconds, None, "seconds")
+            self._show(name, lasted, None, "seconds")
 
     def _reads_on(self, read: int) -> bool:
         """Whether iterations have been reading from disk for long."""

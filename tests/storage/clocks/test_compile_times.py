@@ -11,6 +11,7 @@ import pytest
 from penstock.storage.base.kernel_cache import kept
 from penstock.storage.clocks import compile_times as module
 from penstock.storage.clocks.compile_times import compile_times, compiling, loading
+from penstock.storage.clocks.stage_clock import BusyTimer
 from support.clocks import MovedClock
 from support.faults import python
 
@@ -18,7 +19,8 @@ from support.faults import python
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> MovedClock:
     clock = MovedClock()
-    monkeypatch.setattr(module.time, "perf_counter", clock)
+    for name in ("_compiling", "_loading"):
+        monkeypatch.setattr(module, name, BusyTimer(clock))
     return clock
 
 

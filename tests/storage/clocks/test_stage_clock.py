@@ -34,11 +34,11 @@ def test_what_lasts_counts_so_far() -> None:
     with installed(clock), stage("loading", 100) as meter:
         time.go(3)
         meter.bytes += 40
-        present = clock.present()
-        assert (present.stage, present.seconds) == ("loading", 3.0)
-        assert (present.meter.seen, present.meter.total_bytes) == (40, 100)
+        name, seconds, shown = clock.present()
+        assert (name, seconds) == ("loading", 3.0)
+        assert (shown.seen, shown.total_bytes) == (40, 100)
         assert clock.times().seconds["loading"] == 3.0
-    assert clock.present().stage == "other"
+    assert clock.present()[0] == "other"
 
 
 def test_bytes_are_what_the_block_adds_or_what_is_asked_for() -> None:
@@ -51,7 +51,7 @@ def test_bytes_are_what_the_block_adds_or_what_is_asked_for() -> None:
             counter[0] = 9
         with stage("iterations", poll=lambda: 100) as meter:
             meter.bytes += 3
-            assert clock.present().meter.seen == 100
+            assert clock.present()[2].seen == 100
     assert clock.times().bytes == {"index": 10, "writing": 9, "iterations": 3}
 
 
