@@ -19,6 +19,11 @@ def emitted(emit: Callable[..., Any]) -> Callable[..., Any]:
     return cast(Callable[..., Any], intrinsic(emit))
 
 
+def pointer(context: Any, builder: Any, kind: Any, array: Any, item: Any) -> Any:
+    """Return the address of ``array[item]`` of an array argument."""
+    return builder.gep(context.make_array(kind)(context, builder, array).data, [item])
+
+
 def _read_modify_write(signed: str, unsigned: str, floating: str | None) -> Callable[..., Any]:
     def operation(_: Any, array: Any, index: Any, value: Any) -> Any:
         if floating is None and isinstance(array.dtype, types.Float):
@@ -26,14 +31,11 @@ def _read_modify_write(signed: str, unsigned: str, floating: str | None) -> Call
         signature = array.dtype(array, types.uint64, array.dtype)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            array_type = signature.args[0]
-            data = context.make_array(array_type)(context, builder, arguments[0]).data
-            pointer = builder.gep(data, [arguments[1]])
-            if isinstance(array_type.dtype, types.Float):
-                name = floating
-            else:
-                name = signed if array_type.dtype.signed else unsigned
-            return builder.atomic_rmw(name, pointer, arguments[2], "monotonic")
+            kind = signature.args[0]
+            place = pointer(context, builder, kind, *arguments[:2])
+            whole = signed if getattr(kind.dtype, "signed", False) else unsigned
+            name = floating if isinstance(kind.dtype, types.Float) else whole
+            return builder.atomic_rmw(name, place, arguments[2], "monotonic")
 
         return signature, generate
 

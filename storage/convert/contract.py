@@ -26,6 +26,7 @@ from penstock.storage.convert.in_memory import EdgeArrays, graph_of
 from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.graph import Graph
+from penstock.storage.format.schema import vertex_dtype
 
 EDGE_BYTES = 128
 """Memory for an edge that is kept: its ends and weight, both rows of it while they are sorted, and the graph."""
@@ -182,7 +183,7 @@ class _Contracted:
                 batch = self._between(edges, inside)
                 if len(batch):
                     yield batch
-        groups = np.flatnonzero(inside).astype(_id_type(self._grouping.groups))
+        groups = np.flatnonzero(inside).astype(vertex_dtype(self._grouping.groups))
         if len(groups):
             yield EdgeBatch(groups, groups, inside[groups])
 
@@ -198,10 +199,5 @@ class _Contracted:
         within = counted & (sources == targets)
         np.add.at(inside, sources[within], weights[within])
         counted &= ~within
-        dtype = _id_type(grouping.groups)
+        dtype = vertex_dtype(grouping.groups)
         return EdgeBatch(sources[counted].astype(dtype), targets[counted].astype(dtype), weights[counted])
-
-
-def _id_type(groups: int) -> np.dtype[Any]:
-    """The type of ids of so many vertices."""
-    return np.dtype(np.uint32 if groups <= 1 << 32 else np.uint64)

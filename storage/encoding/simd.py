@@ -11,18 +11,13 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from penstock.storage.base.thread_atomics import emitted
+from penstock.storage.base.thread_atomics import emitted, pointer
 from penstock.storage.encoding.payload import LANES, ROWS
 
 I8 = ir.IntType(8)
 I32 = ir.IntType(32)
 I64 = ir.IntType(64)
 Signature = tuple[Any, Callable[..., Any]]
-
-
-def pointer(context: Any, builder: Any, kind: Any, value: Any, first: Any) -> Any:
-    """Return the address of ``value[first]`` of an array argument."""
-    return builder.gep(context.make_array(kind)(context, builder, value).data, [first])
 
 
 def vector(element: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core.cgutils import alloca_once_value, for_range, get_or_insert_function
-from penstock.storage.base.thread_atomics import emitted
+from penstock.storage.base.thread_atomics import emitted, pointer
 from penstock.storage.encoding.payload import BLOCK, LANES, ROWS
 from penstock.storage.encoding.simd import (
     I8,
@@ -17,7 +17,6 @@ from penstock.storage.encoding.simd import (
     I64,
     Signature,
     load,
-    pointer,
     resized,
     shuffle,
     splat,

@@ -9,18 +9,13 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from penstock.storage.base.jit import jit
-from penstock.storage.base.thread_atomics import emitted, lowest_bit
+from penstock.storage.base.thread_atomics import emitted, lowest_bit, pointer
 
 _AHEAD = 16  # runs that are fetched into the processor's cache before the first of them is copied
 _LINE = 64  # bytes that it fetches at once
 _LINES = 4  # of a run's lines, how many are asked for; a longer run's others follow by themselves
 _ONE = np.uint32(1)
 _ALL = np.uint32(0xFFFFFFFF)
-
-
-def _place(context: Any, builder: Any, kind: Any, array: Any, item: Any) -> Any:
-    """The address of array[item]."""
-    return builder.gep(context.make_array(kind)(context, builder, array).data, [item])
 
 
 @emitted
@@ -34,8 +29,8 @@ def _copy(_: Any, to: Any, to_weights: Any, at: Any, neighbors: Any, weights: An
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         for target, i, source, k in pairs:
             places = (
-                _place(context, builder, target, values[i], values[2]),
-                _place(context, builder, source, values[k], values[5]),
+                pointer(context, builder, target, values[i], values[2]),
+                pointer(context, builder, source, values[k], values[5]),
             )
             size = context.get_abi_sizeof(context.get_data_type(target.dtype))
             cgutils.raw_memcpy(builder, *places, values[6], size)
@@ -52,10 +47,10 @@ def _prefetch(_: Any, array: Any, item: Any) -> Any:
         return types.void(array, types.int64), lambda context, *_: context.get_dummy_value()
 
     def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        word, pointer = ir.IntType(32), cgutils.voidptr_t
-        kind = ir.FunctionType(ir.VoidType(), [pointer, word, word, word])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
-        place = builder.bitcast(_place(context, builder, array, values[0], values[1]), pointer)
+        word, address = ir.IntType(32), cgutils.voidptr_t
+        kind = ir.FunctionType(ir.VoidType(), [address, word, word, word])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [address], kind)
+        place = builder.bitcast(pointer(context, builder, array, values[0], values[1]), address)
         builder.call(function, [place, word(0), word(3), word(1)])  # to read, to keep, data
         return context.get_dummy_value()
 
