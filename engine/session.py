@@ -11,7 +11,7 @@ import math
 import time
 import weakref
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields, replace
 from functools import reduce
 from types import TracebackType
@@ -23,6 +23,7 @@ from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.engine.execution.layers import Layers, layer_bounds
 from penstock.engine.execution.loop import Loop
 from penstock.engine.execution.rebalance import Rebalance
+from penstock.engine.kernels.ahead.announce import announce_run, expect_run
 from penstock.engine.kernels.ahead.choice import fill_of, kernel_class, kind_on, new_kernels, new_state
 from penstock.engine.kernels.interface import Kernels
 from penstock.engine.planning.listed_edges import check_options
@@ -39,7 +40,6 @@ from penstock.engine.planning.requirements import (
 from penstock.engine.program.on_graph import OnGraph
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
-from penstock.engine.program.program_description import source_of
 from penstock.engine.ranks.agreement import agree, check_combines, check_same, with_shares
 from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.ranks.reports import gather_reports
@@ -57,7 +57,7 @@ from penstock.storage.base.freed_memory import give_back_freed_memory, keep_no_l
 from penstock.storage.base.threads import ExclusiveUse
 from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.clocks.stage_clock import stage
-from penstock.storage.companion.process import end, expect
+from penstock.storage.companion.process import end
 from penstock.storage.format.graph import Graph
 from penstock.storage.read.degree_count import degree_index
 from penstock.transfer.devices.device import Device
@@ -146,6 +146,7 @@ class Session:
         self._prepared: MemoryRequest | None = None
         self._planned: MemoryRequest | None = None
         self._other: Session | None = None
+        self._announced: Program | None = None
         self._read_before = 0
 
     def __enter__(self) -> Session:
@@ -299,9 +300,10 @@ class Session:
         """Run the form of the program that fits into memory; if its numbers do not suffice, a wider one instead."""
         with stage("state"):
             self._setting = self._setting_of(checkpoints=checkpoints is not None)
+            announced, self._announced = program is self._announced, None
             program, asks, self._planned = planned(self.graph, program, self._setting)
-            if self._kind == "cuda" and not has_phases(program):
-                self._announce(asks[0])  # its kernels are compiled while edges are loaded
+            if not (announced or has_phases(program)):
+                self._announce(asks[0])  # a GPU's kernels are compiled while edges are loaded
         with checkpoints or nullcontext():
             with stage("state"):
                 if checkpoints is not None:
@@ -371,7 +373,7 @@ class Session:
             give_back_freed_memory()
             yield self._device
 
-    def prepare(self, *programs: Program) -> None:
+    def prepare(self, *programs: Program, begins: bool = False) -> None:
         """Import what programs need, and reserve memory for all: later ones find the edges that earlier ones read.
 
         Call it before they run. If one of them alone would have room for all its edges and together they do not, or if
@@ -382,21 +384,28 @@ class Session:
         ----------
         *programs : Program
             The programs that will run, in any order.
+        begins : bool
+            Whether the first runs next: a GPU's kernels that it lacks may be compiled from now on.
         """
-        with stage("imports"):
-            for one in programs:
-                self._expect(one)
-                kernel_class(self._kind, self.graph, one)
         setting = self._setting_of(checkpoints=False)
+        for one in programs:
+            self._expect(one)
         with self._turns.acquired():
             try:
-                alone = [planned(self.graph, one, setting)[2] for one in programs]
+                plans = [planned(self.graph, one, setting) for one in programs]
+                if begins and not has_phases(plans[0][0]):
+                    self._announce(plans[0][1][0])
+                    self._announced = programs[0]
+                alone = [needs for _, _, needs in plans]
                 together = reduce(MemoryRequest.joined, alone)
                 room, *rooms = (setting.room(self.graph, each) for each in (together, *alone))
             except BudgetError:
                 self._prepared = None  # a run or forecast of one of them reports it, and the least budget
             else:
                 self._prepared = together if room >= max(rooms) else None
+        with stage("imports"):
+            for one in programs:
+                kernel_class(self._kind, self.graph, one)
 
     def forecast(self, program: Program, *, checkpoints: bool = False) -> Forecast:
         """Compute what running a program would take, of several ranks in this one; no edge is read.
@@ -581,12 +590,10 @@ class Session:
     def _loop(self, program: Program) -> Loop:
         asks = self._asks(program)  # again: plans join what announced phases need, and this may be another phase
         asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.weighted, asks.directions
-        if self._kind == "cuda" and self._whole is not None:
+        if self._whole is not None:
             self._announce(asks)
         equipment = self._equip(asks.needs, program)
-        if self._kind != "cuda":
-            decoding, counts = equipment.pipeline.staging.kernels_unpack, self.graph.out.chunks > 1
-            self._announce(asks, decoding=decoding, counts=counts)
+        self._announce(asks, equipment.pipeline.staging.kernels_unpack, counts=self.graph.out.chunks > 1)
         if program.combine == "union":
             equipment.bring_residents()  # what is linked first: the rows of its largest tree need not come
         kernels = self._kernels_of(program, weighted)
@@ -645,37 +652,14 @@ class Session:
             self._degrees[direction] = degree_index(self.graph, direction, self.config.thread_count)
         return self._degrees[direction]
 
-    def _announce(self, asks: RunRequirements, *, decoding: bool = False, counts: bool = True) -> None:
-        """Let kernels that are missing be compiled by several processes; counts: as in `KernelJob`.
-
-        decoding: whether those of the cores decode. Those of a GPU may have to, which is found out too late.
-        """
-        of_rows = self._kind == "cuda" and needs_rows(asks.program)
-        if self.config.kernels == "reference" or of_rows or self.graph.layout != "rows":
-            return
-        from penstock.engine.kernels.ahead.announce import MANY_EDGES, KernelJob, announce
-
-        job = KernelJob(
-            program=asks.program,
-            directions=tuple(asks.directions),
-            apart=asks.apart,
-            vertices=str(self.graph.vertex_dtype),
-            weights=str(self.graph.weight_dtype) if asks.weighted else None,
-            threads=self.config.thread_count,
-            packed=decoding or (self._kind == "cuda" and self.config.packed != "never" and asks.needs.sweeps),
-            hot_first=self.graph.hot_first and self.graph.edges >= MANY_EDGES,
-            counts=counts,
-            both=self.graph.directed and asks.program.along == "both",
-            degrees=None if self.graph.out.degrees is None else str(self.graph.out.degrees.spec.kind),
-        )
-        announce(job, self._kind, self.config.memory_bytes)
+    def _announce(self, asks: RunRequirements, decoding: bool | None = None, *, counts: bool = True) -> None:
+        """Let kernels that are missing be compiled by several processes; as `announce_run`."""
+        announce_run(asks, self.graph, self._device, self._setting, decoding, counts=counts)
 
     def _expect(self, program: Program) -> None:
         """Let a companion start while this process imports the compiler, if the program has not run before."""
         if self.config.kernels != "reference":
-            facts = self.graph.vertex_dtype, self.graph.weight_dtype, self._kind, needs_rows(program)
-            with suppress(TypeError):  # which no companion could compile
-                expect(f"{source_of(program)} {facts}")
+            expect_run(program, self.graph, self._kind)
 
     def _kernels_of(self, program: Program, weighted: bool) -> Kernels[Any]:
         key = type(program), weighted

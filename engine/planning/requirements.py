@@ -28,7 +28,7 @@ from penstock.engine.program.program import (
 )
 from penstock.engine.program.program_check import check_field_types, check_program, synchronous_words
 from penstock.engine.resources.direction import Traversal, traversals
-from penstock.engine.resources.memory_plan import edge_room, left_for_edges
+from penstock.engine.resources.memory_plan import EdgeRoom, edge_room, left_for_edges
 from penstock.engine.resources.requirements_types import MemoryRequest, index_bytes
 from penstock.engine.state.device_state import device_state_bytes
 from penstock.engine.state.row_blocks import message_capacity
@@ -40,7 +40,6 @@ from penstock.storage.checkpoint.file import WRITING_BYTES
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.direction import Direction
-    from penstock.engine.resources.memory_plan import EdgeRoom
     from penstock.storage.format.graph import Graph
     from penstock.transfer.values.task import Direction as AdjacencyDirection
 
@@ -76,6 +75,10 @@ class RunSetting:
     def room(self, graph: Graph, needs: MemoryRequest) -> EdgeRoom:
         """Return which edges find room beside these needs. Raises BudgetError."""
         return edge_room(graph, self.config, needs, self.device_bytes)
+
+    def holds_all(self, graph: Graph, needs: MemoryRequest) -> bool:
+        """Whether all edges find room beside these needs. Raises BudgetError."""
+        return self.room(graph, needs) == EdgeRoom.ALL
 
     @property
     def messages(self) -> int:

@@ -34,6 +34,8 @@ from penstock.transfer.values.residency import prior
 from penstock.transfer.values.task import TaskRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Adjacency, Graph
@@ -47,11 +49,22 @@ LOADED_AT_ONCE = 4
 """Partitions that are on their way to the device at once before the first iteration."""
 
 
+def named_device(config: Config, found: Callable[[], object]) -> str:
+    """The name of the device that the options name ("auto": the first GPU if one is found)."""
+    if config.device != "auto":
+        return config.device
+    return "cuda:0" if config.kernels == "host" and found() else "cpu"
+
+
+def kind_expected(config: Config) -> str:
+    """The kind of kernels that a device runs if what is installed is there: no device is asked, which takes long."""
+    name = named_device(config, cuda.may_be_here)
+    return "cuda" if name.startswith("cuda") else config.kernels
+
+
 def device_of(config: Config) -> Device:
-    """The device that the options name ("auto": the first GPU if there is one). InputError if not here."""
-    name = config.device
-    if name == "auto":
-        name = "cuda:0" if config.kernels == "host" and cuda.count() else "cpu"
+    """The device that the options name. InputError if not here."""
+    name = named_device(config, cuda.count)
     if name == "cpu":
         return HostDevice(threads=config.thread_count)
     if name == "emulated":
@@ -63,9 +76,18 @@ def device_of(config: Config) -> Device:
 
 def fits(graph: Graph, budget: int) -> bool:
     """Whether all edges of a graph, decoded, fit host memory (or are there already)."""
-    if graph.out.arrays is not None:
-        return True
-    return sum(one.edges * one.edge_bytes(with_weights=True) for one in graph.adjacencies) <= budget
+    return graph.out.arrays is not None or _edge_bytes(graph) <= budget
+
+
+def fits_device(graph: Graph, config: Config, device: Device) -> bool:
+    """Whether edges come to a device once at most: it computes where they are, or surely has room for all of them."""
+    room = config.device_edge_memory or device.memory_bytes // 2
+    kept = config.route in ("auto", "resident") and config.tuning.residency != "none"
+    return device.reads_host or (kept and _edge_bytes(graph) <= room)
+
+
+def _edge_bytes(graph: Graph) -> int:
+    return sum(one.edges * one.edge_bytes(with_weights=True) for one in graph.adjacencies)
 
 
 class DeviceResources(HostResources):

@@ -58,9 +58,10 @@ class Companion:
     """The process that compiles what it is asked for, and leads those that compile a job.
 
     folder: where it has a folder for claims, which is where kernels are kept. environment: its own variables, if any.
+    module: of the job that is expected, if one is, which it imports first.
     """
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None, module: str | None = None) -> None:
         import subprocess  # a run that finds all its kernels needs neither
         import tempfile
 
@@ -78,7 +79,7 @@ class Companion:
         except OSError:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise
-        self._say({"folder": str(self.folder), "path": sys.path})
+        self._say({"folder": str(self.folder), "path": sys.path, "module": module})
 
     def give(self, job: dict[str, Any]) -> None:
         """Let ``job["processes"]`` further processes do a job."""
@@ -157,22 +158,24 @@ class _Present:
 _changing = threading.RLock()
 
 
-def start() -> Companion | None:
-    """Start the companion, unless there is one, or cannot be."""
+def start(module: str | None = None) -> Companion | None:
+    """Start the companion, unless there is one, or cannot be; module: as in `Companion`."""
     with _changing:
         if _Present.companion is not None and _Present.companion.is_idle:
             _Present.companion.close()
             _Present.companion = None
         if _Present.companion is None and not (_Present.refused or _Present.offered) and is_possible(1):
             try:
-                _Present.companion = Companion(_kept_in())
+                _Present.companion = Companion(_kept_in(), module=module)
             except (InputError, OSError) as error:
                 _refuse(str(error))
         return _Present.companion
 
 
-def expect(what: str) -> None:
+def expect(what: str, module: str | None = None) -> None:
     """Start the companion already now if nothing that is called `what` has run before, until whose end it is needed.
+
+    module: what does the run's job, if that is known.
 
     So it is ready when the first kernel is missing. What has run before, or finds kernels that were compiled elsewhere,
     and misses one nevertheless waits longer.
@@ -181,7 +184,7 @@ def expect(what: str) -> None:
         facts = f"{what} {sys.implementation.cache_tag} {Path(__file__).stat().st_mtime_ns}"
         _Present.marker = _kept_in() / f"{hashlib.sha256(os.fsencode(facts)).hexdigest()}{_KNOWN}"
         if not _Present.marker.exists() and not shipped_places():
-            start()
+            start(module)
 
 
 def is_possible(processes: int) -> bool:
@@ -201,7 +204,7 @@ def _refuse(why: str) -> None:
         companion.close()
 
 
-def offer(describe: Callable[[], dict[str, Any]] | None, memory: int) -> None:
+def offer(describe: Callable[[], dict[str, Any]] | None, memory: int, *, early: bool = False) -> None:
     """Say what a run will need: at the first kernel that is missing from now on, a job begins.
 
     Parameters
@@ -212,6 +215,9 @@ def offer(describe: Callable[[], dict[str, Any]] | None, memory: int) -> None:
         `Claims`. Raises TypeError where there is no such job. None: there is none.
     memory : int
         Bytes that this process may take besides.
+    early : bool
+        Whether kernels are needed later than another process can compile them: where nothing like the run has run
+        before, as `expect` has found, the job begins now.
     """
 
     def begin() -> None:
@@ -236,6 +242,8 @@ def offer(describe: Callable[[], dict[str, Any]] | None, memory: int) -> None:
         if _Present.companion is not None and not is_possible(0):
             _refuse("there is no memory for another")
     _Present.begin = begin
+    if early and _Present.marker is not None and not _Present.marker.exists() and not shipped_places():
+        _begin()
 
 
 def replace(missing: Missing | None, offered: Callable[[Callable[[], dict[str, Any]]], None] | None) -> None:
@@ -259,11 +267,15 @@ def planned_kernels() -> tuple[int, int] | None:
     return None if companion is None or not companion.has_job else companion.claims.counts()
 
 
-def _missing(name: str, entry: str, origin: Origin | None, signature: Any) -> bool:
-    """Let code be compiled by another process, or wait for one that does; return whether it is kept now."""
+def _begin() -> None:
     begin, _Present.begin = _Present.begin, None
     if begin is not None:
         begin()
+
+
+def _missing(name: str, entry: str, origin: Origin | None, signature: Any) -> bool:
+    """Let code be compiled by another process, or wait for one that does; return whether it is kept now."""
+    _begin()
     companion = _Present.companion
     if companion is not None and companion.has_job and not companion.is_idle and not companion.claims.take(entry):
         return _ask(companion, {"awaited": entry}, name) is True

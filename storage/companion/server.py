@@ -27,10 +27,16 @@ IDLE_SECONDS = 30
 
 
 def serve(hello: dict[str, Any]) -> None:
-    """Answer requests until there are no more; ``hello["folder"]`` is that of `Claims`, which is removed then."""
+    """Answer requests until there are no more.
+
+    ``hello["folder"]`` is that of `Claims`, which is removed then; ``hello["module"]``, if any, will do a job.
+    """
     server = _Server(Path(hello["folder"]))
     compile_alone()
-    _prepare()
+    if hello.get("module"):
+        _import(hello["module"])
+    else:
+        _prepare()
     while line := server.next_line():
         request = json.loads(line)
         if "processes" in request:
@@ -48,6 +54,14 @@ def _prepare() -> None:
     import_module("penstock.storage.base.kernel_cache")
     cpu_target.target_context.refresh()
     cpu_target.typing_context.refresh()
+
+
+def _import(module: str) -> None:
+    """Import what does a job, and call its `prepare`, if it has one, once for all processes that are forked."""
+    try:
+        getattr(import_module(module), "prepare", bool)()
+    except Exception:  # each of the processes fails, too, and says it
+        os.write(2, traceback.format_exc().encode())
 
 
 class _Server:
@@ -93,6 +107,8 @@ class _Server:
         if not job["processes"]:
             self._kill()
             self._claims = Claims(Path(job["folder"]))
+        else:
+            _import(job["target"][0])
         for number in range(job["processes"]):
             forked = os.fork()
             if forked == 0:

@@ -117,6 +117,7 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         with stage("opening"):
             graph = opened()
             options = job.execution.options
+            _expect(programs, graph, options)
             used = _rates(job, graph, options, console, ranks)
         placed, finished = job.kept(), []  # placed: the job with its outputs in the run directory, if it has one
         check_folder(job)
@@ -141,13 +142,24 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
             session = stack.enter_context(Session(graph, timeline=timeline, ranks=told, **options, **used.options()))
         stack.callback(clock.clock.turn_to, "closing")
         record.describe(job, session, used)
-        session.prepare(*programs)
+        session.prepare(*programs, begins=True)
         process.resume_search()
         context = JobContext(session, record, metrics, seen, checkpoints, console, clock)
         for step, program in zip(placed.steps, programs, strict=True):
             finished.append(_run(step, program, context, placed, last=step is placed.steps[-1]))
             record.tell(programs=[one.told.whole for one in finished])
     _print_answers(placed, finished, used, clock, console)
+
+
+def _expect(programs: Sequence[Program], graph: Graph, options: Mapping[str, Any]) -> None:
+    """Let a companion import the compiler from now on if a program has not run before; devices are looked for later."""
+    from penstock.engine.kernels.ahead.announce import expect_run
+    from penstock.engine.resources.config import Config
+    from penstock.engine.resources.device_resources import kind_expected
+
+    config = Config.of(**options)
+    if config.kernels != "reference":
+        expect_run(programs[0], graph, kind_expected(config))
 
 
 def check_answers(job: Job, programs: Sequence[Program], graph: Graph, note: Callable[[str], None]) -> None:

@@ -94,14 +94,14 @@ def rates_for(
 ) -> UsedRates:
     """The rates for running on a graph with these options of the engine.
 
-    They are those of the file `path` (--rates), else those stored for this machine. If none are stored and edges cross
-    a link, or come from disk because host memory does not hold them, the machine is measured, if `measure`. `note`
-    takes a line for people. Raises InputError for a bad --rates file or bad options.
+    They are those of the file `path` (--rates), else those stored for this machine. If none are stored and edges may
+    cross a link again and again, or come from disk because host memory does not hold them, the machine is measured, if
+    `measure`. `note` takes a line for people. Raises InputError for a bad --rates file or bad options.
     """
     with stage("imports"):
         from penstock.engine.calibration.material import Material, machine_facts
         from penstock.engine.resources.config import Config
-        from penstock.engine.resources.device_resources import device_of, fits
+        from penstock.engine.resources.device_resources import device_of, fits, fits_device
         from penstock.storage.base.hardware_info import fingerprint
 
     config = Config.of(**options)
@@ -118,7 +118,7 @@ def rates_for(
             place = place_of(fingerprint(machine_facts(device)))
             found = _stored(place, note)
             path = None if found is None else place
-            if found is None and measure and graph.edges and (streamed or not device.reads_host):
+            if found is None and measure and graph.edges and (streamed or not fits_device(graph, config, device)):
                 found, path = _measured(config, device, material, note)
         except PenstockError as error:
             note(f"penstock: rates of this machine are not known ({error}); built-in ones are used")

@@ -38,6 +38,17 @@ def count() -> int:
         return 0
 
 
+def may_be_here() -> bool:
+    """Whether there may be a device: CuPy and the driver are installed. Neither is asked, which would take a second."""
+    if importlib.util.find_spec("cupy") is None:
+        return False
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
 def _driver_sees() -> int:
     """How many devices the driver sees. Asked without CuPy, whose import takes 190 MiB of a process without a GPU."""
     try:
@@ -109,6 +120,12 @@ class CudaDevice:
         self._registered: dict[int, int] = {}
         self.bytes_in = 0
         self.bytes_out = 0
+
+    @property
+    def capability(self) -> tuple[int, int] | None:
+        """Its compute capability."""
+        text = self._device.compute_capability
+        return int(text[:-1]), int(text[-1])
 
     def kernels(self, asked: str) -> str:
         """Return a GPU's."""

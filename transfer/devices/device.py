@@ -48,6 +48,10 @@ class Device(Protocol):
     def used_bytes(self) -> int:
         """Return the bytes that are allocated on it now."""
 
+    @property
+    def capability(self) -> tuple[int, int] | None:
+        """Return a GPU's compute capability, for which its kernels are compiled; None for what is none."""
+
     def kernels(self, asked: str) -> str:
         """Return the kind of compiled kernels that it runs, `host` or `cuda`; asked: by the option."""
 

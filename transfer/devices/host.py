@@ -32,6 +32,7 @@ class HostDevice:
     idle: Idle = ("link", "emulated"), "the CPU reads edges where they are", "emulated or cuda:0"
     glance = 2.5
     runs_ahead = False
+    capability = None
     measurable = True
 
     def __init__(self, name: str = "cpu", threads: int = 1, memory_bytes: int = 1 << 62) -> None:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.engine.program.program_description import describe_program
-from penstock.storage.companion.process import offer
+from penstock.engine.kernels.ahead.choice import kind_on
+from penstock.engine.program.program import needs_rows
+from penstock.engine.program.program_description import describe_program, source_of
+from penstock.storage.companion.process import expect, offer
 from penstock.storage.read.compile_ahead import reading_requests
 
-MOST_PROCESSES = 5
+if TYPE_CHECKING:
+    from penstock.engine.planning.requirements import RunRequirements, RunSetting
+    from penstock.engine.program.program import Program
+    from penstock.storage.format.graph import Graph
+    from penstock.transfer.devices.device import Device
+
+MODULES = {"host": "compile_ahead", "cuda": "compile_ahead_cuda"}
+"""What does the jobs of each kind of kernels."""
+MOST_PROCESSES = {"host": 5, "cuda": 8}
 """Of a job, beside the companion; the last one of a GPU's begins with those of the host that read the graph."""
 
 MANY_EDGES = 1 << 25
@@ -21,7 +32,8 @@ class KernelJob(NamedTuple):
     threads: of this process. capability: the GPU's, None for the cores.
     packed: whether edges may travel packed; of the cores, whether kernels decode them. hot_first: as in `CudaKernels`,
     and there are many edges. counts: whether what an iteration needs of each chunk is counted. both:
-    whether messages go along two adjacencies. degrees: their dtype on disk, None in memory.
+    whether messages go along two adjacencies. degrees: their dtype on disk, None in memory. resident: whether all edges
+    are on the GPU.
     """
 
     program: Any
@@ -36,20 +48,65 @@ class KernelJob(NamedTuple):
     counts: bool = True
     both: bool = False
     degrees: str | None = None
+    resident: bool = False
+
+
+def expect_run(program: Program, graph: Graph, kind: str) -> None:
+    """Let a companion start while this process imports the compiler, if the program has not run before."""
+    rows = needs_rows(program)
+    with suppress(TypeError):  # which no companion could compile
+        facts = graph.vertex_dtype, graph.weight_dtype, kind, rows
+        expect(f"{source_of(program)} {facts}", _module(kind) if kind == "cuda" and not rows else None)
+
+
+def announce_run(
+    asks: RunRequirements, graph: Graph, device: Device, setting: RunSetting, decoding: bool | None, *, counts: bool
+) -> None:
+    """Announce a run's kernels: a GPU's before its edges are at hand, the cores' when it is known whether they decode.
+
+    decoding: whether they do, None before that is known. counts: as in `KernelJob`.
+    """
+    kind = kind_on(device, setting.config.kernels)
+    of_gpu = kind == "cuda"
+    if (
+        kind == "reference"
+        or of_gpu != (decoding is None)
+        or graph.layout != "rows"
+        or (of_gpu and needs_rows(asks.program))
+    ):
+        return
+    resident = of_gpu and setting.holds_all(graph, asks.needs)
+    config = setting.config
+    job = KernelJob(
+        program=asks.program,
+        directions=tuple(asks.directions),
+        apart=asks.apart,
+        vertices=str(graph.vertex_dtype),
+        weights=str(graph.weight_dtype) if asks.weighted else None,
+        threads=config.thread_count,
+        capability=device.capability,
+        packed=decoding or (of_gpu and not resident and config.packed != "never" and asks.needs.sweeps),
+        hot_first=graph.hot_first and graph.edges >= MANY_EDGES,
+        counts=counts and not resident,
+        both=graph.directed and asks.program.along == "both",
+        degrees=None if graph.out.degrees is None else str(graph.out.degrees.spec.kind),
+        resident=resident,
+    )
+    announce(job, kind, config.memory_bytes)
+
+
+def _module(kind: str) -> str:
+    return f"penstock.engine.kernels.ahead.{MODULES[kind]}"
 
 
 def announce(job: KernelJob, kind: str, host_memory: int) -> None:
     """Begin a run that may take so much memory: if a kernel is missing from now on, companions compile others.
 
-    kind: of kernels, as in `choice.py`; those of a GPU are compiled for the one that is used now. Nothing is compiled
+    kind: of kernels, as in `choice.py`; those of a GPU that is simulated are not compiled. Nothing is compiled
     ahead for a run on one thread, nor for a program that another process could not import.
     """
-    if kind == "cuda":
-        from penstock.engine.kernels.cuda import driver
-
-        if driver.SIMULATED:
-            return
-        job = job._replace(capability=driver.capability())
+    if kind == "cuda" and job.capability is None:
+        return
 
     def describe() -> dict[str, Any]:
         told = {**job._asdict(), "program": describe_program(job.program)}
@@ -57,7 +114,7 @@ def announce(job: KernelJob, kind: str, host_memory: int) -> None:
         processes = job.threads - 1 if of_cores else max(1, job.threads // 2 - 1)
         if not of_cores and job.degrees is not None:
             told["listed"] = reading_requests(job.vertices, job.degrees)
-        module = f"penstock.engine.kernels.ahead.{'compile_ahead' if of_cores else 'compile_ahead_cuda'}"
-        return {**told, "target": [module, "compile_all"], "processes": min(MOST_PROCESSES, processes)}
+        most = MOST_PROCESSES[kind]
+        return {**told, "target": [_module(kind), "compile_all"], "processes": min(most, processes)}
 
-    offer(describe if job.threads > 1 else None, host_memory)
+    offer(describe if job.threads > 1 else None, host_memory, early=job.capability is not None)

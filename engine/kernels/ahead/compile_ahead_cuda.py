@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 from penstock.engine.kernels.ahead.stand_ins import VERTICES, calls
-from penstock.engine.kernels.cuda import driver
-from penstock.engine.kernels.cuda.compiler import compile_for
+from penstock.engine.kernels.cuda import compiler, driver
 from penstock.engine.kernels.cuda.cubin_cache import cubin_of
 from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.kernels.packed.cuda_unpacker import CudaUnpacker
@@ -32,11 +31,11 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
     The first of them says which these are.
     """
     major, minor = job["capability"]
-    compiler = JobCompiler(claims)
+    ours = JobCompiler(claims)
 
     def compile_one(function: Callable[..., Any], types: tuple[Any, ...]) -> None:
-        made = partial(compile_for, function, types, (major, minor), driver.BLOCK)
-        compiler.compile(partial(cubin_of, function, types, (major, minor), made))
+        made = partial(compiler.compile_for, function, types, (major, minor), driver.BLOCK)
+        ours.compile(partial(cubin_of, function, types, (major, minor), made))
 
     if "listed" in job and job["number"] == job["processes"] - 1:
         compile_listed(job, claims)
@@ -44,11 +43,16 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
     if job["number"] == 0:
         for call in _calls(described_program(job["program"]), job):
             call()
-    compiler.begin()
+    ours.begin()
     wanted = list(_calls(described_program(job["program"]), job))
     begin = job["number"] * len(wanted) // max(1, job["processes"])
     for call in wanted[begin:] + wanted[:begin]:
         call()
+
+
+def prepare() -> None:
+    """Fill Numba's tables for GPUs, before processes that do jobs are forked."""
+    compiler.prepare()
 
 
 def _unpacking(device: Device, ids: np.dtype[Any], weights: np.dtype[Any] | None) -> Iterator[Callable[[], Any]]:

@@ -81,7 +81,7 @@ def calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> Iterat
     if pulls:
         pulled = packed_view_of() if job["packed"] and author.sweeps and not on_gpu else view
         yield lambda: kernels.pull(pulled, state, many, (index, index), scalars)
-    if on_gpu and pulls and author.early_exit:
+    if on_gpu and pulls and author.early_exit and not job["resident"]:
         heads = RowPrefixCache(1, index, np.zeros(1, job["vertices"]), (0, index.vertices))
         yield lambda: kernels.pull(linked, state, many, (index, index), scalars, 1)
         yield lambda: kernels.cache_row_prefixes(view, index, heads)
@@ -100,7 +100,7 @@ def calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> Iterat
         yield lambda: kernels.select(state, index, scalars, np.inf)
     if pulls and sparse and job["counts"]:
         yield lambda: kernels.count_cond(state, index, scalars, sizes, table, chunks)
-    if on_gpu and author.settles and len(job["directions"]) > 1:
+    if on_gpu and author.settles and len(job["directions"]) > 1 and not job["resident"]:
         yield lambda: kernels.relax_unsettled(view, state, index, scalars)
         yield lambda: kernels.count_cond(state, index, scalars, sizes, table, chunks, function="unsettled")
     if pushes and sparse and job["counts"]:

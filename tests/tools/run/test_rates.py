@@ -22,7 +22,7 @@ from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import Rates
 from support.graphs import in_memory, on_disk, shape
 
-LINKED = {"device": "emulated", "tuning": {"link_rate": 1e9}}
+LINKED = {"device": "emulated", "device_memory": 20_000, "tuning": {"link_rate": 1e9}}
 
 
 REAL = story.calibrate
@@ -247,7 +247,7 @@ def test_a_run_measures_says_so_and_tells_machines(
     monkeypatch.setattr(probes, "REPEATS", 1)
     path = tmp_path / "g.h5"
     on_disk(shape("skewed"), path, chunk_edges=64)
-    command = ["run", "wcc", str(path), "--device", "emulated", "--json"]
+    command = ["run", "wcc", str(path), "--device", "emulated", "--device-edge-memory", "4KiB", "--json"]
     assert cli.run_command(command) == 0
     shown = capsys.readouterr()
     assert shown.err.count("\n") == 1

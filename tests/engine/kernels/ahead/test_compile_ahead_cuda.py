@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine.kernels.ahead import compile_ahead_cuda
-from penstock.engine.kernels.cuda import cubin_cache, driver
+from penstock.engine.kernels.cuda import compiler, cubin_cache, driver
 from penstock.engine.kernels.cuda.cubin_cache import key_of
 from penstock.engine.program.program_description import describe_program
 from penstock.engine.session import Session
@@ -46,7 +46,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Kernel]]:
         found.append((function.__qualname__, key_of(function, types, capability)))
         return b""
 
-    monkeypatch.setattr(compile_ahead_cuda, "compile_for", compile_for)
+    monkeypatch.setattr(compiler, "compile_for", compile_for)
     monkeypatch.setattr(cubin_cache._STORE, "take", lambda key: None)
     monkeypatch.setattr(cubin_cache._STORE, "keep", lambda key, content: None)
     monkeypatch.setattr(driver, "use_capability", lambda capability: None)
@@ -59,7 +59,7 @@ def job_of(program: Any, weights: str | None, folder: Path, *, apart: bool) -> d
         "program": describe_program(program),
         "directions": ["push", "pull"], "apart": apart, "vertices": "uint32", "weights": weights,
         "capability": [9, 0], "packed": True, "folder": str(folder), "number": 0, "processes": 1,
-        "hot_first": False, "counts": True, "both": False,
+        "hot_first": False, "counts": True, "both": False, "resident": False,
     }  # fmt: skip
 
 
@@ -126,3 +126,19 @@ def test_pushes_that_keep_sums_are_compiled_where_they_may_run(compiled: list[Ke
         compile_ahead_cuda.compile_all(job, Claims(folder))
         counts[name, hot_first] = sum("replicas" in kernel[0] for kernel in compiled)
     assert counts == {("sweeps", True): 1, ("sweeps", False): 0, ("wcc", True): 0}
+
+
+def test_what_crosses_a_link_is_not_compiled_where_all_edges_are_resident(
+    compiled: list[Kernel], tmp_path: Path, launched: set[Kernel]
+) -> None:
+    program = program_of("bfs", EDGES)
+    with Session(in_memory(EDGES), device="emulated", kernels="cuda") as session:
+        session.run(program_of("bfs", EDGES))
+        apart = session._asks(program).apart
+    ran = set(launched)
+    job = job_of(program, None, tmp_path, apart=apart) | {"resident": True, "packed": False, "counts": False}
+    compile_ahead_cuda.compile_all(job, Claims(tmp_path))
+    assert ran <= set(compiled)
+    assert {name for name, _ in set(compiled) - ran} <= {
+        "make_push_list.<locals>.push_list", "make_push_rows.<locals>.push_rows",
+    }  # fmt: skip
