@@ -97,7 +97,7 @@ class Companion:
                 self.claims = Claims(Path(tempfile.mkdtemp(dir=self.folder)))
                 self._say({"processes": 0, "folder": str(self.claims.folder)})
 
-    def ask(self, request: dict[str, Any], patience: float = PATIENCE) -> bool | None:
+    def ask(self, request: dict[str, Any], patience: float) -> bool | None:
         """Return the answer to a request; None where there will be none, or none within so many seconds."""
         with self._asking:
             self._say(request)
@@ -306,7 +306,7 @@ def name_in(request: dict[str, Any]) -> str:
 
 def _ask(companion: Companion, request: dict[str, Any], name: str) -> bool | None:
     with compiling(name):
-        answer = companion.ask(request)
+        answer = companion.ask(request, PATIENCE)
     if answer is None:
         with _changing:
             if _Present.companion is companion:

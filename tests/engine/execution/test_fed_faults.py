@@ -16,6 +16,7 @@ from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
 from penstock.transfer.planning.host_budget import HostBudget
 from penstock.transfer.staging.link_reader import LinkReader
+from support.covering import covering
 from support.faults import break_disk, flip_chunk
 from support.graphs import on_disk, shape
 from support.program_cases import check, program_of
@@ -67,9 +68,7 @@ def attempt(graph: Graph, route: str) -> RunError | None:
     return error
 
 
-@pytest.mark.parametrize("kind", ["eio", "end"])
-@pytest.mark.parametrize("first", [0, 3, 12, 40])
-@pytest.mark.parametrize("route", ROUTES)
+@covering("route, first, kind", ROUTES, (0, 3, 12, 40), ("eio", "end"))
 def test_a_dead_disk_is_one_error(
     route: str, first: int, kind: str, graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,19 +83,18 @@ def test_a_dead_disk_is_one_error(
     assert attempt(graph, route) is None
 
 
-@pytest.mark.parametrize(("kind", "every"), [("hiccup", 3), ("short", 1), ("slow", 4)])
-@pytest.mark.parametrize("route", ROUTES)
+@covering("route, poor", ROUTES, (("hiccup", 3), ("short", 1), ("slow", 4)), strength=1)
 def test_a_poor_disk_gives_the_right_answer(
-    route: str, kind: str, every: int, graph: Graph, monkeypatch: pytest.MonkeyPatch
+    route: str, poor: tuple[str, int], graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    kind, every = poor
     disk = break_disk(monkeypatch, kind, lambda number: number % every == every - 1)
     disk.seconds = 0.001
     assert attempt(graph, route) is None
     assert disk.broken > 0
 
 
-@pytest.mark.parametrize("chunk", [0, 9])
-@pytest.mark.parametrize("route", ROUTES)
+@covering("route, chunk", ROUTES, (0, 9), strength=1)
 def test_a_flipped_bit_names_file_and_chunk(route: str, chunk: int, graph: Graph) -> None:
     flip_chunk(graph, chunk)
     error = attempt(graph, route)

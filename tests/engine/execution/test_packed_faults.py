@@ -19,6 +19,7 @@ from penstock.transfer.staging.staging import Staging
 from penstock.transfer.staging.unpacked import sample_neighbors
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand, whole_demand
+from support.covering import covering
 from support.faults import break_disk, flip_chunk
 from support.graphs import in_memory, on_disk, skewed, weighed
 from support.oracles import EdgeList
@@ -43,10 +44,10 @@ def graph(tmp_path: Path) -> Graph:
     return on_disk(EDGES, tmp_path / "faulty.h5", chunk_edges=STEP)
 
 
-@pytest.fixture(params=HOMES)
-def home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    packing(monkeypatch, 2, 2, 0.2, **HOMES[request.param])
-    return str(request.param)
+@pytest.fixture
+def at_home(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Edges are at home where the test says."""
+    packing(monkeypatch, 2, 2, 0.2, **HOMES[home])
 
 
 def stagings(session: Session) -> Iterator[Staging]:
@@ -83,10 +84,10 @@ def attempt(graph: Graph, route: str) -> RunError | None:
     return error
 
 
-@pytest.mark.parametrize("first", [0, 3, 12, 40])
-@pytest.mark.parametrize("route", ROUTES)
+@covering("route, first, home", ROUTES, (0, 3, 12, 40), HOMES)
+@pytest.mark.usefixtures("at_home")
 def test_a_dead_disk_is_one_error(
-    route: str, first: int, home: str, graph: Graph, monkeypatch: pytest.MonkeyPatch
+    route: str, first: int, graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From read number `first` on, nothing can be read; afterwards the same graph answers well."""
     with monkeypatch.context() as patch:
@@ -98,8 +99,9 @@ def test_a_dead_disk_is_one_error(
     assert attempt(graph, route) is None
 
 
-@pytest.mark.parametrize("route", ROUTES)
-def test_a_flipped_bit_names_file_and_chunk(route: str, home: str, graph: Graph) -> None:
+@covering("route, home", ROUTES, HOMES, strength=1)
+@pytest.mark.usefixtures("at_home")
+def test_a_flipped_bit_names_file_and_chunk(route: str, graph: Graph) -> None:
     chunk = 9
     flip_chunk(graph, chunk)
     error = attempt(graph, route)
@@ -147,7 +149,9 @@ class Walk:
 
 
 @pytest.mark.parametrize("route", ["filter", "auto"])
-def test_views_show_plain_edges_and_resident_pieces_are_unpacked(route: str, home: str, graph: Graph) -> None:
+@pytest.mark.parametrize("home", HOMES)
+@pytest.mark.usefixtures("at_home")
+def test_views_show_plain_edges_and_resident_pieces_are_unpacked(route: str, graph: Graph) -> None:
     with Session(graph, route=route, **DEVICE) as session:
         walk = Walk(session)
         for _ in range(2):
@@ -173,8 +177,9 @@ def test_views_show_plain_edges_and_resident_pieces_are_unpacked(route: str, hom
         assert_at_rest(session)
 
 
-@pytest.mark.parametrize("stop", [0, 1, 5])
-def test_whoever_stops_a_walk_leaves_nothing_taken(stop: int, home: str, graph: Graph) -> None:
+@covering("stop, home", (0, 1, 5), HOMES, strength=1)
+@pytest.mark.usefixtures("at_home")
+def test_whoever_stops_a_walk_leaves_nothing_taken(stop: int, graph: Graph) -> None:
     """By closing it, and by an exception; nothing is pinned or in flight, and the next walk is whole."""
     with Session(graph, route="filter", **DEVICE) as session:
         walk = Walk(session)
@@ -192,7 +197,9 @@ def test_whoever_stops_a_walk_leaves_nothing_taken(stop: int, home: str, graph: 
         assert_at_rest(session)
 
 
-def test_an_unpacker_that_fails_leaves_nothing_taken(home: str, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("home", HOMES)
+@pytest.mark.usefixtures("at_home")
+def test_an_unpacker_that_fails_leaves_nothing_taken(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     unpack, calls = HostUnpacker.unpack, [0]
 
     def failing(self: HostUnpacker, *arguments: Any) -> None:
