@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from penstock.engine import Graph, run
 from penstock.storage.base.errors import InputError, PenstockError, RunError
+from support.covering import covering
 from support.faults import break_disk, cut_short, flip_bit
 from support.graphs import on_disk, shape
 from support.program_cases import PROGRAMS, check, program_of
@@ -42,9 +43,7 @@ def attempt(name: str, path: Path) -> PenstockError | None:
     return None
 
 
-@pytest.mark.parametrize("kind", ["eio", "end"])
-@pytest.mark.parametrize("first", [0, 1, 5])
-@pytest.mark.parametrize("name", PROGRAMS)
+@covering("name, first, kind", PROGRAMS, (0, 1, 5), ("eio", "end"))
 def test_a_dead_disk_is_an_error(name: str, first: int, kind: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From read number `first` on, nothing can be read; afterwards the same graph answers well."""
     with monkeypatch.context() as patch:
@@ -56,12 +55,12 @@ def test_a_dead_disk_is_an_error(name: str, first: int, kind: str, path: Path, m
     assert attempt(name, path) is None
 
 
-@pytest.mark.parametrize(("kind", "every"), [("hiccup", 3), ("short", 1), ("short", 2), ("slow", 4)])
-@pytest.mark.parametrize("name", PROGRAMS)
+@covering("name, poor", PROGRAMS, (("hiccup", 3), ("short", 1), ("short", 2), ("slow", 4)), strength=1)
 def test_a_poor_disk_gives_the_right_answer(
-    name: str, kind: str, every: int, path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, poor: tuple[str, int], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Single errors are tried again, pieces are put together, delays are waited for."""
+    kind, every = poor
     disk = break_disk(monkeypatch, kind, lambda number: number % every == every - 1)
     assert attempt(name, path) is None
     assert disk.reads > 0
@@ -81,21 +80,23 @@ def complaints(name: str, path: Path, places: list[int]) -> list[PenstockError]:
     return found
 
 
+@pytest.mark.parametrize("flips", [20, pytest.param(200, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", ["sssp", "pagerank"])
-def test_a_flipped_bit_never_changes_an_answer(name: str, path: Path) -> None:
+def test_a_flipped_bit_never_changes_an_answer(name: str, flips: int, path: Path) -> None:
     size = path.stat().st_size
-    assert complaints(name, path, np.random.default_rng(5).integers(0, size, 60).tolist())
+    assert complaints(name, path, np.random.default_rng(5).integers(0, size, flips).tolist())
 
 
-def test_a_flipped_bit_in_an_adjacency_names_the_chunk(path: Path) -> None:
-    places = list(range(0, path.stat().st_size, 600))
+@pytest.mark.parametrize("apart", [2000, pytest.param(600, marks=pytest.mark.full)])
+def test_a_flipped_bit_in_an_adjacency_names_the_chunk(apart: int, path: Path) -> None:
+    places = list(range(0, path.stat().st_size, apart))
     found = complaints("pagerank", path, places)
     assert any(isinstance(error, RunError) and "chunk" in str(error) for error in found)
 
 
 def test_a_truncated_file_is_refused(path: Path) -> None:
     whole = path.read_bytes()
-    for size in np.linspace(0, len(whole) - 1, 40).astype(int).tolist():
+    for size in np.linspace(0, len(whole) - 1, 20).astype(int).tolist():
         path.write_bytes(whole)
         cut_short(path, size)
         with pytest.raises(InputError, match=path.name):

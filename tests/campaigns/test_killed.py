@@ -22,8 +22,8 @@ from support.stories import STORIES, Left, Story
 
 ALL = os.environ.get("PENSTOCK_CAMPAIGN") == "all"
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-SAMPLE = ("convert-names-over", "extract-names", "run-checkpoints-pagerank", "run-directory", "export-parquet")
-FORKED, PROCESSES = (500, 200) if ALL else (8, 2)
+SAMPLE = ("convert-names-over", "run-checkpoints-pagerank", "run-directory")
+FORKED, PROCESSES = (500, 200) if ALL else (5, 1)
 """Rounds of each kind."""
 START_SECONDS = 0.5
 """What a process takes to begin."""

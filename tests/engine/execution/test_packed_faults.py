@@ -86,9 +86,7 @@ def attempt(graph: Graph, route: str) -> RunError | None:
 
 @covering("route, first, home", ROUTES, (0, 3, 12, 40), HOMES)
 @pytest.mark.usefixtures("at_home")
-def test_a_dead_disk_is_one_error(
-    route: str, first: int, graph: Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dead_disk_is_one_error(route: str, first: int, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     """From read number `first` on, nothing can be read; afterwards the same graph answers well."""
     with monkeypatch.context() as patch:
         disk = break_disk(patch, "eio", lambda number: number >= first)
