@@ -195,14 +195,15 @@ def _phases(graph: Graph, program: Program) -> Iterable[Program]:
 def _between_phases(
     graph: Graph, program: Program, setting: RunSetting, asks: tuple[RunRequirements, ...]
 ) -> MemoryRequest:
-    """What a program of phases takes of itself; without any phase it reads row indexes at most."""
+    """What a program of phases takes of itself; one without any reads degrees, of which a file's are not held."""
     held = sum(field_bytes(program, graph.vertices, graph.vertex_dtype).values()) if has_phases(program) else 0
     held += program.other_graph_bytes
     held += setting.other_bytes
     names, threads = _names_vertices(program), setting.config.thread_count
     needs = MemoryRequest.of(graph, (), weighted=False, names=names, threads=threads, state_bytes=held)
     working = program.working_bytes * graph.vertices
-    return replace(needs, working_bytes=working, indexed=needs.indexed if asks else graph.adjacencies)
+    held_indexes = [one for one in graph.adjacencies if graph.degree_frames(one.direction) is None]
+    return replace(needs, working_bytes=working, indexed=needs.indexed if asks else tuple(held_indexes))
 
 
 def requirements_of(

@@ -1,6 +1,7 @@
 """Degree statistics: how many edges leave and enter every vertex.
 
-Read from the row indexes, so that no edge is touched; in-degrees of a graph without in-edges are counted in one sweep.
+Read where they are asked for, from the file, or from the row indexes of a graph in memory: no edge is touched.
+In-degrees of a graph without in-edges are counted in one sweep.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from penstock.engine.programs.weights import Sums
 from penstock.storage.base.budget import cores
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.index import Index
-from penstock.storage.read.degree_count import degree_index
+from penstock.storage.read.degree_count import DegreeReader, degree_index, degrees_of
+
+Degreed = Index | DegreeReader | NDArray[np.int64]
+"""What has the degrees of all vertices."""
 
 
 class Degrees(Program):
@@ -35,7 +39,7 @@ class Degrees(Program):
         return self if graph.into is not None or type(self) is not Degrees else CountedDegrees()
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
-        """Nothing: the indexes hold the answer."""
+        """Nothing: the answer is in the file."""
         return []
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
@@ -43,19 +47,19 @@ class Degrees(Program):
         yield from ()
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
-        """Columns that read the indexes."""
-        leaving = degree_index(graph, "out", cores())
+        """Columns that read the degrees."""
+        leaving = degrees_of(graph, "out", cores())
         arriving = self.arriving(graph, state)
         both = (leaving, arriving) if graph.directed else (leaving,)
         return {
-            "degree": DegreeColumn(*both),
-            "in_degree": DegreeColumn(arriving),
-            "out_degree": DegreeColumn(leaving),
+            "degree": DegreeColumn(graph.vertices, *both),
+            "in_degree": DegreeColumn(graph.vertices, arriving),
+            "out_degree": DegreeColumn(graph.vertices, leaving),
         }
 
-    def arriving(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Index | NDArray[np.int64]:
+    def arriving(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Degreed:
         """What has the in-degrees."""
-        return degree_index(graph, "in", cores())
+        return degrees_of(graph, "in", cores())
 
 
 class CountedDegrees(Degrees):
@@ -75,26 +79,21 @@ class CountedDegrees(Degrees):
         """In-edges are counted where no index has them."""
         return "in-degrees"
 
-    def arriving(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Index | NDArray[np.int64]:
+    def arriving(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Degreed:
         """What the sweep has counted."""
         return state["in_degree"]
 
 
 class DegreeColumn:
-    """Degrees of all vertices, int64 (vertices,), that are added up where they are read; an array of them by NumPy.
-
-    parts: row indexes, or arrays int64 (vertices,).
-    """
+    """Degrees of all vertices, int64 (vertices,), that are added up where they are read; an array of them by NumPy."""
 
     dtype, ndim = np.dtype(np.int64), 1
 
-    def __init__(self, *parts: Index | NDArray[np.int64]) -> None:
-        self._parts = parts
-        self.shape = (len(self),)
+    def __init__(self, vertices: int, *parts: Degreed) -> None:
+        self._parts, self.shape = parts, (vertices,)
 
     def __len__(self) -> int:
-        first = self._parts[0]
-        return len(first) if isinstance(first, np.ndarray) else first.vertices
+        return self.shape[0]
 
     def __getitem__(self, rows: Any) -> Any:
         """Degrees of a range of vertices, of some, or of one."""
@@ -102,10 +101,10 @@ class DegreeColumn:
             first, last, step = rows.indices(len(self))
             found = np.zeros(max(0, last - first), np.int64)
             for one in self._parts:
-                if isinstance(one, np.ndarray):
-                    found += one[first:last]
-                else:
+                if isinstance(one, Index):
                     one.add_lengths(first, found)
+                else:
+                    found += one[first:last] if isinstance(one, np.ndarray) else one.degrees(first, last)
             return found[::step]
         at = np.atleast_1d(rows)
         total: Any = sum(one[at] if isinstance(one, np.ndarray) else one.lengths_of(at) for one in self._parts)

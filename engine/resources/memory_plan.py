@@ -180,7 +180,7 @@ class MemoryPlan:
         """What stays where: on the device what its cache and the heads hold, in host memory all or what it caches."""
         packed, device = self.packed, self.device
         edges, kept = (self.needs.edge_bytes, self.host) if packed is None else (packed.nbytes, packed.host)
-        chunk = max(one.chunk_edges * one.edge_bytes(self.needs.weighted) for one in self.needs.indexed)
+        chunk = max((one.chunk_edges * one.edge_bytes(self.needs.weighted) for one in self.needs.indexed), default=0)
         if packed is not None and device is not None:
             chunk = edges // max(1, sum(layout.chunks for layout in packed.layouts))
         host = edges if kept is None else self._cache_bytes(kept)

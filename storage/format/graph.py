@@ -291,6 +291,14 @@ class Graph(GraphQueries):
             return self.listed.index(direction, self.edges, threads or cores())
         return self.listed.index("out", 2 * self.edges - self.listed.self_loops, threads or cores())
 
+    def degree_frames(self, direction: str) -> Frames | None:
+        """Where the degrees of `degree_index` are on disk; None where they are not, or have been read."""
+        if self.listed is not None:
+            found = self.listed.degrees.get(direction if self.directed else "out")
+            return found if isinstance(found, Frames) else None
+        adjacency = self.out if direction == "out" else self.into
+        return None if adjacency is None or adjacency._index is not None else adjacency.degrees
+
     @property
     def without_edges(self) -> int | None:
         """How many vertices have no edge, as the conversion counted them; None where it did not."""

@@ -11,6 +11,7 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.base.jit import jit
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.clocks.stage_clock import stage
+from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.index import Index, from_degrees
 from penstock.storage.read.scan import Scan
@@ -56,6 +57,38 @@ def degree_index(graph: Graph, direction: str, threads: int) -> Index:
     with stage("index"):
         _count(graph, ends, counts, threads)
     return from_degrees(graph.vertices, lambda: [counts])
+
+
+class DegreeReader(threading.local):
+    """Degrees that are read from a file when they are asked for; each thread keeps the chunk that it read last."""
+
+    def __init__(self, frames: Frames) -> None:
+        self._frames = frames
+        self._chunk, self._items = -1, np.empty(0, frames.spec.kind)
+
+    def degrees(self, first: int, last: int) -> NDArray[np.int64]:
+        """Degrees of vertices first..last-1, int64. Raises RunError where they cannot be read, or are damaged."""
+        found, size = np.empty(max(0, last - first), np.int64), self._frames.spec.chunk_items
+        for chunk in range(first // size, -(-last // size)):
+            if chunk != self._chunk:
+                (self._items,), self._chunk = self._frames.load([chunk]), chunk
+            begin = max(first, chunk * size)
+            part = self._items[begin - chunk * size : last - chunk * size]
+            found[begin - first :][: len(part)] = part
+        return found
+
+    def lengths_of(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+        """Degrees of these vertices, in any order, int64. Raises RunError as `degrees`."""
+        return self._frames.taken(rows).astype(np.int64)
+
+
+def degrees_of(graph: Graph, direction: str, threads: int) -> Index | DegreeReader:
+    """Return what has the degrees of all vertices, as `degree_index`, without reading all of a file.
+
+    Raises RunError as `degree_index`.
+    """
+    frames = graph.degree_frames(direction)
+    return degree_index(graph, direction, threads) if frames is None else DegreeReader(frames)
 
 
 def _count(graph: Graph, ends: tuple[bool, bool], counts: NDArray[np.int64], threads: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from penstock.engine import run
 from penstock.engine.program.program import has_phases
 from penstock.engine.programs.degrees import DegreeColumn, Degrees
 from penstock.engine.state.state import field_bytes
-from support.graphs import in_memory, shape
+from penstock.storage.format.schema import CHUNK_EDGES, CHUNK_VERTICES
+from support.graphs import in_memory, on_disk, shape
+from support.oracles import EdgeList
 
 
 @pytest.mark.parametrize("both", [True, False])
@@ -34,3 +37,17 @@ def test_a_run_keeps_what_no_index_has(both: bool, kept: int) -> None:
     made = Degrees().form(graph, "auto")
     assert has_phases(made)
     assert sum(field_bytes(made, 1, np.dtype(np.uint32)).values()) == kept
+
+
+def test_degrees_of_a_file_are_read_where_they_are_asked_for(tmp_path: Path) -> None:
+    vertices = CHUNK_VERTICES + 100
+    line = EdgeList(vertices, np.arange(1, vertices - 1), np.arange(2, vertices), None, directed=True)
+    graph = on_disk(line, tmp_path / "line.h5", chunk_edges=CHUNK_EDGES)
+    stored = run("degrees", graph).stored
+    near = slice(CHUNK_VERTICES - 1, CHUNK_VERTICES + 2)
+    far = np.array([vertices - 1, 0, CHUNK_VERTICES, 1])
+    assert stored["degree"][near].tolist() == [2, 2, 2]
+    assert stored["degree"][far].tolist() == [1, 0, 2, 1]
+    assert stored["in_degree"][:3].tolist() == [0, 0, 1]
+    assert int(np.asarray(stored["out_degree"]).sum()) == vertices - 2
+    assert all(graph.degree_frames(direction) is not None for direction in ("out", "in")), "no index was made"
