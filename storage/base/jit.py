@@ -56,7 +56,7 @@ class _JitPart(JitFunction):
 
     def _compile(self) -> Any:
         import numba
-        from penstock.storage.base.inlined_code import SeparateCompiler
+        from penstock.storage.base.compiler import SeparateCompiler
 
         return numba.njit(nogil=True, pipeline_class=SeparateCompiler, **self._options)(self.py_func)
 

@@ -30,6 +30,7 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import _Cache
 from numba.core.sigutils import normalize_signature
 from penstock.storage.base.atomic import partial_name
+from penstock.storage.base.compiler import look_up_once
 from penstock.storage.base.freed_memory import give_back_library_pages
 from penstock.storage.base.kernel_loading import FORM, load, stored
 from penstock.storage.base.missing_code import Origin, tell_asked, tell_missing
@@ -62,6 +63,7 @@ def number_apart() -> None:
 
 
 number_apart()
+look_up_once()
 os.register_at_fork(after_in_child=number_apart)
 
 
@@ -176,7 +178,7 @@ def source_digest(function: Any) -> str:
 
     Of a function that Penstock has generated, its bytecode.
     """
-    digest = hashlib.sha256(_file_digest(str(Path(__file__).with_name("inlined_code.py"))))  # how parts are compiled
+    digest = hashlib.sha256(_file_digest(str(Path(__file__).with_name("compiler.py"))))  # how parts are compiled
     waiting, seen = [_plain(function)], set()
     while waiting:
         inner = waiting.pop()

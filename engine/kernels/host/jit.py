@@ -24,8 +24,8 @@ from penstock.engine.kernels.host.threads.openmp import start_threads
 from penstock.engine.kernels.host.threads.parallel_loop import run_loop
 from penstock.engine.program.bindings import Author
 from penstock.storage.base.budget import check_room
+from penstock.storage.base.compiler import DistinctArraysCompiler, InlinedCompiler
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.inlined_code import DistinctArraysCompiler, InlinedCompiler
 from penstock.storage.base.kernel_cache import kept, source_digest
 from penstock.storage.base.kernel_loading import signature_of
 from penstock.storage.base.missing_code import Origin

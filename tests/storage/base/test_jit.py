@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numba import types
 from numba.core.codegen import CPUCodeLibrary
-from penstock.storage.base.inlined_code import _IntermediateCode
+from penstock.storage.base.compiler import _IntermediateCode
 from penstock.storage.base.jit import JitFunction, jit, jit_part
 from support.faults import python
 

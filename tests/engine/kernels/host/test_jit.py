@@ -45,7 +45,7 @@ def changed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     ("name", "changes"),
     [
         ("push.py", True), ("atomics.py", True), ("device_functions.py", True), ("shared_functions.py", True),
-        ("interface.py", True), ("combiners.py", True), ("sssp.py", True), ("jit.py", True), ("inlined_code.py", True),
+        ("interface.py", True), ("combiners.py", True), ("sssp.py", True), ("jit.py", True), ("compiler.py", True),
         ("parallel_loop.py", True),
         ("pull.py", False), ("fused.py", False), ("bfs.py", False), ("rows.py", False),
     ],

@@ -1,4 +1,8 @@
-"""How the small functions that compiled loops are made of are compiled: as a part of the loops, and nothing else.
+"""How Numba compiles our functions: it looks up each thing once, and small functions become a part of loops.
+
+Numba types every operation of a function by asking all that may implement it (for `<` some twenty, twice each), and
+compares all options of the function at each question; it takes the time of each call of LLVM. What it has found is kept
+here, and no time taken: a quarter of the time to compile (`engine/decisions/compiling.md`).
 
 Numba optimizes every function twice over and makes machine code of it, also of one that is inlined wherever it is
 called, and of its two entries from Python and from C; that is most of the time that a loop of ten such functions takes
@@ -6,13 +10,75 @@ to compile. What is compiled here stays LLVM's intermediate code, optimized once
 makes some loops five times as slow), until what calls it is optimized as a whole. It cannot be called from Python.
 """
 
+from contextlib import AbstractContextManager
 from typing import Any
 
+from llvmlite.binding import ffi
 from numba import _dynfunc
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder, _LowerResult
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags, _LowerResult
 from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.targetconfig import ConfigStack
 from numba.core.typed_passes import NativeLowering
+from numba.core.types.functions import BaseFunction
+
+_OWN_ENTRY = "no_cpython_wrapper", "no_cfunc_wrapper", "no_compile", "release_gil"
+"""Options of a function itself, which what it calls does not take over."""
+
+
+class _KnownFlags(Flags):  # type: ignore[misc]
+    """The options of functions that are being compiled: one object for the same values. A copy can be changed."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return _FLAGS_HASH
+
+    def __eq__(self, other: object) -> bool:
+        return self is other if isinstance(other, _KnownFlags) else bool(super().__eq__(other))
+
+    def copy(self) -> Flags:
+        """Flags of their own."""
+        return Flags(self)
+
+
+_FLAGS_HASH = hash(Flags())
+"""Of all flags, in Numba too."""
+_known: dict[str, _KnownFlags] = {}
+
+
+def _known_flags(flags: Any) -> Any:
+    """The one object that has the values of these flags, less `_OWN_ENTRY`; those of a GPU as they are."""
+    if type(flags) is not Flags:
+        return flags
+    found = _KnownFlags(flags)
+    for name in _OWN_ENTRY:
+        found.discard(name)
+    return _known.setdefault(found.summary(), found)
+
+
+def look_up_once() -> None:
+    """Let Numba keep what it finds for the types of arguments, until the process ends; called once."""
+    enter, call_type = ConfigStack.enter, BaseFunction.get_call_type
+    found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+    def enter_known(self: Any, flags: Any) -> AbstractContextManager[None]:
+        return enter(self, _known_flags(flags))  # type: ignore[no-any-return]
+
+    def call_type_once(self: Any, context: Any, args: Any, kws: Any) -> Any:
+        flags = ConfigStack.top_or_none()
+        if kws or not isinstance(flags, _KnownFlags):
+            return call_type(self, context, args, kws)
+        key = id(self), id(context), id(flags), tuple(args)
+        if key not in found:
+            signature: Any = call_type(self, context, args, kws)
+            found[key] = signature, self._impl_keys[signature.args], self, context  # which live as long as their ids
+        signature, self._impl_keys[signature.args], *_ = found[key]
+        return signature
+
+    ConfigStack.enter, BaseFunction.get_call_type = enter_known, call_type_once  # type: ignore[method-assign]
+    for calls in [*ffi.lib._lock._cblist]:  # by which Numba takes the time that LLVM takes
+        ffi.unregister_lock_callback(*calls)
 
 
 class _IntermediateCode(JITCodeLibrary):  # type: ignore[misc]
