@@ -68,8 +68,8 @@ def _capabilities(text: str) -> dict[str, tuple[int, int]]:
     type=ParsedType("capabilities", _capabilities),
     default={},
     metavar="sm_90,...",
-    help="Kinds of GPUs, by their compute capability, besides; none need be here, but numba-cuda must. For programs "
-    "on single edges: those on whole rows, lists, walks and similarities compile at a GPU's first run.",
+    help="Kinds of GPUs, by their compute capability, besides; none need be here, but numba-cuda must. Lists, walks "
+    "and similarities compile at a GPU's first run.",
 )
 @click.option("--output", type=FOLDER, required=True, help="Folder of the kernels; what it has stays.")
 @lasting_console_options

@@ -53,10 +53,9 @@ class KernelJob(NamedTuple):
 
 def expect_run(program: Program, graph: Graph, kind: str) -> None:
     """Let a companion start while this process imports the compiler, if the program has not run before."""
-    rows = needs_rows(program)
     with suppress(TypeError):  # which no companion could compile
-        facts = graph.vertex_dtype, graph.weight_dtype, kind, rows
-        expect(f"{source_of(program)} {facts}", _module(kind) if kind == "cuda" and not rows else None)
+        facts = graph.vertex_dtype, graph.weight_dtype, kind, needs_rows(program)
+        expect(f"{source_of(program)} {facts}", _module(kind) if kind == "cuda" else None)
 
 
 def announce_run(
@@ -68,12 +67,7 @@ def announce_run(
     """
     kind = kind_on(device, setting.config.kernels)
     of_gpu = kind == "cuda"
-    if (
-        kind == "reference"
-        or of_gpu != (decoding is None)
-        or graph.layout != "rows"
-        or (of_gpu and needs_rows(asks.program))
-    ):
+    if kind == "reference" or graph.layout != "rows" or of_gpu != (decoding is None):
         return
     resident = of_gpu and setting.holds_all(graph, asks.needs)
     config = setting.config

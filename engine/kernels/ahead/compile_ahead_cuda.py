@@ -16,7 +16,9 @@ from penstock.engine.kernels.ahead.stand_ins import VERTICES, calls
 from penstock.engine.kernels.cuda import compiler, driver
 from penstock.engine.kernels.cuda.cubin_cache import cubin_of
 from penstock.engine.kernels.cuda.launch import CudaKernels
+from penstock.engine.kernels.cuda.whole_rows.launch_rows import CudaRowKernels
 from penstock.engine.kernels.packed.cuda_unpacker import CudaUnpacker
+from penstock.engine.program.program import needs_rows
 from penstock.engine.program.program_description import described_program
 from penstock.engine.state.device_state import DeviceState
 from penstock.storage.companion.claims import Claims
@@ -69,7 +71,8 @@ def _calls(program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
     """What a run calls, each compiling a kernel or two."""
     dtype, weighted = np.dtype(job["vertices"]), job["weights"] is not None
     device = EmulatedDevice()
-    kernels = CudaKernels(program, dtype, weighted, device, {})
+    kind = CudaRowKernels if needs_rows(program) else CudaKernels
+    kernels = kind(program, dtype, weighted, device, {})
     state = DeviceState(program, kernels.author, (0, VERTICES), dtype, device)
     if job["packed"]:
         yield from _unpacking(device, dtype, None if job["weights"] is None else np.dtype(job["weights"]))

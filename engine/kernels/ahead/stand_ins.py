@@ -10,12 +10,11 @@ from penstock.engine.kernels.hot_vertices import sums_numbers
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.program import author_function, needs_rows
 from penstock.engine.state.fused_iterations import FusedLimits
-from penstock.engine.state.oriented_rows import OrientedRows
 from penstock.engine.state.row_blocks import RowBlock
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.engine.state.state import Frontier
 from penstock.storage.encoding.payload import BLOCK
-from penstock.storage.format.index import WIDEST_SHIFT, Index
+from penstock.storage.format.index import WIDEST_SHIFT, Index, from_degrees
 from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import Payloads, View
 
@@ -23,11 +22,20 @@ if TYPE_CHECKING:
     from penstock.engine.program.bindings import Author
 
 VERTICES = 4096
+LONG = 1 << 13
+"""Messages of a row that no block of a GPU sorts alone."""
 
 
 def row_index() -> Index:
     """An index of rows without edges."""
     return Index(np.zeros(2, np.int64), np.zeros(VERTICES + 1, np.uint32), WIDEST_SHIFT)
+
+
+def long_row_index() -> Index:
+    """An index of which one row is so long that a GPU sorts its messages in several steps."""
+    degrees = np.zeros(VERTICES, np.int64)
+    degrees[0] = LONG
+    return from_degrees(VERTICES, lambda: iter((degrees,)))
 
 
 def view_of(job: dict[str, Any], route: str) -> View:
@@ -111,10 +119,13 @@ def calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> Iterat
 
 def _row_calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
     """What a run on whole rows calls, as in `calls`."""
-    author, index, view = kernels.author, row_index(), view_of(job, "resident")
+    on_gpu = job["capability"] is not None
+    author, index, view = kernels.author, long_row_index() if on_gpu else row_index(), view_of(job, "resident")
     scalars, block, buffer = scalars_of(program, author), RowBlock(0, VERTICES, (index,)), np.zeros(1, author.message)
     whole = Frontier(VERTICES, 1, everything=True)
     if program.combine == "all":
+        if on_gpu:
+            yield lambda: kernels.clear_partial(state)
         yield lambda: kernels.apply_rows(state, state.arrays, block, index, scalars, buffer)
         yield lambda: kernels.collect(view, state, block, 0, index, scalars, buffer)
     else:
@@ -122,7 +133,7 @@ def _row_calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> I
     if program.message_shape:
         yield lambda: kernels.pull_vectors(view, state, (index, index), scalars)
     if author_function(program, "corner") is not None:
-        rows, found = OrientedRows(0, job["vertices"]), np.zeros(VERTICES, np.int64)
+        rows, found = state.oriented_rows(VERTICES, 1), np.zeros(VERTICES, np.int64)
         ids = np.zeros(1, job["vertices"])
         yield lambda: kernels.intersect(rows, rows, 1, state, scalars)
         yield lambda: kernels.keep(block, ids, found, rows)

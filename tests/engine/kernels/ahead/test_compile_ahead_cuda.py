@@ -12,6 +12,10 @@ from penstock.engine.kernels.ahead import compile_ahead_cuda
 from penstock.engine.kernels.cuda import compiler, cubin_cache, driver
 from penstock.engine.kernels.cuda.cubin_cache import key_of
 from penstock.engine.program.program_description import describe_program
+from penstock.engine.programs.cdlp import CDLP
+from penstock.engine.programs.collaborative import CollaborativeFiltering
+from penstock.engine.programs.hyperball import HyperBall
+from penstock.engine.programs.triangles import LCC
 from penstock.engine.session import Session
 from penstock.storage.companion.claims import Claims
 from support.graphs import in_memory, skewed
@@ -81,6 +85,21 @@ def test_nearly_all_kernels_of_a_run_are_compiled_for_its_types(
     assert len(missing) <= 1, missing
     # Rows of unsettled vertices: large graphs over links; four kernels decode packed edges: ids and weights, two ways.
     assert len(set(compiled) - ran) <= 10, set(compiled) - ran
+
+
+@pytest.mark.parametrize("program", [CDLP(max_iter=2), LCC(), HyperBall(), CollaborativeFiltering(max_iter=2)])
+def test_kernels_of_whole_rows_are_compiled_for_their_types(
+    program: Any, launched: set[Kernel], compiled: list[Kernel], tmp_path: Path
+) -> None:
+    weights = "uint8" if isinstance(program, CollaborativeFiltering) else None
+    described = describe_program(program)
+    with Session(in_memory(EDGES), device="emulated", kernels="cuda") as session:
+        session.run(program)
+        apart = session._asks(program).apart
+    ran = set(launched)
+    job = job_of(program, weights, tmp_path, apart=apart) | {"program": described, "packed": False, "resident": True}
+    compile_ahead_cuda.compile_all(job, Claims(tmp_path))
+    assert ran <= set(compiled)
 
 
 def test_what_another_process_has_taken_is_not_compiled(compiled: list[Kernel], tmp_path: Path) -> None:
