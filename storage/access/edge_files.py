@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
-from penstock.storage.access.edge_pieces import EdgePieces, Edges, ListPieces
 from penstock.storage.access.graph_queries import QueriedGraph, names_of, pieces_of
 from penstock.storage.base.atomic import whole_file
 from penstock.storage.base.budget import cores
@@ -25,6 +24,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.tables.columns import WriteOptions
+from penstock.storage.tables.edge_pieces import EdgePieces, Edges, ListPieces
 from penstock.storage.tables.formats import (
     EDGES,
     ColumnSize,

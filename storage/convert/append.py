@@ -20,12 +20,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.access.edge_pieces import EdgePieces, ListPieces
 from penstock.storage.access.graph_queries import names_of
 from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert, read_twice
-from penstock.storage.convert.convert_list import COUNTING_SHARE, encoders, write_edges
+from penstock.storage.convert.convert_list import COUNTING_SHARE, write_edges
 from penstock.storage.convert.list_writer import KEYS, WEIGHTS, EndCounts, ListBase
 from penstock.storage.convert.renumber.input_ids import NeedsTable
 from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions, ConvertReport
@@ -54,6 +53,7 @@ from penstock.storage.format.schema import (
 )
 from penstock.storage.ingest.core.source import Source
 from penstock.storage.ingest.text.strings import local_names, places_of
+from penstock.storage.tables.edge_pieces import EdgePieces, ListPieces
 
 KEPT = ("symmetrize", "dedupe", "drop_self_loops", "bipartite", "order")
 """Options that are as they were; the others follow from the graph itself."""
@@ -245,7 +245,7 @@ def append(
         )
         with Workspace(source, target, options, progress) as space:
             old, folders = _files_of(opened, target)
-            files = FileSet(target, folders, encoders(space), version=LIST_VERSION, old=old)
+            files = FileSet(target, folders, space.share.encoders, version=LIST_VERSION, old=old)
             counts = EndCounts(host_memory // COUNTING_SHARE, both=not header.directed)
             _count_old(counts, opened)
             return write_edges(space, files, counts, _base(opened, old))

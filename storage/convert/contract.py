@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.access.edge_pieces import EdgePieces, Edges
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError
@@ -27,6 +26,7 @@ from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOption
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import vertex_dtype
+from penstock.storage.tables.edge_pieces import EdgePieces, Edges
 
 EDGE_BYTES = 128
 """Memory for an edge that is kept: its ends and weight, both rows of it while they are sorted, and the graph."""

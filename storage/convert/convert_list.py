@@ -146,15 +146,10 @@ COUNTING_SHARE = 4
 def write_list(space: Workspace, target: Path) -> ConvertReport:
     """Read all edges and write them; on return the graph file is in its place. Raises as `convert.convert`."""
     files = FileSet(
-        target, [folder.absolute() for folder in space.options.stripes], encoders(space), version=LIST_VERSION
+        target, [folder.absolute() for folder in space.options.stripes], space.share.encoders, version=LIST_VERSION
     )
     counts = EndCounts(space.options.host_memory // COUNTING_SHARE, both=space.mirror)
     return write_edges(space, files, counts, None)
-
-
-def encoders(space: Workspace) -> int:
-    """How many threads encode."""
-    return space.share.encoders
 
 
 def write_edges(space: Workspace, files: FileSet, counts: EndCounts, base: ListBase | None) -> ConvertReport:

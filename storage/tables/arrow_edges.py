@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,34 +14,12 @@ from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.tables.arrow_files import GROUP_ROWS, stream
+from penstock.storage.tables.edge_pieces import EdgePieces, ListPieces
 
 TEXT_BYTES = 4 << 20
 """Of the names in a column of a batch, on average; at most 16 times as many, where edges share a long one."""
-Edges = tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]
 Names = NDArray[Any] | StringArray | None
 """Original ids by internal ids: numbers, NumPy's strings or strings of a file; None where they are the same."""
-
-
-class Pieces(Protocol):
-    """Edges in pieces, in order; see `EdgePieces`."""
-
-    @property
-    def count(self) -> int:
-        """How many pieces there are."""
-
-    @property
-    def vertex_dtype(self) -> np.dtype[Any]:
-        """Of internal ids."""
-
-    @property
-    def weight_dtype(self) -> np.dtype[Any] | None:
-        """Of the weights, None without."""
-
-    def read(self, piece: int) -> Edges:
-        """Return the sources, targets and weights of a piece."""
-
-    def stored(self, piece: int) -> int:
-        """Return how many entries of the adjacency a piece stands for."""
 
 
 class ArrowIds:
@@ -84,7 +62,9 @@ class EdgeTable:
     read: called with how many entries of the adjacency have been read so far. rows: edges given so far.
     """
 
-    def __init__(self, pieces: Pieces, names: Names, read: Callable[[int], None] = lambda entries: None) -> None:
+    def __init__(
+        self, pieces: EdgePieces | ListPieces, names: Names, read: Callable[[int], None] = lambda entries: None
+    ) -> None:
         self._pieces, self._read = pieces, read
         self._ends = ArrowIds(pieces.vertex_dtype, names)
         weights = [] if pieces.weight_dtype is None else [("weight", pa.from_numpy_dtype(pieces.weight_dtype))]
@@ -132,6 +112,6 @@ def name_array(names: NDArray[Any] | StringArray) -> Any:
     return pa.concat_arrays([pa.array([], pa.large_string()), *parts])
 
 
-def edge_reader(pieces: Pieces, names: Names, threads: int | None) -> Any:
+def edge_reader(pieces: EdgePieces | ListPieces, names: Names, threads: int | None) -> Any:
     """A pyarrow.RecordBatchReader of edges, whose batches are made a few ahead of who reads them."""
     return stream(EdgeTable(pieces, names), threads)

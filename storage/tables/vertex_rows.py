@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,17 +32,6 @@ SAMPLED = 1 << 14
 """Ids that are kept to divide a table evenly; there are at most twice as many."""
 ID = "id"
 """The name of the id's column, whatever it is called in the input."""
-
-
-class ContentFile(Protocol):
-    """A file as pyarrow reads it."""
-
-    @property
-    def closed(self) -> bool:
-        """Whether it is closed."""
-
-    def read(self, count: int = -1, /) -> bytes:
-        """The next bytes, fewer only at the end."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +95,7 @@ class Survey:
 class CsvRows:
     """Rows of a CSV file. opened: gives the file from its first byte, once for each pass; skip: lines of comments."""
 
-    def __init__(
-        self, name: str, opened: Callable[[], AbstractContextManager[ContentFile]], delimiter: str, skip: int
-    ) -> None:
+    def __init__(self, name: str, opened: Callable[[], AbstractContextManager[Any]], delimiter: str, skip: int) -> None:
         self.name, self._opened, self._delimiter, self._skip = name, opened, delimiter, skip
 
     def batches(self, columns: VertexColumns, types: Mapping[str, str], block_bytes: int) -> Iterator[Any]:

@@ -87,7 +87,7 @@ def command(graph: Path, wanted: Wanted, console: Console) -> None:
 
 def _assortativity(graph: Graph, name: str) -> float | None:
     """Of degrees, or of a property that is a number. Raises InputError, RunError."""
-    from penstock.storage.access.assortativity import assortativity, degree_assortativity
+    from penstock.storage.read.assortativity import assortativity, degree_assortativity
 
     if name == "degree":
         return degree_assortativity(graph)

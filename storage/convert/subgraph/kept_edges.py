@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.access.edge_pieces import ListPieces
 from penstock.storage.base.atomic import flush, writing
 from penstock.storage.base.jit import jit
 from penstock.storage.base.parallel_map import ordered_map
@@ -30,6 +29,7 @@ from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.schema import vertex_dtype
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.formats.graph_file import GraphFileSource
+from penstock.storage.tables.edge_pieces import ListPieces
 from penstock.storage.tables.properties import PROPERTIES, open_properties, property_facts, property_path
 
 

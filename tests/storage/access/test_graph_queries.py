@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph, convert, from_edges
-from penstock.storage.access import edge_pieces
 from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.tables import edge_pieces
 
 EDGES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=30)
 

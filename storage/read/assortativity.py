@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from contextlib import closing
 from math import sqrt
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.storage.access.graph_queries import QueriedGraph, pieces_of
+from penstock.storage.access.graph_queries import pieces_of
 from penstock.storage.base.budget import cores
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
-    from penstock.storage.access.edge_pieces import Edges
+    from penstock.storage.format.graph import Graph
+    from penstock.storage.format.index import Index
+    from penstock.storage.tables.edge_pieces import Edges
 
     Values = NDArray[np.float64]
 
@@ -29,21 +31,7 @@ STEP = 1 << 16
 """Vertices whose values are looked at together."""
 
 
-class KnownDegrees(Protocol):
-    """The degrees of vertices; see `Index`."""
-
-    def degrees(self, v0: int, v1: int) -> NDArray[Any]:
-        """Return those of vertices v0..v1-1."""
-
-
-class CountedGraph(QueriedGraph, Protocol):
-    """What is needed of a graph whose degrees are known; see `Graph`."""
-
-    def degree_index(self, direction: str = "out", threads: int | None = None) -> KnownDegrees | None:
-        """Return the degrees, None where they are not known."""
-
-
-def degree_assortativity(graph: CountedGraph, threads: int | None = None) -> float | None:
+def degree_assortativity(graph: Graph, threads: int | None = None) -> float | None:
     """Correlate the degrees at both ends: of an edge's source the out-degree, of its target the in-degree.
 
     As `networkx.degree_assortativity_coefficient`, but that a self-loop of an undirected graph counts once in a degree.
@@ -59,9 +47,7 @@ def degree_assortativity(graph: CountedGraph, threads: int | None = None) -> flo
     return assortativity(graph, sent, received, threads)
 
 
-def assortativity(
-    graph: QueriedGraph, of_sources: Values, of_targets: Values, threads: int | None = None
-) -> float | None:
+def assortativity(graph: Graph, of_sources: Values, of_targets: Values, threads: int | None = None) -> float | None:
     """Correlate numbers at both ends of all edges, each of an undirected graph in both directions.
 
     Parameters
@@ -114,7 +100,7 @@ def _middle(values: Values) -> float:
     return total / count if count else 0.0
 
 
-def _degrees(known: KnownDegrees, vertices: int) -> Values:
+def _degrees(known: Index, vertices: int) -> Values:
     """The degrees of all vertices."""
     found = np.empty(vertices)
     for first in range(0, vertices, STEP):
@@ -123,7 +109,7 @@ def _degrees(known: KnownDegrees, vertices: int) -> Values:
     return found
 
 
-def _counted(graph: QueriedGraph, end: int, threads: int) -> Values:
+def _counted(graph: Graph, end: int, threads: int) -> Values:
     """How many edges have each vertex at this end."""
     degrees = np.zeros(graph.vertices)
     for ends in _by_piece(graph, lambda edges: edges[end], threads):
@@ -131,7 +117,7 @@ def _counted(graph: QueriedGraph, end: int, threads: int) -> Values:
     return degrees
 
 
-def _by_piece(graph: QueriedGraph, work: Callable[[Edges], Any], threads: int) -> Iterator[Any]:
+def _by_piece(graph: Graph, work: Callable[[Edges], Any], threads: int) -> Iterator[Any]:
     """What work makes of each piece of the edges, in order."""
     pieces = pieces_of(graph, both_directions=not graph.directed)
     with (

@@ -7,8 +7,8 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 import pytest
-from penstock.storage.access.assortativity import assortativity, degree_assortativity
 from penstock.storage.format.graph import Graph
+from penstock.storage.read.assortativity import assortativity, degree_assortativity
 from support.graphs import on_disk, skewed
 from support.oracles import EdgeList
 
