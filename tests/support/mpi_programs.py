@@ -1,6 +1,6 @@
 """Run by mpiexec: several programs on one graph file, with compiled kernels; rank 0 stores the answers.
 
-mpiexec -n N python mpi_programs.py GRAPH.h5 ANSWERS.npz [moving]
+mpiexec -n N python mpi_programs.py GRAPH.h5 ANSWERS.npz PROGRAM,... [moving]
 
 moving: bounds between ranks are others after every iteration, and sweeps group their messages.
 """
@@ -8,7 +8,7 @@ moving: bounds between ranks are others after every iteration, and sweeps group 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -40,17 +40,18 @@ RUNS: dict[str, tuple[Callable[[], Program], dict[str, object]]] = {
 }
 
 
-def answers(graph: Graph, ranks: object, threads: int) -> dict[str, np.ndarray]:
-    """The fields of all runs, by names of both."""
+def answers(graph: Graph, ranks: object, threads: int, names: Iterable[str]) -> dict[str, np.ndarray]:
+    """The fields of some of `RUNS`, by names of both."""
     found = {}
-    for name, (make, options) in RUNS.items():
+    for name in names:
+        make, options = RUNS[name]
         with Session(graph, ranks=ranks, threads=threads, device="cpu", **options) as session:
             result = session.run(make())
             found |= {f"{name}/{field}": np.asarray(values) for field, values in result.fields.items()}
     return found
 
 
-def moving_answers(graph: Graph, ranks: object) -> dict[str, np.ndarray]:
+def moving_answers(graph: Graph, ranks: object, names: Iterable[str]) -> dict[str, np.ndarray]:
     """The same while bounds move."""
     from penstock.engine.kernels.host import group_sources
     from penstock.engine.resources import host_resources
@@ -58,7 +59,7 @@ def moving_answers(graph: Graph, ranks: object) -> dict[str, np.ndarray]:
 
     host_resources.LEAST_VERTICES, host_resources.LEAST_SWEEPS, group_sources.GAIN = 0, 0, np.inf
     with moving():
-        return answers(graph, ranks, 1)
+        return answers(graph, ranks, 1, names)
 
 
 if __name__ == "__main__":
@@ -66,8 +67,8 @@ if __name__ == "__main__":
 
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     world = MpiCommunicator()
-    give = moving_answers if sys.argv[3:] == ["moving"] else partial(answers, threads=1)
-    all_answers = give(Graph.open(sys.argv[1]), world)
+    give = moving_answers if sys.argv[4:] == ["moving"] else partial(answers, threads=1)
+    all_answers = give(Graph.open(sys.argv[1]), world, names=sys.argv[3].split(","))
     if world.rank == 0:
         np.savez(sys.argv[2], **all_answers)
     world.wait()

@@ -144,7 +144,7 @@ NAMES = {
 
 
 def test_every_program_of_phases_names_them() -> None:
-    edges = tangle(directed=True, weights="float64", core=24, tail=4, count=90)
+    edges = tangle(directed=True, weights="uint8", core=24, tail=4, count=90)
     graph = in_memory(edges)
     found = {}
     for name, (make, _) in CASES.items():

@@ -14,7 +14,7 @@ from penstock.engine import Graph
 from penstock.storage.base.errors import InputError
 from penstock.tools.run import launch_ranks
 from support.graphs import on_disk
-from support.mpi_programs import answers
+from support.mpi_programs import RUNS, answers
 from support.program_cases import tangle
 
 pytestmark = pytest.mark.skipif(
@@ -22,6 +22,8 @@ pytestmark = pytest.mark.skipif(
 )
 SCRIPT = Path(__file__).resolve().parents[2] / "support" / "mpi_programs.py"
 PATIENCE_SECONDS = 240
+FEW = ("bfs", "sssp", "pagerank", "pagerank-little-memory", "cdlp")
+"""Programs of each kind: frontiers, weights, sums, edges from disk, whole rows. test_ranks_programs.py has all."""
 
 
 def on_processes(count: int, *command: object) -> subprocess.CompletedProcess[str]:
@@ -42,9 +44,12 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("count", "how"), [(2, []), (3, ["moving"])], ids=["2", "3 whose bounds move"])
-def test_answers_are_those_of_one_process(graph: Graph, tmp_path: Path, count: int, how: list[str]) -> None:
-    wanted = answers(graph, None, count)  # first: it compiles once what each rank would compile for itself
-    done = on_processes(count, SCRIPT, graph.path, tmp_path / "answers.npz", *how)
+@pytest.mark.parametrize("names", [FEW, pytest.param((*RUNS,), marks=pytest.mark.full)], ids=["few", "all"])
+def test_answers_are_those_of_one_process(
+    graph: Graph, tmp_path: Path, names: tuple[str, ...], count: int, how: list[str]
+) -> None:
+    wanted = answers(graph, None, count, names)  # first: it compiles once what each rank would compile for itself
+    done = on_processes(count, SCRIPT, graph.path, tmp_path / "answers.npz", ",".join(names), *how)
     assert done.returncode == 0, done.stderr
     with np.load(tmp_path / "answers.npz") as found:
         assert set(found.files) == set(wanted)

@@ -24,7 +24,7 @@ from penstock.storage.base.kernel_cache import kept
 def add(values):
     if len(values) == 0:
         raise ValueError("nothing to add")
-    return np.sort(values).sum() + np.zeros(3)
+    return values.sum() + np.zeros(3)
 
 def tried(values):
     try:

@@ -184,7 +184,11 @@ def test_who_waits_for_a_turn_and_reads_the_limit(limits: dict[str, int]) -> Non
 
 
 @pytest.mark.parametrize("limits", [{}, {"MOST_ITERATIONS": 3}, {"MOST_EDGES": 20}, {"MOST_EDGES": 3}], ids=str)
-@pytest.mark.parametrize("make", [Coreness, lambda: KCore(3), Coloring], ids=["coreness", "kcore", "coloring"])
+@pytest.mark.parametrize(
+    "make",
+    [Coreness, pytest.param(lambda: KCore(3), marks=pytest.mark.full), Coloring],
+    ids=["coreness", "kcore", "coloring"],
+)
 def test_both_ways_on_a_directed_graph(make: Callable[[], Program], limits: dict[str, int]) -> None:
     """Along the rows of two adjacencies, whose tasks are both recorded."""
     edges = GRAPHS["downhill"]

@@ -101,7 +101,7 @@ def test_hubs_that_lie_together_already_are_left_alone() -> None:
 
 @pytest.mark.usefixtures("always")
 @pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("weights", [None, "float64"])
+@pytest.mark.parametrize("weights", [None, "uint8"])
 def test_runs_in_one_session_find_ids_or_places(tmp_path: Path, directed: bool, weights: str | None) -> None:
     graph = on_disk(shape("skewed", directed=directed, weights=weights), tmp_path / "g.h5")
     programs = [BFS(3), PageRank(tol=0, max_iter=9), BFS(3), Katz(max_iter=9), PageRank(tol=0, max_iter=2), BFS(5)]

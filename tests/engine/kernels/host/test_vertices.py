@@ -19,7 +19,7 @@ def held() -> tuple[int, int]:
 
 @pytest.mark.parametrize(("name", "direction"), [("bfs", "push"), ("bfs", "pull"), ("vectors", "pull")])
 def test_nothing_is_held_after_a_run(name: str, direction: str) -> None:
-    graph = in_memory(shape("skewed", weights="float32"))
+    graph = in_memory(shape("skewed", weights="uint8"))
     _nrt_python.memsys_enable_stats()
 
     def once() -> tuple[int, int]:
