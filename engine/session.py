@@ -24,7 +24,14 @@ from penstock.engine.execution.layers import Layers, layer_bounds
 from penstock.engine.execution.loop import Loop
 from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.kernels.ahead.announce import announce_run, expect_run
-from penstock.engine.kernels.ahead.choice import fill_of, kernel_class, kind_on, new_kernels, new_state
+from penstock.engine.kernels.ahead.choice import (
+    fill_of,
+    has_state_there,
+    kernel_class,
+    kind_on,
+    new_kernels,
+    new_state,
+)
 from penstock.engine.kernels.interface import Kernels
 from penstock.engine.planning.listed_edges import check_options
 from penstock.engine.planning.requirements import (
@@ -123,7 +130,7 @@ class Session:
         self._kind = kind_on(self._device, self.config.kernels)
         self._rank_devices = RankDevices()
         if self._ranks is not None:
-            self._rank_devices = RankDevices.of(self._ranks, self._device, state_there=self._kind == "cuda")
+            self._rank_devices = RankDevices.of(self._ranks, self._device, state_there=has_state_there(self._kind))
             self.config = with_shares(self.config, self._ability, graph.edges, self._ranks)
         if self._device.reads_host and self._rank_devices.linked:
             self.config = self.config.of_cores()

@@ -62,12 +62,17 @@ def new_kernels(
     return made  # type: ignore[no-any-return]
 
 
+def has_state_there(kind: str) -> bool:
+    """Whether vertex state is on the device, behind a link, for kernels of this kind."""
+    return kind == "cuda"
+
+
 def new_state(
     kind: str, graph: Graph, program: Program, author: Author, device: Device, given: Mapping[str, NDArray[Any]],
     fill: Fill,
 ) -> VertexState:  # fmt: skip
     """The state where kernels of this kind reach it; given, fill: as of `State`."""
-    if kind == "cuda":
+    if has_state_there(kind):
         return DeviceState(program, author, (0, graph.vertices), graph.vertex_dtype, device)
     return State(program, author, 0, graph.vertices, graph.vertex_dtype, given, fill)
 

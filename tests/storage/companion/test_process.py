@@ -120,6 +120,16 @@ def test_it_is_there_before_what_has_not_run_before(monkeypatch: pytest.MonkeyPa
     assert companion._Present.companion is None
 
 
+def test_an_early_job_begins_at_once_where_nothing_like_the_run_has_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(companion, "_START", SLEEP)
+    for known in (False, True):
+        expect("a program", "a_module")
+        offer(JOB.copy, 0, early=True)
+        made = companion._Present.companion
+        assert (made is not None and made.has_job) is not known
+        end()
+
+
 @pytest.mark.parametrize("why", ["no memory", "no cache", "no Python", "no job"])
 def test_without_what_it_needs_there_is_none(why: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if why == "no memory":

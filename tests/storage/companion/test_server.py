@@ -97,6 +97,17 @@ def test_a_kernel_of_a_job_is_awaited_until_it_is_kept_or_nobody_compiles_it(ask
     assert {one.name for one in asked.folder.iterdir()} >= {"0", "1"}
 
 
+def test_what_does_a_job_is_prepared_once_for_all_processes(asked: Asked, tmp_path: Path) -> None:
+    (tmp_path / "prepared.py").write_text(
+        "import os\nfrom tasks import work\ndef prepare():\n    print('prepared by', os.getpid(), flush=True)\n"
+    )
+    asked.say({"target": ["prepared", "work"], "processes": 2, "sleeps": False})
+    assert asked.ask(awaited="kernel")
+    assert asked.ask(target=["tasks", "succeed"])
+    assert asked.end() == 0
+    assert (tmp_path / "log").read_text().count(f"prepared by {asked.process.pid}\n") == 1
+
+
 def test_it_ends_where_nobody_asks_for_long(tmp_path: Path) -> None:
     made = Asked(tmp_path, "it.IDLE_SECONDS = 1; ")
     assert made.process.wait(60) == -signal.SIGALRM

@@ -118,7 +118,7 @@ def test_edges_need_no_memory_while_the_last_answer_is_written(monkeypatch: pyte
     held: list[bool] = []
     begin, written = Session.prepare, Result.write
 
-    def prepare(self: Session, *programs: Program) -> None:
+    def prepare(self: Session, *programs: Program, begins: bool) -> None:
         sessions.append(self)
         begin(self, *programs)
 
