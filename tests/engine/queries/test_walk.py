@@ -16,6 +16,7 @@ from penstock.engine import Graph, from_edges, walk
 from penstock.engine.queries.walk_memory import WalkMemory
 from penstock.storage.base.errors import BudgetError, InputError
 from scipy.stats import chisquare
+from support.covering import covering
 from support.graphs import in_memory, on_disk, shape
 
 HOUSE = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 4), (3, 4), (4, 5)]
@@ -103,10 +104,12 @@ def small(**sizes: int) -> Any:
     return mock.patch("penstock.engine.queries.walks.divide_walk_memory", return_value=memory)
 
 
-@pytest.mark.parametrize(
-    "options", [{"weight": False}, {"restart": 0.1, "dead_ends": "restart"}, {"p": 0.3, "q": 3.0}, {"p": 2.0, "q": 0.2}]
+@covering(
+    "options, directed",
+    ({"weight": False}, {"restart": 0.1, "dead_ends": "restart"}, {"p": 0.3, "q": 3.0}, {"p": 2.0, "q": 0.2}),
+    (True, False),
+    strength=1,
 )
-@pytest.mark.parametrize("directed", [True, False])
 def test_walks_are_the_same_out_of_core(options: dict[str, Any], directed: bool, tmp_path: Path) -> None:
     edges = shape("skewed", directed=directed, weights="uint8")
     graph = on_disk(edges, tmp_path / "g.h5", both=False)

@@ -5,7 +5,6 @@ Over every program: a small graph on disk, with direct reads and without, and be
 
 from __future__ import annotations
 
-import gc
 import re
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -201,7 +200,6 @@ def test_what_a_program_allocates_is_counted(name: str, large: Graph) -> None:
     with Session(large, threads=1) as session:
         session.run(FEW[name]())  # kernels are compiled
         parts = session.forecast(FEW[name]()).host.parts
-    gc.collect()
     tracemalloc.start()
     try:
         with Session(large, threads=1) as session:

@@ -118,7 +118,9 @@ def test_more_vertices_than_a_cache_holds() -> None:
 def test_vertices_are_listed_as_often_as_they_change(count: int) -> None:
     """Parallel edges, ever lighter, into few vertices: more changes than vertices in one list, or than it has room."""
     heads, tails = np.zeros(count, np.int64), np.ones(count, np.int64)
-    edges = EdgeList(3, np.append(heads, 1), np.append(tails, 2), np.append(np.arange(count, 0, -1), 1), True)
+    edges = EdgeList(
+        3, np.append(heads, 1), np.append(tails, 2), np.append(np.arange(count, 0, -1), 1).astype(np.uint32), True
+    )
     with stretches():
         result = run(edges, lambda: SSSP(0, delta=1e6), direction="push")
     assert result.fields["distance"].tolist() == [0, 1, 2]
