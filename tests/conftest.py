@@ -93,6 +93,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.option.markexpr == "fast" and is_slow_file(collection_path) else None
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a test by the length of a long value: names travel between workers, with every report of a test."""
+    return f"{argname} of {len(val)}" if isinstance(val, str | bytes) and len(val) > 200 else None
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Return the workers of `-n auto`: one more than cores, since tests also wait for processes, disks and clocks."""
