@@ -10,6 +10,7 @@ import pytest
 from llvmlite.binding import ffi
 from numba import types
 from numba.core.compiler import Flags
+from numba.core.registry import cpu_target
 from numba.core.targetconfig import ConfigStack
 from numba.core.types.functions import BaseFunction
 from penstock.storage.base.compiler import look_up_once
@@ -45,15 +46,16 @@ def test_an_operation_is_typed_once_for_the_same_types_and_options(monkeypatch: 
     monkeypatch.setattr(BaseFunction, "get_call_type", call_type)
     monkeypatch.setattr(ConfigStack, "enter", ConfigStack.enter)
     look_up_once()
-    less, context = numba.core.registry.cpu_target.typing_context.resolve_value_type(min), object()
+    cpu_target.target_context.refresh()
+    least, context = cpu_target.typing_context.resolve_value_type(min), object()
     pair = types.int64, types.int64
     for flags, found in ({"nrt": True}, 1), ({"nrt": True}, 1), ({"nrt": False}, 2):
         changed = Flags()
         changed.nrt = flags["nrt"]
         with ConfigStack().enter(changed):
-            less._impl_keys.pop(pair, None)
-            assert less.get_call_type(context, pair, {}).args == pair
-            assert less._impl_keys.pop(pair) == "implementation"
+            least._impl_keys.pop(pair, None)
+            assert least.get_call_type(context, pair, {}).args == pair
+            assert least._impl_keys.pop(pair) == "implementation"
         assert len(asked) == found
 
 
