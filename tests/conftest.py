@@ -108,7 +108,7 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark every test `fast` or `slow`, slow ones first; skip tests marked `gpu` on a machine without a device.
 
-    Rows of products outside their covering arrays are left out unless `-m` names them.
+    Tests marked `full`, as rows of products outside their covering arrays, are left out unless `-m` names them.
 
     Workers get tests in this order, the last ones a few at a time: short ones end at about the same time on all.
     """
