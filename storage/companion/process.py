@@ -211,8 +211,8 @@ def offer(describe: Callable[[], dict[str, Any]] | None, memory: int, *, early: 
     ----------
     describe : callable or None
         Returns the job as JSON; ``job["target"]`` is the module and the name of a function that each of the
-        ``job["processes"]`` processes calls with the job, in which ``job["number"]`` is its number from 0, and with
-        `Claims`. Raises TypeError where there is no such job. None: there is none.
+        ``job["processes"]`` processes, or of as many as find memory, calls with the job, in which ``job["number"]`` is
+        its number from 0, and with `Claims`. Raises TypeError where there is no such job. None: there is none.
     memory : int
         Bytes that this process may take besides.
     early : bool
@@ -228,6 +228,8 @@ def offer(describe: Callable[[], dict[str, Any]] | None, memory: int, *, early: 
             _log.info("no kernels are compiled ahead: %s", error)
             return
         companion = start()
+        while job is not None and job["processes"] > 1 and not is_possible(job["processes"]):
+            job["processes"] -= 1
         if companion is not None and job is not None and is_possible(job["processes"]):
             if job["processes"] == 1:  # for want of cores: what an earlier phase may need does not go first
                 companion.end_jobs()
