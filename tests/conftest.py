@@ -42,13 +42,15 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureR
     """Keep rates of this machine in a folder of the session, so that no test reads or writes the user's.
 
     Compiled kernels stay in the user's, so that sessions, their workers and the commands that they start share them.
-    Those of tests are compiled by pytest's own processes: beginning another for each run would take longer. Of workers
-    only one compiles a kernel.
+    Those of tests are compiled by pytest's own processes, as a companion would: beginning another for each run would
+    take longer. Of workers only one compiles a kernel.
     """
+    from penstock.storage.base.compiler import look_up_once
     from penstock.storage.base.user_cache import kernel_folder  # once `pytest_configure` has found nothing in its way
     from penstock.storage.companion import process
     from support.shared_kernels import compiled_once
 
+    look_up_once()
     alone = not hasattr(request.config, "workerinput")
     lock = tmp_path_factory.getbasetemp().parent / "kernels.lock"
     with nullcontext() if alone else compiled_once(lock), pytest.MonkeyPatch.context() as patch:

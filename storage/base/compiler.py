@@ -58,7 +58,11 @@ def _known_flags(flags: Any) -> Any:
 
 
 def look_up_once() -> None:
-    """Let Numba keep what it finds for the types of arguments, until the process ends; called once."""
+    """Let Numba keep what it finds for the types of arguments, until the process ends; called once.
+
+    For processes that do nothing but compile for us (`storage/companion/server.py`): it is Numba's own work, and that
+    of others in a process, that changes.
+    """
     enter, call_type = ConfigStack.enter, BaseFunction.get_call_type
     found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 

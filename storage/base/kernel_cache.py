@@ -30,7 +30,6 @@ from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import _Cache
 from numba.core.sigutils import normalize_signature
 from penstock.storage.base.atomic import partial_name
-from penstock.storage.base.compiler import look_up_once
 from penstock.storage.base.freed_memory import give_back_library_pages
 from penstock.storage.base.kernel_loading import FORM, load, stored
 from penstock.storage.base.missing_code import Origin, tell_asked, tell_missing
@@ -63,7 +62,6 @@ def number_apart() -> None:
 
 
 number_apart()
-look_up_once()
 os.register_at_fork(after_in_child=number_apart)
 
 

@@ -31,8 +31,11 @@ def serve(hello: dict[str, Any]) -> None:
 
     ``hello["folder"]`` is that of `Claims`, which is removed then; ``hello["module"]``, if any, will do a job.
     """
+    from penstock.storage.base.compiler import look_up_once  # Numba, which who only asks does without
+
     server = _Server(Path(hello["folder"]))
     compile_alone()
+    look_up_once()
     if hello.get("module"):
         _import(hello["module"])
     else:

@@ -32,6 +32,7 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
 
     The first of them says which these are.
     """
+    prepare()
     major, minor = job["capability"]
     ours = JobCompiler(claims)
 

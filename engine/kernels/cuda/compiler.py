@@ -1,8 +1,9 @@
 """How a kernel becomes machine code: numba-cuda makes PTX of it, and nvJitLink links that; no GPU is needed.
 
 Four fifths of the time are Numba's Python, which types and lowers a kernel and every function that it calls, each in
-some twenty passes. `prepare` leaves out those that change nothing in functions of numbers and arrays, and lets what a
-call means be looked up once for arguments of some types: a third less to compile (`decisions/compiling.md`).
+some twenty passes. In processes that only compile, `prepare` leaves out those that change nothing in functions of
+numbers and arrays, and lets what a call means be looked up once for arguments of some types: a third less to compile
+(`decisions/compiling.md`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ def compile_for(
     """Compile a kernel of blocks of so many threads; return its entry's name, a zero byte, and its machine code."""
     at_once = function.__dict__.get(AT_ONCE)
     bounds = None if at_once is None else (block, at_once)
-    prepare()
     collects = gc.isenabled()
     gc.disable()  # as for the host's kernels (`storage/base/kernel_cache.py`)
     try:
@@ -74,7 +74,10 @@ def use_capability(capability: tuple[int, int]) -> None:
 
 @cache
 def prepare() -> None:
-    """Fill Numba's tables for GPUs, and shorten what it does for each function, from now on."""
+    """Fill Numba's tables for GPUs, and shorten what it does for each function of this process, from now on.
+
+    For processes that do nothing but compile for us: what else would be compiled for a GPU would be shortened, too.
+    """
     from numba.cuda.compiler import CUDACompiler
     from numba.cuda.descriptor import cuda_target
 

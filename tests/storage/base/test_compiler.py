@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-import penstock.storage.base.kernel_cache  # noqa: F401  # looks up once from now on
 import pytest
 from llvmlite.binding import ffi
 from numba import types
