@@ -165,12 +165,12 @@ class Report:
             self._takes(line)
 
     def message(self) -> str | None:
-        """Which rank was killed; None where none was."""
+        """Which rank was killed; None where none was. One that had not said its number yet is one of them."""
         if self._dead is None:
             return None
         first, (pid, reported) = self._first.found(), self._dead
         code: int | None = reported
-        if first is not None:  # mpiexec may report another, that it has ended itself
+        if first is not None and pid in self._rank_of:  # mpiexec may report another, that it has ended itself
             code = first.code or (reported if first.pid == pid else None)
             pid = first.pid
         host, rank = socket.gethostname(), self._rank_of.get(pid)

@@ -63,7 +63,7 @@ def test_the_job_begins_at_the_first_kernel_that_is_missing(
         end_jobs = staticmethod(list)
 
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(process, "start", Busy)
+    monkeypatch.setattr(process, "start", lambda module=None: Busy())
     monkeypatch.setattr(process, "is_possible", lambda processes: True)
     with compiled_ahead(ConvertOptions(threads=threads, layout=layout)):  # type: ignore[arg-type]
         assert given == []
