@@ -152,12 +152,11 @@ def test_float_weights() -> None:
 
 
 @pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
-@pytest.mark.parametrize("directed", [True, False])
-def test_simulated_gpu(directed: bool) -> None:
+@covering("name, directed", CASES, (True, False), strength=1)
+def test_simulated_gpu(name: str, directed: bool) -> None:
+    make, check = CASES[name]
     edges = tangle(directed=directed, core=14, tail=6, count=40)
-    with Session(in_memory(edges), device="emulated", kernels="cuda") as session:
-        for make, check in CASES.values():
-            check(edges, session.run(make()).fields)
+    check(edges, run(make(), in_memory(edges), device="emulated", kernels="cuda").fields)
 
 
 FROM = {"source": SOURCE}
