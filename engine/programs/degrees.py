@@ -101,10 +101,10 @@ class DegreeColumn:
             first, last, step = rows.indices(len(self))
             found = np.zeros(max(0, last - first), np.int64)
             for one in self._parts:
-                if isinstance(one, Index):
-                    one.add_lengths(first, found)
+                if isinstance(one, np.ndarray):
+                    found += one[first:last]
                 else:
-                    found += one[first:last] if isinstance(one, np.ndarray) else one.degrees(first, last)
+                    one.add_lengths(first, found)
             return found[::step]
         at = np.atleast_1d(rows)
         total: Any = sum(one[at] if isinstance(one, np.ndarray) else one.lengths_of(at) for one in self._parts)

@@ -66,19 +66,21 @@ class DegreeReader(threading.local):
         self._frames = frames
         self._chunk, self._items = -1, np.empty(0, frames.spec.kind)
 
-    def degrees(self, first: int, last: int) -> NDArray[np.int64]:
-        """Degrees of vertices first..last-1, int64. Raises RunError where they cannot be read, or are damaged."""
-        found, size = np.empty(max(0, last - first), np.int64), self._frames.spec.chunk_items
-        for chunk in range(first // size, -(-last // size)):
+    def add_lengths(self, v0: int, out: NDArray[np.int64]) -> None:
+        """Add the degrees of as many vertices from v0 on to ``out``, as `Index.add_lengths`.
+
+        Raises RunError where they cannot be read, or are damaged.
+        """
+        last, size = v0 + len(out), self._frames.spec.chunk_items
+        for chunk in range(v0 // size, -(-last // size)):
             if chunk != self._chunk:
                 (self._items,), self._chunk = self._frames.load([chunk]), chunk
-            begin = max(first, chunk * size)
+            begin = max(v0, chunk * size)
             part = self._items[begin - chunk * size : last - chunk * size]
-            found[begin - first :][: len(part)] = part
-        return found
+            out[begin - v0 :][: len(part)] += part.astype(np.int64)
 
     def lengths_of(self, rows: NDArray[Any]) -> NDArray[np.int64]:
-        """Degrees of these vertices, in any order, int64. Raises RunError as `degrees`."""
+        """Degrees of these vertices, in any order, int64. Raises RunError as `add_lengths`."""
         return self._frames.taken(rows).astype(np.int64)
 
 
