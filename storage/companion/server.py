@@ -60,7 +60,7 @@ def _prepare() -> None:
 
 
 def _import(module: str) -> None:
-    """Import what does a job, and call its `prepare`, if it has one, once for all processes that are forked."""
+    """Import what does a job, and call its `prepare`, if it has one, once in this process and all that are forked."""
     try:
         getattr(import_module(module), "prepare", bool)()
     except Exception:  # each of the processes fails, too, and says it
@@ -138,6 +138,7 @@ def do_alone(request: dict[str, Any]) -> None:
     """Do the whole job that is asked for, in this process."""
     job = {**request["job"], "number": 0, "processes": 1}
     module, name = job["target"]
+    _import(module)
     with tempfile.TemporaryDirectory(prefix=".companion-") as folder:
         getattr(import_module(module), name)(job, Claims(Path(folder)))
 

@@ -32,7 +32,6 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
 
     The first of them says which these are.
     """
-    prepare()
     major, minor = job["capability"]
     ours = JobCompiler(claims)
 
@@ -54,7 +53,7 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
 
 
 def prepare() -> None:
-    """Fill Numba's tables for GPUs, before processes that do jobs are forked."""
+    """Fill Numba's tables for GPUs, before jobs are done here or in processes that are forked."""
     compiler.prepare()
 
 

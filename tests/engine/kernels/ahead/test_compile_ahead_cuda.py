@@ -51,7 +51,6 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Kernel]]:
         return b""
 
     monkeypatch.setattr(compiler, "compile_for", compile_for)
-    monkeypatch.setattr(compiler, "prepare", lambda: None)  # tables that the simulator has not
     monkeypatch.setattr(cubin_cache._STORE, "take", lambda key: None)
     monkeypatch.setattr(cubin_cache._STORE, "keep", lambda key, content: None)
     monkeypatch.setattr(driver, "use_capability", lambda capability: None)
