@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.kernels.host.atomics import COMBINE_ALONE, lowest_bit, pop_count
+from penstock.engine.kernels.host.atomics import COMBINE_ALONE, lowest_bit
 from penstock.engine.kernels.host.jit import JitKernel, inline, kernel
 from penstock.engine.kernels.interface import SharedLists
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.state.state import SPAN
+from penstock.storage.base.thread_atomics import pop_count
 
 if TYPE_CHECKING:
     from penstock.engine.state.state import Bitmap

@@ -1,4 +1,4 @@
-"""What LLVM offers and Numba's CPU code does not: bit counting, prefetching; and combiners made of atomics.
+"""What LLVM offers and Numba's CPU code does not: prefetching, choices, lowest bits; and combiners made of atomics.
 
 The combiners are those of `engine/program/combiners.py`, atomic (several threads write one target) and plain (one
 does).
@@ -53,16 +53,6 @@ def choose(typing_context: Any, condition: Any, one: Any, other: Any) -> Any:
         return found
 
     return other(condition, one, other), generate
-
-
-@intrinsic
-def pop_count(typing_context: Any, word: Any) -> Any:
-    """Number of set bits of a uint64, as uint64."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return types.uint64(types.uint64), generate
 
 
 @intrinsic

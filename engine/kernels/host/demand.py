@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.host import atomics
 from penstock.engine.kernels.host.atomics import lowest_bit
 from penstock.engine.kernels.host.device_functions import ONE, SIX, is_marked, row_start
 from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView
 from penstock.engine.kernels.shared_functions import make_mark_blocks
 from penstock.engine.program.bindings import Author
+from penstock.storage.base import thread_atomics
 from penstock.storage.base.thread_atomics import atomic_add, atomic_or
 
 SPAN = np.uint64(4096)
@@ -29,7 +29,7 @@ def lowest_bit_of(word):  # type: ignore[no-untyped-def]
 @inline
 def pop_count(word):  # type: ignore[no-untyped-def]
     """Number of set bits of a uint32, int64."""
-    return np.int64(atomics.pop_count(np.uint64(word)))
+    return np.int64(thread_atomics.pop_count(np.uint64(word)))
 
 
 mark_blocks = inline(make_mark_blocks(atomic_add, atomic_or, lowest_bit_of, pop_count))

@@ -14,11 +14,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.host.atomics import lowest_bit, pop_count
+from penstock.engine.kernels.host.atomics import lowest_bit
 from penstock.engine.kernels.host.device_functions import LOW, NONE, ONE, SIX, degree_of, is_marked, put
 from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.program.bindings import Author
 from penstock.engine.program.program import Program, arguments, author_function
+from penstock.storage.base.thread_atomics import pop_count
 
 CHANGING = {"iteration", "due", "settled"}
 """What a priority may read that changes while the vertex does not."""

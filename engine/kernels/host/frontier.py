@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.engine.kernels.host.atomics import lowest_bit, pop_count
+from penstock.engine.kernels.host.atomics import lowest_bit
 from penstock.engine.kernels.host.demand import count_row
 from penstock.engine.kernels.host.device_functions import ONE, SIX, degree_of, row_start
 from penstock.engine.kernels.host.jit import loop_kernel
 from penstock.engine.kernels.interface import EdgeView
 from penstock.engine.program.bindings import Author
-from penstock.storage.base.thread_atomics import atomic_add
+from penstock.storage.base.thread_atomics import atomic_add, pop_count
 
 
 def make_select(author: Author) -> Any:
