@@ -15,9 +15,8 @@ from pathlib import Path
 
 import click
 import pytest
-from penstock.engine.programs.catalogue import CATALOGUE
 from penstock.tools.cli import cli
-from support import program_pages
+from support import made_pages
 from support.source_code import FLOORS, ROOT
 
 README = ROOT / "README.md"
@@ -195,12 +194,6 @@ def test_named_files_exist(path: Path) -> None:
     assert absent == []
 
 
-@pytest.mark.parametrize("page", program_pages.OWN, ids=lambda page: page.name)
-def test_tables_of_programs_are_made_from_the_catalogue(page: Path) -> None:
-    assert page.read_text(encoding="utf-8") == program_pages.with_rows(page)
-
-
-def test_programs_that_count_by_weights_are_named_where_the_rule_is() -> None:
-    text = program_pages.PAGE.read_text(encoding="utf-8")
-    rule = text[text.index("Weights: one rule.") : text.index("count edges\nby their weights")]
-    assert set(re.findall(r"`([a-z_]+)`", rule)) == {info.name for info in CATALOGUE if info.weighted}
+@pytest.mark.parametrize("page", made_pages.HEADS, ids=lambda page: page.name)
+def test_tables_are_made_from_records(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == made_pages.with_rows(page)

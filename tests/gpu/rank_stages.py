@@ -33,8 +33,8 @@ from penstock.engine.ranks.rank_devices import StagedCommunicator
 from penstock.engine.ranks.rank_exchange import RankExchange
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.storage.ingest.synthetic import rmat
+from support.catalogue_oracles import SOURCE
 from support.program_cases import CASES as CATALOGUE
-from support.program_cases import SOURCE
 
 CASES: dict[str, Callable[[], Program]] = {
     **{name: make for name, (make, _) in CATALOGUE.items()},

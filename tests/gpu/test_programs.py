@@ -12,38 +12,16 @@ import numpy as np
 import pytest
 from penstock.engine import Field, Program, run
 from penstock.engine.kernels.cuda.whole_rows.launch_rows import CudaRowKernels
-from penstock.engine.programs.adsorption import Adsorption
-from penstock.engine.programs.articulation import Articulation
-from penstock.engine.programs.betweenness import Betweenness
-from penstock.engine.programs.bridges import Bridges
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
-from penstock.engine.programs.circuit import Circuit
 from penstock.engine.programs.closeness import Closeness, Harmonic
 from penstock.engine.programs.collaborative import CollaborativeFiltering
-from penstock.engine.programs.coloring import Coloring
-from penstock.engine.programs.degrees import Degrees
-from penstock.engine.programs.diameter import Diameter
-from penstock.engine.programs.eigenvector import Eigenvector
 from penstock.engine.programs.from_each import FromEach
-from penstock.engine.programs.heat import Heat
-from penstock.engine.programs.hits import HITS
-from penstock.engine.programs.hyperball import HyperBall
-from penstock.engine.programs.independent_set import MaximalIndependentSet
 from penstock.engine.programs.katz import Katz
-from penstock.engine.programs.kcore import Coreness, KCore
 from penstock.engine.programs.leiden import Leiden
 from penstock.engine.programs.louvain import Louvain
-from penstock.engine.programs.neural import Neural
-from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.personalized import PPR
-from penstock.engine.programs.php import PHP
-from penstock.engine.programs.reachability import Reachability
-from penstock.engine.programs.scc import SCC
-from penstock.engine.programs.spanning_forest import SpanningForest
 from penstock.engine.programs.table import PROGRAMS
-from penstock.engine.programs.triangles import LCC, Triangles
-from penstock.engine.programs.widest import WidestPath
 from penstock.engine.session import Session
 from penstock.engine.state import row_blocks
 from penstock.engine.state.row_blocks import RowBlock
@@ -52,44 +30,19 @@ from penstock.storage.format.index import from_offsets
 from penstock.transfer.devices.cuda import CudaDevice
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList
+from support.program_cases import CASES
 
 pytestmark = pytest.mark.gpu
 
-MAKERS: dict[str, Callable[[], Program]] = {
-    "reachability": lambda: Reachability([3, 50]),
-    "widest": lambda: WidestPath(3),
-    "distances": lambda: FromEach([50, 3]),
-    "betweenness": lambda: Betweenness([3, 50], raw=True),
-    "closeness": lambda: Closeness(k=6),
-    "harmonic": lambda: Harmonic([3, 50]),
-    "hyperball": lambda: HyperBall(log2m=5, seed=2),
-    "pagerank": PageRank,
+MORE: dict[str, Callable[[], Program]] = {
     "personalized_pagerank": lambda: PPR(3),
     "katz": lambda: Katz(alpha=1e-5),
-    "eigenvector": lambda: Eigenvector(tol=1e-12),
-    "hits": HITS,
-    "php": lambda: PHP(3),
-    "adsorption": lambda: Adsorption({3: 2.0, 50: 1.0}),
-    "scc": SCC,
-    "msf": SpanningForest,
-    "bridges": Bridges,
-    "articulation": Articulation,
-    "diameter": Diameter,
-    "degrees": Degrees,
-    "coreness": Coreness,
-    "kcore": lambda: KCore(4),
-    "mis": MaximalIndependentSet,
-    "coloring": Coloring,
-    "cdlp": CDLP,
     "louvain": lambda: Louvain(tol=0.01),
     "leiden": lambda: Leiden(tol=0.01),
-    "triangles": Triangles,
-    "lcc": LCC,
     "cf": lambda: CollaborativeFiltering(rank=9, max_iter=4),
-    "heat": lambda: Heat({3: 5.0}, {50: -1.0}, max_iter=20, tol=0),
-    "circuit": lambda: Circuit({3: 2.0, 50: -1.0}, tol=1e-11, floating=True),
-    "neural": lambda: Neural({3: 2.0, 50: -1.0}, gain=1e-3),
 }
+"""Programs that have no case, or another one."""
+MAKERS = {name: make for name, (make, _) in CASES.items()} | MORE
 TOGETHER: dict[str, Callable[[], Program]] = {
     "distances together": lambda: FromEach(list(range(40)), weight=False),
     "closeness together": lambda: Closeness(k=70, weight=False),
@@ -98,7 +51,7 @@ TOGETHER: dict[str, Callable[[], Program]] = {
 """Searches by hops that run together."""
 ON_ROWS = ("cdlp", "louvain", "leiden", "triangles", "lcc", "cf", "hyperball")
 """Programs on whole rows."""
-ELSEWHERE = {"bfs", "sssp", "pagerank", "wcc"}
+ELSEWHERE = {"sssp", "pagerank", "wcc"}
 """In test_device.py, against their checkers; PageRank there counts each edge as 1."""
 
 

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from support.oracles import UNREACHED, EdgeList, shortest_distances
+from support.oracles import UNREACHED, EdgeList, check_pagerank, check_sssp, shortest_distances
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+SOURCE, OTHER = 3, 18
+"""Where the searches of `CASES` begin."""
 
 
 def matrix(edges: EdgeList, *, weighted: bool) -> Floats:
@@ -525,3 +528,150 @@ def factorize(
         velocity = momentum * velocity + rate * gradient / curvature
         vectors = vectors + velocity
     return vectors, errors
+
+
+def near(got: Any, wanted: Any) -> None:
+    np.testing.assert_allclose(got, wanted, rtol=1e-7, atol=1e-9)
+
+
+def same(got: Any, wanted: Any) -> None:
+    np.testing.assert_array_equal(right_signed(got), wanted)
+
+
+def right_signed(values: Any) -> Any:
+    """The mark for "not reached" as -1."""
+    values = np.asarray(values)
+    return np.where(values == np.iinfo(values.dtype).max, -1, values.astype(np.int64))
+
+
+def check_widest(edges: EdgeList, fields: Mapping[str, Any]) -> None:
+    width = fields["width"]
+    none, all_of_it = (-np.inf, np.inf) if width.dtype.kind == "f" else (-1, 2**63 - 1)
+    wanted = [none if one is None else all_of_it if one == np.inf else one for one in widths(edges, SOURCE)]
+    assert width.tolist() == wanted
+
+
+def check_distances(edges: EdgeList, fields: Mapping[str, Any]) -> None:
+    assert list(fields) == [f"distance_{OTHER}", f"distance_{SOURCE}"]
+    for source in (OTHER, SOURCE):
+        check_sssp(edges, source, fields[f"distance_{source}"])
+
+
+def check_hits(edges: EdgeList, fields: Mapping[str, Any]) -> None:
+    hub, authority = hits(edges, weighted=True)
+    near(fields["hub"], hub)
+    near(fields["authority"], authority)
+
+
+def check_closeness(edges: EdgeList, fields: Mapping[str, Any]) -> None:
+    """Estimates from 3 vertices; exact in graphs that have no more."""
+    drawn = np.random.default_rng(0).choice(edges.vertices, min(3, edges.vertices), replace=False)
+    near(fields["closeness"], closeness(edges, drawn.tolist(), weighted=True))
+
+
+def check_harmonic(edges: EdgeList, fields: Mapping[str, Any]) -> None:
+    wanted = np.full(edges.vertices, -np.inf)
+    wanted[[SOURCE, OTHER]] = harmonic(edges, weighted=True)[[SOURCE, OTHER]]
+    assert np.allclose(fields["harmonic"], wanted, rtol=1e-9, atol=0)
+
+
+def check_hyperball(edges: EdgeList, fields: Mapping[str, Any]) -> None:
+    registers, sizes = hyperball(edges, 4, 7)
+    grown = np.diff(sizes, axis=0)
+    steps = np.arange(1, len(sizes))[:, None]
+    near(fields["harmonic"], (grown / steps).sum(axis=0))
+    near(fields["reachable"], np.minimum(sizes[-1], edges.vertices))
+    total, others = (grown * steps).sum(axis=0), np.minimum(sizes[-1], edges.vertices) - 1
+    wanted = np.divide(others**2, total, out=np.zeros(edges.vertices), where=total > 0)
+    near(fields["closeness"], wanted / max(1, edges.vertices - 1))
+    moved = np.diff(registers, axis=0).any(axis=2) * steps
+    same(fields["farthest"], moved.max(axis=0, initial=0))
+
+
+def check_degrees(edges: EdgeList, fields: Mapping[str, Any]) -> None:
+    out, into = degrees(edges)
+    same(fields["out_degree"], out)
+    same(fields["in_degree"], into)
+    same(fields["degree"], out + into if edges.directed else out)
+
+
+def check_forest(edges: EdgeList, fields: Mapping[str, Any]) -> None:
+    parent, weight = spanning_forest(edges)
+    same(fields["parent"], parent)
+    assert np.array_equal(fields["weight"], weight)
+
+
+def check_bridges(edges: EdgeList, fields: Mapping[str, Any]) -> None:
+    toward, component = bridges(edges)
+    same(fields["bridge_to"], toward)
+    same(fields["component"], component)
+
+
+def check_articulation(edges: EdgeList, fields: Mapping[str, Any]) -> None:
+    blocks, top, component = articulation(edges)
+    same(fields["blocks"], blocks)
+    same(fields["articulation"], blocks > 1)
+    same(fields["top"], top)
+    same(fields["component"], component)
+
+
+def check_diameter(edges: EdgeList, fields: Mapping[str, Any]) -> None:
+    """Bounds of every vertex, and the diameter itself."""
+    wanted, low, high = eccentricities(edges), fields["at_least"], fields["at_most"]
+    assert np.all(low <= wanted)
+    assert np.all(wanted <= high)
+    assert low.max(initial=0) == wanted.max(initial=0) == high.max(initial=0)
+
+
+Case = tuple[Mapping[str, Any], Callable[[EdgeList, Mapping[str, Any]], None]]
+CASES: dict[str, Case] = {
+    "bfs": ({"source": [SOURCE, OTHER]}, lambda e, f: same(f["level"], levels(e, [SOURCE, OTHER]))),
+    "reachability": (
+        {"source": [SOURCE, OTHER]},
+        lambda e, f: same(f["reached"], levels(e, [SOURCE, OTHER]) >= 0),
+    ),
+    "widest": ({"source": SOURCE}, check_widest),
+    "distances": ({"source": [OTHER, SOURCE]}, check_distances),
+    "pagerank": (
+        {"damping": 0.6, "tol": 1e-12, "max_iter": 1000},
+        lambda e, f: check_pagerank(e, f["rank"], damping=0.6, weighted=True),
+    ),
+    "katz": (
+        {"alpha": 1e-4, "tol": 1e-13},
+        lambda e, f: near(f["katz"], katz(e, alpha=1e-4, weighted=True)),
+    ),
+    "eigenvector": (
+        {"tol": 1e-13},
+        lambda e, f: near(f["eigenvector"], eigenvector(e, weighted=True)),
+    ),
+    "php": (
+        {"source": SOURCE, "damping": 0.5, "tol": 1e-12},
+        lambda e, f: near(f["php"], penalized_hitting(e, SOURCE, 0.5)),
+    ),
+    "adsorption": (
+        {"source": {SOURCE: 2.0, OTHER: 1.0}, "alpha": 0.4, "tol": 1e-12},
+        lambda e, f: near(f["score"], adsorption(e, {SOURCE: 2.0, OTHER: 1.0}, 0.4)),
+    ),
+    "hits": ({"tol": 1e-13}, check_hits),
+    "degrees": ({}, check_degrees),
+    "coreness": ({}, lambda e, f: same(f["core"], coreness(e))),
+    "kcore": ({"k": 4}, lambda e, f: same(f["member"], coreness(e) >= 4)),
+    "mis": ({}, lambda e, f: check_independent_set(e, f["member"])),
+    "coloring": ({}, lambda e, f: check_coloring(e, f["color"])),
+    "msf": ({}, check_forest),
+    "bridges": ({}, check_bridges),
+    "articulation": ({}, check_articulation),
+    "diameter": ({}, check_diameter),
+    "scc": ({}, lambda e, f: same(f["component"], strong_components(e))),
+    "betweenness": (
+        {"source": [SOURCE, OTHER], "raw": True},
+        lambda e, f: near(f["betweenness"], dependencies(e, SOURCE) + dependencies(e, OTHER)),
+    ),
+    "closeness": ({"k": 3}, check_closeness),
+    "harmonic": ({"source": [SOURCE, OTHER]}, check_harmonic),
+    "hyperball": ({"log2m": 4, "seed": 7}, check_hyperball),
+    "cdlp": ({}, lambda e, f: same(f["label"], label_propagation(e))),
+    "triangles": ({}, lambda e, f: same(f["triangles"], triangles(e))),
+    "lcc": ({}, lambda e, f: near(f["lcc"], clustering(e))),
+}
+"""The programs: parameters for the graph `program_cases.tangle`, and what holds the fields of the answer against it."""

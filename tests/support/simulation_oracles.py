@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from support.catalogue_oracles import Floats, matrix
+from support.catalogue_oracles import OTHER, SOURCE, Case, Floats, matrix, near
 from support.oracles import EdgeList
 
 
@@ -60,3 +60,21 @@ def activations(
         found = 1 / (1 + np.exp(-(gain * (weights @ found) + bias)))
         found[held] = list(inputs.values())
     return found
+
+
+HELD = {SOURCE: 2.0, OTHER: -1.0}
+"""Potentials and inputs."""
+CASES: dict[str, Case] = {
+    "heat": (
+        {"initial": {SOURCE: 5.0}, "fixed": {OTHER: -1.0}, "time_step": 7e-6, "max_iter": 12, "tol": 0},
+        lambda e, f: near(f["temperature"], temperatures(e, {SOURCE: 5.0}, {OTHER: -1.0}, 7e-6, 12)),
+    ),
+    "circuit": (
+        {"fixed": HELD, "tol": 1e-11, "floating": True},
+        lambda e, f: near(f["potential"], potentials(e, HELD)),
+    ),
+    "neural": (
+        {"inputs": HELD, "gain": 1e-3, "bias": 0.1, "tol": 1e-12},
+        lambda e, f: near(f["activation"], activations(e, HELD, gain=1e-3, bias=0.1)),
+    ),
+}

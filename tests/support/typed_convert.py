@@ -1,7 +1,4 @@
-"""Writes tools/python/typed_convert.pyi, the types of `penstock.convert`, from the options of the command `convert`.
-
-.venv/bin/python tests/support/typed_convert.py > tools/python/typed_convert.pyi; .venv/bin/ruff format tools/python
-"""
+"""Makes tools/python/typed_convert.pyi, the types of `penstock.convert`, from the options of the command `convert`."""
 
 from __future__ import annotations
 
@@ -14,11 +11,7 @@ from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.tools.base.options import lasting_console_options
 from penstock.tools.commands.convert import command
-
-if __name__ == "__main__":
-    from typed_run import written
-else:
-    from support.typed_run import written
+from support.typed_run import written
 
 WIDER = {
     "columns": "str | Sequence[int | str] | None",
@@ -89,7 +82,3 @@ def text() -> str:
     about = [f"{name}: {' '.join(str(option.help).split())}" for name, option in found.items()]
     told = "\n".join(fill(one, 112, initial_indent=" " * 4, subsequent_indent=" " * 8) for one in about)
     return f'{HEAD}{"".join(lines)}) -> Graph:\n    """Turn raw edge lists into a graph file.\n\n{told}\n    """\n'
-
-
-if __name__ == "__main__":
-    print(text(), end="")

@@ -1,7 +1,4 @@
-"""Writes tools/python/typed_run.pyi, the types of `penstock.run` for each program, from the programs themselves.
-
-.venv/bin/python tests/support/typed_run.py > tools/python/typed_run.pyi; .venv/bin/ruff format tools/python
-"""
+"""Makes tools/python/typed_run.pyi, the types of `penstock.run` for each program, from the programs themselves."""
 
 from __future__ import annotations
 
@@ -122,7 +119,3 @@ def text() -> str:
             f"**options: Unpack[{options}]\n) -> Result: ..."
         )
     return "\n".join(blocks) + "\n" + "\n".join(overloads) + "\n" + TAIL
-
-
-if __name__ == "__main__":
-    print(text(), end="")

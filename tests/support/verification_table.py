@@ -1,8 +1,7 @@
-"""What was checked against what, read from the tests: the table in engine/programs/README.md.
+"""What was checked against what, read from the tests.
 
 Owns the list of tests that hold a program's answers on each kind of kernels; which programs they run and on which
-graphs is read from their source (parametrized `directed`, tables of programs), so that the table changes when they do.
-Imports nothing that needs a device. `python tests/support/verification_table.py` prints the table.
+graphs is read from their source (parametrized `directed`, tables of programs). Imports nothing that needs a device.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ EVIDENCE = (
     Evidence(CUDA_ROWS, "test_vectors", COLUMNS[2:3], lambda: {"cf"}),
     Evidence(CATALOGUE, "test_simulated_gpu", COLUMNS[2:3], CASES.keys),
     Evidence("gpu/test_device.py", "test_every_shape", COLUMNS[3:], lambda: keys_of(DEVICE, "ELSEWHERE")),
-    Evidence(DEVICE, "test_the_hosts_answer", COLUMNS[3:], lambda: keys_of(DEVICE, "MAKERS")),
+    Evidence(DEVICE, "test_the_hosts_answer", COLUMNS[3:], lambda: CASES.keys() | keys_of(DEVICE, "MORE")),
 )
 
 
@@ -111,16 +110,3 @@ def checked() -> dict[str, dict[str, set[str]]]:
             for column in evidence.columns:
                 found[name][column] |= letters | ({"w"} if weighted else set())
     return found
-
-
-def table() -> list[str]:
-    """The table's lines, in the order of the catalogue."""
-    lines = [f"| program | {' | '.join(COLUMNS)} |", "|---|" + "---|" * len(COLUMNS)]
-    for name, columns in checked().items():
-        cells = ["".join(one for one in "duw" if one in letters) or "–" for letters in columns.values()]
-        lines.append(f"| `{name}` | {' | '.join(cells)} |")
-    return lines
-
-
-if __name__ == "__main__":
-    print("\n".join(table()))

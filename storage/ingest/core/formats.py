@@ -1,7 +1,8 @@
 """The formats of raw input, a record each: how a file of it is recognized, what opens it, which options it takes.
 
-A new format is a file that yields its edges, a record here and a paragraph in `formats.md`. Files of no format here
-that look like lists of edges are refused: their numbers could be read as edges of another graph, without an error.
+A new format is a file that yields its edges, and a record here: the table in `formats.md` is made of the records and
+of the first lines of these files. Files of no format here that look like lists of edges are refused: their numbers
+could be read as edges of another graph, without an error.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Owns adjacency lists in text: ``adjacency``, ``rows`` and ``webgraph``.
+"""Lines of neighbors: of a named vertex (`7: 1 2 3`), of vertex 0, 1, … (`rows`), with their number first (`webgraph`).
 
 ``adjacency``: a line names a vertex and then its neighbors, divided by blanks or commas, perhaps with a
 colon after the vertex (``7: 1 2 3``, ``7<TAB>1,2,3``); a line may have no neighbors. ``rows``: line i (from 0)

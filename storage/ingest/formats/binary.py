@@ -1,4 +1,4 @@
-"""Owns raw pairs of ids, little-endian: source, target, source, target, ... as uint32 or uint64.
+"""Raw pairs of ids, little-endian, no header: source, target, source, target, ... as uint32 or uint64.
 
 Plain files are read by several threads, a bounded piece each, and again where edges have to wait for all ids; a
 checksum tells whether a piece is still the same. Compressed ones and pipes are read as they come. Refuses a

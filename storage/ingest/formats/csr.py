@@ -1,4 +1,4 @@
-"""Owns raw CSR arrays, little-endian: uint64 offsets, uint32 or uint64 neighbors, and weights if any.
+"""Raw CSR, files OFFSETS NEIGHBORS [WEIGHTS]: little-endian uint64 offsets, uint32 or uint64 neighbors, weights.
 
 Which of the two, and which weights, follows from the files' sizes. Offsets are read in order, by whoever asks for
 pieces of rows; neighbors and weights by position, in any thread. Refuses offsets that fall or do not fit the

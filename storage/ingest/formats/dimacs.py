@@ -1,4 +1,4 @@
-"""Owns DIMACS files: ``c`` comments, a problem line, then a line per arc; ids become zero-based.
+"""DIMACS: `p sp N M`, then `a U V W` from 1 (without `p`: as they stand); `p edge` with `e U V` is undirected.
 
 ``p sp N M`` with arcs ``a U V W`` is the shortest-path format of the 9th DIMACS implementation
 challenge (2006): directed, weights taken unless refused. ``p edge N M`` (or ``col``) with edges ``e U V`` is

@@ -1,8 +1,9 @@
-"""Owns GML: `graph [ node [ id 1 ] edge [ source 1 target 2 ] ]` (Himsolt, 1997), read as a stream.
+"""GML (Himsolt, 1997), a stream: `directed 1` or undirected; ids are numbers; the edges' `weight` or `value`.
 
-Ids are whole numbers; labels are not read. A node without an id, which no edge can name, gets one above all others.
-Edges are directed where the graph says `directed 1`. `--weights` takes the attribute weight of edges, or else value;
-`--columns source,target,NAME` another one. Refuses what is no pair of a name and a number, text or list.
+`graph [ node [ id 1 ] edge [ source 1 target 2 ] ]`: ids are whole numbers; labels are not read. A node without an
+id, which no edge can name, gets one above all others. Edges are directed where the graph says `directed 1`.
+`--weights` takes the attribute weight of edges, or else value; `--columns source,target,NAME` another one. Refuses
+what is no pair of a name and a number, text or list.
 """
 
 import re

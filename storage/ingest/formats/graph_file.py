@@ -1,4 +1,4 @@
-"""A graph file whose edges are in the order of their input, read as input again: to sort it, or to renumber it.
+"""A graph file of Penstock whose edges are in the order of their input, read again: to sort it, or to renumber it.
 
 Refuses files with sorted rows: they are what a conversion makes.
 """

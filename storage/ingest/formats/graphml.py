@@ -1,10 +1,10 @@
-"""Owns GraphML: nodes and edges in XML (Brandes et al., 2002), read as a stream.
+"""GraphML (Brandes et al., 2002), a stream: direction by `edgedefault`; the edges' attribute `weight`, if declared.
 
-The direction of edges is the graph's `edgedefault`, undirected if it has none; an undirected edge in a directed graph
-becomes two. The weight is the attribute of edges (`attr.name`) called weight, or the one that `--columns
-source,target,NAME` names; several keys of that name are one weight. Refuses what no edge list holds (several graphs,
-nested ones, hyperedges, directed edges in an undirected graph), elements and text where GraphML has none, data of a key
-that is not declared before, and what could be of any size: entities, deep nesting, long values.
+Edges are undirected where the graph has no `edgedefault`; ids are text if the first is no number; an undirected edge
+in a directed graph becomes two. The weight is the attribute of edges (`attr.name`) called weight, or the one that
+`--columns source,target,NAME` names; several keys of that name are one weight. Refuses what no edge list holds
+(several graphs, nested ones, hyperedges, directed edges in an undirected graph), elements and text where GraphML has
+none, data of a key that is not declared before, and what could be of any size: entities, deep nesting, long values.
 """
 
 from functools import partial

@@ -1,4 +1,4 @@
-"""Owns MatrixMarket files: an entry (row, column) is an edge, ids become zero-based.
+"""MatrixMarket, general or symmetric; pattern, integer or real: an entry (row, column) is an edge, ids count from 1.
 
 Takes coordinate matrices, real, integer (double) or pattern; ``symmetric`` (or real ``hermitian``)
 says that the graph is undirected. A rectangular matrix has as many vertices as its longer side.

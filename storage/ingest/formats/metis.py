@@ -1,4 +1,4 @@
-"""Owns METIS graph files: a header, then line i (from 1) with the neighbors of vertex i; undirected.
+"""METIS, undirected: a header, then line i (from 1) with the neighbors of vertex i, their weights if FMT says so.
 
 The header is ``N M [FMT [NCON]]``: FMT's digits say whether a line begins with the vertex's size (hundreds),
 with NCON vertex weights (tens; both are passed), and whether every neighbor is followed by the

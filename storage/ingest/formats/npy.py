@@ -1,4 +1,4 @@
-"""Owns NumPy's ``.npy`` edge arrays: (m, 2) or (m, 3) numbers, or records with two or three fields.
+"""NumPy: (m, 2) or (m, 3) numbers, or records with two or three fields; never pickled objects.
 
 A third column is the weight unless ``--no-weights``; ``--columns`` chooses others, by position or by the
 records' names. Files are read in bounded pieces, plain or compressed. Refuses pickled objects, whose

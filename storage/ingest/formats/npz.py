@@ -1,4 +1,4 @@
-"""Owns scipy's ``.npz`` sparse matrices (csr, csc, coo): an entry (row, column) is an edge.
+"""Sparse matrices of scipy (csr, csc, coo): an entry (row, column) is an edge.
 
 Values are weights unless ``--no-weights`` (a matrix of booleans has none); entries that are stored count,
 zeros and repeats too. A rectangular matrix has as many vertices as its longer side. The members of

@@ -1,4 +1,4 @@
-"""Owns Parquet: two or three columns, batch by batch.
+"""Parquet: two or three columns; `--columns` names source, target and, third, weight.
 
 Columns are chosen by name or position; a third one is taken as weight only when asked. Ids are whole
 numbers, or strings if asked (``--string-ids``, ``--renumber``). Refuses nulls, fractions and negative

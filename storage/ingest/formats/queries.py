@@ -1,4 +1,4 @@
-"""Tables that are no files of lines: what a query of SQLite or DuckDB gives, and Arrow files (Feather).
+"""Rows of `--query "select a, b, w from t"` of SQLite and DuckDB (`pip install duckdb`); Arrow files (Feather).
 
 Columns, ids and weights are as in Parquet. Rows come in batches. A query is a read: one select, which writes nothing,
 opens no other file (DuckDB: those that the options allow) and sets nothing, whatever views the database has. What

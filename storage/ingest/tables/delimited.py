@@ -1,4 +1,4 @@
-"""Edge lists in CSV (RFC 4180): one delimiter, quotes, a header; blanks within a field are part of it.
+"""CSV (RFC 4180): one delimiter (`,` `;` tab, `|` or `--delimiter`), quotes, a header; blanks divide nothing.
 
 Blocks of whole records are parsed on every core and yielded in order, as `text` does it. Plain numbers go through the
 compiled parser; strings, and blocks with a quote in them, through pyarrow. Every record must have as many fields as

@@ -1,6 +1,7 @@
-"""Owns edge lists whose ids are strings: every batch brings its distinct names and counts with their numbers.
+"""Text: blanks, tabs or commas between fields, `#` and `%` comments, a header; ids are numbers or strings.
 
-Lines are as `text` reads them, but an id is any field (``7`` and ``07`` are two); with ``sides`` a source
+Numbers are read as `edge_list` says. Of strings every batch brings its distinct names and counts with their numbers.
+Lines are the same, but an id is any field (``7`` and ``07`` are two); with ``sides`` a source
 and a target of the same name are two vertices, and every name is preceded by a byte, 1 or 2, that
 says which. Refuses ids that are empty, longer than 65,535 bytes, not UTF-8, or hold a zero byte.
 """

@@ -25,8 +25,10 @@ from penstock.engine.programs.php import PHP
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError
 from penstock.tools import cli
+from support.catalogue_oracles import OTHER, SOURCE
 from support.graphs import in_memory, on_disk
-from support.program_cases import HELD, OTHER, SOURCE, tangle
+from support.program_cases import tangle
+from support.simulation_oracles import HELD
 
 EDGES = tangle(directed=True, weights="float64", core=20, tail=3, count=70)
 GRAPH = in_memory(EDGES)

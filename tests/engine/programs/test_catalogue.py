@@ -36,10 +36,12 @@ from penstock.engine.state import row_blocks
 from penstock.storage.base.errors import InputError
 from penstock.transfer.planning import host_budget as transfer_layout
 from support import catalogue_oracles as right
+from support.catalogue_oracles import OTHER, SOURCE, check_widest, near
 from support.covering import covering
 from support.graphs import in_memory, on_disk, shape, skewed
 from support.oracles import EdgeList, check_pagerank
-from support.program_cases import CASES, HELD, OTHER, ROWS, SOURCE, Fields, check_widest, near, tangle
+from support.program_cases import CASES, ROWS, Fields, tangle
+from support.simulation_oracles import HELD
 
 SWEEPS = (
     "pagerank",

@@ -15,10 +15,12 @@ from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.neural import Neural
 from penstock.storage.base.errors import InputError
 from support import simulation_oracles as right
+from support.catalogue_oracles import near
 from support.covering import covering
 from support.graphs import in_memory, on_disk
 from support.oracles import EdgeList
-from support.program_cases import CASES, HELD, near, tangle
+from support.program_cases import CASES, tangle
+from support.simulation_oracles import HELD
 
 SLOW = {"kernels": "reference"}
 NAMES = ("heat", "circuit", "neural")

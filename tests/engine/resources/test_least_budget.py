@@ -41,9 +41,10 @@ from penstock.engine.programs.wcc import WCC
 from penstock.engine.resources.host_resources import HostResources
 from penstock.storage.base.errors import BudgetError
 from penstock.transfer.devices import cuda
+from support.catalogue_oracles import SOURCE
 from support.commands import answered, refused
 from support.graphs import on_disk
-from support.program_cases import CASES, SOURCE, tangle
+from support.program_cases import CASES, tangle
 
 MIB = 1 << 20
 MAKERS: dict[str, Callable[[], Program]] = {name: make for name, (make, _) in CASES.items()} | {

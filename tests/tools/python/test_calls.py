@@ -19,13 +19,13 @@ PAIRS = [(0, 1), (1, 2), (2, 3)]
 
 
 def test_the_types_are_those_of_the_programs() -> None:
-    """If not: .venv/bin/python tests/support/typed_run.py > tools/python/typed_run.pyi"""
+    """If not: .venv/bin/python tests/support/made_pages.py"""
     kept = (ROOT / "tools/python/typed_run.pyi").read_text(encoding="utf-8")
     assert ast.dump(ast.parse(kept)) == ast.dump(ast.parse(typed_run.text()))
 
 
 def test_the_types_of_convert_are_the_options_of_the_command(tmp_path: Path) -> None:
-    """If not: .venv/bin/python tests/support/typed_convert.py > tools/python/typed_convert.pyi"""
+    """If not: .venv/bin/python tests/support/made_pages.py"""
     kept = (ROOT / "tools/python/typed_convert.pyi").read_text(encoding="utf-8")
     assert ast.dump(ast.parse(kept)) == ast.dump(ast.parse(typed_convert.text()))
     (tmp_path / "e.csv").write_text("source,target\n0,1\n")

@@ -25,9 +25,10 @@ from penstock.engine.state.row_blocks import RowBlock
 from penstock.storage.format.index import from_offsets
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support import catalogue_oracles as right
+from support.catalogue_oracles import near
 from support.graphs import in_memory, on_disk, shape, skewed
 from support.oracles import EdgeList
-from support.program_cases import CASES, ROWS, near
+from support.program_cases import CASES, ROWS
 
 DEVICE: dict[str, Any] = {"device": "emulated", "kernels": "cuda"}
 simulated = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
