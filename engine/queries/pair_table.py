@@ -133,8 +133,8 @@ class PairTable:
             The file; its name says the format, unless `format` does.
         force : bool
             Whether a file of that name may be replaced.
-        format : {"csv", "csv.gz", "tsv", "tsv.gz", "parquet", "feather", "hdf5"}, optional
-            The format.
+        format : str, optional
+            The format: one of `formats_of(PAIRS)`, such as "csv" or "parquet".
         threads : int, optional
             Most threads that convert; default: every core.
         **style : TableStyle

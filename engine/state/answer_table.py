@@ -82,12 +82,11 @@ class AnswerTable(ABC):
         Parameters
         ----------
         path : Path or str
-            The file; the suffix .csv, .tsv (each also with .gz), .parquet, .feather, .h5 or .npy (`to_npy`) sets
-            the format.
+            The file; its suffix sets the format.
         force : bool
             Replace an existing file.
-        format : {"csv", "csv.gz", "tsv", "tsv.gz", "parquet", "feather", "hdf5", "npy", "graphalytics"}, optional
-            The format, whatever the suffix.
+        format : str, optional
+            The format, whatever the suffix: one of `formats_of(ANSWERS)`, such as "csv" or "parquet".
         threads : int, optional
             Most threads that convert values; default: every core.
         written : callable, optional
@@ -108,7 +107,7 @@ class AnswerTable(ABC):
     def write_to(
         self, file: OrderedFile, *, format: str = "csv", threads: int | None = None, **style: Unpack[TableStyle]
     ) -> None:
-        """Write the table to an open file from its beginning to its end, in a format of text, Parquet or Feather."""
+        """Write the table to an open file from its beginning to its end."""
         write_to(file, self._table(), format=format, options=WriteOptions(threads, style=style))
 
     def bytes_to_write(self, path: Path | str, format: str | None = None) -> int | None:

@@ -1,4 +1,4 @@
-"""Writes the edges of a graph, in the ids of its input, as CSV, TSV, Parquet, Feather or scipy's npz.
+"""Writes the edges of a graph, in the ids of its input, as a table or as scipy's npz.
 
 Memory holds a few chunks, the row index and the ids. A file appears whole or not at all.
 """

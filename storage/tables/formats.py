@@ -124,6 +124,11 @@ def formats_of(what: str, *, streamed: bool = False) -> dict[str, TableFormat]:
     return {one.name: one for one in FORMATS.values() if what in one.holds and (one.save or not streamed)}
 
 
+def endings_of(what: str) -> str:
+    """How the names of files of `what` end, as a list."""
+    return ", ".join(end for one in formats_of(what).values() for end in one.ends)
+
+
 def format_of(path: Path, format: str | None, what: str) -> str:
     """Return `format`, or the name of the one of `what` that a file's name asks for. Raises InputError."""
     known = formats_of(what)
@@ -132,7 +137,7 @@ def format_of(path: Path, format: str | None, what: str) -> str:
     endings = {end: one.name for one in known.values() for end in one.ends}
     found = format or next((name for end, name in endings.items() if path.name.lower().endswith(end)), None)
     if found is None:
-        raise InputError(f"{path}: no format of {what} ends in {path.suffix!r}; use one of {', '.join(endings)}")
+        raise InputError(f"{path}: no format of {what} ends in {path.suffix!r}; use one of {endings_of(what)}")
     return found
 
 

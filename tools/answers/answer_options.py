@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 import click
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
-from penstock.storage.tables.formats import ANSWERS, TableStyle, check_streamed, check_style, format_of, formats_of
+from penstock.storage.tables.formats import (
+    ANSWERS,
+    TableStyle,
+    check_streamed,
+    check_style,
+    endings_of,
+    format_of,
+    formats_of,
+)
 from penstock.tools.base.options import ANSWER, STYLES, flags_of, option, option_group, style_of
 from penstock.tools.base.output import NAME
 
@@ -142,7 +150,7 @@ wanting = option_group(
         "--output",
         "path",
         type=ANSWER,
-        help="Write all values: .csv, .tsv (or .gz of them), .parquet, .feather, .h5, .npy; - is standard output.",
+        help=f"Write all values: {endings_of(ANSWERS)}; - is standard output.",
     ),
     option(
         "--format",

@@ -95,10 +95,9 @@ def command(
 ) -> None:
     """Turn raw edge lists into a graph file.
 
-    INPUT is text (blanks, tabs or commas; # and % comments), CSV, MatrixMarket, DIMACS, METIS, lists of
-    neighbors, GraphML, GML, NumPy or scipy arrays, raw little-endian pairs, Parquet, Feather, a SQLite or
-    DuckDB database (--query), or raw CSR arrays; text, CSV and the like may be gz, bz2, xz or zst; - is
-    standard input. Several inputs make one graph.
+    INPUT is text (blanks, tabs or commas; # and % comments), CSV, MatrixMarket, GraphML, Parquet, a
+    database (--query) or another of the formats of --format; text, CSV and the like may be gz, bz2, xz or
+    zst; - is standard input. Several inputs make one graph.
 
     Files named .csv or .tsv, quoted fields and --delimiter are CSV: only the delimiter divides fields.
     The first two columns are source and target. A header with names like source, src, from, target,

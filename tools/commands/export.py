@@ -60,7 +60,7 @@ exporting = option_group(
 def command(graph: Path, output: Path, given: dict[str, Any], console: Console) -> None:
     """Write the edges of a graph file as a table: source, target and, if there are weights, weight.
 
-    OUTPUT ends in .csv, .tsv (each also with .gz), .parquet, .feather or .npz; - is standard output. Ids
+    The name of OUTPUT says its format (edges.csv.gz; --format has the others); - is standard output. Ids
     are those of the input. An undirected graph has each edge once. .npz is a sparse matrix of scipy in
     coordinates, (source, target), for ids that are numbers. Vertices without an edge are not in the table.
 

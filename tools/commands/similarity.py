@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from penstock.storage.base.budget import format_bytes, peak_resident_bytes
 from penstock.storage.base.errors import InputError
-from penstock.storage.tables.formats import PAIRS
+from penstock.storage.tables.formats import PAIRS, endings_of
 from penstock.tools.base.options import (
     ANY,
     DEVICE_MEMORY,
@@ -75,9 +75,7 @@ comparing = option_group(
 )
 writing = table_output(
     PAIRS,
-    option(
-        "--output", type=OUTPUT, help="File for the table; by its name .csv, .tsv (with .gz), .parquet, .feather, .h5."
-    ),
+    option("--output", type=OUTPUT, help=f"File for the table: {endings_of(PAIRS)}."),
     help="Format of the output; by its name by default.",
     title="Output",
 )
