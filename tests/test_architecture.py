@@ -81,6 +81,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "rich": ("tools/*",),
     "argparse": ("tools/*",),
     "multiprocessing": (),
+    "greenlet": ("engine/kernels/cuda_simulator.py",),
     "threading": ("storage/*", "tools/*", "*/cuda.py", "engine/kernels/cuda_simulator.py"),
     "concurrent": ("storage/*", "tools/*", "transfer/staging/gather_buffers.py"),
 }
@@ -93,6 +94,7 @@ WITH_NUMBA = {"llvmlite"}
 OPTIONAL = {
     "cuda",
     "cupy",
+    "greenlet",
     "matplotlib",
     "scipy",
     "networkit",
@@ -103,7 +105,7 @@ OPTIONAL = {
     "mpi4py",
 }
 OPTIONAL |= {"torch", "torch_geometric"}
-"""Imported only where installed: devices, plots, peers of `penstock bench compare`, what takes graphs or samples."""
+"""Imported only where installed: devices and what simulates one, plots, peers of `penstock bench compare`, samples."""
 
 UNSAID = re.compile(r"manager|handler|helper|utils?(?![a-z])", re.IGNORECASE)
 """Words that name nothing (HOUSE_STYLE.md 4)."""

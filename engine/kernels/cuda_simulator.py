@@ -1,8 +1,9 @@
-"""One block of a kernel under numba's CUDA simulator: a Python thread for each of its threads, and what they share.
+"""Launches of a kernel under numba's CUDA simulator: a block's threads in turn, each until it waits for the others.
 
-In place of two parts of the simulator. Its block runner polls its threads and copies arrays in and out, which costs a
-second a launch and breaks arrays that are passed twice; a barrier takes a millisecond. Its shared arrays are looked for
-and made in two steps, so that now and then two threads of a block each have their own.
+In place of three parts of the simulator. Its block runner has a Python thread for each CUDA thread, polls them and
+copies arrays in and out, which costs a second a launch and breaks arrays that are passed twice; its `threadIdx` looks
+for the Python thread that runs. Its shared arrays are looked for and made in two steps, so that two threads of a block
+may each have their own. Here the threads of a block are greenlets of the caller's Python thread.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from numba.np.numpy_support import as_dtype
 
 TURN = threading.Lock()
-"""Held while a kernel runs, for which names of modules are changed: threads take turns."""
+"""Held while a kernel runs, for which names of modules are changed: launches take turns."""
 
 
 class Shared:
@@ -26,66 +27,57 @@ class Shared:
 
     def __init__(self) -> None:
         self.arrays: dict[tuple[Any, int], Any] = {}
-        self._lock = threading.Lock()
 
     def array(self, shape: Any, dtype: Any) -> Any:
         """The array of the caller's line, made by the thread that comes first; not filled."""
         caller = sys._getframe(1)
         place = caller.f_code, caller.f_lineno
-        with self._lock:
-            if place not in self.arrays:
-                kind = as_dtype(dtype) if isinstance(dtype, numba.types.Type) else dtype
-                self.arrays[place] = np.empty(shape, dtype=kind)
-            return self.arrays[place]
+        if place not in self.arrays:
+            kind = as_dtype(dtype) if isinstance(dtype, numba.types.Type) else dtype
+            self.arrays[place] = np.empty(shape, dtype=kind)
+        return self.arrays[place]
 
 
-def run_block(function: Callable[..., Any], arguments: tuple[Any, ...], number: int, threads: int) -> None:
-    """Run block `number` of a kernel to its end. Raises what the first of its threads raised that failed."""
-    barrier, votes = threading.Barrier(threads), [False] * threads
-    running = [_Thread(function, arguments, (number, at), barrier, votes) for at in range(threads)]
-    for thread in running:
-        thread.start()
-    for thread in running:
-        thread.join()
-    failed = [thread.error for thread in running if thread.error is not None]
-    if failed:
-        raise next((e for e in failed if not isinstance(e, threading.BrokenBarrierError)), failed[0])
+class Launch:
+    """What a kernel sees as `cuda` while it runs: the simulator's module, less what depends on the running thread."""
 
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self.gridDim, self.atomic, self.local = module.gridDim, module.atomic, module.local
+        self.shared = Shared()
+        self._votes = self._count = 0
 
-class _Thread(threading.Thread):
-    """One CUDA thread under the simulator, as `numba.cuda.simulator.kernelapi` looks at it."""
+    def __getattr__(self, name: str) -> Any:
+        """Return what does not depend on the running thread."""
+        return getattr(self._module, name)
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        place: tuple[int, int],
-        barrier: Any,
-        votes: list[bool],
-    ) -> None:
-        super().__init__(daemon=True)
-        self.blockIdx, self.threadIdx = (SimpleNamespace(x=at, y=0, z=0) for at in place)
-        self.thread_id = place[1]
-        self.error: BaseException | None = None
-        self._work = function, arguments
-        self._barrier, self._votes = barrier, votes
+    def run(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        """Run a kernel's blocks, one after another. Raises what the first thread raised that failed."""
+        for number in range(self.gridDim.x):
+            self.blockIdx = SimpleNamespace(x=number, y=0, z=0)
+            self.shared.arrays.clear()
+            self._run_block(function, arguments)
 
-    def run(self) -> None:
-        """Run the kernel's function; what it raises is kept, and the others are not left waiting."""
-        try:
-            self._work[0](*self._work[1])
-        except BaseException as error:
-            self.error = error
-            self._barrier.abort()
+    def _run_block(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        """Run the threads from barrier to barrier, in rising and in falling order: neither may matter."""
+        from greenlet import getcurrent, greenlet
+
+        self._caller = getcurrent()
+        every = [(SimpleNamespace(x=at, y=0, z=0), greenlet(function)) for at in range(self.blockDim.x)]
+        running = every
+        while running:
+            for self.threadIdx, thread in running:
+                thread.switch(*arguments)
+            running = [one for one in reversed(running) if not one[1].dead]
+            assert len(running) in (0, len(every)), "a barrier is passed by all threads of a block, or by none"
+            self._count, self._votes = self._votes, 0
 
     def syncthreads(self) -> None:
         """Wait for the block."""
-        self._barrier.wait()
+        self._caller.switch()
 
     def syncthreads_count(self, value: Any) -> int:
         """Wait for the block; how many of its threads say yes."""
-        self._votes[self.thread_id] = bool(value)
-        self._barrier.wait()
-        count = sum(self._votes)
-        self._barrier.wait()
-        return count
+        self._votes += bool(value)
+        self._caller.switch()
+        return self._count

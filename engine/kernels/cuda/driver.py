@@ -20,7 +20,7 @@ import numpy as np
 from numba import cuda as cuda  # what kernels say `cuda.` to, re-exported: this file is the door
 from penstock.engine.kernels.cuda.compiler import compile_for, use_capability
 from penstock.engine.kernels.cuda.cubin_cache import AT_ONCE, cubin_of, renewed
-from penstock.engine.kernels.cuda_simulator import TURN, Shared, run_block
+from penstock.engine.kernels.cuda_simulator import TURN, Launch
 from penstock.engine.kernels.shared_functions import sort_in_place
 from penstock.storage.clocks.compile_times import loading
 
@@ -169,24 +169,20 @@ def _kinds(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _simulate(function: Callable[..., Any], blocks: int, arguments: tuple[Any, ...]) -> None:
-    """Run one block after another, a Python thread for each of its threads, arrays in place.
+    """Run one block after another, arrays in place.
 
-    What kernels see as `cuda` is numba's simulator's, less its block runner and its shared arrays: see
-    `cuda_simulator.py`.
+    What kernels see as `cuda` is numba's simulator's, less what `cuda_simulator.py` has instead.
     """
     from numba.cuda.simulator.kernelapi import FakeCUDAModule
 
     with ExitStack() as stack:
         stack.enter_context(TURN)
-        outside, inside = cuda, FakeCUDAModule((blocks, 1, 1), (BLOCK, 1, 1), 0)
-        inside._shared = Shared()
+        outside, inside = cuda, Launch(FakeCUDAModule((blocks, 1, 1), (BLOCK, 1, 1), 0))
         for names in _namespaces:
             if names.get("cuda") is outside:
                 names["cuda"] = inside
                 stack.callback(names.__setitem__, "cuda", outside)
-        for number in range(blocks):
-            inside._shared.arrays.clear()
-            run_block(function, arguments, number, BLOCK)
+        inside.run(function, arguments)
 
 
 class _Slot:
