@@ -145,6 +145,8 @@ class Loop:
         self._bucket_began_small = False
         self._walked: Event = None
         self._seen: Situation | None = None
+        self._index_bytes = 0
+        self.index_bytes_read()
 
     def _exchange_of_ranks(self, ranks: Communicator) -> RankExchange:
         assert self.devices.arrays is not None, "ranks exchange arrays"
@@ -214,6 +216,7 @@ class Loop:
             self.unexplored -= frontier.edges
             self.unvisited -= frontier.vertices
             record.totals = dict(self.totals)
+            record.index_bytes = self.index_bytes_read()
             record.seconds = time.perf_counter() - began
             self.before = frontier
             self.everything = self.everything and self.program.everywhere
@@ -227,6 +230,13 @@ class Loop:
         self.iteration += 1
         self.finished = self.converged = self.program.done(number, self.totals)
         self._look_ahead()
+
+    def index_bytes_read(self) -> int:
+        """Bytes that were read from disk since the last call for rows of indexes that are not in memory."""
+        indexes = {id(one): one for one in (self.out, *(stream.index for stream in self.streams.values()))}
+        read = sum(one.pages.bytes_read for one in indexes.values() if one.pages is not None)
+        before, self._index_bytes = self._index_bytes, read
+        return read - before
 
     def _look_ahead(self) -> None:
         """Of a program whose answer is wanted only so far, hold back what is farther, and end where nothing is left."""
@@ -289,7 +299,7 @@ class Loop:
         """Whether one launch may run this iteration and more: one process that reads all edges, a small frontier."""
         stream, kernels = self.streams["push"], self.kernels
         against = self.against.get("push")
-        here = self.ranks is None and self.layers is None and stream.index is self.out
+        here = self.ranks is None and self.layers is None and stream.index is self.out and self.out.whole
         able = here and (against is None or kernels.both_ways) and kernels.can_fuse(frontier)
         if against is not None:  # without in-edges all out-edges are pulled along, whatever the frontier is
             return able and stream.resident and against.resident and against.direction == "push"

@@ -180,14 +180,14 @@ def _reached_share(stream: EdgeStream, here: NDArray[np.bool_], own: tuple[int, 
     what is still to come could be left out. here: bool (partitions,), one at least, not all of them. own: the rows that
     count; those of other ranks lead to them as ours do.
     """
-    table, (bases, offsets, shift) = stream.directory.table, stream.index.arrays()
+    table = stream.directory.table
     several, edges = SAMPLES
     numbers = np.flatnonzero(here)
     found = []
     for number in numbers[np.linspace(0, len(numbers) - 1, min(several, len(numbers))).astype(np.int64)].tolist():
         found.append(sample_neighbors(stream.directory, number, edges).astype(np.int64))
     targets = np.concatenate(found)
-    starts = bases[targets >> int(shift)] + offsets[targets]
+    starts = stream.index.starts_of(targets)
     away = ~here[np.minimum(starts // table.partition_edges, len(here) - 1)]
     away &= (targets >= own[0]) & (targets < own[1])
     absent = own[1] - own[0] - int((table.v1 - table.v0)[here].sum())
@@ -220,6 +220,7 @@ def _pass(
                     loop.kernels.compress(loop.state)
                 view.record.kernel_seconds += time.perf_counter() - started
         record.tasks.extend(stream.records)
+    record.index_bytes = loop.index_bytes_read()
     record.seconds = time.perf_counter() - began
     loop.iteration += 1
     return record

@@ -30,8 +30,7 @@ def sums_numbers(author: Author) -> bool:
 def is_hot(index: Index, kept: int) -> bool:
     """Whether the first vertices have a good part of the edges."""
     last = min(kept, index.vertices)
-    ahead = int(index.bases[last >> index.shift]) + int(index.offsets[last])
-    return ahead >= LEAST_SHARE * index.edges
+    return int(index.starts(last, last + 1)[0]) >= LEAST_SHARE * index.edges
 
 
 def pushes_many(view: View, frontier: Frontier, edges: int) -> bool:

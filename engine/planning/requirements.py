@@ -7,7 +7,7 @@ Refuses what the graph or the options rule out, and a budget below the least tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from inspect import signature
@@ -19,6 +19,7 @@ from penstock.engine.program.precision import formed
 from penstock.engine.program.program import (
     VERTEX,
     Program,
+    arguments,
     author_function,
     fields_of,
     has_phases,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from penstock.transfer.values.task import Direction as AdjacencyDirection
 
 Found = TypeVar("Found")
+PAGE_THREADS = 8
+"""Threads at most that read pages of a row index side by side: each takes some MiB."""
 PUSHED = ("compaction", "cel")  # routes that bring the rows of active vertices only
 
 
@@ -122,7 +125,13 @@ def plan_memory(
         needs = reduce(
             MemoryRequest.joined, [one.needs for one in asks], _between_phases(graph, program, setting, asks)
         )
-        setting.room(graph, needs)
+        try:
+            setting.room(graph, needs)
+        except BudgetError:
+            if not needs.in_order:
+                raise
+            needs = replace(needs, page_threads=min(setting.config.thread_count, PAGE_THREADS), plain=True)
+            setting.room(graph, needs)
         return asks, needs
 
     return retried(setting, attempt)
@@ -202,6 +211,7 @@ def _between_phases(
     names, threads = _names_vertices(program), setting.config.thread_count
     needs = MemoryRequest.of(graph, (), weighted=False, names=names, threads=threads, state_bytes=held)
     working = program.working_bytes * graph.vertices
+    needs = replace(needs, in_order=bool(asks))
     held_indexes = [one for one in graph.adjacencies if graph.degree_frames(one.direction) is None]
     return replace(needs, working_bytes=working, indexed=needs.indexed if asks else tuple(held_indexes))
 
@@ -269,10 +279,23 @@ def requirements_of(
         one_pass=union and undirected,
         plain=by_weight if decodes else needs.plain,
         all_rows=counts,
+        in_order=setting.device_bytes is None and wants_rows_in_order(graph, program, directions),
     )
     unmatched = _unmatched_bytes(graph, program, setting, directions, needs)
     needs = replace(needs, state_bytes=needs.state_bytes + unmatched)
     return RunRequirements(program, directions, by_weight, asynchronous, apart, needs, unmatched)
+
+
+def wants_rows_in_order(graph: Graph, program: Program, directions: Mapping[Direction, object]) -> bool:
+    """Whether the cores walk the rows of a graph file in order, so that its row index need not be in memory.
+
+    Not where pulls ask for the degrees of their sources, where functions of the author are given all of a field, and of
+    programs on whole rows.
+    """
+    edge = author_function(program, "edge")
+    of_sources = "pull" in directions and edge is not None and "degree" in arguments(edge)
+    everywhere = any(word.startswith("every_") for word in words_of(program))
+    return graph.out.has_row_pages and not (of_sources or everywhere or needs_rows(program))
 
 
 def _names_vertices(program: Program) -> bool:

@@ -186,9 +186,10 @@ class EdgeStream:
             timed = self.pipeline.device.runs_ahead and not plan.resident
             views = self._timed(arrivals, kernels) if timed else arrivals
             if self.owned is not None:
-                yield self._owned_parts(views, kernels)
-            else:
-                yield views if only is None else chain.from_iterable(self._narrowed(view, only) for view in views)
+                views = self._owned_parts(views, kernels)
+            elif only is not None:
+                views = chain.from_iterable(self._narrowed(view, only) for view in views)
+            yield views if self.index.whole else self._with_rows(views)
         self.pipeline.check()
         if not plan.resident:
             self.feedback.note(self.records, self._basis)
@@ -426,6 +427,15 @@ class EdgeStream:
             elif view.e0 < own.e1 and own.e0 < view.e1 and own.e0 < own.e1:
                 part = replace(view, owned=own)
                 yield part if noted else part.narrowed()
+
+    def _with_rows(self, views: Iterator[View]) -> Iterator[View]:
+        """The views, in parts whose rows of the index are at hand."""
+        for view in views:
+            for v0, v1 in self.index.parts(view.v0, view.v1, together=True):
+                e0 = view.e0 if v0 == view.v0 else int(self.index.starts(v0, v0 + 1)[0])
+                part = view.part(e0, view.e1 if v1 == view.v1 else int(self.index.starts(v1, v1 + 1)[0]), (v0, v1))
+                if part.e0 < part.e1:
+                    yield part
 
     def _narrowed(self, view: View, only: NDArray[np.bool_]) -> Iterator[View]:
         """The parts of a view that are of these partitions, as views of their own."""

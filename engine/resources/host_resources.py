@@ -72,6 +72,8 @@ class HostResources:
         paper: bool = False,
     ) -> None:
         self.graph, self.config, self.needs = graph, config, needs
+        for one in needs.indexed:
+            one.index(config.thread_count, page_threads=needs.page_threads)
         self.moved = self.ownership = moved
         if rank is not None and moved is None:
             self.ownership = ownership_of(graph, needs, rank, config.shares)
@@ -185,7 +187,7 @@ class HostResources:
         on_cores = self.pipeline.device.reads_host and self.plan.packed is None
         able = on_cores and author.sweeps and not author.reads_sender and list(streams) == ["pull"]
         large = self.graph.vertices >= LEAST_VERTICES and program.max_iter >= LEAST_SWEEPS
-        if not (able and large) or self.graph.out.arrays is not None:
+        if not (able and large) or self.graph.out.arrays is not None or self.plan.needs.page_threads:
             return None
         stream = streams["pull"]
         if stream.key not in self.groups:
@@ -218,7 +220,9 @@ class HostResources:
     @property
     def bytes_read(self) -> int:
         """Bytes read from disk so far; any thread may ask."""
-        return 0 if self.reader is None else self.reader.bytes_read
+        pages = [one.index().pages for one in self.needs.indexed] if self.needs.page_threads else []
+        rows = sum(one.bytes_read for one in pages if one is not None)
+        return rows if self.reader is None else rows + self.reader.bytes_read
 
     def log(self) -> None:
         """Tell the log how edges will travel."""

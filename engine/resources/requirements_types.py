@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from penstock.engine.program.vertex_ids import surely_in_original_order
+from penstock.storage.format.row_pages import OFFSET_BYTES, held_pages, page_rows
 
 if TYPE_CHECKING:
     from penstock.engine.resources.direction import Traversal
@@ -34,6 +35,8 @@ class MemoryRequest:
     plain: whether some kernels take plain edges only; else all of them decode what they read.
     one_pass: whether one walk is enough, which may leave out most rows where enough of the edges are at hand.
     all_rows: whether each rank reads all rows, not only its own. owned_edges: what a rank reads of its own; None: all.
+    in_order: whether rows of an index are wanted in order, so that pages of it may be read when they are wanted.
+    page_threads: how many threads then read pages side by side; 0: indexes are whole.
     """
 
     adjacencies: tuple[Adjacency, ...]
@@ -48,6 +51,8 @@ class MemoryRequest:
     one_pass: bool = False
     all_rows: bool = False
     owned_edges: int | None = None
+    in_order: bool = False
+    page_threads: int = 0
 
     @classmethod
     def of(
@@ -79,7 +84,7 @@ class MemoryRequest:
     @property
     def index_bytes(self) -> int:
         """Bytes of the row indexes."""
-        return sum(index_bytes(one) for one in self.indexed)
+        return sum(index_bytes(one, self.page_threads) for one in self.indexed)
 
     @property
     def device_bytes(self) -> int:
@@ -99,6 +104,7 @@ class MemoryRequest:
         same = same and self.sweeps >= other.sweeps  # what serves frontiers may be slow for sweeps, hardly the reverse
         same = same and self.plain >= other.plain
         same = same and self.all_rows >= other.all_rows
+        same = same and self.page_threads == other.page_threads
         return same and both.fixed <= self.fixed + spare
 
     def joined(self, other: MemoryRequest) -> MemoryRequest:
@@ -112,6 +118,7 @@ class MemoryRequest:
 
     def and_also(self, other: MemoryRequest) -> MemoryRequest:
         """The other's needs where what these read is kept as well."""
+        in_order = self.in_order and other.in_order
         return replace(
             other,
             adjacencies=_united([*self.adjacencies, *other.adjacencies]),
@@ -122,6 +129,8 @@ class MemoryRequest:
             plain=self.plain or other.plain,
             one_pass=self.one_pass or other.one_pass,
             all_rows=self.all_rows or other.all_rows,
+            in_order=in_order,
+            page_threads=max(self.page_threads, other.page_threads) if in_order else 0,
         )
 
 
@@ -130,9 +139,14 @@ def _united(adjacencies: list[Adjacency]) -> tuple[Adjacency, ...]:
     return tuple({id(adjacency): adjacency for adjacency in adjacencies}.values())
 
 
-def index_bytes(adjacency: Adjacency) -> int:
-    """Bytes of the row index of an adjacency."""
-    return row_index_bytes(adjacency.vertices)
+def index_bytes(adjacency: Adjacency, page_threads: int = 0) -> int:
+    """Bytes of the row index of an adjacency; page_threads: as in `MemoryRequest`."""
+    whole, degrees = row_index_bytes(adjacency.vertices), adjacency.degrees
+    if not page_threads or degrees is None:
+        return whole
+    reading = page_threads * (degrees.spec.chunk_items * degrees.kind.itemsize + int(degrees.lengths.max(initial=0)))
+    held = held_pages(page_threads) * OFFSET_BYTES * page_rows(degrees.spec.chunk_items)
+    return min(whole, row_index_bytes(0) + adjacency.vertices // 8192 + held + reading)
 
 
 def row_index_bytes(rows: int) -> int:

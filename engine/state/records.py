@@ -59,7 +59,7 @@ class IterationRecord:
     rank_seconds: of every rank, without waiting for others, where they were compared. moved: the bounds that ranks
     have from the next iteration on, where these have changed; move_seconds: what that took this rank.
     filling: tasks that brought edges apart from the iteration's own: every one, to keep row prefixes on the device, or
-    what a rank has got of another.
+    what a rank has got of another. index_bytes: of the row index, read from disk because it is not in memory.
     checkpoint: the one that was made after it, whose seconds do not count among the iteration's.
     phase: of a program of phases, the one at work; its iterations count from 0.
     """
@@ -72,6 +72,7 @@ class IterationRecord:
     totals: dict[str, float] = field(default_factory=dict)
     tasks: list[TaskRecord] = field(default_factory=list)
     filling: list[TaskRecord] = field(default_factory=list)
+    index_bytes: int = 0
     began: float = 0.0
     walk_seconds: float = 0.0
     plan_seconds: float = 0.0
@@ -85,7 +86,7 @@ class IterationRecord:
     @property
     def bytes_disk(self) -> int:
         """Bytes read from disk for it."""
-        return sum(task.bytes_disk for task in self.moving)
+        return self.index_bytes + sum(task.bytes_disk for task in self.moving)
 
     @property
     def moving(self) -> list[TaskRecord]:

@@ -6,6 +6,7 @@ Owns the arrays, which need not begin at vertex 0. Says before a run what they w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -107,6 +108,11 @@ class Bitmap:
         end = start + len(words) // 64
         self.words[start * 64 : end * 64] |= words
         self.summary[start:end] |= np.packbits(words != 0, bitorder="little").view(np.uint64)
+
+    def part(self, first: int, last: int) -> Bitmap:
+        """The bits of positions first..last-1, whole spans but for the last, in the same memory."""
+        spans = slice(first // SPAN, -(-last // SPAN))
+        return Bitmap(self.words[spans.start * 64 : spans.stop * 64], self.summary[spans])
 
     def unite(self, other: Bitmap) -> None:
         """Set every bit that is set in another bitmap of as many vertices."""
@@ -215,6 +221,31 @@ class State:
     def lists(self) -> NDArray[Any]:
         """Two frontiers as lists, for fused iterations on the cores (`kernels/host/fused.py`), made at first use."""
         return np.empty(_listed(self.last - self.first), dtype=self.vertices.dtype)
+
+    def part(self, first: int, last: int) -> State:
+        """The state of vertices first..last-1, whole spans but for the last, in the same memory.
+
+        The list of a frontier is the whole one's; a part has no groups, nor rows that were kept.
+        """
+        part = copy(self)
+        part.first, part.last = first, last
+        here, spans = slice(first - self.first, last - self.first), slice((first - self.first) // SPAN, None)
+        part.fields = {name: values[here] for name, values in self.fields.items()}
+        part._incoming = None if self._incoming is None else self._incoming[here]
+        part.sent = self.sent[here] if len(self.sent) == self.last - self.first else self.sent
+        part.pending, part.active, part.touched = (
+            marks.part(here.start, here.stop) for marks in (self.pending, self.active, self.touched)
+        )
+        part.groups = part.unmatched = None
+        part.partial = self.partial[spans][: len(part.pending.summary)]
+        words = slice(64 * spans.start, 64 * spans.start + len(part.pending.words))
+        if "resend_bitmap" in vars(self):
+            part.resend_bitmap = self.resend_bitmap[words]
+        if "lows" in vars(self):
+            waiting, word_lows, span_lows = self.lows
+            ends = slice(spans.start, spans.start + len(part.pending.summary))
+            part.lows = waiting[ends], word_lows[words], span_lows[ends]
+        return part
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:

@@ -1,10 +1,11 @@
-"""A pool of ranges, and the aligned arrays that they are in.
+"""A pool of ranges, the aligned arrays that they are in, and memory that is only reserved.
 
 A range that is not taken cannot be given back: a slab freed twice would go to two readers at once.
 """
 
 from __future__ import annotations
 
+import mmap
 from bisect import bisect_left
 from typing import Any
 
@@ -12,6 +13,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 ALIGNMENT = 4096
+MAP_NORESERVE = 0x4000
+"""Linux's; `mmap` has no name for it before Python 3.13. Address space then counts as memory where it is touched."""
 HUGE_PAGE = 2 << 20
 """A larger array that begins at a multiple of this can be in huge pages from its first byte."""
 
@@ -22,6 +25,14 @@ def aligned_empty(count: int, dtype: DTypeLike, alignment: int = ALIGNMENT) -> N
     raw = np.empty(count * kind.itemsize + alignment, dtype=np.uint8)
     skip = -raw.ctypes.data % alignment
     return raw[skip : skip + count * kind.itemsize].view(kind)
+
+
+def reserved(size: int) -> mmap.mmap:
+    """Return zeros, of which only those that are touched take memory, however small. Raises MemoryError."""
+    try:
+        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE)
+    except OSError as error:
+        raise MemoryError(f"{size} bytes could not be reserved: {error.strerror}") from error
 
 
 class RangePool:

@@ -17,6 +17,7 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.format.frames import READS, Frames, OwnDecoder
 from penstock.storage.format.index import Index, from_chunks
+from penstock.storage.format.row_pages import RowPages
 from penstock.storage.format.schema import SPAN_COLUMNS
 
 
@@ -26,12 +27,14 @@ class _Own(OwnDecoder):
     items: NDArray[Any] | None = None
 
 
-def read_index(degrees: Frames, direction: str, edges: int, threads: int) -> Index:
+def read_index(degrees: Frames, direction: str, edges: int, threads: int, page_threads: int = 0) -> Index:
     """Return the row index of an adjacency of so many edges. Raises RunError where its degrees are damaged.
 
-    threads: how many decode at once.
+    threads: how many decode at once. page_threads: how many do when rows are wanted, whose degrees are then read
+    again (`row_pages.py`); 0: all offsets are kept.
     """
     spec, own = degrees.spec, _Own()
+    pages = RowPages(spec.items, spec.chunk_items, page_threads) if page_threads else None
     decoding, counting = threading.Semaphore(threads), threading.Lock()
 
     def unequal(total: str) -> RunError:
@@ -50,6 +53,8 @@ def read_index(degrees: Frames, direction: str, edges: int, threads: int) -> Ind
             degrees.decode(chunk, frame, own.decoder, out)
         with counting:
             meter.bytes += int(degrees.lengths[chunk])
+            if pages is not None:
+                pages.bytes_read += int(degrees.lengths[chunk])
         # Floats cannot wrap around; where their sum is at most twice the edges, the integer sum cannot either.
         if out.itemsize == 8 and out.sum(dtype=np.float64) > 2.0 * edges:
             raise unequal("more")
@@ -57,11 +62,13 @@ def read_index(degrees: Frames, direction: str, edges: int, threads: int) -> Ind
 
     with stage("index", int(degrees.lengths.sum())) as meter:
         try:
-            index = from_chunks(spec.items, spec.chunk_items, load, max(READS, threads))
+            index = from_chunks(spec.items, spec.chunk_items, load, max(READS, threads), pages)
         except OverflowError as error:
             raise unequal("more") from error
     if index.edges != edges:
         raise unequal(str(index.edges))
+    if pages is not None:
+        pages.bytes_read = 0
     return index
 
 

@@ -21,7 +21,7 @@ from penstock.storage.format import csr_input
 from penstock.storage.format.degrees import ListFacts, read_index
 from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.frames import Frames, OpenedGraph, StoredIds, StringIdFrames, open_frames
-from penstock.storage.format.index import Index, of_equal_rows
+from penstock.storage.format.index import WIDEST_SHIFT, Index, of_equal_rows
 from penstock.storage.format.schema import (
     CHUNK_EDGES,
     DEGREES,
@@ -130,16 +130,19 @@ class Adjacency:
                 self._packed[weights] = pack_arrays(items, self.chunk_edges, not weights, threads)
         return self._packed[weights]
 
-    def index(self, threads: int | None = None) -> Index:
+    def index(self, threads: int | None = None, *, page_threads: int | None = None) -> Index:
         """Return the row index; the first call reads the degrees. Raises RunError if damaged.
 
-        threads: how many decode at once, by default one per core.
+        threads: how many decode at once, by default one per core. page_threads: how many read the pages of rows that
+        are wanted from now on (`row_pages.py`); 0: the index is whole; None: it is as it was, and whole at first.
         """
+        if page_threads is not None and self._index is not None and bool(page_threads) != (not self._index.whole):
+            self.drop_index()
         if self._index is None and self.blocks:
             self._index = of_equal_rows(LIST_BLOCK, self.edges)
         if self._index is None:
             assert self.degrees is not None, "a graph in memory is made with its index"
-            self._index = read_index(self.degrees, self.direction, self.edges, threads or cores())
+            self._index = read_index(self.degrees, self.direction, self.edges, threads or cores(), page_threads or 0)
         return self._index
 
     def of_rows(self, v0: int, v1: int) -> "Adjacency":
@@ -178,6 +181,11 @@ class Adjacency:
         assert self.neighbors is not None, "a graph is in memory or in a file"
         of_file = self.weights.part(first, last) if weights and self.weights is not None else None
         return self.neighbors.part(first, last), of_file
+
+    @property
+    def has_row_pages(self) -> bool:
+        """Whether its row index may be read by pages: one of a graph file whose chunks are whole blocks of it."""
+        return self.degrees is not None and self.degrees.spec.chunk_items % (1 << WIDEST_SHIFT) == 0
 
     def drop_index(self) -> None:
         """Free the row index of a graph on disk; the next ``index()`` reads it again."""

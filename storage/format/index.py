@@ -1,11 +1,12 @@
-"""The row index, where each row's edges start, in 4.1 bytes a vertex.
+"""The row index, where each row's edges start, in 4.1 bytes a vertex, or less where its pages are read when wanted.
 
 The start of row v is ``bases[v >> shift] + offsets[v]``: 32-bit offsets inside blocks of 2^shift vertices, 64-bit bases
 between them. The block shrinks until the offsets fit, so a graph of any size needs the same two loads.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.jit import jit
 from penstock.storage.base.parallel_map import map_ranges
+from penstock.storage.format.row_pages import RowPages
 
 WIDEST_SHIFT = 16
 STEP = 1 << 20
@@ -22,16 +24,20 @@ STEP = 1 << 20
 @jit
 def _append_degrees(degrees: Any, first: int, start: Any, shift: int, bases: Any, offsets: Any) -> Any:
     """Write the starts of rows first.. and return the next one, or -1 where an offset overflows."""
-    inside = (1 << shift) - 1
-    for i in range(len(degrees)):
-        v = first + i
-        if v & inside == 0:
+    at, count = 0, len(degrees)
+    while at < count:
+        v = first + at
+        if v & ((1 << shift) - 1) == 0:
             bases[v >> shift] = start
-        offset = start - bases[v >> shift]
-        if offset >= 4294967296:
+        base, end = bases[v >> shift], min(count, at + (((v >> shift) + 1) << shift) - v)
+        some, out, last = degrees[at:end], offsets[v : v + end - at], start
+        for i in range(len(some)):
+            last = start
+            out[i] = start - base
+            start += np.int64(some[i])
+        if last - base >= 4294967296:  # the block's largest offset
             return -1
-        offsets[v] = offset
-        start += np.int64(degrees[i])
+        at = end
     return start
 
 
@@ -60,10 +66,10 @@ def _add_lengths(bases: Any, offsets: Any, shift: int, v0: int, out: Any) -> Non
 
 
 @jit
-def _rows_of(bases: Any, offsets: Any, shift: int, edges: Any, out: Any) -> None:
+def _rows_of(bases: Any, offsets: Any, shift: int, first: int, last: int, edges: Any, out: Any) -> None:
     for i in range(len(edges)):
-        low = 0
-        high = max(0, len(offsets) - 2)
+        low = first
+        high = max(first, last - 1)
         while low < high:  # the last row whose start is not past the edge
             middle = (low + high + 1) >> 1
             if bases[middle >> shift] + np.int64(offsets[middle]) <= edges[i]:
@@ -104,12 +110,14 @@ def _clip(bases: Any, offsets: Any, shift: int, v0: int, v1: int, most: int, sum
 class Index:
     """Row starts of one adjacency.
 
-    int64 ``bases`` of one entry a block and one more, uint32 ``offsets`` of shape (vertices + 1,).
+    int64 ``bases`` of one entry a block and one more, uint32 ``offsets`` of shape (vertices + 1,). ``pages``: those of
+    the offsets that are in memory, None where all are.
     """
 
     bases: NDArray[np.int64]
     offsets: NDArray[np.uint32]
     shift: int
+    pages: RowPages | None = None
 
     @property
     def vertices(self) -> int:
@@ -119,16 +127,32 @@ class Index:
     @property
     def edges(self) -> int:
         """Number of edges in all rows, that is the start of the row past the last."""
-        n = self.vertices
-        return int(self.bases[n >> self.shift]) + int(self.offsets[n])
+        return int(self.bases[-1])
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory held."""
-        return self.bases.nbytes + self.offsets.nbytes
+        return self.bases.nbytes + (self.offsets.nbytes if self.pages is None else self.pages.nbytes)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all offsets are in memory."""
+        return self.pages is None
+
+    def parts(self, v0: int, v1: int, *, together: bool = False) -> Iterator[tuple[int, int]]:
+        """Yield rows v0..v1-1 in parts, first and past the last, each at hand for kernels until the next is asked for.
+
+        All at once where the index is whole. together: as in `RowPages.parts`. Raises RunError where they cannot be
+        read, or are damaged.
+        """
+        if self.pages is not None:
+            yield from self.pages.parts(v0, v1, together=together)
+        elif v0 < v1:
+            yield v0, v1
 
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.uint32], int]:
-        """Return what a kernel takes: (bases, offsets, shift)."""
+        """Return what a kernel takes that may ask for any row: (bases, offsets, shift), of an index that is whole."""
+        assert self.pages is None, "the plan of a run says whether it needs any row at any time"
         return self.bases, self.offsets, self.shift
 
     def starts(self, v0: int, v1: int, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
@@ -137,13 +161,22 @@ class Index:
         out: of at least so many items, where they are to be.
         """
         found = np.empty(max(0, v1 - v0), np.int64) if out is None else out[: max(0, v1 - v0)]
-        _starts(self.bases, self.offsets, self.shift, v0, found)
+        for first, last in self.parts(v0, v1):
+            _starts(self.bases, self.offsets, self.shift, first, found[first - v0 : last - v0])
         return found
 
     def starts_of(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """Return the starts of these rows, in any order; the one past the last may be among them."""
         found = np.empty(len(rows), np.int64)
-        _starts_of(self.bases, self.offsets, self.shift, rows, found)
+        if self.pages is None:
+            _starts_of(self.bases, self.offsets, self.shift, rows, found)
+            return found
+        size = self.pages.rows
+        for page, here in _grouped(np.asarray(rows, np.int64) // size):
+            for _ in self.parts(page * size, page * size + 1):
+                some = np.empty(len(here), np.int64)
+                _starts_of(self.bases, self.offsets, self.shift, rows[here], some)
+                found[here] = some
         return found
 
     def degrees(self, v0: int, v1: int) -> NDArray[np.int64]:
@@ -154,8 +187,8 @@ class Index:
 
     def add_lengths(self, v0: int, out: NDArray[np.int64]) -> None:
         """Add the lengths of as many rows from v0 on to ``out``."""
-        if len(out):
-            _add_lengths(self.bases, self.offsets, self.shift, v0, out)
+        for first, last in self.parts(v0, v0 + len(out)):
+            _add_lengths(self.bases, self.offsets, self.shift, first, out[first - v0 : last - v0])
 
     def lengths_of(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """Return the lengths of these rows, in any order."""
@@ -168,7 +201,8 @@ class Index:
 
         def count(first: int, last: int) -> NDArray[np.int64]:
             counts = np.zeros(most + 1, np.int64)
-            _count_clipped(self.bases, self.offsets, self.shift, first, last, counts)
+            for part in self.parts(first, last):
+                _count_clipped(self.bases, self.offsets, self.shift, *part, counts)
             return counts
 
         return sum(map_ranges(count, self.vertices, STEP, threads), np.zeros(most + 1, np.int64))
@@ -210,8 +244,24 @@ class Index:
     def rows_of(self, edges: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the row of each edge number, int64 of the same shape; of edges in no row (`of_rows`) one beside."""
         out = np.empty(len(edges), np.int64)
-        _rows_of(self.bases, self.offsets, self.shift, edges, out)
+        if self.pages is None:
+            _rows_of(self.bases, self.offsets, self.shift, 0, self.vertices, edges, out)
+            return out
+        size = self.pages.rows
+        starts = self.bases[: -1 : size >> self.shift]
+        for page, here in _grouped(np.maximum(np.searchsorted(starts, edges, "right") - 1, 0)):
+            for first, last in self.parts(page * size, min((page + 1) * size, self.vertices)):
+                some = np.empty(len(here), np.int64)
+                _rows_of(self.bases, self.offsets, self.shift, first, last, edges[here], some)
+                out[here] = some
         return out
+
+
+def _grouped(pages: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield each page that occurs, ascending, and where."""
+    order = np.argsort(pages, kind="stable")
+    found, firsts = np.unique(pages[order], return_index=True)
+    yield from zip(found.tolist(), np.split(order, firsts[1:]), strict=True) if len(found) else ()
 
 
 def from_degrees(vertices: int, degree_batches: Callable[[], Iterable[NDArray[Any]]]) -> Index:
@@ -240,22 +290,28 @@ def from_degrees(vertices: int, degree_batches: Callable[[], Iterable[NDArray[An
     raise AssertionError("with one row a block every offset is 0")
 
 
-def from_chunks(vertices: int, chunk_rows: int, load: Callable[[int], NDArray[Any]], threads: int) -> Index:
+def from_chunks(
+    vertices: int, chunk_rows: int, load: Callable[[int], NDArray[Any]], threads: int, pages: RowPages | None = None
+) -> Index:
     """Build the index of ``vertices`` rows from their degrees, of which ``load(k)`` has those from row k * chunk_rows.
 
     ``load`` is called by several threads, each of which sums up what it has loaded, where chunks are whole blocks;
     what it returns may be overwritten at the thread's next call. It is called again for each block size tried, as in
-    `from_degrees`. Raises what ``load`` raises, and OverflowError where the sum of all degrees is beyond 2^62.
+    `from_degrees`. ``pages``: where offsets are that ``load`` is called for again, of such chunks; None: all are kept.
+    Raises what ``load`` raises, and OverflowError where the sum of all degrees is beyond 2^62.
     """
     if chunk_rows % (1 << WIDEST_SHIFT):
         return from_degrees(vertices, lambda: map(load, range(-(-vertices // chunk_rows))))
-    offsets = np.empty(vertices + 1, np.uint32)
+    offsets = np.empty(vertices + 1, np.uint32) if pages is None else pages.offsets
     for shift in range(WIDEST_SHIFT, -1, -1):
         bases = np.zeros((vertices >> shift) + 2, np.int64)
 
         def append(first: int, last: int) -> int:
             degrees = load(first // chunk_rows)
-            return int(_append_degrees(degrees, first, 0, shift, bases, offsets))  # noqa: B023 (called at once)
+            total = int(_append_degrees(degrees, first, 0, shift, bases, offsets))  # noqa: B023 (called at once)
+            if pages is not None:
+                pages.forget(first, chunk_rows)
+            return total
 
         sums = map_ranges(append, vertices, chunk_rows, threads)
         if min(sums, default=0) >= 0:
@@ -264,9 +320,21 @@ def from_chunks(vertices: int, chunk_rows: int, load: Callable[[int], NDArray[An
                 raise OverflowError(f"{edges} edges")
             starts = np.cumsum([0, *sums], dtype=np.int64)[:-1]
             bases[:blocks] += np.repeat(starts, chunk_rows >> shift)[:blocks]
-            if _ended(Index(bases, offsets, shift), edges):
-                return Index(bases, offsets, shift)
+            index = Index(bases, offsets, shift, pages)
+            if _ended(index, edges):
+                if pages is not None:
+                    pages.load = partial(_load_again, index, chunk_rows, load)
+                return index
     raise AssertionError("with one row a block every offset is 0")
+
+
+def _load_again(index: Index, chunk_rows: int, load: Callable[[int], NDArray[Any]], chunk: int) -> None:
+    """Write the offsets of a chunk's rows, whose degrees are loaded anew."""
+    first, degrees = chunk * chunk_rows, load(chunk)
+    start = int(index.bases[first >> index.shift])
+    _append_degrees(degrees, first, start, index.shift, index.bases, index.offsets)
+    if first + len(degrees) == index.vertices:
+        _ended(index, index.edges)
 
 
 def _ended(index: Index, edges: int) -> bool:

@@ -18,6 +18,6 @@ def reading_requests(vertices: Any, degrees: Any) -> list[dict[str, Any]]:
             (unpack.unpack, words, np.zeros(1, vertices)),
             (index._append_degrees, lengths, 0, 0, 0, numbers, words),
             (index._add_lengths, *rows, 0, numbers),
-            (index._rows_of, *rows, numbers, numbers),
+            (index._rows_of, *rows, 0, 0, numbers, numbers),
         ]
     )

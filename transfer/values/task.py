@@ -82,9 +82,7 @@ class PartitionTable:
 
 def _in_rows(index: Index) -> tuple[int, int]:
     """The first and the last edge that is in a row: of one rank's rows, chunks at both ends hold others' edges, too."""
-    bases, offsets, shift = index.arrays()
-    rows = len(offsets) - 1
-    return int(bases[0]) + int(offsets[0]), int(bases[rows >> shift]) + int(offsets[rows]) - 1
+    return int(index.bases[0]), index.edges - 1
 
 
 def partitions(

@@ -8,7 +8,7 @@ a process may call them at a time, which Numba's workqueue threading layer requi
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from penstock.engine.kernels.host.jit import JitKernel, compile_author, inline, 
 from penstock.engine.kernels.hot_vertices import has_sums_apart, is_hot, pushes_many, sums_numbers
 from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.bindings import Author, bind
+from penstock.engine.program.program import arguments, functions_of
 from penstock.engine.program.program_description import describe_program, described_program
 from penstock.engine.program.vertex_ranges import mask_of
 from penstock.engine.state.fused_iterations import FusedIterations, FusedLimits
@@ -59,13 +60,18 @@ def _bitmap(marks: Bitmap) -> tuple[Any, Any]:
     return marks.words, marks.summary
 
 
+def _active(frontier: Frontier, *others: str) -> tuple[str, ...]:
+    """The names of the bitmaps that tell a frontier, and these others; none where it is every vertex."""
+    return () if frontier.everything else ("active", *others)
+
+
 def _vertices_of(state: State) -> tuple[Any, ...]:
     """The parts of `VertexArrays`."""
     return state.sent, state.target, state.touched.words, state.touched.summary, np.uint64(state.first)
 
 
 def kernel_index(index: Index) -> tuple[Any, Any, Any]:
-    """An index as kernels take it: bases, offsets, shift."""
+    """An index as kernels take it: bases, offsets, shift. The rows that they ask for are at hand (`Index.parts`)."""
     return index.bases, index.offsets, np.uint64(index.shift)
 
 
@@ -95,35 +101,56 @@ class HostKernels:
         self._small_pushes = 0  # list pushes on one thread so far; `can_fuse` waits for some
         self._made = _MADE.setdefault(self.author.key, {})
         self._scratch = np.zeros((0, SCRATCH), vertex_dtype)
+        self._of_degree = {role for role, function in functions_of(program) if "degree" in arguments(function)}
 
     def use(self) -> None:
         """Take the threads that this device may use; call before a run of kernels. Raises as `use_workers`."""
         use_workers(self.threads)
 
+    def _parts(self, state: State, index: Index, *marks: str, rows: bool = True) -> Iterator[State]:
+        """The state; in parts, one after the other, where an index has not all rows at hand, each with its rows.
+
+        marks: names of bitmaps; a part in which nothing is marked needs no rows. rows: whether any are needed.
+        """
+        if index.pages is None or not rows:
+            yield state
+            return
+        if self._steady:
+            state.lows  # noqa: B018 (parts of it are taken)
+        step = index.pages.together
+        for first in range(state.first - state.first % step, state.last, step):
+            v0, v1 = max(first, state.first), min(first + step, state.last)
+            part = state.part(v0, v1)
+            wanted = not marks or any(getattr(part, name).words.any() for name in marks)
+            with index.pages.held(v0, v1 if wanted else v0):
+                yield part
+
     def select(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
         """Move what is pending with a priority below `limit` into the frontier and list it."""
-        pending, active = state.pending, state.active
-        small = state.walked < SMALL and (limit == state.selected_below or len(pending.words) < FEW_WORDS)
+        small = state.walked < SMALL and (limit == state.selected_below or len(state.pending.words) < FEW_WORDS)
         state.selected_below = limit
-        pieces = 1 if small else min(self.threads * PIECES, len(pending.summary))
-        counts = np.zeros((pieces, 2), dtype=np.int64)
-        rest = np.empty(pieces, dtype=np.float64)
-        base = np.uint64(state.first)
-        arrays = kernel_index(index)
-        values = (state.arrays, scalars) if self.author.has_priority else ((), ())
-        steady, plain = (due.make_select_due, (state.lows,)), (frontier_kernels.make_select, ())
-        select, lows = steady if self._steady else plain
-        self._call(
-            select, small, pieces, pending.words, pending.summary, active.words, active.summary, *lows, arrays,
-            *values, limit, base, counts, rest,
-        )  # fmt: skip
-        vertices, edges = (counts[0] if pieces == 1 else counts.sum(axis=0)).tolist()
-        listed = 0 < vertices < len(state.work)  # work: the running sum of the listed vertices' edges
-        if listed:
-            marks = active.words, active.summary
-            listing = arrays, base, counts, state.vertices, state.work
-            self._call(frontier_kernels.enumerate_marked, small, pieces, *marks, *listing)
-        return Frontier(vertices, edges, listed=listed, rest=float(rest[0] if pieces == 1 else rest.min()))
+        steady, plain = due.make_select_due, frontier_kernels.make_select
+        found, edges, low, listed = 0, 0, np.inf, True
+        for part in self._parts(state, index, "pending"):
+            pending, active, arrays, base = part.pending, part.active, kernel_index(index), np.uint64(part.first)
+            pieces = 1 if small else min(self.threads * PIECES, len(pending.summary))
+            counts, rest = np.zeros((pieces, 2), dtype=np.int64), np.empty(pieces, dtype=np.float64)
+            marks, lows = (active.words, active.summary), (part.lows,) if self._steady else ()
+            values = (part.arrays, scalars) if self.author.has_priority else ((), ())
+            self._call(
+                steady if self._steady else plain, small, pieces, pending.words, pending.summary, *marks, *lows, arrays,
+                *values, limit, base, counts, rest,
+            )  # fmt: skip
+            vertices, more = (counts[0] if pieces == 1 else counts.sum(axis=0)).tolist()
+            low = min(low, float(rest[0] if pieces == 1 else rest.min()))
+            listed = listed and found + vertices < len(state.work)
+            if vertices and listed:
+                work = state.work[found:]  # the running sum of the listed vertices' edges
+                listing = arrays, base, counts, state.vertices[found:], work
+                self._call(frontier_kernels.enumerate_marked, small, pieces, *marks, *listing)
+                work[: vertices + 1] += edges
+            found, edges = found + vertices, edges + more
+        return Frontier(found, edges, listed=listed and found > 0, rest=low)
 
     def can_fuse(self, frontier: Frontier) -> bool:
         """Whether `fused_iterations` serves the program, and this frontier, if all edges are in memory."""
@@ -177,12 +204,12 @@ class HostKernels:
         """Compute what the frontier's vertices send, if the program has `send`."""
         state.walked = frontier.edges + frontier.vertices
         if self.author.has_send:
-            marks = state.active.words, state.active.summary
-            self._call(
-                vertex_kernels.make_send, state.walked < SMALL, len(state.active.summary), *marks, frontier.everything,
-                kernel_index(index), state.arrays, scalars, state.sent, self._places(state, frontier),
-                state.identity, np.uint64(state.first),
-            )  # fmt: skip
+            for part in self._parts(state, index, *_active(frontier), rows="send" in self._of_degree):
+                self._call(
+                    vertex_kernels.make_send, part.walked < SMALL, len(part.active.summary), *_bitmap(part.active),
+                    frontier.everything, kernel_index(index), part.arrays, scalars, part.sent,
+                    self._places(part, frontier), part.identity, np.uint64(part.first),
+                )  # fmt: skip
         elif self.author.in_place:
             fill(state.target, state.identity, threads=self.threads)
 
@@ -366,43 +393,44 @@ class HostKernels:
         """Turn combined messages into new values and the next pending vertices."""
         assert state.incoming is not None
         self._fill_partial(state)
-        touched, active, following = state.touched, state.active, state.pending
-        incoming = state.sent if self.author.tells_sent else state.incoming
-        self._call(
-            vertex_kernels.make_apply, state.walked < SMALL, len(touched.summary), touched.words, touched.summary,
-            active.words, active.summary, following.words, following.summary, frontier.everything, kernel_index(index),
-            state.arrays, scalars, incoming, self._places(state, frontier), state.identity, np.uint64(state.first),
-            state.partial,
-        )  # fmt: skip
+        rows = not self._of_degree.isdisjoint(("vertex", "active", "global"))
+        for part in self._parts(state, index, *_active(frontier, "touched"), rows=rows):
+            incoming = part.sent if self.author.tells_sent else part.incoming
+            self._call(
+                vertex_kernels.make_apply, part.walked < SMALL, len(part.touched.summary), *_bitmap(part.touched),
+                *_bitmap(part.active), *_bitmap(part.pending), frontier.everything, kernel_index(index), part.arrays,
+                scalars, incoming, self._places(part, frontier), part.identity, np.uint64(part.first), part.partial,
+            )  # fmt: skip
 
     def reduce(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
         """Leave the Globals' shares of the present values in `state.partial`."""
         self._fill_partial(state)
-        count, base, spans = state.last - state.first, np.uint64(state.first), len(state.partial)
-        arrays = kernel_index(index), state.arrays
-        self._call(vertex_kernels.make_reduce, count < SMALL, spans, *arrays, scalars, count, base, state.partial)
+        for part in self._parts(state, index, rows="global" in self._of_degree):
+            count, base, spans = part.last - part.first, np.uint64(part.first), len(part.partial)
+            arrays = kernel_index(index), part.arrays
+            self._call(vertex_kernels.make_reduce, count < SMALL, spans, *arrays, scalars, count, base, part.partial)
 
     def count_active(
         self, state: State, index: Index, sizes: tuple[int, int, int], table: NDArray[np.int64],
         chunks: NDArray[np.uint8], blocks: Any = None,
     ) -> None:  # fmt: skip
         """Demand of a push, as `Kernels` says."""
-        marks = state.active.words, state.active.summary
-        base, spans = np.uint64(state.first), len(state.active.summary)
-        self._call(
-            demand.count_active, state.walked < SMALL, spans, *marks, kernel_index(index), base, sizes, table, chunks,
-            _cleared(blocks),
-        )  # fmt: skip
+        blocks = _cleared(blocks)
+        for part in self._parts(state, index, "active"):
+            self._call(
+                demand.count_active, part.walked < SMALL, len(part.active.summary), *_bitmap(part.active),
+                kernel_index(index), np.uint64(part.first), sizes, table, chunks, blocks,
+            )  # fmt: skip
 
     def add_pending(
         self, state: State, index: Index, scalars: tuple[Any, ...], partition_edges: int, values: NDArray[np.float64]
     ) -> None:
         """Add the active vertices' pending values to `values`, float64[partitions], where their rows begin."""
-        marks = state.active.words, state.active.summary
-        self._call(
-            demand.make_add_pending, state.walked < SMALL, len(state.active.summary), *marks, kernel_index(index),
-            state.arrays, scalars, np.uint64(state.first), partition_edges, values,
-        )  # fmt: skip
+        for part in self._parts(state, index, "active"):
+            self._call(
+                demand.make_add_pending, part.walked < SMALL, len(part.active.summary), *_bitmap(part.active),
+                kernel_index(index), part.arrays, scalars, np.uint64(part.first), partition_edges, values,
+            )  # fmt: skip
 
     def count_cond(
         self, state: State, index: Index, scalars: tuple[Any, ...], sizes: tuple[int, int, int],
@@ -410,11 +438,14 @@ class HostKernels:
         function: str = "cond",
     ) -> None:  # fmt: skip
         """Demand of a pull, as `count_active`; skip and function as `Kernels` says."""
-        count, base = state.last - state.first, np.uint64(state.first)
-        self._call(
-            (demand.make_count_cond, function), count < SMALL, -(-count // SPAN), np.uint64(count), kernel_index(index),
-            state.arrays, scalars, base, self._skipped(state, skip), sizes, table, chunks, _cleared(blocks),
-        )  # fmt: skip
+        blocks = _cleared(blocks)
+        for part in self._parts(state, index):
+            count, base = part.last - part.first, np.uint64(part.first)
+            self._call(
+                (demand.make_count_cond, function), count < SMALL, -(-count // SPAN), np.uint64(count),
+                kernel_index(index), part.arrays, scalars, base, self._skipped(part, skip), sizes, table, chunks,
+                blocks,
+            )  # fmt: skip
 
     def relax_unsettled(self, view: View, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
         """Relax the view's rows of unsettled vertices both ways, from who is pending or active."""

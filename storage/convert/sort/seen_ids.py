@@ -7,7 +7,6 @@ count (Jacobson, "Space-efficient static trees and graphs", FOCS 1989), 0.16 byt
 ids, so sorted edges stay sorted when they get them.
 """
 
-import mmap
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit, jit_inlined
+from penstock.storage.base.slot_pool import reserved
 from penstock.storage.base.thread_atomics import atomic_or, pop_count
 from penstock.storage.convert.sort.run import MAX_VERTICES, Keys
 from penstock.storage.format.edges import EdgeBatch
@@ -37,14 +37,6 @@ def bitmap_bytes(ids: int) -> int:
     return PAGE_BYTES * (-(-ids >> PAGE_BITS))
 
 
-def _reserved(size: int) -> mmap.mmap:
-    """Zeros, of which only those that are touched take memory, however small. Raises MemoryError."""
-    try:
-        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except OSError as error:
-        raise MemoryError(f"{size} bytes could not be reserved: {error.strerror}") from error
-
-
 class IdBitmap:
     """Which ids below 2^38 were met. Memory of pages that were not touched is only reserved.
 
@@ -55,8 +47,8 @@ class IdBitmap:
         self._most = max(1, min(limit_bytes // PAGE_BYTES, MAX_VERTICES >> PAGE_BITS))
         self.full = False
         self.end = 0
-        self.slots = np.frombuffer(_reserved(4 * (MAX_VERTICES >> PAGE_BITS)), np.int32)
-        self.words = np.frombuffer(_reserved(2 * 8 * PAGE_WORDS * self._most), np.uint64)
+        self.slots = np.frombuffer(reserved(4 * (MAX_VERTICES >> PAGE_BITS)), np.int32)
+        self.words = np.frombuffer(reserved(2 * 8 * PAGE_WORDS * self._most), np.uint64)
         self._used = self._others = 0
         self._lock = threading.Lock()
 
@@ -130,7 +122,7 @@ class OccurringIds:
         self.end = bitmap.largest + 1
         self.dtype = vertex_dtype(self.count)
         words = len(bitmap.words)
-        self._before = np.empty(words // PAGE_WORDS, np.uint64), np.frombuffer(_reserved(2 * words), np.uint16)
+        self._before = np.empty(words // PAGE_WORDS, np.uint64), np.frombuffer(reserved(2 * words), np.uint16)
         count_before(bitmap.slots[: bitmap.end], bitmap.words, self._before)
 
     def __call__(self, ids: NDArray[Any]) -> NDArray[Any]:

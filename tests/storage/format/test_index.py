@@ -4,10 +4,12 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from penstock.storage.base.errors import RunError
 from penstock.storage.format.index import Index, from_chunks, from_degrees, from_offsets
+from penstock.storage.format.row_pages import RowPages, held_pages
 
 
 def index_of(degrees: list[int], widest: int = 16, split: int = 3) -> Index:
@@ -94,6 +96,72 @@ def test_an_index_from_chunks_equals_one_from_degrees(
         chunks = [array[first : first + chunk_rows] for first in range(0, len(array), chunk_rows)]
         found = from_chunks(len(array), chunk_rows, chunks.__getitem__, threads)
         assert same(found, from_degrees(len(array), lambda: [array]))
+
+
+PAGE = 1024
+"""Rows of which the offsets take a page of memory that is not huge."""
+
+
+@pytest.fixture(autouse=True)
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.storage.format.row_pages.PAGE_ROWS", PAGE)
+
+
+@given(st.integers(1, 12), st.integers(-3, 3), st.integers(4, 10), st.integers(1, 3), st.data())
+@settings(max_examples=30)
+def test_rows_that_are_read_when_they_are_wanted_are_those_of_a_whole_index(
+    chunks: int, more: int, widest: int, threads: int, data: st.DataObject
+) -> None:
+    count = max(1, chunks * PAGE + more)
+    random = np.random.default_rng(count)
+    degrees = random.choice(np.array([0, 1, 2, 9, 2**31], np.uint64), count, p=[0.4, 0.3, 0.2, 0.05, 0.05])
+    held = RowPages(count, PAGE, threads)
+    with mock.patch("penstock.storage.format.index.WIDEST_SHIFT", widest):
+        index = from_chunks(count, PAGE, lambda chunk: degrees[chunk * PAGE : (chunk + 1) * PAGE], threads, held)
+    offsets = np.concatenate([[0], np.cumsum(degrees.astype(np.int64))])
+    assert (index.vertices, index.edges, index.nbytes) == (count, offsets[-1], index.bases.nbytes)
+    v0, v1 = sorted(data.draw(st.tuples(*[st.integers(0, count + 1)] * 2)))
+    assert np.array_equal(index.starts(v0, v1), offsets[v0:v1])
+    assert np.array_equal(index.degrees(v0, min(v1, count)), np.diff(offsets)[v0:v1])
+    rows = random.integers(0, count + 1, 50)
+    assert np.array_equal(index.starts_of(rows), offsets[rows])
+    some = random.integers(0, max(1, offsets[-1]), 50) if offsets[-1] else np.zeros(0, np.int64)
+    assert np.array_equal(index.rows_of(some), np.searchsorted(offsets, some, "right") - 1)
+    parts = list(index.parts(v0, v1, together=True))
+    assert [row for first, last in parts for row in range(first, last)] == list(range(v0, v1))
+    assert index.nbytes <= index.bases.nbytes + 4 * PAGE * max(held_pages(threads), threads + 1)
+    with pytest.raises(AssertionError):
+        index.arrays()
+
+
+def test_rows_that_are_wanted_stay_while_others_are_read() -> None:
+    degrees = np.arange(20 * PAGE, dtype=np.uint32) % 7
+    held = RowPages(len(degrees), PAGE, 1)
+    with mock.patch("penstock.storage.format.index.WIDEST_SHIFT", 10):
+        index = from_chunks(len(degrees), PAGE, lambda chunk: degrees[chunk * PAGE : (chunk + 1) * PAGE], 1, held)
+    wanted = np.concatenate([[0], np.cumsum(degrees, dtype=np.int64)])
+    for first, last in index.parts(PAGE // 2, 3 * PAGE):
+        assert np.array_equal(index.starts(0, len(degrees)), wanted[:-1])  # of all chunks, one after the other
+        bases, rows = index.bases, np.arange(first, last)
+        assert np.array_equal(bases[rows >> index.shift] + index.offsets[rows], wanted[rows])
+
+
+def test_a_chunk_that_cannot_be_read_is_read_when_it_is_wanted_again() -> None:
+    degrees, broken = np.ones(4 * PAGE, np.uint8), [False]
+
+    def load(chunk: int) -> NDArray[np.uint8]:
+        if broken[0] and chunk == 1:
+            raise RunError("cannot be read")
+        return degrees[chunk * PAGE : (chunk + 1) * PAGE]
+
+    held = RowPages(len(degrees), PAGE, 2)
+    with mock.patch("penstock.storage.format.index.WIDEST_SHIFT", 10):
+        index = from_chunks(len(degrees), PAGE, load, 2, held)
+    broken[0] = True
+    with pytest.raises(RunError, match="cannot be read"):
+        index.starts(0, len(degrees))
+    broken[0] = False
+    assert np.array_equal(index.starts(0, len(degrees) + 1), np.arange(len(degrees) + 1))
 
 
 def test_degrees_whose_sum_wraps_around_are_refused() -> None:

@@ -1,0 +1,128 @@
+"""Which pages of a row index are in memory, where it has no room for all: the others are read when rows are wanted.
+
+Offsets of all rows have their place in reserved address space, which takes memory only where it is written, so that
+kernels find a row as they do in an index that is whole. A page is a huge one of the system, which costs one fault, and
+its memory is given back when others are wanted. The first row of a page begins a block of the index, whose offset is 0,
+as is all that is not in memory: so a range of rows that ends with a page needs nothing of the next one.
+"""
+
+from __future__ import annotations
+
+import mmap
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import numpy as np
+from penstock.storage.base.parallel_map import map_ranges
+from penstock.storage.base.slot_pool import HUGE_PAGE, reserved
+
+OFFSET_BYTES = 4
+PAGE_ROWS = HUGE_PAGE // OFFSET_BYTES
+ALONE = 1
+"""Pages beside those that are read side by side, each of which is wanted for a moment."""
+
+
+def page_rows(chunk_rows: int) -> int:
+    """Rows of a page: of whole chunks of degrees."""
+    return chunk_rows * max(1, PAGE_ROWS // chunk_rows)
+
+
+def held_pages(threads: int) -> int:
+    """How many pages are in memory at once, if nothing more is wanted."""
+    return threads + ALONE
+
+
+class RowPages:
+    """The pages of the offsets of an index that are in memory; safe to use from several threads.
+
+    vertices, chunk_rows: rows of the index, and of each chunk of degrees but the last. threads: how many read pages
+    side by side. load: what writes the offsets of a chunk's rows, and of the row behind the last one; several threads
+    may call it. bytes_read: from disk, for rows that were wanted.
+    Raises MemoryError where so much address space cannot be had.
+    """
+
+    def __init__(self, vertices: int, chunk_rows: int, threads: int) -> None:
+        self.rows, self._vertices, self._chunk_rows, self._threads = (
+            page_rows(chunk_rows),
+            vertices,
+            chunk_rows,
+            threads,
+        )
+        self._space = reserved(OFFSET_BYTES * (vertices + 1) + HUGE_PAGE)
+        whole = np.frombuffer(self._space, np.uint32)
+        self._skip = -whole.ctypes.data % HUGE_PAGE
+        self.offsets = whole[self._skip // OFFSET_BYTES :][: vertices + 1]
+        with suppress(OSError):  # a system without huge pages
+            self._space.madvise(mmap.MADV_HUGEPAGE)
+        self.load: Callable[[int], None] = lambda _: None
+        self.bytes_read = 0
+        self._held: dict[int, None] = {}
+        self._wanted: Counter[int] = Counter()
+        self._lock = threading.Lock()
+
+    @property
+    def together(self) -> int:
+        """Rows of the pages that are read side by side."""
+        return self.rows * self._threads
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that the pages take which are in it."""
+        return len(self._held) * self.rows * OFFSET_BYTES
+
+    def forget(self, first: int, rows: int) -> None:
+        """Give the memory of so many rows' offsets back, whole chunks but at the end; they are 0 then."""
+        begin = self._skip + first * OFFSET_BYTES
+        self._space.madvise(mmap.MADV_DONTNEED, begin, min(rows * OFFSET_BYTES, len(self._space) - begin))
+
+    def parts(self, v0: int, v1: int, *, together: bool = False) -> Iterator[tuple[int, int]]:
+        """Yield rows v0..v1-1 in parts, each in memory until the next is asked for, with the start of the row behind.
+
+        together: several pages at once, which threads read side by side; else one.
+        """
+        size = self.together if together else self.rows
+        while v0 < v1:
+            end = min((v0 // size + 1) * size, v1)
+            with self.held(v0, end):
+                yield v0, end
+            v0 = end
+
+    @contextmanager
+    def held(self, v0: int, v1: int) -> Iterator[None]:
+        """Have the pages of rows v0..v1-1 in memory within. Raises what reading them raises."""
+        pages = range(v0 // self.rows, -(-min(v1, self._vertices) // self.rows))
+        with self._lock:
+            self._wanted.update(pages)
+            try:
+                self._bring(pages)
+            except BaseException:
+                self._wanted.subtract(pages)
+                raise
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._wanted.subtract(pages)
+
+    def _bring(self, pages: range) -> None:
+        lacking = [page for page in pages if page not in self._held]
+        for page in pages:
+            if page in self._held:  # those that were wanted last are forgotten last
+                self._held[page] = self._held.pop(page)
+        surplus = len(self._held) + len(lacking) - held_pages(self._threads)
+        for page in [page for page in self._held if self._wanted[page] <= 0][: max(0, surplus)]:
+            del self._held[page]
+            self.forget(page * self.rows, self.rows)
+        try:
+            map_ranges(lambda at, _: self._load(lacking[at]), len(lacking), 1, self._threads)
+        except BaseException:
+            for page in lacking:
+                self.forget(page * self.rows, self.rows)
+            raise
+        self._held.update(dict.fromkeys(lacking))
+
+    def _load(self, page: int) -> None:
+        for first in range(page * self.rows, min((page + 1) * self.rows, self._vertices), self._chunk_rows):
+            self.load(first // self._chunk_rows)

@@ -1,0 +1,174 @@
+"""Runs whose row index is read by pages when rows are wanted give the answers of those that hold all of it.
+
+Of every program that walks rows in order. Offsets that are not in memory are wrong numbers here, where they are zeros
+otherwise, so that a kernel that asks for a row too many fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from penstock.engine import Graph, Program, Session
+from penstock.engine.planning import requirements
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.sssp import SSSP
+from penstock.engine.programs.wcc import WCC
+from penstock.engine.resources.config import Config
+from penstock.engine.resources.memory_plan import EdgeRoom, edge_room
+from penstock.storage.base.errors import BudgetError, InputError, RunError
+from penstock.storage.format.frames import Frames
+from penstock.storage.format.row_pages import RowPages
+from penstock.storage.format.schema import DEGREES
+from support.covering import covering
+from support.graphs import on_disk, skewed, weighed
+from support.oracles import EdgeList
+from support.program_cases import CASES, SOURCE
+
+CHUNK = 4096
+"""Rows of a chunk, half a page: a span of a bitmap."""
+VERTICES = 11 * CHUNK - 100
+MAKERS = {name: make for name, (make, _) in CASES.items()} | {
+    "bfs": lambda: BFS(SOURCE),
+    "sssp": lambda: SSSP(SOURCE),
+    "pagerank": lambda: PageRank(tol=0, max_iter=3),
+    "wcc": WCC,
+}
+NOT_IN_ORDER = ("cdlp", "hyperball", "lcc", "triangles")
+"""Programs on whole rows."""
+IN_ORDER = sorted(MAKERS.keys() - set(NOT_IN_ORDER) - {"degrees"})
+"""The others; `degrees` reads no rows but those of the file."""
+WAYS: dict[str, dict[str, Any]] = {
+    "auto": {},
+    "push": {"direction": "push"},
+    "sync": {"mode": "sync"},
+    "three threads": {"threads": 3},
+}
+
+
+def edges(*, directed: bool) -> EdgeList:
+    random = np.random.default_rng(3)
+    ends = random.permutation(VERTICES)[skewed(VERTICES, 3 * VERTICES, 4)]
+    ends[:, :CHUNK] = np.stack([np.full(CHUNK, SOURCE), random.integers(0, VERTICES, CHUNK)])
+    return weighed(EdgeList(VERTICES, ends[0], ends[1], None, directed), "uint8")
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Graph]]:
+    folder = tmp_path_factory.mktemp("rows")
+    with (
+        mock.patch("penstock.storage.format.adjacency_writer.CHUNK_VERTICES", CHUNK),
+        mock.patch("penstock.storage.format.writer.CHUNK_VERTICES", CHUNK),
+        mock.patch("penstock.storage.format.index.WIDEST_SHIFT", 12),
+        mock.patch("penstock.storage.format.row_pages.PAGE_ROWS", 2 * CHUNK),
+        mock.patch("penstock.storage.format.graph.WIDEST_SHIFT", 12),
+    ):
+        yield {
+            directed: on_disk(edges(directed=directed), folder / f"{directed}.h5", chunk_edges=1 << 13)
+            for directed in (True, False)
+        }
+
+
+@pytest.fixture
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """First rows of the chunks or pages whose memory is given back."""
+    forget, found = RowPages.forget, []
+
+    def spoil(pages: RowPages, first: int, rows: int) -> None:
+        forget(pages, first, rows)
+        pages.offsets[first + 1 : first + rows] = 0xDEADBEEF
+        found.append(first)
+
+    monkeypatch.setattr(RowPages, "forget", spoil)
+    return found
+
+
+def short_of_room(graph: Graph, config: Any, needs: Any, device_bytes: int | None) -> EdgeRoom:
+    """No budget has room for a whole index where rows are wanted in order."""
+    if needs.in_order and not needs.page_threads:
+        raise BudgetError("--host-memory", "the index is large", 1)
+    return edge_room(graph, config, needs, device_bytes)
+
+
+def answer(graph: Graph, program: Program, *, whole: bool = False, **options: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """What a run answers, with a whole index, or with pages of it where it may have them."""
+    for adjacency in graph.adjacencies:
+        adjacency.drop_index()
+    room = edge_room if whole else short_of_room
+    with mock.patch.object(requirements, "edge_room", room), Session(graph, **options) as session:
+        return dict(session.run(program).fields)
+
+
+def assert_equal(found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Integers to the bit, but for parents, of which there may be several."""
+    assert found.keys() == wanted.keys()
+    for name, values in wanted.items():
+        if values.dtype.kind == "f":
+            np.testing.assert_allclose(found[name], values, rtol=1e-9, atol=1e-12)
+        elif name != "parent":
+            np.testing.assert_array_equal(found[name], values)
+
+
+@covering("name, way, directed, budget", IN_ORDER, WAYS, (True, False), (None, 16), strength=1)
+def test_answers_are_those_of_a_whole_index(
+    name: str, way: str, directed: bool, budget: int | None, graphs: dict[bool, Graph], forgotten: list[int]
+) -> None:
+    graph, make = graphs[directed], MAKERS[name]
+    options = {"threads": 1} | WAYS[way]
+    try:
+        wanted = answer(graph, make(), whole=True, **options)
+    except InputError as error:  # no such way for this program
+        pytest.skip(str(error))
+    assert not forgotten
+    found = answer(graph, make(), **options, host_memory=None if budget is None else budget << 20)
+    assert_equal(found, wanted)
+    assert len(forgotten) > 0
+
+
+def test_other_programs_ask_for_a_whole_index(graphs: dict[bool, Graph], forgotten: list[int]) -> None:
+    graph = graphs[True]
+    for name in NOT_IN_ORDER:
+        needs = requirements.plan_memory(graph, MAKERS[name](), requirements.RunSetting(Config()))[1]
+        assert (name, needs.in_order) == (name, False)
+    answer(graph, MAKERS["triangles"]())
+    assert not forgotten
+
+
+def test_a_larger_budget_reads_the_whole_index_again(graphs: dict[bool, Graph]) -> None:
+    graph = graphs[True]
+    answer(graph, WCC())
+    assert not graph.out.index().whole
+    with Session(graph) as session:
+        session.run(WCC())
+    assert graph.out.index().whole
+
+
+def test_what_is_read_of_the_index_counts(graphs: dict[bool, Graph], forgotten: list[int]) -> None:
+    graph = graphs[True]
+    assert graph.out.degrees is not None
+    with mock.patch.object(requirements, "edge_room", short_of_room), Session(graph, threads=1) as session:
+        result = session.run(WCC())
+        came = sum(task.bytes_disk for record in result.records for task in record.tasks)
+        index = result.bytes_read - came
+        # what was read when the edges were cut into partitions is still there, and not of an iteration
+        assert 0.5 * graph.out.degrees.lengths.sum() <= index <= session.bytes_read - came
+
+
+def test_rows_that_cannot_be_read_end_the_run(graphs: dict[bool, Graph], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks are read once for the sums, and fail when they are wanted."""
+    graph, reads = graphs[True], [0]
+    read = Frames.read
+
+    def fail(frames: Frames, chunk: int) -> bytearray:
+        reads[0] += frames.spec.path.endswith(DEGREES)
+        if reads[0] > 22 and frames.spec.path.endswith(DEGREES):
+            raise RunError(f"{frames.name(chunk)} cannot be read: Input/output error")
+        return read(frames, chunk)
+
+    monkeypatch.setattr(Frames, "read", fail)
+    with pytest.raises(RunError, match="cannot be read"):
+        answer(graph, WCC())
