@@ -26,7 +26,6 @@ class WCC(Program):
     component = Field(VERTEX)
     combine = "union"
     starts_anywhere = True
-    working_bytes = 1
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex is its own tree."""

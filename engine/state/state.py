@@ -22,6 +22,7 @@ from penstock.engine.program.program import (
     resolve_dtype,
     value_of,
 )
+from penstock.engine.program.vertex_ranges import MANY_ROWS, each_range
 from penstock.engine.state.oriented_rows import OrientedRows
 from penstock.engine.state.row_blocks import ROWS
 from penstock.engine.state.unmatched_rows import UnmatchedRows
@@ -60,7 +61,7 @@ ADDED = 1 << 15  # positions that are added to a bitmap together, so that their 
 DENSE = 32  # at most so many bits for each position: they are packed rather than set one by one
 MASKED = 1 << 21  # items of a mask that are added together, whole spans
 FILLED = 1 << 20  # vertices whose values a thread fills at once
-LIST_SHARE = 16  # the frontier is listed while it has at most 1/16 of the vertices
+LIST_SHARE = 64  # the frontier is listed while it has at most 1/64 of the vertices
 FUSED_LIST = 1 << 15  # vertices of a frontier of fused iterations on the cores, by their messages and by themselves
 
 
@@ -99,6 +100,10 @@ class Bitmap:
             words = at >> np.uint64(6)
             np.bitwise_or.at(self.words, words, one << (at & low))
             np.bitwise_or.at(self.summary, words >> np.uint64(6), one << (words & low))
+
+    def add_where(self, holds: Callable[[int, int], NDArray[np.bool_]], vertices: int) -> None:
+        """Set the bits where `holds(first, last)` is True, range by range from several threads."""
+        each_range(lambda first, last: self._add_bits(holds(first, last), first // SPAN), vertices, size=MANY_ROWS)
 
     def _add_bits(self, bits: NDArray[np.bool_], start: int) -> None:
         """Set the bits where `bits`, which begin with span `start`, are True."""
@@ -167,7 +172,7 @@ class State:
         self.sent = np.zeros(count if author.has_send else 1, dtype=author.message)
         self.pending, self.active = Bitmap.empty(count), Bitmap.empty(count)
         self.touched = self.pending
-        capacity = list_capacity(program, count)
+        capacity = _room_for_list(program, count)
         self.vertices = np.empty(capacity, dtype=vertex_dtype)
         self.work = np.empty(capacity + 1, dtype=np.int64)
         self.walked = count  # about how many edges the last iteration walked: what the next step may cost
@@ -354,6 +359,11 @@ def has_frontier(program: Program) -> bool:
     return not (program.everywhere or needs_rows(program))
 
 
+def _room_for_list(program: Program, vertices: int) -> int:
+    """How many are listed on the cores, which link the rows of trees by their edges, not by a list."""
+    return SPAN if program.combine == "union" else list_capacity(program, vertices)
+
+
 def _listed(vertices: int) -> int:
     """Items of `State.lists`: each half has room for every vertex and some more, or for the widest frontier."""
     return 2 * min(FUSED_LIST, vertices + SPAN)
@@ -394,7 +404,7 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
         total += message * vertices
     if author_function(program, "priority") is not None:
         total += bitmap + 8 * spans  # `State.lows`
-    listed = list_capacity(program, vertices) * (np.dtype(vertex_dtype).itemsize + 8)
+    listed = _room_for_list(program, vertices) * (np.dtype(vertex_dtype).itemsize + 8)
     if has_frontier(program):
         listed += _listed(vertices) * np.dtype(vertex_dtype).itemsize  # `State.lists`
     partial = spans * 8 * max(1, len(globals_of(program)))

@@ -31,8 +31,8 @@ FLAGS = ("member", "reached")
 SHOWN_VERTICES = 24
 """Of a path, that people are shown."""
 
-COUNTER_BYTES, LEAST_COUNTERS = 1, 1 << 20
-"""Memory for counting groups, for each vertex and at least: less than the lists of vertices took while the run went."""
+COUNTER_SHARE, LEAST_COUNTERS = 4, 1 << 20
+"""How many vertices have a byte together for counting groups, and bytes at least: bitmaps took as much in the run."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class ResultSummary:
 
         values, absent = self.result.numbers(name)
         stored, how = self.result.stored[name], {"absent": absent, "threads": self.threads}
-        room = max(LEAST_COUNTERS, COUNTER_BYTES * len(values)) + self.spare_bytes
+        room = max(LEAST_COUNTERS, len(values) // COUNTER_SHARE) + self.spare_bytes
         if not isinstance(stored, VertexReferences):
             found = count_groups(values, top, room, **how)
         else:

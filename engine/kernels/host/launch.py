@@ -26,7 +26,6 @@ from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.program import arguments, functions_of
 from penstock.engine.program.program_description import describe_program, described_program
-from penstock.engine.program.vertex_ranges import mask_of
 from penstock.engine.state.fused_iterations import FusedIterations, FusedLimits
 from penstock.engine.state.state import Frontier
 from penstock.engine.state.sweep_sizes import SCRATCH, STEP_EDGES
@@ -496,7 +495,7 @@ class HostKernels:
             outside[max(0, own[1] - first) :] = False
             return outside & (index.degrees(base + first, base + last) > 0)
 
-        state.pending.add(mask_of(is_outside, len(forest)))
+        state.pending.add_where(is_outside, len(forest))
 
     def link_listed(self, view: View, state: State, frontier: Frontier, index: Index, largest: Any) -> None:
         """Link the rows of the view that lie outside the tree `largest`, which are the frontier's."""

@@ -51,7 +51,7 @@ def test_bits_are_the_same_however_dense_and_in_whatever_order(share: float, dty
     random = np.random.default_rng(3)
     count = 3 * ADDED + 5
     chosen = np.flatnonzero(random.random(count) < share).astype(dtype)
-    expected, rising, mixed, masked = (Bitmap.empty(count) for _ in range(4))
+    expected, rising, mixed, masked, asked = (Bitmap.empty(count) for _ in range(5))
     for position in chosen.tolist():
         expected.words[position >> 6] |= np.uint64(1 << (position & 63))
         expected.summary[position >> 12] |= np.uint64(1 << (position >> 6 & 63))
@@ -61,7 +61,8 @@ def test_bits_are_the_same_however_dense_and_in_whatever_order(share: float, dty
     mask = np.zeros(count, np.bool_)
     mask[chosen] = True
     masked.add(mask)
-    for bitmap in (rising, mixed, masked):
+    asked.add_where(lambda first, last: mask[first:last], count)
+    for bitmap in (rising, mixed, masked, asked):
         assert np.array_equal(bitmap.words, expected.words)
         assert np.array_equal(bitmap.summary, expected.summary)
 
