@@ -65,6 +65,11 @@ class RunSetting:
     ranks: int = 1
 
     @property
+    def alone(self) -> bool:
+        """Whether the cores of one process compute, and keep no checkpoints."""
+        return self.device_bytes is None and self.ranks == 1 and not self.checkpoints
+
+    @property
     def other_bytes(self) -> int:
         """Bytes that trace and checkpoints take."""
         return self.timeline_bytes + (WRITING_BYTES if self.checkpoints else 0)
@@ -414,6 +419,6 @@ def planned(
             return made, *plan_memory(graph, made, setting)
         except BudgetError:
             lighter = made.lighter(graph)
-            if lighter is None:
+            if lighter is None or (lighter.alone and not setting.alone):
                 raise
             made = lighter

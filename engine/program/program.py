@@ -258,6 +258,9 @@ class Program:
         Bytes per vertex that `start`, `phases`, `instead` and `finish` allocate at most besides the fields, and besides
         original ids and what is translated to them; part of the memory budget. Passes by ranges
         (`vertex_ranges.py`) need none.
+    alone : bool
+        Whether a `lighter` program is one for the cores of one process, without checkpoints: kernels of a GPU combine
+        no numbers of one or two bytes, and other ranks, or a run that goes on, may have had memory for another one.
     other_graph_bytes : int
         Of a program whose phases run on other graphs too (`on_graph.OnGraph`): bytes that making these takes at least.
         0: none do.
@@ -292,6 +295,7 @@ class Program:
     bounded: bool = False
     watched: Sequence[int] = ()
     working_bytes: int = 0
+    alone: ClassVar[bool] = False
     other_graph_bytes: int = 0
 
     # Functions of the author; those that are None are not used.
@@ -503,8 +507,8 @@ class Program:
         Returns
         -------
         dict of str to ndarray
-            Field name to array with one row per vertex, or to `VertexReferences`, internal ids that an answer names by
-            the ids of the input; by default the fields with `output`.
+            Field name to array with one row per vertex, to `VertexReferences`, internal ids that an answer names by the
+            ids of the input, or to `Widened`, numbers of fewer bytes; by default the fields with `output`.
         """
         return {name: state[name] for name, field in fields_of(self).items() if field.output}
 

@@ -5,12 +5,15 @@ smallest original id among its in-neighbors of the previous level, so that runs 
 by ascending internal id, so that a pull may leave at the first one found. Where vertices are in another order than
 their original ids (hubs first) it may not: there the places of these travel instead, and the smallest is taken.
 Without parents there is no tie, and a pull leaves at the first neighbor found in any order.
+
+Where memory is short (`Program.lighter`) levels take two bytes while the search goes on, or one. A search that gets to
+levels which these do not hold begins again with wider ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +27,8 @@ from penstock.engine.program.vertex_ids import (
     names_by_rank,
     original_values,
 )
+from penstock.engine.program.vertex_ranges import MANY_ROWS, over_ranges
+from penstock.engine.program.widened import Widened
 from penstock.engine.programs.search_ends import Ending, Vertices
 from penstock.storage.format.graph import Graph
 
@@ -114,6 +119,10 @@ class BFS(Ending, ByParents):
         state["parent"][first] = first
         return Start(active=first)
 
+    def lighter(self, graph: Graph) -> Program | None:
+        """The same with narrower levels."""
+        return narrower(self)
+
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Levels as far as they are asked for; parents as original ids."""
         self.cut(state)
@@ -139,6 +148,10 @@ class BFSLevels(Ending, ByLevels):
         self.watch(graph)
         state["level"][first] = 0
         return Start(active=first)
+
+    def lighter(self, graph: Graph) -> Program | None:
+        """The same with narrower levels."""
+        return narrower(self)
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Levels, as far as they are asked for."""
@@ -180,3 +193,68 @@ def _by_original_ids(kind: Any) -> type[BFS]:
         kind.__name__, (ByOriginalIds, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__}
     )
     return made
+
+
+LEVEL_BYTES = 4, 2, 1
+"""Widths of levels while a search goes on, that of the answer first."""
+
+
+class NarrowLevels:
+    """What a search has otherwise whose levels take `level_bytes`; comes before it among the bases.
+
+    wide: the search whose answer it has. none: the level of a vertex that is not reached. least_bytes: levels that were
+    narrower did not suffice. limit: `max_iter` of the search; ours ends at the last level that there is, too.
+    """
+
+    alone = True
+    wide: ClassVar[Any]
+    level_bytes: ClassVar[int]
+    none: ClassVar[int]
+    least_bytes = LEVEL_BYTES[-1]
+    limit = Program.max_iter
+
+    def cond(level, none):  # type: ignore[no-untyped-def]
+        """Only vertices not reached yet take part."""
+        return level == none
+
+    def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
+        """Wider levels, where the last one that there is was reached: there may be others behind it."""
+        level, last = state["level"], self.none - 1
+        deep = over_ranges(lambda a, b: bool(np.any(level[a:b] == last)), len(level), size=MANY_ROWS)
+        return _kept_in(self, 2 * self.level_bytes, least_bytes=2 * self.level_bytes) if any(deep) else None
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
+        """The answer of the search."""
+        found: dict[str, Any] = super().finish(graph, state)  # type: ignore[misc]
+        return {**found, "level": Widened(found["level"], np.dtype(np.uint32))}
+
+
+def narrower(search: Any) -> Program | None:
+    """The same search with levels of half as many bytes; None where there is none, or they did not suffice before."""
+    kind = getattr(search, "wide", type(search))
+    if kind not in (BFS, BFSLevels, _by_original_ids(BFS)):  # of others, which may read the field, levels are as wide
+        return None
+    now = getattr(search, "level_bytes", LEVEL_BYTES[0])
+    least = getattr(search, "least_bytes", LEVEL_BYTES[-1])
+    return _kept_in(search, now // 2, least_bytes=least) if now > least else None
+
+
+def _kept_in(search: Any, width: int, *, least_bytes: int) -> Program:
+    """The same search with levels of so many bytes."""
+    wide = getattr(search, "wide", type(search))
+    kind: Any = wide if width == LEVEL_BYTES[0] else _narrow(wide, width)
+    made: Any = kind.__new__(kind)
+    made.__dict__.update(search.__dict__)
+    made.least_bytes, made.limit = least_bytes, getattr(search, "limit", search.max_iter)
+    made.max_iter = min(made.limit, getattr(kind, "none", made.limit + 1) - 1)
+    found: Program = made
+    return found
+
+
+@class_maker
+def _narrow(wide: Any, width: int) -> Any:
+    """A search of this kind whose levels take so many bytes."""
+    none = (1 << 8 * width) - 1
+    level = Field(np.dtype(f"u{width}"), fill=LARGEST, unreached=LARGEST)
+    words = {"__doc__": wide.__doc__, "__module__": __name__, "wide": wide, "level_bytes": width, "none": none}
+    return type(wide.__name__, (NarrowLevels, wide), {**words, "level": level})

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.program.program import fields_of, value_of, weighted
 from penstock.engine.program.vertex_ids import VertexReferences, in_original_order, tie_breakers, vertex_column
+from penstock.engine.program.widened import Widened
 from penstock.engine.state.answer_table import AnswerTable
 from penstock.engine.state.found_paths import FoundPath, ParentLinks
 from penstock.engine.state.result_columns import (
@@ -53,8 +54,8 @@ class Result(AnswerTable):
         The program that ran, with what it stored on itself.
     graph : Graph
         The graph.
-    stored : dict of str to (ndarray or VertexReferences)
-        What `fields` is made of: of values that are vertices, the internal ids.
+    stored : dict of str to (ndarray, VertexReferences or Widened)
+        What `fields` is made of: of values that are vertices, the internal ids; of some numbers, narrower ones.
     records : sequence of IterationRecord
         One per iteration; empty for iterations before a resumed run.
     seconds : float
@@ -153,7 +154,7 @@ class Result(AnswerTable):
     def numbers(self, field: str) -> tuple[NDArray[Any], Any]:
         """Return a field with internal ids where values are vertices, and what stands for no value (None: nothing)."""
         values = self.stored[field]
-        if isinstance(values, VertexReferences):
+        if isinstance(values, VertexReferences | Widened):
             values = values.numbers
         return values, self._absent(field, values)
 
@@ -262,7 +263,7 @@ class Result(AnswerTable):
             if by is None:
                 return np.empty(0, np.intp)
             raise InputError(f"{by} holds {'texts' if stored.ndim == 1 else 'vectors'}, which have no order")
-        values, nearest = np.asarray(stored), smallest
+        values, nearest = stored if isinstance(stored, Widened) else np.asarray(stored), smallest
         if nearest is None:
             search = getattr(self.program, "kind", self.program)  # of one with phases after it, the search
             nearest = absent not in (None, -np.inf) and search.combine != "max"

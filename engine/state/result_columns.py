@@ -18,6 +18,7 @@ from penstock.engine.program.vertex_ids import (
     original_ranks,
     tie_breakers,
 )
+from penstock.engine.program.widened import Widened
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
 from penstock.storage.results.column_statistics import present_rows
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 Order = NDArray[Any] | None
 """Internal ids by ascending original id; None where that is their own order."""
-Values = NDArray[Any] | VertexReferences
+Values = NDArray[Any] | VertexReferences | Widened
 """The values of a field, by internal id."""
 
 
@@ -42,7 +43,7 @@ def columns_of(graph: Graph, fields: Mapping[str, tuple[Values, Any]]) -> Column
     ----------
     graph : Graph
         The graph.
-    fields : mapping of str to (ndarray or VertexReferences, value)
+    fields : mapping of str to (ndarray, VertexReferences or Widened, value)
         The values of each field in the order of internal ids, and what stands for none of them (None: nothing does).
     """
 
@@ -90,7 +91,7 @@ def values_of(fields: Mapping[str, tuple[Values, Any]], vertices: NDArray[np.int
 
 def _numbers(name: str, values: Values) -> dict[str, Any]:
     """Return a field as columns of numbers; a vector field has one per component: `name_0`, `name_1`."""
-    if isinstance(values, VertexReferences) or values.ndim == 1:
+    if isinstance(values, VertexReferences | Widened) or values.ndim == 1:
         return {name: values}
     flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
     return {f"{name}_{place}": flat[:, place] for place in range(flat.shape[1])}

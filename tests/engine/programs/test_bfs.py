@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from penstock.engine import run
+from penstock.engine import Graph, Program, run
 from penstock.engine.kernels.cuda import driver as seam
-from penstock.engine.planning.requirements import RunSetting, plan_memory
+from penstock.engine.planning.requirements import RunSetting, plan_memory, planned
+from penstock.engine.program.program import fields_of
 from penstock.engine.programs.bfs import BFS, BFSLevels
 from penstock.engine.resources.config import Config
+from penstock.storage.base.errors import BudgetError
 from support import catalogue_oracles as right
 from support.graphs import in_memory, on_disk, skewed
 from support.oracles import EdgeList
@@ -50,6 +52,10 @@ def test_levels_alone_need_no_order(tmp_path: Path) -> None:
     assert isinstance(levels, BFSLevels)
     assert levels.early_exit
     assert run(BFS(source, parents=False), graph).to_dict() == run(BFS(source), graph).to_dict("level")
+    for narrow in widths(BFS(source), graph)[1:]:
+        assert run(narrow, graph).columns().keys() == run(BFS(source), graph).columns().keys()
+        for field in ("level", "parent"):
+            assert run(narrow, graph).to_dict(field) == run(BFS(source), graph).to_dict(field)
 
 
 def test_levels_alone_take_less_memory() -> None:
@@ -57,3 +63,92 @@ def test_levels_alone_take_less_memory() -> None:
     forms = [BFS(5, parents=parents).form(graph, "auto") for parents in (True, False)]
     taken = [plan_memory(graph, program, RunSetting(Config()))[1].state_bytes for program in forms]
     assert taken[0] - taken[1] == 4 << 16
+
+
+def widths(search: BFS, graph: Graph) -> list[Program]:
+    """The search as it is formed, and with narrower and narrower levels."""
+    found: list[Program] = [search.form(graph, "auto")]
+    while (lighter := found[-1].lighter(graph)) is not None:
+        found.append(lighter)
+    return found
+
+
+def level_dtypes(programs: list[Program]) -> list[str]:
+    return [np.dtype(fields_of(one)["level"].dtype).name for one in programs]  # type: ignore[arg-type]
+
+
+def deep_graph(vertices: int = 700) -> Graph:
+    """A path, so that levels are as many as vertices."""
+    ahead = np.arange(vertices - 1)
+    return in_memory(EdgeList(vertices, ahead, ahead + 1, None, True))
+
+
+@pytest.mark.parametrize("parents", [True, False])
+@pytest.mark.parametrize("way", WAYS[:-1])
+def test_narrow_levels_are_those_of_the_answer(way: dict[str, Any], parents: bool) -> None:
+    edges = EdgeList(200, *skewed(200, 500, 3), None, False)
+    graph = in_memory(edges)
+    wide, *narrow = [run(one, graph, **way) for one in widths(BFS([5, 190], parents=parents), graph)]
+    assert len(narrow) == 2
+    for result in narrow:
+        assert not isinstance(result.stored["level"], np.ndarray)
+        assert {name: values.dtype for name, values in result.fields.items()} == {
+            name: values.dtype for name, values in wide.fields.items()
+        }
+        assert all(np.array_equal(result.fields[name], values) for name, values in wide.fields.items())
+        assert result.to_dict() == wide.to_dict()
+        assert [result.top(9), result.top(9, smallest=False)] == [wide.top(9), wide.top(9, smallest=False)]
+        assert repr(result.columns()) == repr(wide.columns())
+        assert np.array_equal(result.reached("level"), wide.reached("level"))
+        assert len(result.records) == len(wide.records)
+
+
+@pytest.mark.parametrize("more", [{}, {"target": 600}, {"target": 20}, {"cutoff": 254}, {"cutoff": 300}])
+def test_a_search_deeper_than_its_levels_begins_again_with_wider_ones(more: dict[str, Any]) -> None:
+    graph = deep_graph()
+    for parents in (True, False):
+        wide, *narrow = widths(BFS(0, parents=parents, **more), graph)
+        expected = run(wide, graph)
+        for one in narrow:
+            result = run(one, graph)
+            assert all(np.array_equal(result.fields[name], values) for name, values in expected.fields.items())
+            assert result.converged
+        byte = run(narrow[-1], graph)
+        deep = more.get("target", more.get("cutoff", 600)) >= 254
+        assert level_dtypes([byte.program]) == ["uint16" if deep else "uint8"]
+        if deep:
+            assert byte.program.lighter(graph) is None
+
+
+def test_iterations_that_the_user_limits_are_as_many() -> None:
+    graph = deep_graph()
+    for most in (100, 254, 300):
+        limited = BFS(0)
+        limited.max_iter = most
+        searches = widths(limited, graph)
+        found = [run(one, graph) for one in searches]
+        assert [int(result.fields["level"][most]) for result in found] == 3 * [most]
+        assert [int(result.reached("level").sum()) for result in found] == 3 * [most + 1]
+
+
+def test_levels_are_as_narrow_as_memory_asks_for() -> None:
+    graph = deep_graph(1 << 16)
+    programs = widths(BFS(0, parents=False), graph)
+    assert level_dtypes(programs) == ["uint32", "uint16", "uint8"]
+    fixed = [plan_memory(graph, one, RunSetting(Config(direction="push")))[1].fixed for one in programs]
+    assert [fixed[0] - fixed[1], fixed[1] - fixed[2]] == [2 << 16, 1 << 16]
+    for size, program in zip(fixed, programs, strict=True):
+        setting = RunSetting(Config(direction="push", host_memory=size))
+        assert level_dtypes([planned(graph, BFS(0, parents=False), setting)[0]]) == level_dtypes([program])
+    for others in ({"ranks": 2}, {"checkpoints": True}, {"device_bytes": fixed[-1]}):
+        with pytest.raises(BudgetError):
+            planned(graph, BFS(0, parents=False), RunSetting(Config(direction="push", host_memory=fixed[-1]), **others))
+    with pytest.raises(BudgetError, match="or more"):  # a byte does not hold the levels, and no wider ones have room
+        run(BFS(0, parents=False), graph, direction="push", host_memory=fixed[-1])
+
+
+def test_a_search_of_another_class_has_levels_as_wide_as_it_says() -> None:
+    class Mine(BFS):
+        """A user's."""
+
+    assert Mine(0).lighter(deep_graph()) is None
