@@ -46,9 +46,12 @@ class Sample(NamedTuple):
 
 
 class Distances(Together, Program, ABC):
-    """What both have in common: the searches, and the sums of distances. Its answer is called like the program."""
+    """What both have in common: the searches, and the sums of distances. Its answer is called like the program.
 
-    error = Field(np.float64, fill=-np.inf, unreached=-np.inf)
+    At the end `total` holds the answer, and `squares` the error.
+    """
+
+    error = Field(np.float64, unreached=-np.inf, kept=False)
     total = Field(np.float64, output=False)
     squares = Field(np.float64, output=False)
     reached = Field(np.uint32, output=False)
@@ -90,17 +93,19 @@ class Distances(Together, Program, ABC):
     def phases(self, graph: Graph, state: State, first: int = 0) -> Iterator[Program]:
         """Searches from, or to, many vertices at once, or one after another."""
         sources = chosen_sources(graph, self.source, self.k, self.seed)
+        if self.source is not None and first == 0:
+            state["total"][:] = -np.inf  # others have no answer
         for number, a, b in self.turns(len(sources), first):
             if b - a > 1:
                 search = self._searches(sources[a:b].tolist())
                 yield search
                 if isinstance(search, SharedLevels):
-                    self._note(search, state[self.answer], (number + 1, a))
+                    self._note(search, state["total"], (number + 1, a))
                 continue
             vertex = int(sources[a])
             yield self._search(vertex)
             if self.source is not None:
-                state[self.answer][vertex] = self._exact(state[self.searched])
+                state["total"][vertex] = self._exact(state[self.searched])
             else:
                 self._add(state, vertex)
             if self.shares(len(sources)):
@@ -122,7 +127,7 @@ class Distances(Together, Program, ABC):
     def finish(self, graph: Graph, state: State) -> State:
         """The answer, with its error where it comes from a sample."""
         sampled = self.k is not None and self.k < graph.vertices
-        return {name: state[name] for name in ((self.answer, "error") if sampled else (self.answer,))}
+        return {self.answer: state["total"], **({"error": state["squares"]} if sampled else {})}
 
     def _search(self, vertex: int) -> Program:
         return LevelsFrom(vertex) if self.source is None else LevelsTo(vertex)
@@ -193,7 +198,7 @@ class Distances(Together, Program, ABC):
         reached[source] -= 1
 
     def _estimate(self, state: State, sources: NDArray[Any]) -> None:
-        """Fill in the answers, and their errors."""
+        """Put the answers in the place of the sums, and their errors in that of the squares."""
         vertices = len(state["total"])
         drawn = np.zeros(vertices, dtype=bool)
         drawn[sources] = True
@@ -206,8 +211,8 @@ class Distances(Together, Program, ABC):
                 values, variances = self.estimated(sample)
                 missed = 1.0 - searches / max(1, vertices - 1)
                 spread = np.sqrt(np.maximum(variances, 0.0) / (searches - 1) * missed)
-            state[self.answer][first:last] = np.where(reached > 0, values, 0.0)
-            state["error"][first:last] = np.where((searches > 1) & (reached > 0), spread, -np.inf)
+            total[:] = np.where(reached > 0, values, 0.0)
+            squares[:] = np.where((searches > 1) & (reached > 0), spread, -np.inf)
 
         each_range(fill, vertices)
 
@@ -221,7 +226,7 @@ class Closeness(Distances):
     some (False or None: each counts 1, networkx' default).
     """
 
-    closeness = Field(np.float64, fill=-np.inf, unreached=-np.inf)
+    closeness = Field(np.float64, unreached=-np.inf, kept=False)
     answer = "closeness"
 
     def __init__(
@@ -272,7 +277,7 @@ class Harmonic(Distances):
     each counts 1, networkx' default).
     """
 
-    harmonic = Field(np.float64, fill=-np.inf, unreached=-np.inf)
+    harmonic = Field(np.float64, unreached=-np.inf, kept=False)
     answer = "harmonic"
 
     def __init__(
