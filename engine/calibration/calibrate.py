@@ -30,7 +30,6 @@ from penstock.transfer.calibration.calibration import Calibration, Samples, copy
 from penstock.transfer.devices import cuda
 from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.host import HostDevice
-from penstock.transfer.values.rates import Rates
 
 QUICK_SECONDS = 1.5
 """Of all probes together; what is left of two seconds is for loading this, finding the device, storing the result."""
@@ -145,14 +144,13 @@ def calibrate(
         _measure_storage(material, effort, found)
     found.keep("gather", COMPILE_SECONDS, lambda: timing.gather(HostDevice(), arena, effort.each, found.clock))
     disk = found.tables.pop("disk", ())
-    base = Rates.host(threads) if device.reads_host else Rates.pcie5(threads)
     return Calibration(
         machine=machine_facts(device),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         quick=effort.seconds is not None,
         seconds=found.clock.spent,
         threads=threads,
-        rates=derive(base, found.tables, disk, threads),
+        rates=derive(device.rates(threads), found.tables, disk, threads),
         tables=found.tables,
         disks={material.disk: disk} if disk else {},
         missing=found.missing,

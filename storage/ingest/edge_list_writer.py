@@ -79,10 +79,6 @@ def _as_text(batch: EdgeBatch) -> memoryview:
     return text[:length].data
 
 
-def _as_gzip(batch: EdgeBatch) -> bytes:
-    return gzip.compress(_as_text(batch), GZIP_LEVEL, mtime=0)
-
-
 def _as_pairs(batch: EdgeBatch) -> memoryview:
     if batch.weights is not None:
         raise InputError("binary pairs hold no weights; write .txt, or a graph file (.h5)")
@@ -95,7 +91,9 @@ def _as_pairs(batch: EdgeBatch) -> memoryview:
 
 _FORMATS: dict[str, Format] = {
     **dict.fromkeys((".txt", ".tsv", ".el", ".wel"), _as_text),
-    **dict.fromkeys((".txt.gz", ".tsv.gz", ".el.gz", ".wel.gz"), _as_gzip),
+    **dict.fromkeys(
+        (".txt.gz", ".tsv.gz", ".el.gz", ".wel.gz"), lambda batch: gzip.compress(_as_text(batch), GZIP_LEVEL, mtime=0)
+    ),
     ".bin": _as_pairs,
 }
 

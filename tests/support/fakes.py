@@ -46,6 +46,7 @@ def weights_of(edges):
 class FakeIndex:
     def __init__(self, offsets):
         self.offsets = np.asarray(offsets)
+        self.bases, self.edges = self.offsets[:1], int(self.offsets[-1])
 
     def rows_of(self, edges):
         return np.searchsorted(self.offsets, edges, side="right").astype(np.int64) - 1

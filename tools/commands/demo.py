@@ -112,15 +112,11 @@ def command(folder: Path | None, console: Console) -> None:
     took = time.perf_counter() - began
     compiled = sum(facts["compile_seconds"] for facts in (*roads.values(), *large.values()))
     slower = f", {seconds(compiled)} of them for compiling kernels: again it is faster" if compiled >= LEAST else ""
+    found = "penstock" if shutil.which("penstock") else sys.argv[0]
     console.answer(
         {"command": "demo", "roads": roads, "large": large, "seconds": took, "compile_seconds": compiled},
-        ["", f"Done in {seconds(took)}{slower}; the temporary folder is gone. Next: {_typed()} --help"],
+        ["", f"Done in {seconds(took)}{slower}; the temporary folder is gone. Next: {found} --help"],
     )
-
-
-def _typed() -> str:
-    """How the shell that ran this command finds it again."""
-    return "penstock" if shutil.which("penstock") else sys.argv[0]
 
 
 def _take(steps: Mapping[str, DemoStep], places: Mapping[str, Path], console: Console) -> Facts:

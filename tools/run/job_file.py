@@ -168,11 +168,7 @@ class _Reading:
             read = self._settings if key == "set" else self.value
             given[str(options[key].name)] = read(options[key], table[key], (*at, key))
         made = [group.of(given) for group in STEP_GROUPS]
-        return JobStep(self._program(name, (*at, "name")), *made)
-
-    def _program(self, name: str, keys: Keys) -> str:
-        """A program's name; a file of the user's relative to the job's."""
-        return _moved(name, lambda file: self.existing(file, keys))
+        return JobStep(_moved(name, lambda file: self.existing(file, (*at, "name"))), *made)
 
     def _settings(self, option: Option, value: Any, keys: Keys) -> dict[str, Any] | tuple[str, ...]:
         if isinstance(value, dict):

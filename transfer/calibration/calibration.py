@@ -131,7 +131,7 @@ def derive(base: Rates, tables: Mapping[str, Samples], disk: Samples, threads: i
         found["copy_latency"], found["copy_bytes"] = fit_copy_rate(copies)
     if lines := tables.get("lines"):
         found["line_runs"] = tuple((float(sample.at), sample.rate) for sample in lines)
-        found["sector_rate"] = _rate_at(lines, SECTOR_BYTES)
+        found["sector_rate"] = min(lines, key=lambda sample: abs(sample.at - SECTOR_BYTES)).rate
         found["line_rate"] = max(sample.rate for sample in lines if sample.at >= min(LINE_BYTES, lines[-1].at))
     if launches := tables.get("launch"):
         found["kernel_latency"] = 1.0 / fastest(launches)
@@ -163,11 +163,6 @@ def with_threads(samples: Sequence[RateSample], threads: int) -> float:
     """
     allowed = [sample.rate for sample in samples if sample.at <= threads]
     return max(allowed) if allowed else samples[0].rate
-
-
-def _rate_at(samples: Sequence[RateSample], at: int) -> float:
-    """Return the rate of the sample nearest to `at`."""
-    return min(samples, key=lambda sample: abs(sample.at - at)).rate
 
 
 COPY_SIZES = tuple(1 << power for power in range(16, 31, 2))

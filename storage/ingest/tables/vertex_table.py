@@ -164,7 +164,7 @@ def columns_of(names: tuple[str, ...], file: str) -> Any:
         raise InputError(
             f"{file}: columns {brief(' and '.join(ids))} are ids, and a vertex has one; leave one of them out"
         )
-    key = ids[0] if ids else next((name for name in names if _bare(name) in ID_NAMES), names[0])
+    key = ids[0] if ids else next((name for name in names if re.sub(r"[^a-z]", "", name.lower()) in ID_NAMES), names[0])
     properties.pop(key, None)
     called = [name for name, _ in properties.values()]
     twice = next((name for name in called if called.count(name) > 1 or name in ("", ID, "vertex", "side")), None)
@@ -173,7 +173,3 @@ def columns_of(names: tuple[str, ...], file: str) -> Any:
             f"{file}: a property is called {brief(twice)!r}, which is taken, empty or used twice; rename the column"
         )
     return VertexColumns(names, key, properties)
-
-
-def _bare(name: str) -> str:
-    return re.sub(r"[^a-z]", "", name.lower())

@@ -213,7 +213,8 @@ def _draw_times(panel: Any, outcome: Outcome) -> None:
     for row in rows:
         share = outcome.of_link(row)
         told = "" if share is None else f"  {share:.0%} of link"
-        labels.append(_absent(row) if row.seconds is None else f"{_short(row.seconds * 1e3)} ms{told}")
+        absent = "failed" if row.failed else "not run"
+        labels.append(absent if row.seconds is None else f"{_short(row.seconds * 1e3)} ms{told}")
     limit = _bars(panel, outcome, [None if row.seconds is None else row.seconds * 1e3 for row in rows], labels, 1.4)
     for place, row in enumerate(rows):
         if row.seconds is not None:
@@ -242,10 +243,6 @@ def _bytes(panel: Any, outcome: Outcome) -> None:
 def _short(value: float) -> str:
     """Three digits, but never an exponent for what is large."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _absent(row: Row) -> str:
-    return "failed" if row.failed else "not run"
 
 
 def _bars(panel: Any, outcome: Outcome, values: Sequence[float | None], labels: list[str], room: float) -> float:
