@@ -211,8 +211,9 @@ def _told(value: Any) -> str:
         return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
     if isinstance(value, ModuleType | type):
         module = sys.modules[value.__module__] if isinstance(value, type) else value
-        ours = module.__name__.startswith("penstock.")
-        return value.__name__ + (_file_digest(str(module.__file__)).hex() if ours else "")
+        if module.__name__.startswith("penstock."):
+            return value.__name__ + _file_digest(str(module.__file__)).hex()
+        return value.__name__ if isinstance(value, type) else "module"  # the file says which; some have two names
     if isinstance(value, int | float | str | bytes | bool | tuple | np.generic | None):
         return repr(value)
     return type(value).__qualname__  # made in the module that uses it, whose file is in the digest

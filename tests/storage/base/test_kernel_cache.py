@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import logging
 import os
@@ -120,6 +121,16 @@ def test_sources_are_followed_through_intrinsics(load: Load) -> None:
         functions = [value for value in vars(unpack).values() if hasattr(value, "py_func")]
         assert len({source_digest(function) for function in functions}) == len(functions)
     assert {unpack.__file__, simd.__file__} <= paths
+
+
+def test_a_module_that_has_two_names_makes_no_difference() -> None:
+    """Numba's types are `numba.types` once `numba.cuda` has imported them so, before that `numba.core.types`."""
+    digests = set()
+    for module in ("numba.core.types", "numba.types"):
+        made: dict[str, Any] = {"types": importlib.import_module(module), "__name__": "made"}
+        exec("def width(): return types.int64", made)
+        digests.add(source_digest(made["width"]))
+    assert len(digests) == 1
 
 
 def pickled(path: Path) -> bytes:
