@@ -171,12 +171,10 @@ class Index:
         if self.pages is None:
             _starts_of(self.bases, self.offsets, self.shift, rows, found)
             return found
-        size = self.pages.rows
-        for page, here in _grouped(np.asarray(rows, np.int64) // size):
-            for _ in self.parts(page * size, page * size + 1):
-                some = np.empty(len(here), np.int64)
-                _starts_of(self.bases, self.offsets, self.shift, rows[here], some)
-                found[here] = some
+        for _, _, here in self.pages.grouped(np.asarray(rows, np.int64) // self.pages.rows):
+            some = np.empty(len(here), np.int64)
+            _starts_of(self.bases, self.offsets, self.shift, rows[here], some)
+            found[here] = some
         return found
 
     def degrees(self, v0: int, v1: int) -> NDArray[np.int64]:
@@ -247,21 +245,12 @@ class Index:
         if self.pages is None:
             _rows_of(self.bases, self.offsets, self.shift, 0, self.vertices, edges, out)
             return out
-        size = self.pages.rows
-        starts = self.bases[: -1 : size >> self.shift]
-        for page, here in _grouped(np.maximum(np.searchsorted(starts, edges, "right") - 1, 0)):
-            for first, last in self.parts(page * size, min((page + 1) * size, self.vertices)):
-                some = np.empty(len(here), np.int64)
-                _rows_of(self.bases, self.offsets, self.shift, first, last, edges[here], some)
-                out[here] = some
+        starts = self.bases[: -1 : self.pages.rows >> self.shift]
+        for first, last, here in self.pages.grouped(np.maximum(np.searchsorted(starts, edges, "right") - 1, 0)):
+            some = np.empty(len(here), np.int64)
+            _rows_of(self.bases, self.offsets, self.shift, first, last, edges[here], some)
+            out[here] = some
         return out
-
-
-def _grouped(pages: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield each page that occurs, ascending, and where."""
-    order = np.argsort(pages, kind="stable")
-    found, firsts = np.unique(pages[order], return_index=True)
-    yield from zip(found.tolist(), np.split(order, firsts[1:]), strict=True) if len(found) else ()
 
 
 def from_degrees(vertices: int, degree_batches: Callable[[], Iterable[NDArray[Any]]]) -> Index:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import mmap
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 import numpy as np
+from numpy.typing import NDArray
 from penstock.storage.base.parallel_map import map_ranges
 from penstock.storage.base.slot_pool import HUGE_PAGE, reserved
 
@@ -85,14 +86,31 @@ class RowPages:
         size = self.together if together else self.rows
         while v0 < v1:
             end = min((v0 // size + 1) * size, v1)
-            with self.held(v0, end):
+            with self.held(self.of_rows(v0, end)):
                 yield v0, end
             v0 = end
 
+    def of_rows(self, v0: int, v1: int) -> range:
+        """The pages of rows v0..v1-1."""
+        return range(v0 // self.rows, -(-min(v1, self._vertices) // self.rows))
+
+    def grouped(self, pages: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+        """Yield of each page that occurs the first and past the last row, and where it does; it is in memory meanwhile.
+
+        Several are read side by side.
+        """
+        order = np.argsort(pages, kind="stable")
+        found, firsts = np.unique(pages[order], return_index=True)
+        places = np.split(order, firsts[1:])
+        for begin in range(0, len(found), self._threads):
+            some = found[begin : begin + self._threads].tolist()
+            with self.held(some):
+                for page, here in zip(some, places[begin:], strict=False):
+                    yield page * self.rows, min((page + 1) * self.rows, self._vertices), here
+
     @contextmanager
-    def held(self, v0: int, v1: int) -> Iterator[None]:
-        """Have the pages of rows v0..v1-1 in memory within. Raises what reading them raises."""
-        pages = range(v0 // self.rows, -(-min(v1, self._vertices) // self.rows))
+    def held(self, pages: Sequence[int]) -> Iterator[None]:
+        """Have these pages in memory within. Raises what reading them raises."""
         with self._lock:
             self._wanted.update(pages)
             try:
@@ -106,8 +124,8 @@ class RowPages:
             with self._lock:
                 self._wanted.subtract(pages)
 
-    def _bring(self, pages: range) -> None:
-        lacking = [page for page in pages if page not in self._held]
+    def _bring(self, pages: Sequence[int]) -> None:
+        lacking = [page for page in pages if page not in self._held and page * self.rows < self._vertices]
         for page in pages:
             if page in self._held:  # those that were wanted last are forgotten last
                 self._held[page] = self._held.pop(page)

@@ -104,7 +104,7 @@ def partitions(
     e0 = np.arange(0, edges, partition_edges, dtype=np.int64)
     e1 = np.minimum(e0 + partition_edges, edges)
     first, last = _in_rows(index)
-    v0, v1 = (index.rows_of(np.clip(at, first, max(first, last))) for at in (e0, e1 - 1))
+    v0, v1 = index.rows_of(np.clip(np.concatenate([e0, e1 - 1]), first, max(first, last))).reshape(2, -1)
     v1 += 1
     return PartitionTable(direction, partition_edges, e0, e1, v0, v1)
 

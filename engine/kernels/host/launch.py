@@ -121,7 +121,7 @@ class HostKernels:
             v0, v1 = max(first, state.first), min(first + step, state.last)
             part = state.part(v0, v1)
             wanted = not marks or any(getattr(part, name).words.any() for name in marks)
-            with index.pages.held(v0, v1 if wanted else v0):
+            with index.pages.held(index.pages.of_rows(v0, v1) if wanted else ()):
                 yield part
 
     def select(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:

@@ -24,10 +24,11 @@ from penstock.storage.base.errors import BudgetError, InputError, RunError
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.row_pages import RowPages
 from penstock.storage.format.schema import DEGREES
+from support.catalogue_oracles import SOURCE
 from support.covering import covering
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList
-from support.program_cases import CASES, SOURCE
+from support.program_cases import CASES, ROWS
 
 CHUNK = 4096
 """Rows of a chunk, half a page: a span of a bitmap."""
@@ -38,10 +39,8 @@ MAKERS = {name: make for name, (make, _) in CASES.items()} | {
     "pagerank": lambda: PageRank(tol=0, max_iter=3),
     "wcc": WCC,
 }
-NOT_IN_ORDER = ("cdlp", "hyperball", "lcc", "triangles")
-"""Programs on whole rows."""
-IN_ORDER = sorted(MAKERS.keys() - set(NOT_IN_ORDER) - {"degrees"})
-"""The others; `degrees` reads no rows but those of the file."""
+IN_ORDER = sorted(MAKERS.keys() - set(ROWS) - {"degrees"})
+"""Programs on single edges; `degrees` reads no rows but those of the file."""
 WAYS: dict[str, dict[str, Any]] = {
     "auto": {},
     "push": {"direction": "push"},
@@ -131,7 +130,7 @@ def test_answers_are_those_of_a_whole_index(
 
 def test_other_programs_ask_for_a_whole_index(graphs: dict[bool, Graph], forgotten: list[int]) -> None:
     graph = graphs[True]
-    for name in NOT_IN_ORDER:
+    for name in ROWS:
         needs = requirements.plan_memory(graph, MAKERS[name](), requirements.RunSetting(Config()))[1]
         assert (name, needs.in_order) == (name, False)
     answer(graph, MAKERS["triangles"]())
