@@ -567,9 +567,9 @@ def resumable(program: Program) -> bool:
     return not has_phases(program) or "first" in inspect.signature(program.phases).parameters
 
 
-def needs_rows(program: Program) -> bool:
+def needs_rows(program: Program | type[Program]) -> bool:
     """Return whether a program works on whole rows: all messages to a vertex together, vectors, or triangles."""
-    return program.combine == "all" or bool(program.message_shape) or author_function(program, "corner") is not None
+    return program.combine == "all" or bool(program.message_shape) or program.corner is not None
 
 
 def weighted(program: Program, graph: Graph) -> bool:

@@ -86,10 +86,10 @@ BUDGETS |= dict.fromkeys(("louvain", "leiden"), "67MiB")
 """Of programs that take more."""
 FITTING = "degrees", "cf"
 """Programs that do not read that graph from disk: one takes so much that it fits, and it has no ratings."""
-OF_ROWS = "hyperball", "louvain", "leiden", "cdlp", "triangles", "lcc", "cf"
-"""Programs on whole rows, which a list does not have."""
-SYNCHRONOUS = *OF_ROWS, "bfs", "katz", "eigenvector", "coreness", "kcore", "mis", "neural"
-"""Programs that are not run with `--mode async`: they refuse it, or it needs nothing else."""
+PHASES_OF_ROWS = "louvain", "leiden"
+"""Programs with phases on whole rows, which a list does not have."""
+FORMED = "pagerank", "personalized_pagerank"
+"""Programs with `vertex` that have a form without it for `--mode async`; others refuse that."""
 
 
 def write_inputs(folder: Path) -> None:
@@ -119,24 +119,28 @@ def write_inputs(folder: Path) -> None:
 
 def runs_of(info: ProgramInfo) -> Iterator[str]:
     """Command lines that run a program in all ways that have kernels of their own."""
+    from penstock.engine.program.program import needs_rows
     from penstock.engine.programs.table import PROGRAMS
 
-    parameters = inspect.signature(PROGRAMS[info.name]).parameters
+    kind = PROGRAMS[info.name]
+    of_rows = info.name in PHASES_OF_ROWS or needs_rows(kind)
+    synchronous = of_rows or (kind.vertex is not None and info.name not in FORMED)
+    parameters = inspect.signature(kind).parameters
     needed = [NEEDED[name] for name, one in parameters.items() if one.default is one.empty]
     line = " ".join(["run", info.name, "--no-calibrate --device cpu", *needed, *BESIDES.get(info.name, ())])
-    kinds = [
-        kind
-        for kind, serves in ((GRAPHS, not info.needs_weights), (WEIGHTED, info.weighted or info.needs_weights))
+    groups = [
+        graphs
+        for graphs, serves in ((GRAPHS, not info.needs_weights), (WEIGHTED, info.weighted or info.needs_weights))
         if serves
     ]
     more = [words for name, words in MORE.items() if name in parameters and words not in needed]
-    ways = [way for way in WAYS if not (way == "--mode async" and info.name in SYNCHRONOUS)]
-    for kind in kinds:
-        for graph in kind:
-            if not ("list" in graph and info.name in OF_ROWS):
+    ways = [way for way in WAYS if not (way == "--mode async" and synchronous)]
+    for graphs in groups:
+        for graph in graphs:
+            if not ("list" in graph and of_rows):
                 yield f"{line} {graph} --threads 2"
         for words in (*ways, *more):
-            yield f"{line} {kind[0]} {words}"
+            yield f"{line} {graphs[0]} {words}"
     if info.name not in FITTING:
         few = [short for name, short in FEW.items() if name in parameters and short not in needed]
         yield " ".join([line, ON_DISK, BUDGETS.get(info.name, LEAST), *few])
