@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from penstock.engine.program.edge_counts import counting
 from penstock.engine.program.program import Field, Program, fields_of, has_phases
 from penstock.engine.program.program_description import class_maker
 from penstock.storage.base.errors import InputError
@@ -29,6 +30,8 @@ def formed(program: Program, graph: Graph, mode: str, precision: str) -> Program
     Raises InputError for single precision of a program that has none.
     """
     made = program.form(graph, mode)
+    if vars(type(made)).get("counts_edges"):  # not of a class that derives from it, which may count something else
+        made = counting(made, graph)
     if precision == "double":
         return made
     if not made.single:

@@ -244,6 +244,9 @@ class Program:
         converged.
     tolerance : float
         Largest relative difference between two correct runs; 0 for integers.
+    counts_edges : bool
+        Whether each int64 of the class counts edges at a vertex: int32 does where a graph has few. Said by the class
+        itself, not for those that derive from it.
     single : bool
         Whether fields of float64, its phases' too, may be float32 (`--precision single`).
     extendable : tuple of str
@@ -290,6 +293,7 @@ class Program:
     narrowest_bucket: float = 0.0
     max_iter: int = 2**62
     converged: bool = True
+    counts_edges: ClassVar[bool] = False
     single: ClassVar[bool] = False
     extendable: ClassVar[tuple[str, ...]] = ()
     bounded: bool = False

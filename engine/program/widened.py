@@ -14,7 +14,7 @@ from penstock.engine.program.vertex_ranges import each_range
 class Widened:
     """Whole numbers, widened where they are read.
 
-    numbers: unsigned integers, (vertices,), the largest of which stands for no value; dtype: the answer's, likewise.
+    numbers: integers, (vertices,); dtype: the answer's. The largest number of either stands for no value.
     """
 
     numbers: NDArray[Any]

@@ -31,7 +31,7 @@ class Coloring(Program):
     """`color` (uint32), from 0."""
 
     color = Field(np.uint32, fill=LARGEST)
-    turn = Field(np.int64, output=False)
+    turn = Field(VERTEX, output=False)
     rank = Field(VERTEX, output=False)
     working_bytes = SHUFFLE_BYTES
 
@@ -55,7 +55,7 @@ class Coloring(Program):
 class Turns(Program):
     """`turn` of those without a color: 0 with none of them before it among its neighbors, else one after the last."""
 
-    turn = Field(np.int64)
+    turn = Field(VERTEX)
     before = Field(np.int64)
     color = Field(np.uint32, constant=True)
     rank = Field(VERTEX, constant=True)
@@ -95,7 +95,7 @@ class ColorWindow(Program):
 
     used = Field(np.uint64)
     color = Field(np.uint32, fill=LARGEST)
-    turn = Field(np.int64, constant=True)
+    turn = Field(VERTEX, constant=True)
     rank = Field(VERTEX, constant=True)
     combine = "or"
     along = "both"

@@ -23,6 +23,7 @@ class Coreness(Program):
     left = Field(np.int64, output=False)
     combine = "sum"
     along = "both"
+    counts_edges = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Count the neighbors of every vertex in the first iteration; then peel."""
@@ -60,6 +61,7 @@ class KCore(Program):
     combine = "sum"
     message = np.int64
     along = "both"
+    counts_edges = True
 
     def __init__(self, k: Count) -> None:
         self.k = k

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import Field, Program, Start
 from penstock.engine.program.vertex_ids import internal_ids
+from penstock.engine.program.widened import Widened
 from penstock.storage.format.graph import Graph
 
 
@@ -38,3 +39,18 @@ class Reachability(Program):
     def cond(reached):  # type: ignore[no-untyped-def]
         """Only vertices not reached yet take part."""
         return reached == 0
+
+    def lighter(self, graph: Graph) -> Program | None:
+        """The same in a byte a vertex."""
+        return InBytes(self.source) if type(self) is Reachability else None
+
+
+class InBytes(Reachability):
+    """Reachability that takes a byte a vertex while it runs."""
+
+    reached = Field(np.uint8)
+    alone = True
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
+        """The answer of `Reachability`."""
+        return {"reached": Widened(state["reached"], np.dtype(np.uint32))}

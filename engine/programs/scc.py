@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.program.edge_counts import counting
 from penstock.engine.program.program import VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import smallest_members
 from penstock.engine.program.vertex_ranges import each_range, mask_of, over_ranges
@@ -28,7 +29,6 @@ class SCC(Program):
 
     component = Field(VERTEX)
     color = Field(VERTEX, output=False)
-    reached = Field(np.uint32, output=False)
     working_bytes = 2
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
@@ -36,7 +36,7 @@ class SCC(Program):
         if graph.vertices == 0 or not graph.directed:
             return [WCC()] if graph.vertices else []
         reach = ReachForward(0), ReachBackward(0)
-        return [TrimForward(), TrimBackward(), *reach, SpreadColor(), ClaimColor()]
+        return [*_trimming(graph), *reach, SpreadColor(), ClaimColor()]
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Trim, take the largest component, trim, color until no vertex is left. `vertices`: no component yet."""
@@ -49,7 +49,7 @@ class SCC(Program):
             yield WCC()
             return
         for number in range(first, 2):
-            yield (TrimForward, TrimBackward)[number]()
+            yield _trimming(graph)[number]
         if first >= 2 or bool(np.any(component == graph.vertices)):
             yield from self._largest(graph, state, max(2, first))
         number = max(6, first)
@@ -73,9 +73,9 @@ class SCC(Program):
             pivot = _pivot(graph, component)
             for number in range(first, 4):
                 yield (ReachForward, ReachBackward)[number - 2](pivot)
-            _name_members(component, state["reached"])
+            _name_members(component, state["color"])
         for number in range(max(4, first), 6):
-            yield (TrimForward, TrimBackward)[number - 4]()
+            yield _trimming(graph)[number - 4]
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Name every component by its smallest original id."""
@@ -118,10 +118,15 @@ class TrimBackward(TrimForward):
     along = "in"
 
 
-class ReachForward(Program):
-    """What `pivot` leads to, among what is left: bit 1 of `reached`."""
+def _trimming(graph: Graph) -> list[Program]:
+    """Both ways of trimming."""
+    return [counting(one, graph) for one in (TrimForward(), TrimBackward())]
 
-    reached = Field(np.uint32)
+
+class ReachForward(Program):
+    """What `pivot` leads to, among what is left: bit 1 of `color`, which is free until colors spread."""
+
+    color = Field(VERTEX)
     component = Field(VERTEX, constant=True)
     combine = "or"
     self_combining = True
@@ -132,16 +137,16 @@ class ReachForward(Program):
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """The pivot reaches itself."""
-        state["reached"][self.pivot] |= self.bit
+        state["color"][self.pivot] |= self.bit
         return Start(active=np.array([self.pivot]))
 
     def edge(bit):  # type: ignore[no-untyped-def]
         """Travels along an edge: the news."""
         return bit
 
-    def cond(reached, component, vertices, bit):  # type: ignore[no-untyped-def]
+    def cond(color, component, vertices, bit):  # type: ignore[no-untyped-def]
         """Those who are left and have not heard."""
-        return component == vertices and reached & bit == 0
+        return component == vertices and color & bit == 0
 
 
 class ReachBackward(ReachForward):

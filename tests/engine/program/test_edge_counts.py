@@ -1,0 +1,51 @@
+"""Programs that count edges: in int32 where a graph has few, with the same answers, types included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from penstock.engine import Field, Program, run
+from penstock.engine.planning.requirements import RunSetting, plan_memory, planned
+from penstock.engine.program import edge_counts
+from penstock.engine.program.program import fields_of
+from penstock.engine.programs.kcore import Coreness, KCore
+from penstock.engine.programs.scc import SCC
+from penstock.engine.resources.config import Config
+from support.graphs import in_memory, skewed
+from support.oracles import EdgeList
+
+GRAPH = in_memory(EdgeList(300, *skewed(300, 900, 3), None, True))
+
+
+@pytest.mark.parametrize(("make", "saved"), [(Coreness, 12), (lambda: KCore(3), 8), (SCC, 8)])
+def test_half_the_bytes_count_as_well(make: Callable[[], Program], saved: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def taken() -> int:
+        return planned(GRAPH, make(), RunSetting(Config()))[2].state_bytes
+
+    small, few = run(make(), GRAPH), taken()
+    monkeypatch.setattr(edge_counts, "MOST_EDGES", 0)
+    large = run(make(), GRAPH)
+    assert taken() - few == saved * GRAPH.vertices
+    assert small.fields.keys() == large.fields.keys()
+    for name, values in large.fields.items():
+        assert small.fields[name].dtype == values.dtype
+        assert np.array_equal(small.fields[name], values)
+    assert small.top(5) == large.top(5)
+    assert repr(small.columns()) == repr(large.columns())
+
+
+def test_a_class_that_derives_from_one_has_the_types_that_it_says() -> None:
+    class Mine(KCore):
+        """It counts something else, too."""
+
+        far = Field(np.int64, constant=True, fill=2**40)
+
+    made, asks, _ = planned(GRAPH, Mine(3), RunSetting(Config()))
+    assert type(made) is Mine
+    assert {np.dtype(field.dtype) for field in fields_of(asks[0].program).values()} == {  # type: ignore[arg-type]
+        np.dtype(np.uint32),
+        np.dtype(np.int64),
+    }
+    assert plan_memory(GRAPH, made, RunSetting(Config()))[0][0].program is made
