@@ -91,13 +91,12 @@ def similarity(
     [1.0, 0.0]
     """
     opened = graph if isinstance(graph, Graph) else Graph.open(Path(graph))
-    _check(opened, pairs, k, by, sources, missing_only=missing_only)
-    if k is not None and device != "cpu":
+    check_request(pairs, k, by, sources, device, device_memory, missing_only=missing_only)
+    if opened.layout == "list":
         raise InputError(
-            f"device {device}: a GPU counts given pairs; the k most similar are found on CPU cores, so leave device out"
+            "the edges of the graph are in the order of the input, and no vertex has a row of them; `penstock convert` "
+            "of the graph file sorts them"
         )
-    if device == "cpu" and device_memory is not None:
-        raise InputError("device_memory is for a GPU; give device as well, or leave it out")
     workers = cores() if threads is None else threads
     if workers < 1:
         raise InputError(f"threads is {threads}; it must be at least 1")
@@ -123,17 +122,22 @@ def _held(graph: Graph) -> int:
     return index_bytes(graph.out) + ids
 
 
-def _check(graph: Graph, pairs: Any, k: int | None, by: str, sources: Any, *, missing_only: bool) -> None:
+def check_request(
+    pairs: Any, k: int | None, by: str, sources: Any, device: str, device_memory: Any, *, missing_only: bool
+) -> None:
+    """Refuse what no graph answers; parameters are those of `similarity`. Raises InputError."""
     if (pairs is None) == (k is None):
-        raise InputError("give either pairs, or k for the k most similar vertices of each")
+        raise InputError("give either --pairs, or --k for the k most similar vertices of each")
     if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= 10_000):
         raise InputError(f"k is {k!r}; it must be a whole number in [1, 10000]")
     if by not in MEASURES:
         raise InputError(f"by is {by!r}; it must be one of {', '.join(MEASURES)}")
     if k is None and (sources is not None or missing_only):
-        raise InputError("sources and missing_only are for the k most similar vertices; leave them out with pairs")
-    if graph.layout == "list":
+        raise InputError("sources and --missing-only are for --k; leave them out with --pairs")
+    if k is not None and device != "cpu":
         raise InputError(
-            "the edges of the graph are in the order of the input, and no vertex has a row of them; `penstock convert` "
-            "of the graph file sorts them"
+            f"--device {device}: a GPU counts given --pairs; the --k most similar are found on CPU cores, so leave "
+            "--device out"
         )
+    if device == "cpu" and device_memory is not None:
+        raise InputError("--device-memory is for a GPU; give --device cuda:0 as well, or leave it out")

@@ -103,7 +103,7 @@ _FLAGS = frozenset(
 """Options without a value."""
 _WORDS = "auto|cpu|emulated|both|out|push|pull|sync|async|first|sum|min|max|degree|hubs|paths"
 _VALUE = rf"\d[\d.]*(?: ?[KMGT]i?B\b)?%?|cuda:\d+|(?:{_WORDS})\b"
-_OPTION = re.compile(rf"(?<![\w-])--([a-z][a-z-]*[a-z])(?: ((?:{_VALUE})))?")
+_OPTION = re.compile(rf"(?<![\w-])--([a-z](?:[a-z-]*[a-z])?)(?: ((?:{_VALUE})))?")
 _COLUMNS = re.compile(r"--columns ([^\s,?]+),([^\s,?]+)(?:,([^\s,?]+))?")
 _on_command_line: ContextVar[bool] = ContextVar("on_command_line", default=False)
 

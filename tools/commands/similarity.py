@@ -122,14 +122,16 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
       penstock similarity web.h5 --k 20 --by cosine --source 42
       penstock similarity web.h5 --k 5 --host-memory 800MiB --output similar.csv.gz
     """
-    from penstock.engine.queries.similarity import similarity
+    from penstock.engine.queries.similarity import check_request, similarity
     from penstock.storage.format.graph import Graph
     from penstock.tools.base.vertex_files import read_pairs
 
     began = time.perf_counter()
     asked, top, use = given["comparing"], given["top"], given["using"]
     target: TableOutput = given["writing"]
-    _check(graph, asked, target, use)
+    device, sources = "cpu" if use.device == "auto" else use.device, asked.source or None
+    check_request(asked.pairs, asked.k, asked.by, sources, device, use.device_memory, missing_only=asked.missing_only)
+    _check_target(graph, asked, target)
     opened = Graph.open(graph, stripes=use.stripes)
     found = similarity(
         opened,
@@ -137,10 +139,10 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
         k=asked.k,
         by=asked.by,
         missing_only=asked.missing_only,
-        sources=asked.source or None,
+        sources=sources,
         host_memory=use.host_memory,
         threads=use.threads,
-        device="cpu" if use.device == "auto" else use.device,
+        device=device,
         device_memory=use.device_memory,
     )
     compared = time.perf_counter() - began
@@ -164,18 +166,8 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     console.answer(facts, _lines(facts))
 
 
-def _check(graph: Path, asked: PairRequest, target: TableOutput, use: PairResources) -> None:
-    """Refuse what cannot be answered, before anything is read. Raises InputError."""
-    if (asked.pairs is None) == (asked.k is None):
-        raise InputError("give either --pairs FILE, or --k for the k most similar vertices of each")
-    if asked.pairs is not None and (asked.source or asked.missing_only):
-        raise InputError("--source and --missing-only are for --k; leave them out with --pairs")
-    if use.device not in ("cpu", "auto") and asked.k is not None:
-        raise InputError(
-            f"--device {use.device}: a GPU counts given --pairs, and --k is found on CPU cores; leave --device out"
-        )
-    if use.device in ("cpu", "auto") and use.device_memory is not None:
-        raise InputError("--device-memory is for a GPU; give --device cuda:0 as well, or leave it out")
+def _check_target(graph: Path, asked: PairRequest, target: TableOutput) -> None:
+    """Refuse an output that cannot be written, before anything is read. Raises InputError."""
     if target.output is not None:
         target.to(PAIRS, [graph] if asked.pairs is None else [graph, asked.pairs])
     elif target.format is not None or target.force or target.style:

@@ -49,14 +49,14 @@ def test_refusals(towns: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     (tmp_path / "minus").write_text("3\t-4\n")
     (tmp_path / "there.csv").write_text("")
     for arguments, message in (
-        ((), "give either --pairs FILE, or --k"),
-        (("--k", 1, "--pairs", tmp_path / "none"), "give either --pairs FILE, or --k"),
+        ((), "give either --pairs, or --k"),
+        (("--k", 1, "--pairs", tmp_path / "none"), "give either --pairs, or --k"),
         (("--pairs", tmp_path / "none"), "has no pair"),
         (("--pairs", tmp_path / "short"), "short:2: 'rome' is no pair"),
         (("--pairs", tmp_path / "minus"), "minus:1: .* negative"),
         (("--pairs", tmp_path / "gone"), "gone does not exist"),
         (("--pairs", tmp_path / "short", "--missing-only"), "leave them out with --pairs"),
-        (("--k", 1, "--device", "cuda:0"), "--k is found on CPU cores"),
+        (("--k", 1, "--device", "cuda:0"), "the --k most similar are found on CPU cores"),
         (("--k", 1, "--device-memory", "1GiB"), "is for a GPU"),
         (("--k", 1, "--format", "csv"), "are for --output"),
         (("--k", 1, "--output", tmp_path / "s.npy"), "no format of pairs ends in"),
