@@ -27,7 +27,6 @@ from penstock.storage.format.read_plan import read_threads
 from penstock.storage.read.disk_probe import RUN_BYTES, DiskBlocks, DiskProbe, direct_files, spread
 from penstock.storage.read.probes import PLACES, decode_rates, made_chunks, stored_chunks
 from penstock.transfer.calibration.calibration import Calibration, Samples, copy_rates, derive, fastest
-from penstock.transfer.devices import cuda
 from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.host import HostDevice
 
@@ -109,13 +108,6 @@ class _Found:
             self.tables[table] = samples
         else:
             self.missing[table] = LEFT_OUT
-
-
-def device_named(name: str) -> Device:
-    """Return the device "auto" (the first GPU if there is one), "cpu" or "cuda:N". InputError where it is not here."""
-    if name == "auto":
-        name = "cuda:0" if cuda.count() else "cpu"
-    return HostDevice(threads=cores()) if name == "cpu" else cuda.CudaDevice(cuda.number_of(name))
 
 
 def calibrate(

@@ -47,11 +47,12 @@ def command(device: str, place: Path | None, quick: bool, force: bool, console: 
       penstock calibrate --quick --json
       penstock calibrate --file /mnt/ssd --force
     """
-    from penstock.engine.calibration.calibrate import device_named
     from penstock.engine.calibration.material import machine_facts
+    from penstock.engine.resources.config import Config
+    from penstock.engine.resources.device_resources import device_of
     from penstock.storage.base.hardware_info import fingerprint
 
-    with closing(device_named(device)) as opened:
+    with closing(device_of(Config(device=device))) as opened:
         path = kept.place_of(fingerprint(machine_facts(opened)))
         known = None if force else _stored(path, quick=quick)
         with waiting("measuring", quiet=console.silent), _material(place, quick=quick) as material:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from penstock.engine.calibration import calibrate as story
 from penstock.engine.calibration import probes
-from penstock.engine.calibration.calibrate import Effort, calibrate, device_named, disk_rates
-from penstock.engine.calibration.material import Material, machine_facts
+from penstock.engine.calibration.calibrate import Effort, calibrate, disk_rates
+from penstock.engine.calibration.material import Material
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.storage.base import hardware_info
 from penstock.storage.base.errors import InputError
@@ -135,11 +135,3 @@ def test_efforts_fit_the_memory_there_is() -> None:
     assert Effort.quick(1).arena_bytes == story.LEAST_ARENA
     assert Effort.full(1 << 40).arena_bytes == story.ARENA
     assert Effort.quick().seconds < 2
-
-
-def test_a_device_is_named_as_in_a_run() -> None:
-    device = device_named("cpu")
-    assert device.kind == "host"
-    assert machine_facts(device)["device"] == {"kind": "host"}
-    with pytest.raises(InputError, match="abacus"):
-        device_named("abacus")
