@@ -110,7 +110,9 @@ class SweepWork:
                 "a plan is for programs that do, such as pagerank"
             )
         dtype = np.dtype(np.uint32 if vertices <= 1 << 32 else np.uint64)
-        held = state_bytes(program, vertices, dtype, apart=True) + exchange_bytes(program, vertices, dtype, sliced=True)
+        held = state_bytes(program, vertices, dtype, apart=True) + exchange_bytes(
+            program, vertices, dtype, sliced=True, at_once=vertices, ranks=1
+        )
         held += device_state_bytes(program, vertices, dtype) + INDEX_BYTES * vertices
         handed = exchanged_bytes(program, "pull", vertices, dtype.itemsize)
         return cls(edges, edges * bytes_per_edge, held, handed)

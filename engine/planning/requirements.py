@@ -33,7 +33,7 @@ from penstock.engine.resources.memory_plan import EdgeRoom, edge_room, left_for_
 from penstock.engine.resources.requirements_types import MemoryRequest, index_bytes
 from penstock.engine.state.device_state import device_state_bytes
 from penstock.engine.state.row_blocks import message_capacity
-from penstock.engine.state.state import exchange_bytes, field_bytes, fields_for, state_bytes
+from penstock.engine.state.state import EXCHANGED_AT_ONCE, exchange_bytes, field_bytes, fields_for, state_bytes
 from penstock.engine.state.unmatched_rows import unmatched_bytes
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.checkpoint.file import WRITING_BYTES
@@ -256,7 +256,10 @@ def requirements_of(
         held += triangles.strip_bytes(graph, setting.room_bytes, setting.messages)
     if setting.ranks > 1:
         sliced = program.combine == "all" or (program.everywhere and list(directions) == ["pull"] and not counts)
-        held += exchange_bytes(program, graph.vertices, graph.vertex_dtype, sliced=sliced)
+        at_once = EXCHANGED_AT_ONCE if setting.device_bytes is None else graph.vertices
+        held += exchange_bytes(
+            program, graph.vertices, graph.vertex_dtype, sliced=sliced, at_once=at_once, ranks=setting.ranks
+        )
     if graph.layout == "list":
         held += list_bytes(graph)
     if setting.device_bytes is not None:

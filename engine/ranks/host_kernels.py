@@ -14,7 +14,7 @@ from penstock.engine.kernels.host.atomics import COMBINE_ALONE, lowest_bit
 from penstock.engine.kernels.host.jit import JitKernel, inline, kernel
 from penstock.engine.kernels.interface import SharedLists
 from penstock.engine.program.combiners import COMBINERS
-from penstock.engine.state.state import SPAN
+from penstock.engine.state.state import EXCHANGED_AT_ONCE, SPAN
 from penstock.storage.base.thread_atomics import pop_count
 
 if TYPE_CHECKING:
@@ -83,7 +83,12 @@ _MERGES = {"min": MIN, "max": MAX, "sum": ADD, "or": OR}
 
 
 class HostExchangeKernels:
-    """Kernels for the exchange of one run; spans (first, last) are of vertices."""
+    """Kernels for the exchange of one run; spans (first, last) are of vertices.
+
+    exchanged_at_once: of so many vertices messages travel at once, which ranks hold beside their states.
+    """
+
+    exchanged_at_once = EXCHANGED_AT_ONCE
 
     def __init__(self, combiner: str) -> None:
         self._combiner = combiner
@@ -92,6 +97,11 @@ class HostExchangeKernels:
     def count(self, bitmap: Bitmap, span: Span, target: NDArray[Any], lists: SharedLists) -> int:
         """How many of a span are marked, and which, if lists has room."""
         return int(list_marks(bitmap.words, bitmap.summary, *span, target, lists.ids, lists.values))
+
+    def marked(self, bitmap: Bitmap, span: Span) -> int:
+        """How many of a span are marked."""
+        nothing = bitmap.words[:0]
+        return int(list_marks(bitmap.words, bitmap.summary, *span, nothing, nothing, nothing))
 
     def listed(
         self, bitmap: Bitmap, span: Span, count: int, target: NDArray[Any], ids: NDArray[Any], values: NDArray[Any]

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     Kernels = HostExchangeKernels | CudaExchangeKernels
 
 Ints = NDArray[np.int64]
+Span = tuple[int, int]
+"""Of vertices, the first and the first that is not meant."""
 
 LISTED_SHARE, MARKED_SHARE = 0.03, 0.5
 """Of the vertices: up to so many messages are handed out with ids, up to so many with a bitmap; more as they are."""
@@ -38,12 +40,10 @@ def room_for_few(vertices: int) -> int:
     return min(FEW, int(LISTED_SHARE * vertices))
 
 
-def form_of(total: int, vertices: int, *, pulled: bool) -> Literal["nothing", "few", "dense", "marked", "listed"]:
+def form_of(total: int, vertices: int, *, pulled: bool) -> Literal["nothing", "dense", "marked", "listed"]:
     """How so many messages of all ranks are exchanged; all ranks ask with the same numbers."""
     if total == 0:
         return "nothing"
-    if total <= room_for_few(vertices):
-        return "few"
     if total > (SLICED_SHARE if pulled else MARKED_SHARE) * vertices:
         return "dense"
     return "marked" if total > LISTED_SHARE * vertices else "listed"
@@ -68,7 +68,7 @@ class RankExchange:
         owns, and alone has found messages for; None: any rank may have found some for any vertex.
         """
         if everything:
-            self._share_values(bounds)
+            self._share_values(bounds, (0, self.state.last))
             return
         state, rank, few = self.state, self.ranks.rank, room_for_few(self.state.last)
         own = (0, state.last) if bounds is None else (int(bounds[rank]), int(bounds[rank + 1]))
@@ -77,16 +77,34 @@ class RankExchange:
         )
         counts = gather_few(self.ranks, self.kernels.count(state.touched, own, state.target, ours), ours, found)
         starts = starts_of(counts)
-        form = form_of(int(starts[-1]), state.last, pulled=bounds is not None)
-        if form == "few":
+        if int(starts[-1]) > room_for_few(state.last):
+            self._share_many(own, starts, bounds)
+        elif int(starts[-1]):
             self._merge(found.ids_here, found.values_here, starts, bounds)
-        elif form == "dense":
-            self._share_values(bounds)
-            self._combine_words(state.touched)
-        elif form != "nothing":
-            self._share_listed(own, starts, bounds, marked=form == "marked")
         if state.incoming is None and state.touched is not state.pending:
             self.kernels.move_marks(state.touched, state.pending)
+
+    def _share_many(self, own: Span, starts: Ints, bounds: Ints | None) -> None:
+        """Exchange messages by ranges of vertices, so that what travels at once takes little memory.
+
+        own: whose messages are this rank's. starts: where those of each rank begin among all.
+        """
+        state, step = self.state, self.kernels.exchanged_at_once
+        dense = False
+        for first in range(0, state.last, step):
+            span = first, min(first + step, state.last)
+            mine = min(max(own[0], first), span[1]), min(max(own[1], first), span[1])
+            if step < state.last:
+                count = self.kernels.marked(state.touched, mine)
+                starts = starts_of(self.ranks.gather_numbers(np.array([count])).ravel())
+            form = form_of(int(starts[-1]), span[1] - first, pulled=bounds is not None)
+            if form == "dense":
+                self._share_values(bounds, span)
+                dense = True
+            elif form != "nothing":
+                self._share_listed(mine, starts, bounds, marked=form == "marked")
+        if dense:
+            self._combine_words(state.touched)
 
     def begin_settling(self) -> None:
         """Let a walk of unsettled rows take, and give back, the marks of all pending vertices."""
@@ -108,11 +126,12 @@ class RankExchange:
         self._combine_words(state.pending)
         state.touched.clear()
 
-    def _share_values(self, bounds: Ints | None) -> None:
+    def _share_values(self, bounds: Ints | None, span: Span) -> None:
+        """Exchange the values of a range of vertices."""
         if bounds is None:
-            self._combine_slices(self.state.target)
+            self._combine_slices(self.state.target[slice(*span)])
         else:
-            self.arrays.gather_slices(self.state.target, bounds)
+            self.arrays.gather_slices(self.state.target, np.clip(bounds, *span))
 
     def _share_listed(self, own: tuple[int, int], starts: Ints, bounds: Ints | None, *, marked: bool) -> None:
         """Exchange messages with their ids; marked: with a bitmap in the place of these."""
@@ -164,10 +183,12 @@ class RankExchange:
 
     def _combine_slices(self, whole: Any, combiner: str | None = None) -> None:
         """Combine one array per rank: each rank a slice of it, in the order of ranks; all get the result."""
-        size, rank = self.ranks.size, self.ranks.rank
-        bounds = np.linspace(0, len(whole), size + 1).astype(np.int64)
-        ours = whole[int(bounds[rank]) : int(bounds[rank + 1])]
-        found = self.kernels.buffer("slices", size * len(ours), whole.dtype)
-        self.arrays.exchange_slices(whole, bounds, found.reshape(size, len(ours)))
-        self.kernels.combine(found, ours, combiner)
-        self.arrays.gather_slices(whole, bounds)
+        size, rank, step = self.ranks.size, self.ranks.rank, self.kernels.exchanged_at_once
+        for first in range(0, len(whole), step):
+            some = whole[first : first + step]
+            bounds = np.linspace(0, len(some), size + 1).astype(np.int64)
+            ours = some[int(bounds[rank]) : int(bounds[rank + 1])]
+            found = self.kernels.buffer("slices", size * len(ours), whole.dtype)
+            self.arrays.exchange_slices(some, bounds, found.reshape(size, len(ours)))
+            self.kernels.combine(found, ours, combiner)
+            self.arrays.gather_slices(some, bounds)

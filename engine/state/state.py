@@ -62,6 +62,8 @@ DENSE = 32  # at most so many bits for each position: they are packed rather tha
 MASKED = 1 << 21  # items of a mask that are added together, whole spans
 FILLED = 1 << 20  # vertices whose values a thread fills at once
 LIST_SHARE = 64  # the frontier is listed while it has at most 1/64 of the vertices
+EXCHANGED_AT_ONCE = 1 << 22
+"""Vertices whose messages ranks on cores exchange at once: some 60 MiB."""
 FUSED_LIST = 1 << 15  # vertices of a frontier of fused iterations on the cores, by their messages and by themselves
 
 
@@ -411,12 +413,20 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
     return int(total + 2 * bitmap + listed + partial + 4096)
 
 
-def exchange_bytes(program: Program, vertices: int, vertex_dtype: Any, *, sliced: bool) -> int:
+def exchange_bytes(
+    program: Program, vertices: int, vertex_dtype: Any, *, sliced: bool, at_once: int, ranks: int
+) -> int:
     """Bytes that merging the states of several ranks takes beside a State (`engine/ranks/rank_exchange.py`).
 
-    Marks of their own; two forests, or a message of every vertex, and ids and marks for those that are listed. sliced:
-    every exchange is of slices, in their places.
+    Marks of their own; two forests, or a message of each vertex that is exchanged at once, ids and marks for those that
+    are listed, and marks of all ranks where that is not all vertices. sliced: every exchange is of slices, in their
+    places.
     """
     marks = max(1, -(-vertices // SPAN)) * (SPAN // 8 + 8)
     message = message_dtype(program, vertex_dtype).itemsize * int(np.prod(program.message_shape))
-    return int(marks + (0 if sliced else max(2 * message, message + 10) * vertices))
+    if sliced:
+        return int(marks)
+    if program.combine == "union":
+        return int(marks + max(2 * message, message + 10) * vertices)
+    every = marks * (1 + ranks if at_once < vertices else 1)
+    return int(every + max(2 * message, message + 10) * min(at_once, vertices))

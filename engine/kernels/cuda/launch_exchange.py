@@ -23,8 +23,11 @@ class CudaExchangeKernels:
     """Kernels for the exchange of one run, and their scratch on the device.
 
     Arrays are the device's, of one dimension. A span (first, last) is of vertices; a bitmap has uint32 words.
-    kept: what is page-locked, which takes longer than an exchange: it outlives the run.
+    kept: what is page-locked, which takes longer than an exchange: it outlives the run. exchanged_at_once: messages of
+    all vertices travel at once, since the host waits for every number.
     """
+
+    exchanged_at_once = 1 << 62
 
     def __init__(self, device: Device, combiner: str, kept: dict[tuple[Any, ...], Any]) -> None:
         self._device, self._combiner, self._kept = device, combiner, kept

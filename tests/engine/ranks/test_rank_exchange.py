@@ -37,6 +37,12 @@ def _found(rank: int, share: float, span: tuple[int, int] = (0, N)) -> tuple[np.
     return at, random.integers(1, 100, len(at))
 
 
+@pytest.fixture(params=[1 << 22, 3000], ids=["at once", "by ranges"], autouse=True)
+def at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many vertices' messages travel at once."""
+    monkeypatch.setattr(HostExchangeKernels, "exchanged_at_once", request.param)
+
+
 @pytest.mark.parametrize(("combiner", "merge"), [("min", np.minimum), ("max", np.maximum), ("sum", np.add)])
 @pytest.mark.parametrize("share", SHARES.values(), ids=SHARES)
 @pytest.mark.parametrize("ranks", [2, 3])
