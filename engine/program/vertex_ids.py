@@ -223,10 +223,10 @@ def originals_of(source: Any, name: str = "source") -> list[int | str]:
 
 def original_order(graph: Graph) -> NDArray[Any]:
     """Internal ids by ascending original id, in the graph's id type; in a bipartite graph sources come first."""
-    order = np.empty(graph.vertices, graph.vertex_dtype)
     if graph.vertices == 0 or in_original_order(graph):
-        order[:] = np.arange(graph.vertices, dtype=order.dtype)
-    elif graph.id_dtype.kind == "T":
+        return np.arange(graph.vertices, dtype=graph.vertex_dtype)
+    order = np.empty(graph.vertices, graph.vertex_dtype)
+    if graph.id_dtype.kind == "T":
         order[:] = np.argsort(vertex_names(graph), kind="stable")
     elif not _inverted(graph, order):
         order_by(graph.original_ids_in, order)

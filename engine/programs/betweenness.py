@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, PositiveCount
 from penstock.engine.program.program import Field, Program, Start
 from penstock.engine.program.vertex_ranges import each_range, mask_of, over_ranges
-from penstock.engine.programs.sources import check_one_choice, chosen_sources, source_count, source_name
+from penstock.engine.programs.sources import check_one_choice, chosen_sources, source_bytes, source_count, source_name
 from penstock.storage.format.graph import Graph
 
 UNREACHED = np.uint32(2**32 - 1)
@@ -45,7 +45,11 @@ class Betweenness(Program):
     ) -> None:
         check_one_choice("betweenness", source, k)
         self.source, self.k, self.normalized, self.seed, self.raw = source, k, normalized, seed, raw
-        self.working_bytes = 1 if source is not None else 9  # the sources, and a mark for each vertex
+
+    def form(self, graph: Graph, mode: str) -> Program:
+        """The program, which knows what its sources take."""
+        self.working_bytes = source_bytes(graph, self.source, self.k)
+        return self
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Forward and backward."""

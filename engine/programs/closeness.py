@@ -22,12 +22,14 @@ from penstock.engine.program.program import LARGEST, Field, Program, Start, weig
 from penstock.engine.program.vertex_ranges import each_range, over_ranges
 from penstock.engine.programs.bfs import UNREACHED, BFSLevels
 from penstock.engine.programs.shared_searches import DEEPEST, SharedLevels, SharedSums, Together, shared
-from penstock.engine.programs.sources import check_one_choice, chosen_sources, source_count
+from penstock.engine.programs.sources import check_one_choice, chosen_sources, source_bytes, source_count
 from penstock.engine.programs.sssp import FARTHEST, FloatSSSP
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 
+ESTIMATED = 1 << 12
+"""Vertices whose answers are estimated together, in some twenty arrays."""
 Values = NDArray[np.float64]
 State = dict[str, NDArray[Any]]
 
@@ -69,7 +71,6 @@ class Distances(Together, Program, ABC):
     ) -> None:
         check_one_choice(self.answer, source, k)
         self.source, self.k, self.seed, self.needs_weights = source, k, seed, counts_by_weight(weight)
-        self.working_bytes = 1 if source is not None else 9  # the sources, and a mark for each vertex
 
     @abstractmethod
     def counted(self, distances: Values) -> Values:
@@ -214,7 +215,7 @@ class Distances(Together, Program, ABC):
             total[:] = np.where(reached > 0, values, 0.0)
             squares[:] = np.where((searches > 1) & (reached > 0), spread, -np.inf)
 
-        each_range(fill, vertices)
+        each_range(fill, vertices, size=ESTIMATED)
 
 
 class Closeness(Distances):
@@ -332,6 +333,7 @@ class WeightedHarmonic(ByWeights, Harmonic):
 
 def _by_weights(program: Distances, kind: type[Distances], graph: Graph) -> Distances:
     """The program itself, or one of this kind where edges count by weights. Raises InputError for huge weights."""
+    program.working_bytes = source_bytes(graph, program.source, program.k)
     if not weighted(program, graph):
         program.look_at(graph)
         return program

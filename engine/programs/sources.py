@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.vertex_ids import in_original_order, internal_ids, original_order
+from penstock.engine.program.vertex_ids import (
+    in_original_order,
+    internal_ids,
+    original_order,
+    surely_in_original_order,
+)
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 
@@ -50,6 +55,20 @@ def source_count(graph: Graph, source: Any, k: int | None) -> int:
     if source is not None:
         return len(source) if isinstance(source, Sized) and not isinstance(source, str) else 1
     return graph.vertices if k is None else min(k, graph.vertices)
+
+
+FEW_DRAWN = 50
+"""So few are drawn one by one: with at most this part of many vertices NumPy makes no array of them all."""
+
+
+def source_bytes(graph: Graph, source: Any, k: int | None) -> int:
+    """Return how many bytes a vertex `chosen_sources` allocates at most, with a mark for each vertex."""
+    if source is not None:
+        return 1
+    if k is None or k >= graph.vertices:
+        return 1 + graph.vertex_dtype.itemsize
+    drawn = 8 if k > graph.vertices // FEW_DRAWN else 0
+    return 1 + max(drawn, 0 if surely_in_original_order(graph) else graph.vertex_dtype.itemsize)
 
 
 def source_name(graph: Graph, number: int, source: Any, k: int | None) -> str:

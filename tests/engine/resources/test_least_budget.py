@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import Field, Graph, Program, Session
-from penstock.engine.planning.requirements import plan_memory
+from penstock.engine.planning.requirements import planned
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.cdlp import CDLP
@@ -188,11 +188,11 @@ def test_a_run_makes_its_equipment_once(name: str, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(HostResources, "__init__", counted)
     with Session(disk, threads=1) as session:
-        _, planned = plan_memory(disk, MAKERS[name]().form(disk, "auto"), session._setting)
+        *_, needed = planned(disk, MAKERS[name](), session._setting)
         session.run(MAKERS[name]())
     assert len(made) == (name != "degrees")
     for needs in made:
-        assert needs.fixed == planned.fixed
+        assert needs.fixed == needed.fixed
 
 
 @pytest.mark.parametrize("name", sorted(MAKERS.keys() - LEVELS))
