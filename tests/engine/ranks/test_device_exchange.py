@@ -91,8 +91,13 @@ def _shared(
 
 
 @covering("where, share, kind", ("devices", "mixed"), SHARES, KINDS)
-def test_states_on_devices_become_what_those_of_the_host_do(where: str, share: str, kind: str) -> None:
+def test_states_on_devices_become_what_those_of_the_host_do(
+    where: str, share: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside ranks on cores, devices exchange the messages of as few vertices at once as these."""
     combiner, dtype, pulled, apart = KINDS[kind]
+    if where == "mixed":
+        monkeypatch.setattr(HostExchangeKernels, "exchanged_at_once", 256)
     part = SHARES[share] / 2 if pulled else SHARES[share]
 
     def of(there: tuple[bool, bool, bool]) -> list[Found]:
