@@ -86,7 +86,7 @@ def device_is_here() -> bool:
         return False
 
 
-if not device_is_here():  # before anything imports numba.cuda: GPU kernels then run as Python threads
+if not device_is_here():  # before anything imports numba.cuda: GPU kernels then run in Python
     os.environ.setdefault("NUMBA_ENABLE_CUDASIM", "1")
 
 

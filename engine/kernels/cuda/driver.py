@@ -3,7 +3,7 @@
 Owns the only way in which a kernel starts. On a GPU a kernel is compiled to PTX by numba-cuda at its first launch and
 to machine code by nvJitLink, unless `cubin_cache.py` has kept that of an earlier process, then loaded and launched
 through CuPy (a few microseconds a launch; numba's own takes ten times that). Under numba's CUDA simulator
-(`NUMBA_ENABLE_CUDASIM=1`) the same functions run as Python threads, on NumPy arrays. Refuses nothing:
+(`NUMBA_ENABLE_CUDASIM=1`) the same functions run as threads in turn, on NumPy arrays. Refuses nothing:
 `transfer/devices/cuda.py` has found the device, or said clearly that there is none.
 """
 
