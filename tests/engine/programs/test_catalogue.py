@@ -154,7 +154,8 @@ def test_float_weights() -> None:
 
 
 @pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
-@covering("name, directed", CASES, (True, False), strength=1)
+@pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize("name", CASES)
 def test_simulated_gpu(name: str, directed: bool) -> None:
     make, check = CASES[name]
     edges = tangle(directed=directed, core=14, tail=6, count=40)
