@@ -242,8 +242,10 @@ class HostResources:
         self.pipeline.check()
 
     def close(self) -> None:
-        """Stop the reader and forget the caches."""
+        """Stop the reader and forget the caches, and indexes of which only pages are in memory."""
         self._opened.close()
+        for one in self.needs.indexed if self.needs.page_threads else ():
+            one.drop_index()
 
 
 def ownership_of(

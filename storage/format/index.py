@@ -151,8 +151,9 @@ class Index:
             yield v0, v1
 
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.uint32], int]:
-        """Return what a kernel takes that may ask for any row: (bases, offsets, shift), of an index that is whole."""
-        assert self.pages is None, "the plan of a run says whether it needs any row at any time"
+        """Return what a kernel takes that asks for any row: (bases, offsets, shift); all rows stay in memory then."""
+        if self.pages is not None:
+            self.pages.keep()
         return self.bases, self.offsets, self.shift
 
     def starts(self, v0: int, v1: int, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:

@@ -90,6 +90,11 @@ class RowPages:
                 yield v0, end
             v0 = end
 
+    def keep(self) -> None:
+        """Read all pages, none of which is forgotten from then on. Raises what reading them raises."""
+        with self._lock:
+            self._want(self.of_rows(0, self._vertices))
+
     def of_rows(self, v0: int, v1: int) -> range:
         """The pages of rows v0..v1-1."""
         return range(v0 // self.rows, -(-min(v1, self._vertices) // self.rows))
@@ -112,17 +117,20 @@ class RowPages:
     def held(self, pages: Sequence[int]) -> Iterator[None]:
         """Have these pages in memory within. Raises what reading them raises."""
         with self._lock:
-            self._wanted.update(pages)
-            try:
-                self._bring(pages)
-            except BaseException:
-                self._wanted.subtract(pages)
-                raise
+            self._want(pages)
         try:
             yield
         finally:
             with self._lock:
                 self._wanted.subtract(pages)
+
+    def _want(self, pages: Sequence[int]) -> None:
+        self._wanted.update(pages)
+        try:
+            self._bring(pages)
+        except BaseException:
+            self._wanted.subtract(pages)
+            raise
 
     def _bring(self, pages: Sequence[int]) -> None:
         lacking = [page for page in pages if page not in self._held and page * self.rows < self._vertices]
