@@ -325,7 +325,11 @@ class Session:
             if wider is None:
                 return result
             del result, values
-            return (yield from self._run_form(wider, checkpoints, each))
+            try:
+                return (yield from self._run_form(wider, checkpoints, each))
+            except BudgetError as refusal:
+                why = f"{refusal.reason}, in numbers that hold the values of this graph; the narrower ones did not"
+                raise BudgetError(refusal.option, why, refusal.least_mib, refusal.otherwise) from None
 
     def walk(
         self,

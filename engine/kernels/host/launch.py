@@ -147,7 +147,8 @@ class HostKernels:
                 work = state.work[found:]  # the running sum of the listed vertices' edges
                 listing = arrays, base, counts, state.vertices[found:], work
                 self._call(frontier_kernels.enumerate_marked, small, pieces, *marks, *listing)
-                work[: vertices + 1] += edges
+                if edges:  # of parts before
+                    work[: vertices + 1] += edges
             found, edges = found + vertices, edges + more
         return Frontier(found, edges, listed=listed and found > 0, rest=low)
 
