@@ -165,15 +165,16 @@ class Report:
             self._takes(line)
 
     def message(self) -> str | None:
-        """Which rank was killed; None where none was. One that had not said its number yet is one of them."""
+        """Which rank was killed; None where none was. One of them, where not all had said their numbers yet."""
         if self._dead is None:
             return None
         first, (pid, reported) = self._first.found(), self._dead
         code: int | None = reported
-        if first is not None and pid in self._rank_of:  # mpiexec may report another, that it has ended itself
+        known = len(self._rank_of) == self._ranks  # else one that is not may have died before those that mpiexec ended
+        if first is not None and known:  # mpiexec may report another, that it has ended itself
             code = first.code or (reported if first.pid == pid else None)
             pid = first.pid
-        host, rank = socket.gethostname(), self._rank_of.get(pid)
+        host, rank = socket.gethostname(), self._rank_of.get(pid) if known else None
         name = f"one of {self._ranks} ranks on {host}"
         if rank is not None:
             name = f"rank {rank} of {self._ranks} on {host} (process {pid})"

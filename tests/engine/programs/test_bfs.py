@@ -143,9 +143,8 @@ def test_levels_are_as_narrow_as_memory_asks_for() -> None:
     for others in ({"ranks": 2}, {"checkpoints": True}, {"device_bytes": fixed[-1]}):
         with pytest.raises(BudgetError):
             planned(graph, BFS(0, parents=False), RunSetting(Config(direction="push", host_memory=fixed[-1]), **others))
-    with pytest.raises(
-        BudgetError, match="in numbers that hold the values of this graph; the narrower ones did not"
-    ):  # a byte does not hold the levels, and no wider ones have room
+    told = "in numbers that hold the values of this graph; the narrower ones did not"
+    with pytest.raises(BudgetError, match=told):  # a byte does not hold the levels, and no wider ones have room
         run(BFS(0, parents=False), graph, direction="push", host_memory=fixed[-1])
 
 

@@ -53,9 +53,10 @@ def test_the_report_of_mpiexec_becomes_one_message() -> None:
     assert "(process 99999325) was killed by SIGKILL" in message
 
 
-def test_a_rank_that_was_killed_before_it_said_its_number_is_one_of_them() -> None:
+@pytest.mark.parametrize("told", [99999324, 99999325], ids=["the dead one is reported", "one that mpiexec ended is"])
+def test_a_rank_that_was_killed_before_it_said_its_number_is_one_of_them(told: int) -> None:
     report = Report(2)
-    report.pass_on(io.BytesIO(b"\x1epenstock-rank 0 99999324\n"), _Shown())  # which mpiexec ends then
+    report.pass_on(io.BytesIO(f"\x1epenstock-rank 0 {told}\n".encode()), _Shown())  # which mpiexec ends then
     report.pass_on(io.BytesIO(HYDRA), _Shown())
     message = report.message()
     assert message is not None
