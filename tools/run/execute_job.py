@@ -211,6 +211,8 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
     wanted, threads = step.wanted, session.config.thread_count
     seconds, spare = time.perf_counter() - began, session.spare_bytes
     if last:
+        held = session.holdings
+        spare += 0 if held is None else held.host // 2  # where edges were; the other half is for writing the answer
         with stage("closing"):
             session.close()
             give_back_freed_memory()

@@ -170,8 +170,9 @@ class Report:
             return None
         first, (pid, reported) = self._first.found(), self._dead
         code: int | None = reported
-        known = len(self._rank_of) == self._ranks  # else one that is not may have died before those that mpiexec ended
-        if first is not None and known:  # mpiexec may report another, that it has ended itself
+        # mpiexec may report another, that it has ended itself, for one that died before it was known
+        known = len(self._rank_of) == self._ranks and (first is not None or not self._first.watches)
+        if first is not None and known:
             code = first.code or (reported if first.pid == pid else None)
             pid = first.pid
         host, rank = socket.gethostname(), self._rank_of.get(pid) if known else None
@@ -234,32 +235,46 @@ class FirstDeath:
         self._poll = select.epoll()
         self._pids: dict[int, int] = {}
         self._ended: list[Death] = []
+        self._unsure = False
         self._thread: threading.Thread | None = None
 
     def add(self, pid: int) -> None:
-        """Watch one process more."""
+        """Watch one process more; one that has ended already ended first, if no other has."""
         try:
             file = os.pidfd_open(pid)
         except ProcessLookupError:
-            self._ended = self._ended or [Death(pid, None)]
+            self._note([Death(pid, None)])
             return
         except OSError:
             return  # an older system
+        if select.select([file], [], [], 0)[0]:
+            self._note([Death(pid, _status(pid))])
+            return
         self._pids[file] = pid
         self._poll.register(file, select.EPOLLIN)
         if self._thread is None:
             self._thread = threading.Thread(target=self._watch, name="first-death", daemon=True)
             self._thread.start()
 
+    @property
+    def watches(self) -> bool:
+        """Whether this system lets processes be watched, and there were any."""
+        return bool(self._pids or self._ended)
+
     def _watch(self) -> None:
         found = [Death(self._pids[file], _status(self._pids[file])) for file, _ in self._poll.poll()]
-        self._ended = self._ended or found
+        if not self._ended:  # else one had ended before it could be watched
+            self._note(found)
+
+    def _note(self, ended: list[Death]) -> None:
+        self._unsure = self._unsure or bool(self._ended) or len(ended) > 1
+        self._ended = self._ended or ended
 
     def found(self) -> Death | None:
-        """Return the first; None where several were found to have ended at once, or none."""
+        """Return the first; None where none has ended, or one of several that were found to have."""
         if self._thread is not None:
             self._thread.join(timeout=1.0)
-        return self._ended[0] if len(self._ended) == 1 else None
+        return None if self._unsure or not self._ended else self._ended[0]
 
 
 def _status(pid: int) -> int | None:

@@ -47,3 +47,16 @@ def test_one_that_has_ended_before_is_the_first() -> None:
     assert found is not None
     assert (found.pid, found.code) == (ended.pid, None)
     assert FirstDeath().found() is None
+
+
+def test_of_several_that_have_ended_before_none_is_known_to_be_the_first() -> None:
+    with subprocess.Popen(["true"]) as one, subprocess.Popen(["sleep", "60"]) as other:
+        one.wait()
+        first = FirstDeath()
+        first.add(other.pid)
+        other.kill()
+        other.wait()
+        time.sleep(0.1)
+        first.add(one.pid)
+    assert first.found() is None
+    assert first.watches

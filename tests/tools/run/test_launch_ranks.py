@@ -6,6 +6,7 @@ import io
 import json
 import re
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -44,7 +45,9 @@ class _Shown:
 
 def test_the_report_of_mpiexec_becomes_one_message() -> None:
     report, shown = Report(2), _Shown()
-    report.pass_on(io.BytesIO(b"\x1epenstock-rank 1 99999325\n\x1epenstock-rank 0 99999324\n"), shown)
+    with subprocess.Popen(["sleep", "60"]) as other:
+        report.pass_on(io.BytesIO(f"\x1epenstock-rank 1 99999325\n\x1epenstock-rank 0 {other.pid}\n".encode()), shown)
+        other.kill()
     report.pass_on(io.BytesIO(HYDRA), shown)
     assert shown.buffer.getvalue() == b"a line\n====\n\n"
     message = report.message()
