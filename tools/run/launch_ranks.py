@@ -165,23 +165,27 @@ class Report:
             self._takes(line)
 
     def message(self) -> str | None:
-        """Which rank was killed; None where none was. One of them, where not all had said their numbers yet."""
+        """Which rank was killed; None where none was. One of them, where not all had said their numbers yet.
+
+        What the system tells comes first, and behind it what mpiexec does, which may be one that it has ended itself: a
+        rank that holds much may end later than those that are ended for it.
+        """
         if self._dead is None:
             return None
-        first, (pid, reported) = self._first.found(), self._dead
-        code: int | None = reported
-        # mpiexec may report another, that it has ended itself, for one that died before it was known
+        first, (reported, code) = self._first.found(), self._dead
         known = len(self._rank_of) == self._ranks and (first is not None or not self._first.watches)
-        if first is not None and known:
-            code = first.code or (reported if first.pid == pid else None)
-            pid = first.pid
-        host, rank = socket.gethostname(), self._rank_of.get(pid) if known else None
+        host, pid = socket.gethostname(), reported
+        cause: int | None = code
+        if known and first is not None:
+            pid, cause = first.pid, first.code or (code if first.pid == reported else None)
         name = f"one of {self._ranks} ranks on {host}"
-        if rank is not None:
-            name = f"rank {rank} of {self._ranks} on {host} (process {pid})"
+        if known and pid in self._rank_of:
+            name = f"rank {self._rank_of[pid]} of {self._ranks} on {host} (process {pid})"
+            if reported != pid and reported in self._rank_of:
+                name += f", or rank {self._rank_of[reported]} (process {reported}),"
         hint = "; perhaps the host has no memory left: try a smaller --host-memory"
-        hint = hint if code in (None, signal.SIGKILL) else ""
-        return f"{name} {_cause(code)}{hint}; the others were ended"
+        hint = hint if cause in (None, signal.SIGKILL) else ""
+        return f"{name} {_cause(cause)}{hint}; the others were ended"
 
     def _takes(self, line: bytes) -> bool:
         """Whether a line is for this process alone."""

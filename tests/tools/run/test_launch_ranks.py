@@ -56,6 +56,20 @@ def test_the_report_of_mpiexec_becomes_one_message() -> None:
     assert "(process 99999325) was killed by SIGKILL" in message
 
 
+def test_where_mpiexec_names_another_rank_both_are_named() -> None:
+    report = Report(2)
+    with subprocess.Popen(["true"]) as first, subprocess.Popen(["sleep", "60"]) as other:
+        first.wait()
+        names = f"\x1epenstock-rank 1 {first.pid}\n\x1epenstock-rank 0 {other.pid}\n"
+        report.pass_on(io.BytesIO(names.encode()), _Shown())
+        other.kill()
+    report.pass_on(io.BytesIO(HYDRA.replace(b"99999325", str(other.pid).encode())), _Shown())
+    message = report.message()
+    assert message is not None
+    assert message.startswith("rank 1 of 2 on ")
+    assert f"(process {first.pid}), or rank 0 (process {other.pid}), was killed, or crashed" in message
+
+
 @pytest.mark.parametrize("told", [99999324, 99999325], ids=["the dead one is reported", "one that mpiexec ended is"])
 def test_a_rank_that_was_killed_before_it_said_its_number_is_one_of_them(told: int) -> None:
     report = Report(2)
