@@ -30,6 +30,9 @@ from penstock.transfer.planning.host_budget import (
 )
 from penstock.transfer.routes.registry import serving
 
+ANSWER_BYTES = 8 << 20
+"""Ranges of an answer's columns while they are read and written: 131,072 rows for each thread and each that waits."""
+
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.requirements_types import MemoryRequest
@@ -304,8 +307,9 @@ def host_division(graph: Graph, config: Config, needs: MemoryRequest) -> HostBud
     if graph.out.arrays is None and needs.adjacencies:
         return divide_host_memory(config, needs, graph, config.partition_bytes)
     budget = budget_of(config, needs, graph, config.partition_bytes)
-    if graph.out.arrays is None:  # reading degrees for the index takes what reading edges has buffers for otherwise
-        budget = replace(budget, fixed=budget.fixed + max(READS, config.thread_count) * DECODE_BYTES)
+    if graph.out.arrays is None:  # what reading degrees and writing the answer take has otherwise the place of edges
+        reading = max(READS, config.thread_count) * DECODE_BYTES
+        budget = replace(budget, fixed=budget.fixed + reading + ANSWER_BYTES)
     check_fixed(budget)
     return None
 
