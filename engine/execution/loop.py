@@ -233,7 +233,8 @@ class Loop:
 
     def index_bytes_read(self) -> int:
         """Bytes that were read from disk since the last call for rows of indexes that are not in memory."""
-        indexes = {id(one): one for one in (self.out, *(stream.index for stream in self.streams.values()))}
+        walked = *self.streams.values(), *self.against.values()
+        indexes = {id(one): one for one in (self.out, *(stream.index for stream in walked))}
         read = sum(one.pages.bytes_read for one in indexes.values() if one.pages is not None)
         before, self._index_bytes = self._index_bytes, read
         return read - before
