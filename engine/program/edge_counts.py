@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.program.program import Program, fields_of
+from penstock.engine.program.program import Program, fields_of, like
 from penstock.engine.program.program_description import class_maker
 from penstock.engine.program.widened import Widened
 
@@ -22,10 +22,7 @@ def counting(program: Program, graph: Graph) -> Program:
     """The program, or the same in half of the bytes where the graph has so few edges."""
     if graph.edges >= MOST_EDGES:
         return program
-    ours: Any = type(program)
-    kind = _small(ours)
-    made: Program = kind.__new__(kind)
-    vars(made).update(vars(program))
+    made: Program = like(program, _small(type(program)))
     return made
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.edge_counts import counting
-from penstock.engine.program.program import Field, Program, fields_of, has_phases
+from penstock.engine.program.program import Field, Kind, Program, fields_of, has_phases, like
 from penstock.engine.program.program_description import class_maker
 from penstock.storage.base.errors import InputError
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-4
 """Largest relative difference between two correct runs in single precision."""
-Kind = TypeVar("Kind", bound=Program)
 
 
 def formed(program: Program, graph: Graph, mode: str, precision: str) -> Program:
@@ -39,10 +38,7 @@ def formed(program: Program, graph: Graph, mode: str, precision: str) -> Program
             f"precision is {precision!r}, and {type(made).__name__} has no such form: its numbers are whole, or need "
             "all of float64; leave --precision out"
         )
-    kind: Any = single_form(type(made))
-    narrow: Program = kind.__new__(kind)
-    vars(narrow).update(vars(made))
-    return narrow
+    return like(made, single_form(type(made)))
 
 
 @class_maker

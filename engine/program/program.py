@@ -37,7 +37,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from penstock.engine.program import combiners
@@ -646,6 +646,16 @@ def scalar_names(program: Program) -> tuple[str, ...]:
             if name not in taken | prefixed | _WORDS[role] and not word:
                 names[name] = None
     return tuple(names)
+
+
+Kind = TypeVar("Kind", bound=Program)
+
+
+def like(program: Program, kind: type[Kind]) -> Kind:
+    """Return a program of another class with the same parameters, and whatever else was set on this one."""
+    made = kind.__new__(kind)
+    vars(made).update(vars(program))
+    return made
 
 
 def words_of(program: Program) -> set[str]:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import NonNegative
-from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start
+from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start, like
 from penstock.engine.program.program_description import class_maker
 from penstock.engine.program.vertex_ids import (
     fill_ranks,
@@ -243,8 +243,7 @@ def _kept_in(search: Any, width: int, *, least_bytes: int) -> Program:
     """The same search with levels of so many bytes."""
     wide = getattr(search, "wide", type(search))
     kind: Any = wide if width == LEVEL_BYTES[0] else _narrow(wide, width)
-    made: Any = kind.__new__(kind)
-    made.__dict__.update(search.__dict__)
+    made: Any = like(search, kind)
     made.least_bytes, made.limit = least_bytes, getattr(search, "limit", search.max_iter)
     made.max_iter = min(made.limit, getattr(kind, "none", made.limit + 1) - 1)
     found: Program = made

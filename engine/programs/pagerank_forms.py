@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative, Share
-from penstock.engine.program.program import Field, Global, Program, Start
+from penstock.engine.program.program import Field, Global, Program, Start, like
 from penstock.engine.program.vertex_ids import vertices_of
 from penstock.engine.program.vertex_ranges import over_ranges
 from penstock.engine.programs.weights import counts_by_weight, damping_of
@@ -106,9 +106,7 @@ class Ranking(Program):
 
     def like(self, form: type[Form]) -> Form:
         """Another form with the same parameters, and whatever else was set on this one."""
-        made = form.__new__(form)
-        vars(made).update(vars(self))
-        return made
+        return like(self, form)
 
 
 class Sweeps(Ranking):
