@@ -293,3 +293,6 @@ def table_output(what: str, *more: Option, help: str, title: str | None = None) 
 def stripe_option(what: str) -> Option:
     """--stripe DIR, repeatable."""
     return option("--stripe", "stripes", type=FOLDER, multiple=True, help=what)
+
+
+STRIPES = stripe_option("Folder to which shards of a striped graph were moved. Repeatable.")

@@ -1,6 +1,5 @@
 """`penstock convert`: raw edge lists in, a graph file out."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -49,26 +48,9 @@ reading = option_group(
 )
 
 
-@dataclass(frozen=True)
-class Naming:
-    """What the names on the command line stand for: the format of the inputs, and how the output's name may end."""
-
-    format: str | None = None
-    any_suffix: bool = False
-
-    def check(self, inputs: tuple[Path, ...], output: Path, vertices: Path | None) -> None:
-        """Refuse, before any work, an output that is an input, or has another name. Raises InputError."""
-        keep_inputs(output, [*inputs, *([] if vertices is None else [vertices])])
-        if not (self.any_suffix or is_graph_name(output)):
-            raise InputError(
-                f"{output} does not end in .h5, and the last name is that of the graph file to write; add one, such as "
-                f"{output.name.partition('.')[0] or 'graph'}.h5, or allow this one by --any-suffix"
-            )
-
-
 naming = option_group(
     "naming",
-    Naming,
+    dict,
     option(
         "--format",
         type=click.Choice(list(FORMATS)),
@@ -88,7 +70,7 @@ naming = option_group(
 def command(
     inputs: tuple[Path, ...],
     output: Path,
-    naming: Naming,
+    naming: dict[str, Any],
     reading: IngestOptions,
     conversion: ConvertOptions,
     console: Console,
@@ -121,10 +103,16 @@ def command(
       zcat edges.gz | penstock convert - graph.h5 --renumber --host-memory 1GiB
       penstock convert big.txt big.h5 --stripe /ssd0 --stripe /ssd1 --scratch /ssd2
     """
-    naming.check(inputs, output, conversion.vertices_file)
+    vertices = conversion.vertices_file
+    keep_inputs(output, [*inputs, *([] if vertices is None else [vertices])])
+    if not (naming["any_suffix"] or is_graph_name(output)):
+        raise InputError(
+            f"{output} does not end in .h5, and the last name is that of the graph file to write; add one, such as "
+            f"{output.name.partition('.')[0] or 'graph'}.h5, or allow this one by --any-suffix"
+        )
     check_target(output, force=conversion.force)
     from penstock.storage.ingest.open_source import open_source
 
     read = conversion.reading(reading, output)
-    made = make_graph(lambda: open_source(inputs, naming.format, read), output, conversion, console)
+    made = make_graph(lambda: open_source(inputs, naming["format"], read), output, conversion, console)
     console.answer({"command": "convert", **made.facts()}, made.lines())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,13 @@ from penstock.storage.tables.formats import EDGES
 from penstock.tools.base.graph_making import edgeless
 from penstock.tools.base.options import (
     ANY,
+    STRIPES,
     THREADS,
     TableOutput,
     lasting_console_options,
     option,
     option_group,
     option_groups,
-    stripe_option,
     table_output,
 )
 from penstock.tools.base.output import NAME, Console, StandardOutput, pairs, seconds
@@ -29,26 +29,17 @@ if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
 
 
-@dataclass(frozen=True)
-class Exporting:
-    """How edges are read, and which."""
-
-    both_directions: bool
-    threads: int | None
-    stripes: tuple[Path, ...]
-
-
 writing = table_output(EDGES, help="Format of the output; by its name by default (-: csv).")
 exporting = option_group(
     "exporting",
-    Exporting,
+    dict,
     option(
         "--both-directions",
         is_flag=True,
         help="Of an undirected graph write each edge from both its ends; by default each edge is written once.",
     ),
     THREADS,
-    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
+    STRIPES,
 )
 
 
@@ -84,19 +75,20 @@ def command(graph: Path, output: Path, given: dict[str, Any], console: Console) 
     from penstock.tools.answers.answer_room import check_sizes
 
     began = time.perf_counter()
-    exporting: Exporting = given["exporting"]
+    asked = given["exporting"]
+    both_directions = asked["both_directions"]
     writing: TableOutput = replace(given["writing"], output=output)
     output, format = writing.to(EDGES, [graph])
     to_stdout = output == NAME
-    opened = Graph.open(graph, stripes=exporting.stripes)
+    opened = Graph.open(graph, stripes=asked["stripes"])
     if not to_stdout:
-        size = exported_size(opened, format, both_directions=exporting.both_directions)
+        size = exported_size(opened, format, both_directions=both_directions)
         check_sizes({output: size}, console.note)
     total = entries_to_read(opened, format)
     with progress(console) as update, compiling_shown(update):
         options = ExportOptions(
-            exporting.both_directions,
-            exporting.threads,
+            both_directions,
+            asked["threads"],
             lambda read: update("writing edges", read, total, "edges"),
             writing.style,
         )
@@ -111,7 +103,7 @@ def command(graph: Path, output: Path, given: dict[str, Any], console: Console) 
         "format": format,
         "edges": edges,
         "directed": opened.directed,
-        "both_directions": exporting.both_directions,
+        "both_directions": both_directions,
         "without_edges": opened.without_edges,
         "bytes": output.stat().st_size,
         "seconds": time.perf_counter() - began,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from penstock.storage.base.atomic import check_target
@@ -17,6 +16,7 @@ from penstock.tools.base.options import (
     FORCE,
     HOST_MEMORY,
     OUTPUT,
+    STRIPES,
     THREADS,
     VERTEX,
     Titled,
@@ -25,32 +25,11 @@ from penstock.tools.base.options import (
     lasting_console_options,
     option,
     option_group,
-    stripe_option,
 )
 from penstock.tools.base.output import Console, pairs, seconds
-from penstock.tools.base.progress import ProgressBars, compiling_shown, progress
-
-if TYPE_CHECKING:
-    from penstock.engine.queries.selection import Conditions
-    from penstock.storage.convert.subgraph.extract import ExtractReport
-    from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
-    from penstock.storage.format.graph import Graph
+from penstock.tools.base.progress import compiling_shown, progress
 
 STAGES = {"select": "looking for vertices with edges", "out": "writing out-edges", "in": "writing in-edges"}
-
-
-@dataclass(frozen=True)
-class Taking:
-    """How the part is taken."""
-
-    drop_isolated: bool
-    dry_run: bool
-    host_memory: int | None
-    threads: int | None
-    device: str
-    force: bool
-    stripes: tuple[Path, ...]
-
 
 choosing = option_group(
     "chosen",
@@ -78,14 +57,14 @@ choosing = option_group(
 
 taking = option_group(
     "taking",
-    Taking,
+    dict,
     option("--drop-isolated", is_flag=True, help="Leave out vertices to which no edge is left."),
     option("--dry-run", is_flag=True, help="Count what would stay, and write nothing."),
     HOST_MEMORY,
     THREADS,
     option("--device", default="auto", help="What decides which vertices stay: cpu or cuda:0."),
     FORCE,
-    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
+    STRIPES,
 )
 
 
@@ -95,7 +74,7 @@ taking = option_group(
 @choosing
 @taking
 @lasting_console_options
-def command(graph: Path, output: Path | None, chosen: dict[str, Any], taking: Taking, console: Console) -> None:
+def command(graph: Path, output: Path | None, chosen: dict[str, Any], taking: dict[str, Any], console: Console) -> None:
     """Write a part of a graph as a graph file of its own: chosen vertices, and the edges between them.
 
     A vertex stays if all conditions hold; each is judged on the whole graph. Vertices keep their ids,
@@ -111,27 +90,39 @@ def command(graph: Path, output: Path | None, chosen: dict[str, Any], taking: Ta
       penstock extract roads.h5 short.h5 --weights ..500 --drop-isolated
       penstock extract web.h5 --degrees 100.. --dry-run
     """
+    dry_run, device, stripes = (taking.pop(name) for name in ("dry_run", "device", "stripes"))
     if output is not None:
         if not is_graph_name(output):
             raise InputError(f"{output} does not end in .h5, and is the graph file to write; name it {output.stem}.h5")
         keep_inputs(output, [graph, *([chosen["vertices"]] if chosen["vertices"] else [])])
-        check_target(output, force=taking.force)
-    elif not taking.dry_run:
+        check_target(output, force=taking["force"])
+    elif not dry_run:
         raise InputError("no output is given: name the graph file to write, or count only, with --dry-run")
     from penstock.engine.queries.selection import Conditions, bounds_of
     from penstock.engine.subgraph import chosen_vertices
+    from penstock.storage.convert.subgraph.extract import count_extracted, extract_to_file
+    from penstock.storage.convert.subgraph.part import ExtractOptions
     from penstock.storage.format.graph import Graph
 
     began = time.perf_counter()
     bounds = {name: bounds_of(chosen[name], f"--{name}") for name in ("degrees", "weights")}
     conditions = Conditions(**chosen | bounds | {"around": chosen["around"] or None})
-    opened = Graph.open(graph, stripes=taking.stripes)
-    memory = taking.host_memory or default_host_memory()
+    opened = Graph.open(graph, stripes=stripes)
+    taking["host_memory"] = taking["host_memory"] or default_host_memory()
     with progress(console) as update, compiling_shown(update):
         update("choosing vertices", 0, None, "vertices")
-        found = chosen_vertices(opened, conditions, host_memory=memory, threads=taking.threads, device=taking.device)
-        report = _taken(opened, found, None if taking.dry_run else output, (conditions, taking, memory), update)
-    made = None if taking.dry_run or output is None else Graph.open(output)
+        limits = {name: taking[name] for name in ("host_memory", "threads")}
+        found = chosen_vertices(opened, conditions, device=device, **limits)
+        options = ExtractOptions(
+            weights=conditions.weights,
+            conditions=conditions.given,
+            watch=lambda stage, done, total: update(STAGES[stage], done, total, "edges"),
+            **taking,
+        )
+        if dry_run or output is None:
+            report, made = count_extracted(opened, found, options), None
+        else:
+            report, made = extract_to_file(opened, found, output, options), Graph.open(output)
     facts = {
         "command": "extract",
         "graph": graph,
@@ -149,28 +140,6 @@ def command(graph: Path, output: Path | None, chosen: dict[str, Any], taking: Ta
         "peak_memory_bytes": peak_resident_bytes(),
     }
     console.answer(facts, _lines(facts))
-
-
-def _taken(
-    graph: Graph, found: VertexBitmap, output: Path | None, how: tuple[Conditions, Taking, int], update: ProgressBars
-) -> ExtractReport:
-    """Write the part, or count it."""
-    from penstock.storage.convert.subgraph.extract import count_extracted, extract_to_file
-    from penstock.storage.convert.subgraph.part import ExtractOptions
-
-    conditions, taking, memory = how
-    options = ExtractOptions(
-        weights=conditions.weights,
-        drop_isolated=taking.drop_isolated,
-        conditions=conditions.given,
-        host_memory=memory,
-        threads=taking.threads,
-        force=taking.force,
-        watch=lambda stage, done, total: update(STAGES[stage], done, total, "edges"),
-    )
-    if output is None:
-        return count_extracted(graph, found, options)
-    return extract_to_file(graph, found, output, options)
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:

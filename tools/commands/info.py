@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from penstock.storage.base.printable import printable
 from penstock.storage.format.schema import LIST_BLOCK, WITHOUT_EDGES
 from penstock.tools.base import plots
 from penstock.tools.base.graph_making import UNNAMED, edgeless, size_of
-from penstock.tools.base.options import ANY, FORCE, OUTPUT, console_options, option, option_group, stripe_option
+from penstock.tools.base.options import ANY, FORCE, OUTPUT, STRIPES, console_options, option, option_group
 from penstock.tools.base.output import Console, counted, pairs, short
 
 if TYPE_CHECKING:
@@ -26,22 +25,11 @@ ROWS = SMALL_DEGREES = 1 << 16
 """Rows that are counted together, and degrees that have a counter each."""
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What is asked for beside what the manifest says."""
-
-    degrees: bool
-    assortativity: str | None
-    plot: Path | None
-    force: bool
-    stripes: tuple[Path, ...]
-
-
 @click.command(name="info", short_help="Say what a graph file holds.")
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
 @option_group(
     "wanted",
-    Wanted,
+    dict,
     option("--degrees", is_flag=True, help="Degree statistics, too (reads all degrees)."),
     option(
         "--assortativity",
@@ -51,10 +39,10 @@ class Wanted:
     ),
     option("--plot", type=OUTPUT, help="Draw how many vertices have each degree, and at least it: .png, .svg or .pdf."),
     FORCE,
-    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
+    STRIPES,
 )
 @console_options
-def command(graph: Path, wanted: Wanted, console: Console) -> None:
+def command(graph: Path, wanted: dict[str, Any], console: Console) -> None:
     """Say what a graph file holds: vertices, edges, adjacencies, size, where it came from.
 
     \b
@@ -67,21 +55,22 @@ def command(graph: Path, wanted: Wanted, console: Console) -> None:
     """
     from penstock.storage.format.graph import Graph
 
-    if wanted.plot is not None:
-        plots.check(wanted.plot, force=wanted.force)
-    opened = Graph.open(graph, stripes=wanted.stripes)
+    plot, property, force = wanted["plot"], wanted["assortativity"], wanted["force"]
+    if plot is not None:
+        plots.check(plot, force=force)
+    opened = Graph.open(graph, stripes=wanted["stripes"])
     facts = describe(opened)
-    if wanted.degrees or wanted.plot is not None:
+    if wanted["degrees"] or plot is not None:
         found = distributions_of(opened)
         facts["degrees"] = {direction: degree_statistics(counts) for direction, counts in found.items()}
-        if wanted.plot is not None:
+        if plot is not None:
             from penstock.tools.report.figures import degree_figure
 
             title = f"{printable(graph.name)}: {opened.vertices:,} vertices, {opened.input_edges:,} edges"
-            plots.save(degree_figure(found, title, directed=opened.directed), wanted.plot, force=wanted.force)
-            facts["plot"] = wanted.plot
-    if wanted.assortativity is not None:
-        facts["assortativity"] = {"of": wanted.assortativity, "value": _assortativity(opened, wanted.assortativity)}
+            plots.save(degree_figure(found, title, directed=opened.directed), plot, force=force)
+            facts["plot"] = plot
+    if property is not None:
+        facts["assortativity"] = {"of": property, "value": _assortativity(opened, property)}
     console.answer(facts, _lines(facts))
 
 

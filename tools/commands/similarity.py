@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from penstock.tools.base.options import (
     FILE,
     HOST_MEMORY,
     OUTPUT,
+    STRIPES,
     THREADS,
     VERTEX,
     TableOutput,
@@ -27,7 +27,6 @@ from penstock.tools.base.options import (
     option,
     option_group,
     option_groups,
-    stripe_option,
     table_output,
 )
 from penstock.tools.base.output import Console, pairs, seconds, table
@@ -39,31 +38,9 @@ MEASURES = ("jaccard", "overlap", "cosine", "common")
 SHOWN = 10
 
 
-@dataclass(frozen=True)
-class PairRequest:
-    """Which pairs."""
-
-    pairs: Path | None
-    k: int | None
-    by: str
-    missing_only: bool
-    source: tuple[int | str, ...]
-
-
-@dataclass(frozen=True)
-class PairResources:
-    """What it may take."""
-
-    host_memory: int | None
-    threads: int | None
-    device: str
-    device_memory: int | None
-    stripes: tuple[Path, ...]
-
-
 comparing = option_group(
     "comparing",
-    PairRequest,
+    dict,
     option("--pairs", type=FILE, help="File of pairs of ids, one on each line, with a comma or blanks between."),
     option("--k", type=click.IntRange(1, 10_000), help="Instead: for each vertex the k most similar ones."),
     option("--by", type=click.Choice(MEASURES), default="jaccard", help="By which score; jaccard if not given."),
@@ -89,12 +66,12 @@ showing = option_group(
 )
 using = option_group(
     "using",
-    PairResources,
+    dict,
     HOST_MEMORY,
     THREADS,
     engine_option("device", default="cpu", help="Where neighbors are counted: cpu, or for --pairs cuda:0."),
     DEVICE_MEMORY,
-    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
+    STRIPES,
     title="Memory and threads",
 )
 
@@ -129,36 +106,26 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     began = time.perf_counter()
     asked, top, use = given["comparing"], given["top"], given["using"]
     target: TableOutput = given["writing"]
-    device, sources = "cpu" if use.device == "auto" else use.device, asked.source or None
-    check_request(asked.pairs, asked.k, asked.by, sources, device, use.device_memory, missing_only=asked.missing_only)
-    _check_target(graph, asked, target)
-    opened = Graph.open(graph, stripes=use.stripes)
-    found = similarity(
-        opened,
-        None if asked.pairs is None else read_pairs(asked.pairs, opened),
-        k=asked.k,
-        by=asked.by,
-        missing_only=asked.missing_only,
-        sources=sources,
-        host_memory=use.host_memory,
-        threads=use.threads,
-        device=device,
-        device_memory=use.device_memory,
-    )
+    file, asked["sources"] = asked.pop("pairs"), asked.pop("source") or None
+    use["device"] = "cpu" if use["device"] == "auto" else use["device"]
+    check_request(file, device=use["device"], device_memory=use["device_memory"], **asked)
+    _check_target(graph, file, target)
+    opened = Graph.open(graph, stripes=use.pop("stripes"))
+    found = similarity(opened, None if file is None else read_pairs(file, opened), **asked, **use)
     compared = time.perf_counter() - began
     if target.output is not None:
-        found.write(target.output, force=target.force, format=target.format, threads=use.threads, **target.style)
+        found.write(target.output, force=target.force, format=target.format, threads=use["threads"], **target.style)
     shown = (SHOWN if target.output is None else 0) if top is None else top
     facts = {
         "command": "similarity",
         "graph": graph,
         "output": target.output,
         "pairs": len(found),
-        "k": asked.k,
-        "by": asked.by,
-        "missing_only": asked.missing_only,
+        "k": asked["k"],
+        "by": asked["by"],
+        "missing_only": asked["missing_only"],
         "sharing": int((found.common > 0).sum()),
-        "top": _top(found, asked.by, shown),
+        "top": _top(found, asked["by"], shown),
         "compare_seconds": compared,
         "seconds": time.perf_counter() - began,
         "peak_memory_bytes": peak_resident_bytes(),
@@ -166,10 +133,10 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     console.answer(facts, _lines(facts))
 
 
-def _check_target(graph: Path, asked: PairRequest, target: TableOutput) -> None:
+def _check_target(graph: Path, file: Path | None, target: TableOutput) -> None:
     """Refuse an output that cannot be written, before anything is read. Raises InputError."""
     if target.output is not None:
-        target.to(PAIRS, [graph] if asked.pairs is None else [graph, asked.pairs])
+        target.to(PAIRS, [graph] if file is None else [graph, file])
     elif target.format is not None or target.force or target.style:
         given = ", ".join(("--format", "--force", *filter(None, [flags_of(target.style)])))
         raise InputError(f"{given} are for --output FILE; give it, or leave them out")

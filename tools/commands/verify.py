@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import RunError
-from penstock.tools.base.options import ANY, THREADS, lasting_console_options, option, option_group, stripe_option
+from penstock.tools.base.options import ANY, STRIPES, THREADS, lasting_console_options, option, option_group
 from penstock.tools.base.output import Console, counted, seconds
 from penstock.tools.base.progress import compiling_shown, progress
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     dict,
     THREADS,
     option("--direct-io", is_flag=True, help="Read past the page cache: what the disk holds, not what memory does."),
-    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
+    STRIPES,
 )
 @lasting_console_options
 def command(graph: Path, reading: dict[str, Any], console: Console) -> None:

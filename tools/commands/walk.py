@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from penstock.tools.base.options import (
     FILE,
     FOLDER,
     HOST_MEMORY,
+    STRIPES,
     THREADS,
     VERTEX,
     TableOutput,
@@ -27,7 +27,6 @@ from penstock.tools.base.options import (
     option,
     option_group,
     option_groups,
-    stripe_option,
     table_output,
 )
 from penstock.tools.base.output import NAME, Console, StandardOutput, pairs, seconds
@@ -39,39 +38,9 @@ if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
 
 
-@dataclass(frozen=True)
-class WalkChoice:
-    """Which walks."""
-
-    length: int
-    walks_per_vertex: int
-    source: tuple[int | str, ...]
-    sources: Path | None
-    seed: int
-    p: float
-    q: float
-    restart: float
-    dead_ends: str
-    no_weight: bool
-
-
-@dataclass(frozen=True)
-class WalkLimits:
-    """What they may take."""
-
-    host_memory: int | None
-    threads: int | None
-    device: str
-    device_memory: int | None
-    device_edge_memory: int | None
-    direct_io: bool
-    scratch: Path | None
-    stripes: tuple[Path, ...]
-
-
 walking = option_group(
     "walking",
-    WalkChoice,
+    dict,
     option("--length", type=click.IntRange(1), default=80, help="Steps of a walk, which has one vertex more."),
     option("--walks-per-vertex", type=click.IntRange(1), default=10, help="Walks from each source."),
     option("--source", type=VERTEX, multiple=True, help="Id of a vertex at which walks begin; repeatable."),
@@ -97,7 +66,7 @@ writing = table_output(
 )
 using = option_group(
     "using",
-    WalkLimits,
+    dict,
     HOST_MEMORY,
     THREADS,
     engine_option("device", default="cpu", help="Where walkers advance: cpu, cuda:N, or auto: a GPU if there is one."),
@@ -105,7 +74,7 @@ using = option_group(
     engine_option("device_edge_memory", help="Most memory for edges on the GPU; by default what walkers leave."),
     engine_option("direct_io"),
     option("--scratch", type=FOLDER, help="Folder for steps on their way, where the graph does not fit in memory."),
-    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
+    STRIPES,
     title="Memory and threads",
 )
 
@@ -147,30 +116,14 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     target: TableOutput = given["writing"]
     output, format = target.to(WALKS, [graph], printed="txt")
     to_stdout = output == NAME
-    opened = Graph.open(graph, stripes=use.stripes)
-    walks = walk(
-        opened,
-        length=asked.length,
-        walks_per_vertex=asked.walks_per_vertex,
-        sources=_sources(asked, opened),
-        host_memory=use.host_memory,
-        threads=use.threads,
-        device=use.device,
-        device_memory=use.device_memory,
-        device_edge_memory=use.device_edge_memory,
-        direct_io=use.direct_io,
-        scratch=use.scratch or (None if to_stdout else output.absolute().parent),
-        seed=asked.seed,
-        weight=not asked.no_weight,
-        p=asked.p,
-        q=asked.q,
-        restart=asked.restart,
-        dead_ends=asked.dead_ends,
-    )
+    opened = Graph.open(graph, stripes=use.pop("stripes"))
+    sources = _sources(asked.pop("source"), asked.pop("sources"), opened)
+    use["scratch"] = use["scratch"] or (None if to_stdout else output.absolute().parent)
+    walks = walk(opened, sources=sources, weight=not asked.pop("no_weight"), **asked, **use)
     with progress(console) as update, compiling_shown(update):
         report = _reporter(update, walks)
         if to_stdout:
-            options = WriteOptions(use.threads, style=target.style)
+            options = WriteOptions(use["threads"], style=target.style)
             stream_walks(walks.written(report), StandardOutput(), format, options)
             return
         walks.save(output, format=format, force=target.force, report=report, **target.style)
@@ -181,15 +134,17 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     console.answer(facts, _lines(facts))
 
 
-def _sources(asked: WalkChoice, graph: Graph) -> list[int | str] | VertexReferences | None:
-    """The sources. Raises InputError."""
-    if asked.source and asked.sources is not None:
+def _sources(
+    source: tuple[int | str, ...], file: Path | None, graph: Graph
+) -> list[int | str] | VertexReferences | None:
+    """The sources, of --source and --sources. Raises InputError where both are given."""
+    if source and file is not None:
         raise InputError("--source and --sources are both given; give one of them")
-    if asked.sources is None:
-        return list(asked.source) or None
+    if file is None:
+        return list(source) or None
     from penstock.tools.base.vertex_files import read_sources
 
-    return read_sources(asked.sources, graph)
+    return read_sources(file, graph)
 
 
 def _reporter(update: Any, walks: Walks) -> Callable[[Any], None]:

@@ -13,11 +13,11 @@ from penstock.tools.base.find_program import parse_setting
 from penstock.tools.base.options import (
     FILE,
     FOLDER,
+    STRIPES,
     VERTEX,
     option,
     option_group,
     run_options,
-    stripe_option,
 )
 from penstock.tools.base.output import short
 from penstock.tools.run.rank_devices import ALL, AUTO, names_of
@@ -165,7 +165,7 @@ execution = option_group(
     ),
     option("--rates", type=FILE, help="This machine's rates; by default those that penstock calibrate stored."),
     option("--no-calibrate", is_flag=True, help="Never measure the machine first, also where no rates are stored."),
-    stripe_option("Folder to which shards of a striped graph were moved. Repeatable."),
+    STRIPES,
     title="Execution",
 )
 
