@@ -49,7 +49,7 @@ SLOW_FILES = (
     "test_shared_data.py",
     "test_shared_kernels.py",
     "test_start.py",
-    "tools/answers/test_csv_safe.py",
+    "tools/run/test_csv_safe.py",
     "tools/base/test_escapes.py",
     "tools/bench/routes/test_figures.py",
     "tools/commands/test_calibrate.py",

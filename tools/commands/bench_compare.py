@@ -26,15 +26,6 @@ CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
 @dataclass(frozen=True)
-class GeneratedText:
-    """The R-MAT graph that is compared on where no file is named; `folder`: where its text is written."""
-
-    scale: int
-    edge_factor: int
-    folder: Path | None
-
-
-@dataclass(frozen=True)
 class CompareOptions:
     """What is compared, and how often it is run."""
 
@@ -58,7 +49,7 @@ class CompareOptions:
 
 generated = option_group(
     "generated",
-    GeneratedText,
+    dict,
     option("--scale", type=int, default=20, help="R-MAT with 2^SCALE vertices, if no graph is named."),
     option("--edge-factor", type=int, default=16, help="Its edges per vertex."),
     option("--folder", type=FOLDER, help="Where the temporary folder for its text is made."),
@@ -82,7 +73,7 @@ work = option_group(
 @work
 @generated
 @lasting_console_options
-def command(graph: Path | None, work: CompareOptions, generated: GeneratedText, console: Console) -> None:
+def command(graph: Path | None, work: CompareOptions, generated: dict[str, Any], console: Console) -> None:
     """Compare with networkit, igraph, scipy and networkx, whichever is installed, in memory.
 
     On a graph file: every program of the catalogue but cf, on the graph without parallel edges and self-loops, weights
@@ -114,8 +105,8 @@ def command(graph: Path | None, work: CompareOptions, generated: GeneratedText, 
 Found = tuple[dict[str, object], list[str]]
 
 
-def _from_text(generated: GeneratedText, work: CompareOptions, update: Update) -> Found:
-    """FROM_TEXT on a generated graph."""
+def _from_text(generated: dict[str, Any], work: CompareOptions, update: Update) -> Found:
+    """FROM_TEXT on an R-MAT graph, whose text is written to a folder."""
     from penstock.storage.ingest.synthetic import rmat
     from penstock.tools.bench.compare import READY, Penstock, Timing, compare_from_text
     from penstock.tools.bench.queries import FROM_TEXT
@@ -125,12 +116,12 @@ def _from_text(generated: GeneratedText, work: CompareOptions, update: Update) -
             "--program, --threads and --clock are for a graph file; name one (penstock bench compare GRAPH.h5 ...)"
         )
     systems = [Penstock(), *work.among(peer for peer in _peers() if hasattr(peer, "read"))]
-    with scratch_folder(generated.folder) as scratch:
+    with scratch_folder(generated["folder"]) as scratch:
         update("making the graph")
-        source = rmat(generated.scale, generated.edge_factor, weights=(1, 63))
+        source = rmat(generated["scale"], generated["edge_factor"], weights=(1, 63))
         found = compare_from_text(source, scratch, systems, Timing(work.repeat), update)
     size = f"{found.edges.vertices:,} vertices, {len(found.edges.sources):,} edges, {cores()} cores"
-    title = f"R-MAT scale {generated.scale}: {size}"
+    title = f"R-MAT scale {generated['scale']}: {size}"
     return _facts(found), [title, *found.lines([system.name for system in systems], [READY, *FROM_TEXT])]
 
 

@@ -72,7 +72,7 @@ def command(graph: Path, output: Path, given: dict[str, Any], console: Console) 
         stream_edges,
     )
     from penstock.storage.format.graph import Graph
-    from penstock.tools.answers.answer_room import check_sizes
+    from penstock.tools.run.answer_room import check_sizes
 
     began = time.perf_counter()
     asked = given["exporting"]

@@ -14,13 +14,13 @@ from click.core import ParameterSource
 from penstock.engine.programs.catalogue import CATALOGUE, ProgramInfo
 from penstock.engine.programs.table import grouped, info_of
 from penstock.storage.base.errors import InputError
-from penstock.tools.answers.answer_options import wanting
 from penstock.tools.base.find_program import completed, find_program, option_of
 from penstock.tools.base.joined_ranks import Joined, join
 from penstock.tools.base.options import ANY, Titled, lasting_console_options, option_groups
 from penstock.tools.base.output import Console, beside_a_table
 from penstock.tools.base.process import process_start
 from penstock.tools.run import job_file
+from penstock.tools.run.answer_options import wanting
 from penstock.tools.run.auto_devices import auto_devices
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import JobFile, key_of

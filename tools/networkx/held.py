@@ -28,56 +28,10 @@ SHOWN = 5
 """Vertices that a `repr` shows."""
 
 
-class VertexNames:
-    """The ids of a stored graph's vertices, as a result's dictionaries have them (bipartite: `"source:7"`)."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph, self._finder = graph, VertexFinder(graph)
-
-    def of(self, vertices: NDArray[Any]) -> list[Any]:
-        """Names of some vertices; of a file only their chunks are read."""
-        names: list[Any] = self.graph.original_ids_of(vertices).tolist()
-        if (left := self.graph.left) is None:
-            return names
-        sides = np.where(vertices < left, "source", "target").tolist()
-        return [f"{side}:{name}" for side, name in zip(sides, names, strict=True)]
-
-    def find(self, node: object) -> int | None:
-        """The vertex of a name, if there is one.
-
-        The first look-up of a graph with ids of its own reads them: 4 to 8 bytes a vertex, of strings their text and
-        16, and 8 more where they do not ascend. One id is looked for here, since
-        `VertexFinder`, which finds many at once, takes 1.1 to 1.8 times as long for one (6.2 and 11.9 us).
-        """
-        if not isinstance(node, int | np.integer | str):
-            return None
-        if self.graph.original is None or self.graph.left is not None:
-            found = int(self._finder.found([node])[0])  # type: ignore[list-item]
-            return None if found < 0 else found
-        ids, order = self._sorted
-        if isinstance(node, str) != (ids.dtype.kind == "T"):
-            return None
-        wanted: Any = node
-        places = range(len(ids))
-        at = bisect_left(places, wanted, key=lambda place: ids[place if order is None else order[place]])
-        if at == len(ids):
-            return None
-        vertex = at if order is None else int(order[at])
-        return vertex if ids[vertex] == node else None
-
-    @cached_property
-    def _sorted(self) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
-        """All ids, and the vertices by ascending id where that is another order."""
-        ids = self.graph.original_ids()
-        assert ids is not None, "numbers of vertices are not looked up"
-        rising = self.graph.reordered is False or bool(np.all(ids[1:] >= ids[:-1]))
-        return ids, None if rising else np.argsort(ids, kind="stable")
-
-
 class _Walked:
     """Vertices by name, as far as they are walked. order: of the vertices that are here; None: all `count` of them."""
 
-    def __init__(self, names: VertexNames, order: NDArray[Any] | None, count: int = 0) -> None:
+    def __init__(self, names: StoredGraph, order: NDArray[Any] | None, count: int = 0) -> None:
         self._names, self._order, self._count = names, order, count if order is None else len(order)
 
     def __len__(self) -> int:
@@ -115,7 +69,7 @@ class _Walked:
 class VertexValues(_Walked, Mapping[Hashable, Any]):
     """Values of vertices by name. order: vertices that have one, in the order in which they come; None: all."""
 
-    def __init__(self, names: VertexNames, values: NDArray[Any], order: NDArray[Any] | None = None) -> None:
+    def __init__(self, names: StoredGraph, values: NDArray[Any], order: NDArray[Any] | None = None) -> None:
         super().__init__(names, order, len(values))
         self.array = values
 
@@ -154,7 +108,7 @@ class _Values(ValuesView[Any]):
 class VertexPaths(_Walked, Mapping[Hashable, list[Hashable]]):
     """Paths to vertices by name, from the source to each, put together when one is asked for. order: of the mapping."""
 
-    def __init__(self, names: VertexNames, links: ParentLinks, order: NDArray[Any]) -> None:
+    def __init__(self, names: StoredGraph, links: ParentLinks, order: NDArray[Any]) -> None:
         super().__init__(names, order)
         self._links = links
 
@@ -169,7 +123,7 @@ class VertexPaths(_Walked, Mapping[Hashable, list[Hashable]]):
 class NamedVertices(_Walked, Set[Hashable]):
     """Vertices by name. vertices: ascending."""
 
-    def __init__(self, names: VertexNames, vertices: NDArray[Any]) -> None:
+    def __init__(self, names: StoredGraph, vertices: NDArray[Any]) -> None:
         super().__init__(names, vertices)
         self._vertices = vertices
 
@@ -204,8 +158,50 @@ class LeftToNetworkxError(NotImplementedError):
     """A call that networkx goes on with by itself, as its protocol has it."""
 
 
-class StoredGraph(VertexNames):
+class StoredGraph:
     """A graph as `Graph.open` gives it: nodes are the ids of its input, answers read them as they are walked."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self._finder = graph, VertexFinder(graph)
+
+    def of(self, vertices: NDArray[Any]) -> list[Any]:
+        """The ids of some vertices (bipartite: `"source:7"`); of a file only their chunks are read."""
+        names: list[Any] = self.graph.original_ids_of(vertices).tolist()
+        if (left := self.graph.left) is None:
+            return names
+        sides = np.where(vertices < left, "source", "target").tolist()
+        return [f"{side}:{name}" for side, name in zip(sides, names, strict=True)]
+
+    def find(self, node: object) -> int | None:
+        """The vertex of a name, if there is one.
+
+        The first look-up of a graph with ids of its own reads them: 4 to 8 bytes a vertex, of strings their text and
+        16, and 8 more where they do not ascend. One id is looked for here, since
+        `VertexFinder`, which finds many at once, takes 1.1 to 1.8 times as long for one (6.2 and 11.9 us).
+        """
+        if not isinstance(node, int | np.integer | str):
+            return None
+        if self.graph.original is None or self.graph.left is not None:
+            found = int(self._finder.found([node])[0])  # type: ignore[list-item]
+            return None if found < 0 else found
+        ids, order = self._sorted
+        if isinstance(node, str) != (ids.dtype.kind == "T"):
+            return None
+        wanted: Any = node
+        places = range(len(ids))
+        at = bisect_left(places, wanted, key=lambda place: ids[place if order is None else order[place]])
+        if at == len(ids):
+            return None
+        vertex = at if order is None else int(order[at])
+        return vertex if ids[vertex] == node else None
+
+    @cached_property
+    def _sorted(self) -> tuple[NDArray[Any], NDArray[np.intp] | None]:
+        """All ids, and the vertices by ascending id where that is another order."""
+        ids = self.graph.original_ids()
+        assert ids is not None, "numbers of vertices are not looked up"
+        rising = self.graph.reordered is False or bool(np.all(ids[1:] >= ids[:-1]))
+        return ids, None if rising else np.argsort(ids, kind="stable")
 
     def is_directed(self) -> bool:
         """Whether edges have a direction."""
@@ -236,7 +232,7 @@ class StoredGraph(VertexNames):
 
     def ids(self, vertices: NDArray[Any]) -> list[Any]:
         """What programs call some vertices."""
-        return VertexNames.of(self, vertices)
+        return StoredGraph.of(self, vertices)
 
     @property
     def simple(self) -> Graph:

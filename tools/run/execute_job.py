@@ -16,11 +16,11 @@ from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.freed_memory import give_back_freed_memory
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.clocks.stage_clock import StageClock, installed, stage
-from penstock.tools.answers.answer_room import check_answer_room
 from penstock.tools.base import process
 from penstock.tools.base.output import Console, StandardOutput
 from penstock.tools.base.progress import progress
 from penstock.tools.run.account import Account, JobClock
+from penstock.tools.run.answer_room import check_answer_room
 from penstock.tools.run.checkpointing import Followed, ending_at_signals, told_what_lacks
 from penstock.tools.run.job import Job, JobStep
 from penstock.tools.run.live_table import LiveTable, iterations, stages_shown
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from penstock.engine.program.program import Program
     from penstock.engine.session import Session
     from penstock.storage.format.graph import Graph
-    from penstock.tools.answers.answer_options import AnswerOptions
     from penstock.tools.base.joined_ranks import Joined
+    from penstock.tools.run.answer_options import AnswerOptions
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from penstock.engine.programs.table import info_of
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
-from penstock.tools.answers.answer_options import AnswerOptions
 from penstock.tools.base.find_program import find_program, make_program
 from penstock.tools.base.options import keep_inputs
 from penstock.tools.base.output import NAME
+from penstock.tools.run.answer_options import AnswerOptions
 from penstock.tools.run.checkpointing import Checkpointing, checkpointing
 from penstock.tools.run.metrics import Watching, watching
 from penstock.tools.run.record_files import JOB, LOG, METRICS, OWN, RATES, RUN, status

@@ -24,8 +24,8 @@ from typing import Any
 import click
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
-from penstock.tools.answers.answer_options import wanting
 from penstock.tools.base.options import FILE, SIZE, VERTEX, Option
+from penstock.tools.run.answer_options import wanting
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.run_options import parameters
 

@@ -18,7 +18,7 @@ from penstock.tools.base.output import counted, pairs, rank_table, seconds, tabl
 if TYPE_CHECKING:
     from penstock.engine.state.result import Result
     from penstock.storage.results.group_counts import GroupCounts
-    from penstock.tools.answers.answer_options import AnswerOptions
+    from penstock.tools.run.answer_options import AnswerOptions
 
 NAMES_OF_VERTICES = ("component", "community", "label", "parent", "bridge_to", "top")
 """Fields whose values are vertices, so that their size says nothing."""

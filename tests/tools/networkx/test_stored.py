@@ -118,4 +118,4 @@ def test_answers_are_short_to_look_at(graph: Graph) -> None:
     assert repr(ranks).startswith("<values of 7 vertices: {")
     assert repr(ranks).endswith(", ...}>")
     assert repr(next(nx.weakly_connected_components(graph))).startswith("<5 vertices: {")
-    assert repr(held.NamedVertices(held.VertexNames(graph), np.arange(0))) == "<0 vertices: {}>"
+    assert repr(held.NamedVertices(held.StoredGraph(graph), np.arange(0))) == "<0 vertices: {}>"

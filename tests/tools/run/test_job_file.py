@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
-from penstock.tools.answers.answer_options import AnswerOptions
 from penstock.tools.base.find_program import read_vertex
+from penstock.tools.run.answer_options import AnswerOptions
 from penstock.tools.run.checkpointing import Checkpointing
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import LONGEST_JOB, lines_of, read, text_of

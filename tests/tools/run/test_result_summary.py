@@ -12,8 +12,8 @@ from penstock.engine import from_edges, run
 from penstock.engine.program import vertex_ids
 from penstock.storage.base.errors import InputError
 from penstock.storage.results import group_counts
-from penstock.tools.answers.answer_options import AnswerOptions
 from penstock.tools.base.output import plain
+from penstock.tools.run.answer_options import AnswerOptions
 from penstock.tools.run.result_summary import ResultSummary, path_line
 
 

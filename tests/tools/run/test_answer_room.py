@@ -14,8 +14,8 @@ from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.storage.base.atomic import check_room
 from penstock.storage.base.errors import InputError
 from penstock.tools import cli
-from penstock.tools.answers.answer_options import AnswerOptions
-from penstock.tools.answers.answer_room import answer_size, check_answer_room
+from penstock.tools.run.answer_options import AnswerOptions
+from penstock.tools.run.answer_room import answer_size, check_answer_room
 from support.commands import refused
 
 

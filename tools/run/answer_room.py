@@ -14,7 +14,7 @@ from penstock.storage.tables.formats import ColumnSize, SizeRange, column_size, 
 if TYPE_CHECKING:
     from penstock.engine.program.program import Program
     from penstock.storage.format.graph import Graph
-    from penstock.tools.answers.answer_options import AnswerOptions
+    from penstock.tools.run.answer_options import AnswerOptions
 
 PROPERTY_BYTES = 10
 """Of a property as text, about."""
