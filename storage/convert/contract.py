@@ -23,7 +23,7 @@ from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.in_memory import EdgeArrays, graph_of
 from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions
-from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.format.edges import EdgeBatch, joined
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import vertex_dtype
 from penstock.storage.tables.edge_pieces import EdgePieces, Edges
@@ -96,7 +96,9 @@ def contract(graph: Graph, grouping: Grouping, memory_bytes: int, threads: int) 
             if kept * EDGE_BYTES > keeps:
                 break
         else:
-            found = graph_of(_joined(few, grouping.groups), ConvertOptions(undirected=True, dedupe="sum"))
+            sources, targets, weights = joined(few, np.int64)
+            arrays = EdgeArrays((sources, targets), weights, grouping.groups, undirected=True)
+            found = graph_of(arrays, ConvertOptions(undirected=True, dedupe="sum"))
             return _in_chunks(found, graph.out.chunk_edges)
         if room < LEAST_BYTES:
             raise BudgetError(
@@ -140,16 +142,6 @@ def _folder_of(graph: Graph) -> Path | None:
     while not place.is_dir():  # a level's own folder is gone
         place = place.parent
     return place if access(place, W_OK | X_OK) else None
-
-
-def _joined(batches: list[EdgeBatch], groups: int) -> EdgeArrays:
-    """All edges in arrays."""
-    parts = [(batch.sources, batch.targets, batch.weights) for batch in batches]
-    if not parts:
-        none = np.empty(0, np.uint32)
-        return EdgeArrays((none, none), np.empty(0, np.int64), groups, undirected=True)
-    sources, targets, weights = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    return EdgeArrays((sources, targets), weights, groups, undirected=True)
 
 
 class _Contracted:

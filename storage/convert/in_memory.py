@@ -6,7 +6,7 @@ Nothing is compressed and nothing touches a disk. Refuses what `convert` refuses
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,11 @@ from penstock.storage.convert.convert_list import InputOrder
 from penstock.storage.convert.rename import InputEdges
 from penstock.storage.convert.renumber.input_ids import NeedsTable
 from penstock.storage.convert.renumber.name_store import NameStore, Original
+from penstock.storage.convert.row_writer import Csr, csr_of
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.convert.sort.workspace import Workspace, ignore
-from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.format.edges import EdgeBatch, joined
 from penstock.storage.format.graph import Graph
 
 BATCH_EDGES = 1 << 20
@@ -57,12 +58,6 @@ class EdgeArrays:
         self.bytes_done = self.total_bytes
 
 
-class _Csr(NamedTuple):
-    offsets: NDArray[np.int64]
-    neighbors: NDArray[Any]
-    weights: NDArray[Any] | None
-
-
 def graph_of(arrays: EdgeArrays, options: ConvertOptions) -> Graph:
     """The graph of some edges, as ``convert`` would make it.
 
@@ -99,15 +94,14 @@ def _list_of(arrays: EdgeArrays, options: ConvertOptions) -> Graph:
         edges = InputOrder(space, named)
         batches = list(edges.batches())
         original = _ids(edges.original)
-    ends = [[getattr(batch, name) for batch in batches] for name in ("sources", "targets")]
-    sources, targets = (np.concatenate(parts) if parts else np.empty(0, np.uint32) for parts in ends)
+    weighted = any(batch.weights is not None for batch in batches)
+    sources, targets, weights = joined(batches, edges.weights.dtype() if weighted else None)
     if edges.ids is not None:
         sources, targets = edges.ids(sources), edges.ids(targets)
-    weights = [batch.weights for batch in batches if batch.weights is not None]
     graph = Graph.from_list(
         sources,
         targets,
-        np.concatenate(weights).astype(edges.weights.dtype()) if weights else None,
+        weights,
         vertices=edges.vertices,
         directed=not space.mirror,
         original_id=original,
@@ -122,26 +116,19 @@ def _ids(original: Original) -> NDArray[Any] | None:
     return original.whole() if isinstance(original, OccurringIds) else original
 
 
-def _rows_of(arrays: EdgeArrays, options: ConvertOptions) -> tuple[_Csr, InputEdges]:
+def _rows_of(arrays: EdgeArrays, options: ConvertOptions) -> tuple[Csr, InputEdges]:
     """The out-adjacency."""
     with Workspace(arrays, Path("memory"), replace(options, host_memory=AMPLE_BYTES), ignore) as space:
         edges = read_edges(space)
         ordering = ordering_of(space, edges)
-        degrees = np.zeros(edges.vertices, np.int64)
-        neighbors: list[NDArray[Any]] = [np.empty(0, ordering.vertex_dtype)]
-        weights: list[NDArray[Any]] = [] if edges.weights is None else [np.empty(0, ordering.weight_dtype)]
-        for rows in sorted_rows(space, edges.store, ordering):
-            degrees[rows.first : rows.first + len(rows.degrees)] += rows.degrees
-            neighbors.append(rows.neighbors)
-            if rows.weights is not None:
-                weights.append(rows.weights.copy())
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)])
-    return _Csr(offsets, np.concatenate(neighbors), np.concatenate(weights) if weights else None), edges
+        pieces = sorted_rows(space, edges.store, ordering)
+        return csr_of(pieces, edges.vertices, ordering.vertex_dtype, ordering.weight_dtype), edges
 
 
-def _reversed(out: _Csr) -> _Csr:
+def _reversed(out: Csr) -> Csr:
     """The in-adjacency of an out-adjacency."""
-    vertices = len(out.offsets) - 1
-    sources = np.repeat(np.arange(vertices, dtype=out.neighbors.dtype), np.diff(out.offsets))
-    backward = EdgeArrays((out.neighbors, sources), out.weights, vertices, undirected=False)
+    offsets, neighbors, weights = out
+    vertices = len(offsets) - 1
+    sources = np.repeat(np.arange(vertices, dtype=neighbors.dtype), np.diff(offsets))
+    backward = EdgeArrays((neighbors, sources), weights, vertices, undirected=False)
     return _rows_of(backward, ConvertOptions())[0]

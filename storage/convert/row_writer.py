@@ -4,10 +4,11 @@ Pieces of rows arrive in order; a row may arrive in several. Rows without edges 
 and are filled in, a bounded number at a time.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from penstock.storage.base.jit import jit
 from penstock.storage.convert.sort.read import SpillFiller
 from penstock.storage.convert.sort.sort_groups import SortedRows
@@ -129,6 +130,23 @@ class RowSink:
         self._writer.finish()
         if self._backward is not None:
             self._backward.finish()
+
+
+Csr = tuple[NDArray[np.int64], NDArray[Any], NDArray[Any] | None]
+"""Offsets, neighbors and weights of an adjacency in memory."""
+
+
+def csr_of(pieces: Iterable[SortedRows], vertices: int, vertex_dtype: DTypeLike, weight_dtype: DTypeLike | None) -> Csr:
+    """Sorted rows, ascending, as an adjacency in memory. weight_dtype: None where they have no weights."""
+    offsets = np.zeros(vertices + 1, np.int64)
+    neighbors, weights = [np.empty(0, vertex_dtype)], [np.empty(0, weight_dtype)]
+    for rows in pieces:
+        offsets[rows.first + 1 : rows.first + 1 + len(rows.degrees)] += rows.degrees
+        neighbors.append(rows.neighbors)
+        if rows.weights is not None:
+            weights.append(rows.weights.copy())  # not the memory that they were sorted in
+    np.cumsum(offsets, out=offsets)
+    return offsets, np.concatenate(neighbors), None if weight_dtype is None else np.concatenate(weights)
 
 
 @jit

@@ -1,11 +1,11 @@
 """Edge batches: bounded numbers of edges on their way to disk, in any order."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from penstock.storage.encoding.string_array import StringArray
 
 
@@ -39,3 +39,15 @@ class EdgeBatch:
 
     def __len__(self) -> int:
         return len(self.sources)
+
+
+def joined(
+    batches: Sequence[EdgeBatch], weight_dtype: DTypeLike | None
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    """Sources, targets and weights of all batches, one after another; weight_dtype: None where they have no weights."""
+    sources = np.concatenate([np.empty(0, np.uint32), *(batch.sources for batch in batches)])
+    targets = np.concatenate([np.empty(0, np.uint32), *(batch.targets for batch in batches)])
+    if weight_dtype is None:
+        return sources, targets, None
+    weights = [batch.weights for batch in batches if batch.weights is not None]
+    return sources, targets, np.concatenate([np.empty(0, weight_dtype), *weights]).astype(weight_dtype, copy=False)

@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import keep_inputs
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert
-from penstock.storage.convert.row_writer import EdgelessCount, RowSink
+from penstock.storage.convert.row_writer import Csr, EdgelessCount, RowSink, csr_of
 from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions
 from penstock.storage.convert.subgraph.kept_edges import KeptList, all_kept_ids, kept_ids, kept_properties
 from penstock.storage.convert.subgraph.part import ExtractOptions, Subgraph
 from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.encoding.string_array import StringArray
+from penstock.storage.format.edges import joined
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.schema import vertex_dtype
 from penstock.storage.format.writer import GraphWriter
@@ -151,42 +151,18 @@ def _list_to_file(part: Subgraph, target: Path, began: float) -> ExtractReport:
 
 def _list_in_memory(part: Subgraph, original: NDArray[Any] | None) -> Graph:
     """The part of a list."""
-    batches = list(part.batches("out"))
-    sources, targets = (
-        np.concatenate([np.empty(0, np.uint32), *(getattr(batch, name) for batch in batches)])
-        for name in ("sources", "targets")
-    )
-    weights = None
-    if (kind := part.graph.weight_dtype) is not None:
-        weights = np.concatenate([np.empty(0, kind), *(batch.weights for batch in batches)])
-    return Graph.from_list(
-        sources,
-        targets,
-        weights,
-        vertices=len(part.chosen),
-        directed=part.graph.directed,
-        original_id=original,
-    )
+    edges = joined(list(part.batches("out")), part.graph.weight_dtype)
+    return Graph.from_list(*edges, vertices=len(part.chosen), directed=part.graph.directed, original_id=original)
 
 
 def _rows_in_memory(part: Subgraph, original: NDArray[Any] | None) -> Graph:
     """The part of a graph of rows."""
-    out, *others = (_csr(part, adjacency) for adjacency in part.graph.adjacencies)
+    vertices = len(part.chosen)
+
+    def csr(adjacency: Adjacency) -> Csr:
+        pieces = (rows for rows, _ in part.rows(adjacency) if rows is not None)
+        return csr_of(pieces, vertices, vertex_dtype(vertices), adjacency.weight_dtype)
+
+    out, *others = map(csr, part.graph.adjacencies)
     into = others[0] if others else None
     return Graph.from_arrays(*out, into=into, directed=part.graph.directed, original_id=original)
-
-
-def _csr(part: Subgraph, adjacency: Adjacency) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-    """What stays of an adjacency."""
-    offsets = np.zeros(len(part.chosen) + 1, np.int64)
-    neighbors: list[NDArray[Any]] = [np.empty(0, vertex_dtype(len(part.chosen)))]
-    kind = adjacency.weight_dtype
-    weights: list[NDArray[Any]] = [np.empty(0, kind)]
-    for rows, _ in part.rows(adjacency):
-        if rows is not None:
-            offsets[rows.first + 1 : rows.first + 1 + len(rows.degrees)] += rows.degrees
-            neighbors.append(rows.neighbors)
-            if rows.weights is not None:
-                weights.append(rows.weights)
-    np.cumsum(offsets, out=offsets)
-    return offsets, np.concatenate(neighbors), None if kind is None else np.concatenate(weights)
