@@ -325,11 +325,7 @@ class Session:
             if wider is None:
                 return result
             del result, values
-            try:
-                return (yield from self._run_form(wider, checkpoints, each))
-            except BudgetError as refusal:
-                why = f"{refusal.reason}, in numbers that hold the values of this graph; the narrower ones did not"
-                raise BudgetError(refusal.option, why, refusal.least_mib, refusal.otherwise) from None
+            return (yield from self._run_form(wider, checkpoints, each))
 
     def walk(
         self,
@@ -448,7 +444,9 @@ class Session:
             from penstock.engine.planning.forecast import forecast
 
             found = forecast(self.graph, self.config, self._device, first, self._with_others(needs), self._rank)
-        return replace(found, program=type(program).__name__, phases=has_phases(program) and first is not None)
+        phases = has_phases(program) and first is not None
+        most = None if phases else found.most_iterations
+        return replace(found, program=type(program).__name__, phases=phases, most_iterations=most)
 
     def _phases(
         self, program: Program, checkpoints: Checkpoints | None, each: bool

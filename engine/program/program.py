@@ -176,8 +176,9 @@ class Start:
 
     Parameters
     ----------
-    active : ndarray of int, shape (n,), or of bool, shape (vertices,), optional
-        Internal ids of the active vertices, in any order; or for every vertex whether it is active.
+    active : ndarray of int, shape (n,), or of bool, shape (vertices,), or Mask, optional
+        Internal ids of the active vertices, in any order; or for every vertex whether it is active. A `Mask`
+        (`vertex_ranges.py`) is asked range by range, on the cores.
     everything : bool
         Whether every vertex is active.
     """
@@ -512,7 +513,8 @@ class Program:
         -------
         dict of str to ndarray
             Field name to array with one row per vertex, to `VertexReferences`, internal ids that an answer names by the
-            ids of the input, or to `Widened`, numbers of fewer bytes; by default the fields with `output`.
+            ids of the input, to `Widened`, numbers of fewer bytes, or to `NumbersInFile`; by default the fields with
+            `output`.
         """
         return {name: state[name] for name, field in fields_of(self).items() if field.output}
 

@@ -50,6 +50,23 @@ def mask_of(function: Callable[[int, int], NDArray[np.bool_]], vertices: int) ->
     return found
 
 
+class Mask:
+    """What function(first, last) says of ranges, asked where it is read: a frontier that takes no memory."""
+
+    dtype = np.dtype(np.bool_)
+
+    def __init__(self, function: Callable[[int, int], NDArray[np.bool_]], vertices: int) -> None:
+        self._function, self._vertices = function, vertices
+
+    def __len__(self) -> int:
+        """How many vertices there are."""
+        return self._vertices
+
+    def __getitem__(self, rows: slice) -> NDArray[np.bool_]:
+        """What is said of a range."""
+        return self._function(*rows.indices(self._vertices)[:2])
+
+
 SORTED_PARTS = 8
 """Parts in which many vertices are sorted: each takes memory for itself."""
 SAMPLED = 1 << 16

@@ -6,19 +6,19 @@ by ascending internal id, so that a pull may leave at the first one found. Where
 their original ids (hubs first) it may not: there the places of these travel instead, and the smallest is taken.
 Without parents there is no tie, and a pull leaves at the first neighbor found in any order.
 
-Where memory is short (`Program.lighter`) levels take two bytes while the search goes on, or one. A search that gets to
-levels which these do not hold begins again with wider ones.
+Where memory is short (`Program.lighter`) a level takes a byte, and the search goes in rounds of as many levels as that
+tells apart. The levels of a round that has others behind it are stored in a file, and its last one is 0 in the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import NonNegative
-from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start, like
+from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start, fields_of, like
 from penstock.engine.program.program_description import class_maker
 from penstock.engine.program.vertex_ids import (
     fill_ranks,
@@ -27,10 +27,11 @@ from penstock.engine.program.vertex_ids import (
     names_by_rank,
     original_values,
 )
-from penstock.engine.program.vertex_ranges import MANY_ROWS, over_ranges
+from penstock.engine.program.vertex_ranges import MANY_ROWS, Mask, each_range
 from penstock.engine.program.widened import Widened
 from penstock.engine.programs.search_ends import Ending, Vertices
 from penstock.storage.format.graph import Graph
+from penstock.storage.results.numbers_in_file import NumbersInFile
 
 UNREACHED = np.uint32(2**32 - 1)
 
@@ -120,8 +121,8 @@ class BFS(Ending, ByParents):
         return Start(active=first)
 
     def lighter(self, graph: Graph) -> Program | None:
-        """The same with narrower levels."""
-        return narrower(self)
+        """The same in rounds, with levels of a byte."""
+        return in_rounds(self)
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Levels as far as they are asked for; parents as original ids."""
@@ -150,8 +151,8 @@ class BFSLevels(Ending, ByLevels):
         return Start(active=first)
 
     def lighter(self, graph: Graph) -> Program | None:
-        """The same with narrower levels."""
-        return narrower(self)
+        """The same in rounds, with levels of a byte."""
+        return in_rounds(self)
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Levels, as far as they are asked for."""
@@ -195,65 +196,122 @@ def _by_original_ids(kind: Any) -> type[BFS]:
     return made
 
 
-LEVEL_BYTES = 4, 2, 1
-"""Widths of levels while a search goes on, that of the answer first."""
+NONE, BEFORE = np.uint8(255), np.uint8(254)
+"""In a round: the level of a vertex that is not reached, and of one that was reached before the round began."""
+LEVELS = 253
+"""Levels of a round beside its first."""
 
 
-class NarrowLevels:
-    """What a search has otherwise whose levels take `level_bytes`; comes before it among the bases.
+class Round:
+    """What a search has otherwise that has levels from `first` on; comes before it among the bases."""
 
-    wide: the search whose answer it has. none: the level of a vertex that is not reached. least_bytes: levels that were
-    narrower did not suffice. limit: `max_iter` of the search; ours ends at the last level that there is, too.
-    """
+    first = 0
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """The sources, or what the round before has found last."""
+        if self.first == 0:
+            begin: Start = super().start(graph, state)  # type: ignore[misc]
+            return begin
+        level = state["level"]
+        last: Any = Mask(lambda a, b: np.asarray(level[a:b] == 0), len(level))
+        return Start(active=last)
+
+    def cond(level):  # type: ignore[no-untyped-def]
+        """Only vertices not reached yet take part."""
+        return level == NONE
+
+    def last(self, values: NDArray[Any]) -> Any:
+        """As `Ending.last`, counted from the first level on."""
+        return super().last(np.where(values == BEFORE, 0, values).astype(values.dtype))  # type: ignore[misc]
+
+    def beyond(self, values: NDArray[Any], last: Any) -> NDArray[np.bool_]:
+        """As `Ending.beyond`."""
+        found: NDArray[np.bool_] = (values > last) & (values != BEFORE)
+        return found
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
+        """No answer: that is of all rounds. What is beyond the horizon is emptied."""
+        self.cut(state)  # type: ignore[attr-defined]
+        return {}
+
+
+class InRounds(Ending, Program):
+    """A search that goes in rounds. wide: what it is otherwise; kind: of its rounds."""
 
     alone = True
     wide: ClassVar[Any]
-    level_bytes: ClassVar[int]
-    none: ClassVar[int]
-    least_bytes = LEVEL_BYTES[-1]
-    limit = Program.max_iter
+    kind: ClassVar[Any]
+    deep: NumbersInFile | None = None
 
-    def cond(level, none):  # type: ignore[no-untyped-def]
-        """Only vertices not reached yet take part."""
-        return level == none
+    def round(self, first: int) -> Any:
+        """The round of the levels from this one on."""
+        made: Any = like(self, self.kind)
+        made.first, made.max_iter = first, min(made.max_iter - first, LEVELS)
+        made.bounded = self.target is not None or self.cutoff is not None
+        made.cutoff = None if made.cutoff is None else made.cutoff - first
+        return made
 
-    def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
-        """Wider levels, where the last one that there is was reached: there may be others behind it."""
-        level, last = state["level"], self.none - 1
-        deep = over_ranges(lambda a, b: bool(np.any(level[a:b] == last)), len(level), size=MANY_ROWS)
-        return _kept_in(self, 2 * self.level_bytes, least_bytes=2 * self.level_bytes) if any(deep) else None
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """A round."""
+        return [self.round(0)]
+
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
+        """Rounds, until one ends before its last level."""
+        begin, most, deep = 0, self.max_iter, None
+        while True:
+            now = self.round(begin)
+            yield now
+            self.watched, self.converged = now.watched, now.converged
+            ended = now.converged or begin + LEVELS >= most
+            if begin or not ended:
+                deep = deep or NumbersInFile(graph.vertices, np.dtype(np.uint32))
+                _store(state["level"], begin, deep)
+            if ended:
+                break
+            begin += LEVELS
+        self.deep = deep
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
-        """The answer of the search."""
-        found: dict[str, Any] = super().finish(graph, state)  # type: ignore[misc]
-        return {**found, "level": Widened(found["level"], np.dtype(np.uint32))}
+        """The answer of the search; every round has emptied what is beyond the horizon."""
+        search: Any = like(self, self.wide)
+        search.watched, search.cutoff = (), None
+        found: dict[str, Any] = search.finish(graph, state)
+        return {**found, "level": self.deep or Widened(found["level"], np.dtype(np.uint32))}
 
 
-def narrower(search: Any) -> Program | None:
-    """The same search with levels of half as many bytes; None where there is none, or they did not suffice before."""
-    kind = getattr(search, "wide", type(search))
-    if kind not in (BFS, BFSLevels, _by_original_ids(BFS)):  # of others, which may read the field, levels are as wide
+def _store(level: NDArray[np.uint8], begin: int, deep: NumbersInFile) -> None:
+    """Store the levels of a round that began with this one, and make those of the next of them."""
+
+    def store(first: int, last: int) -> None:
+        some = level[first:last]
+        found = some < BEFORE
+        if found.any():
+            deep.put(first + np.flatnonzero(found), some[found].astype(np.uint32) + np.uint32(begin))
+            some[found] = np.where(some[found] == LEVELS, 0, BEFORE)
+
+    each_range(store, len(level), size=MANY_ROWS)
+
+
+def in_rounds(search: Any) -> Program | None:
+    """The same search in rounds; None of one of another class, which may read the field."""
+    kind: Any = type(search)
+    if kind not in (BFS, BFSLevels, _by_original_ids(BFS)):
         return None
-    now = getattr(search, "level_bytes", LEVEL_BYTES[0])
-    least = getattr(search, "least_bytes", LEVEL_BYTES[-1])
-    return _kept_in(search, now // 2, least_bytes=least) if now > least else None
-
-
-def _kept_in(search: Any, width: int, *, least_bytes: int) -> Program:
-    """The same search with levels of so many bytes."""
-    wide = getattr(search, "wide", type(search))
-    kind: Any = wide if width == LEVEL_BYTES[0] else _narrow(wide, width)
-    made: Any = like(search, kind)
-    made.least_bytes, made.limit = least_bytes, getattr(search, "limit", search.max_iter)
-    made.max_iter = min(made.limit, getattr(kind, "none", made.limit + 1) - 1)
+    made: Any = like(search, _in_rounds(kind))
+    made.bounded = False  # it has no iterations of its own
     found: Program = made
     return found
 
 
 @class_maker
-def _narrow(wide: Any, width: int) -> Any:
-    """A search of this kind whose levels take so many bytes."""
-    none = (1 << 8 * width) - 1
-    level = Field(np.dtype(f"u{width}"), fill=LARGEST, unreached=LARGEST)
-    words = {"__doc__": wide.__doc__, "__module__": __name__, "wide": wide, "level_bytes": width, "none": none}
-    return type(wide.__name__, (NarrowLevels, wide), {**words, "level": level})
+def _in_rounds(kind: Any) -> Any:
+    """A search of this kind in rounds."""
+    own = {"__doc__": kind.__doc__, "__module__": __name__, "wide": kind, "kind": _round(kind)}
+    return type(kind.__name__, (InRounds,), {**own, **fields_of(own["kind"])})
+
+
+@class_maker
+def _round(kind: Any) -> Any:
+    """A round of a search of this kind."""
+    level = Field(np.uint8, fill=LARGEST, unreached=LARGEST)
+    return type(kind.__name__, (Round, kind), {"__doc__": kind.__doc__, "__module__": __name__, "level": level})

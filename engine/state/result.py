@@ -54,7 +54,7 @@ class Result(AnswerTable):
         The program that ran, with what it stored on itself.
     graph : Graph
         The graph.
-    stored : dict of str to (ndarray, VertexReferences or Widened)
+    stored : dict of str to (ndarray, VertexReferences, Widened or NumbersInFile)
         What `fields` is made of: of values that are vertices, the internal ids; of some numbers, narrower ones.
     records : sequence of IterationRecord
         One per iteration; empty for iterations before a resumed run.
@@ -149,11 +149,11 @@ class Result(AnswerTable):
             False where the value is the field's `unreached`.
         """
         values, absent = self.numbers(field)
-        return np.ones(len(values), dtype=bool) if absent is None else np.asarray(values != absent)
+        return np.ones(len(values), dtype=bool) if absent is None else np.asarray(values) != absent
 
     def numbers(self, field: str) -> tuple[NDArray[Any], Any]:
         """Return a field with internal ids where values are vertices, and what stands for no value (None: nothing)."""
-        values = self.stored[field]
+        values: Any = self.stored[field]
         if isinstance(values, VertexReferences | Widened):
             values = values.numbers
         return values, self._absent(field, values)
@@ -263,7 +263,7 @@ class Result(AnswerTable):
             if by is None:
                 return np.empty(0, np.intp)
             raise InputError(f"{by} holds {'texts' if stored.ndim == 1 else 'vectors'}, which have no order")
-        values, nearest = stored if isinstance(stored, Widened) else np.asarray(stored), smallest
+        values, nearest = np.asarray(stored) if isinstance(stored, VertexReferences) else stored, smallest
         if nearest is None:
             search = getattr(self.program, "kind", self.program)  # of one with phases after it, the search
             nearest = absent not in (None, -np.inf) and search.combine != "max"

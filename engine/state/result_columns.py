@@ -22,6 +22,7 @@ from penstock.engine.program.widened import Widened
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
 from penstock.storage.results.column_statistics import present_rows
+from penstock.storage.results.numbers_in_file import NumbersInFile
 from penstock.storage.results.smallest_keys import Keys, first_rows
 from penstock.storage.tables.columns import Column, Columns, Part, Read
 from penstock.storage.tables.properties import open_properties
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 Order = NDArray[Any] | None
 """Internal ids by ascending original id; None where that is their own order."""
-Values = NDArray[Any] | VertexReferences | Widened
+Values = NDArray[Any] | VertexReferences | Widened | NumbersInFile
 """The values of a field, by internal id."""
 
 
@@ -43,7 +44,7 @@ def columns_of(graph: Graph, fields: Mapping[str, tuple[Values, Any]]) -> Column
     ----------
     graph : Graph
         The graph.
-    fields : mapping of str to (ndarray, VertexReferences or Widened, value)
+    fields : mapping of str to (ndarray, VertexReferences, Widened or NumbersInFile, value)
         The values of each field in the order of internal ids, and what stands for none of them (None: nothing does).
     """
 
@@ -91,7 +92,7 @@ def values_of(fields: Mapping[str, tuple[Values, Any]], vertices: NDArray[np.int
 
 def _numbers(name: str, values: Values) -> dict[str, Any]:
     """Return a field as columns of numbers; a vector field has one per component: `name_0`, `name_1`."""
-    if isinstance(values, VertexReferences | Widened) or values.ndim == 1:
+    if not isinstance(values, np.ndarray) or values.ndim == 1:
         return {name: values}
     flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
     return {f"{name}_{place}": flat[:, place] for place in range(flat.shape[1])}

@@ -52,7 +52,7 @@ def _search(call: Call, first: list[int], *, backward: bool = False, **ways: Any
         result = call.run("sssp" if weighted else "bfs", source=graph.ids(np.array(first)), **ways)
     field = "distance" if weighted else "level"
     parents = result.numbers("parent")[0] if "parent" in result.stored else None
-    return SearchResult(first, result.numbers(field)[0], result.reached(field), parents)
+    return SearchResult(first, np.asarray(result.numbers(field)[0]), result.reached(field), parents)
 
 
 def check_lengths(graph: StoredGraph, weight: str | None) -> None:

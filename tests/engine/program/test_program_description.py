@@ -11,7 +11,7 @@ import pytest
 from penstock.engine.program.precision import single_form
 from penstock.engine.program.program import Program
 from penstock.engine.program.program_description import describe_program, described_program, source_of
-from penstock.engine.programs.bfs import BFS, BFSLevels, _narrow
+from penstock.engine.programs.bfs import BFS, BFSLevels, _in_rounds
 from penstock.engine.programs.from_each import _kind
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.pagerank import PageRank
@@ -29,7 +29,7 @@ def test_a_program_of_penstock_is_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    "made", [single_form(Heat), _tight(BFSLevels, TightEdges), _kind(BFS, ("level_1",)), _narrow(BFS, 1)]
+    "made", [single_form(Heat), _tight(BFSLevels, TightEdges), _kind(BFS, ("level_1",)), _in_rounds(BFS)]
 )
 def test_a_program_whose_class_a_function_makes_is_made_again(made: Any) -> None:
     program = made.__new__(made)

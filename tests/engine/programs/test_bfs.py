@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,10 @@ from penstock.engine.planning.requirements import RunSetting, plan_memory, plann
 from penstock.engine.program.program import fields_of
 from penstock.engine.programs.bfs import BFS, BFSLevels
 from penstock.engine.resources.config import Config
-from penstock.storage.base.errors import BudgetError
+from penstock.engine.state.result import Result
+from penstock.storage.base.errors import BudgetError, InputError
+from penstock.storage.results.numbers_in_file import NumbersInFile
+from penstock.tools.run.result_summary import ResultSummary
 from support import catalogue_oracles as right
 from support.graphs import in_memory, on_disk, skewed
 from support.oracles import EdgeList
@@ -66,7 +71,7 @@ def test_levels_alone_take_less_memory() -> None:
 
 
 def widths(search: BFS, graph: Graph) -> list[Program]:
-    """The search as it is formed, and with narrower and narrower levels."""
+    """The search as it is formed, and with levels of a byte."""
     found: list[Program] = [search.form(graph, "auto")]
     while (lighter := found[-1].lighter(graph)) is not None:
         found.append(lighter)
@@ -83,69 +88,117 @@ def deep_graph(vertices: int = 700) -> Graph:
     return in_memory(EdgeList(vertices, ahead, ahead + 1, None, True))
 
 
+def assert_alike(result: Result, wide: Result) -> None:
+    """That two answers are the same however they are asked."""
+    assert not isinstance(result.stored["level"], np.ndarray)
+    assert {name: values.dtype for name, values in result.fields.items()} == {
+        name: values.dtype for name, values in wide.fields.items()
+    }
+    assert all(np.array_equal(result.fields[name], values) for name, values in wide.fields.items())
+    assert result.to_dict() == wide.to_dict()
+    assert [result.top(9), result.top(9, smallest=False)] == [wide.top(9), wide.top(9, smallest=False)]
+    assert repr(result.columns()) == repr(wide.columns())
+    assert np.array_equal(result.reached("level"), wide.reached("level"))
+    assert ResultSummary(result).fields() == ResultSummary(wide).fields()
+    assert result.converged == wide.converged
+    assert len(result.records) == len(wide.records) or wide.program.bounded  # many run together, past their end
+    assert result.program.watched == wide.program.watched
+
+
 @pytest.mark.parametrize("parents", [True, False])
 @pytest.mark.parametrize("way", WAYS[:-1])
 def test_narrow_levels_are_those_of_the_answer(way: dict[str, Any], parents: bool) -> None:
     edges = EdgeList(200, *skewed(200, 500, 3), None, False)
     graph = in_memory(edges)
-    wide, *narrow = [run(one, graph, **way) for one in widths(BFS([5, 190], parents=parents), graph)]
-    assert len(narrow) == 2
-    for result in narrow:
-        assert not isinstance(result.stored["level"], np.ndarray)
-        assert {name: values.dtype for name, values in result.fields.items()} == {
-            name: values.dtype for name, values in wide.fields.items()
-        }
-        assert all(np.array_equal(result.fields[name], values) for name, values in wide.fields.items())
-        assert result.to_dict() == wide.to_dict()
-        assert [result.top(9), result.top(9, smallest=False)] == [wide.top(9), wide.top(9, smallest=False)]
-        assert repr(result.columns()) == repr(wide.columns())
-        assert np.array_equal(result.reached("level"), wide.reached("level"))
-        assert len(result.records) == len(wide.records)
+    wide, narrow = [run(one, graph, **way) for one in widths(BFS([5, 190], parents=parents), graph)]
+    assert_alike(narrow, wide)
 
 
-@pytest.mark.parametrize("more", [{}, {"target": 600}, {"target": 20}, {"cutoff": 254}, {"cutoff": 300}])
-def test_a_search_deeper_than_its_levels_begins_again_with_wider_ones(more: dict[str, Any]) -> None:
+ENDS: list[dict[str, Any]] = [
+    {},
+    *({"target": target} for target in (20, 253, 254, 600, [20, 600], [20, 699])),
+    *({"cutoff": cutoff} for cutoff in (253, 253.5, 254, 300, 506, 507)),
+]
+
+
+@pytest.mark.parametrize("more", ENDS, ids=repr)
+def test_a_search_of_more_levels_than_a_byte_has_goes_in_rounds(more: dict[str, Any]) -> None:
     graph = deep_graph()
     for parents in (True, False):
-        wide, *narrow = widths(BFS(0, parents=parents, **more), graph)
-        expected = run(wide, graph)
-        for one in narrow:
-            result = run(one, graph)
-            assert all(np.array_equal(result.fields[name], values) for name, values in expected.fields.items())
-            assert result.converged
-        byte = run(narrow[-1], graph)
-        deep = more.get("target", more.get("cutoff", 600)) >= 254
-        assert level_dtypes([byte.program]) == ["uint16" if deep else "uint8"]
-        if deep:
-            assert byte.program.lighter(graph) is None
+        wide, narrow = [run(one, graph) for one in widths(BFS(0, parents=parents, **more), graph)]
+        assert_alike(narrow, wide)
+        assert isinstance(narrow.stored["level"], NumbersInFile) == (
+            more.get("cutoff", 600) > 253 and more.get("target") not in (20, 253)
+        )
+        if parents:
+            assert narrow.path(600) == wide.path(600)
+
+
+def test_rounds_go_on_from_all_that_the_last_level_has() -> None:
+    """A grid, to the reference and by both directions; vertices in another order than their ids."""
+    across = np.arange(300 * 7).reshape(300, 7)
+    ends = [(across[:-1], across[1:]), (across[:, :-1], across[:, 1:])]
+    sources, targets = (np.concatenate([pair[side].ravel() for pair in ends]) for side in (0, 1))
+    edges = EdgeList(across.size, sources, targets, None, False)
+    graph = in_memory(edges)
+    wide, narrow = widths(BFS([3, 4]), graph)
+    expected = run(wide, graph)
+    assert np.array_equal(expected.fields["level"], right.levels(edges, [3, 4]))
+    for way in ({"kernels": "reference", "direction": "push"}, {"direction": "pull"}, {}):
+        assert_alike(run(narrow, graph, **way), run(wide, graph, **way))
+
+
+def test_rounds_give_parents_by_original_ids(tmp_path: Path) -> None:
+    ahead = np.arange(599)
+    original = np.random.default_rng(0).permutation(600).astype(np.uint64)
+    graph = on_disk(EdgeList(600, ahead, ahead + 1, None, False), tmp_path / "graph.h5", original=original)
+    wide, narrow = [run(one, graph) for one in widths(BFS(int(original[0])), graph)]
+    assert_alike(narrow, wide)
 
 
 def test_iterations_that_the_user_limits_are_as_many() -> None:
     graph = deep_graph()
-    for most in (100, 254, 300):
+    for most in (100, 253, 254, 300, 506):
         limited = BFS(0)
         limited.max_iter = most
-        searches = widths(limited, graph)
-        found = [run(one, graph) for one in searches]
-        assert [int(result.fields["level"][most]) for result in found] == 3 * [most]
-        assert [int(result.reached("level").sum()) for result in found] == 3 * [most + 1]
+        wide, narrow = [run(one, graph) for one in widths(limited, graph)]
+        assert_alike(narrow, wide)
+        assert int(wide.fields["level"][most]) == most
+        assert not wide.converged
 
 
 def test_levels_are_as_narrow_as_memory_asks_for() -> None:
     graph = deep_graph(1 << 16)
     programs = widths(BFS(0, parents=False), graph)
-    assert level_dtypes(programs) == ["uint32", "uint16", "uint8"]
+    assert level_dtypes(programs) == ["uint32", "uint8"]
     fixed = [plan_memory(graph, one, RunSetting(Config(direction="push")))[1].fixed for one in programs]
-    assert [fixed[0] - fixed[1], fixed[1] - fixed[2]] == [2 << 16, 1 << 16]
+    assert fixed[0] - fixed[1] == 3 << 16
     for size, program in zip(fixed, programs, strict=True):
         setting = RunSetting(Config(direction="push", host_memory=size))
         assert level_dtypes([planned(graph, BFS(0, parents=False), setting)[0]]) == level_dtypes([program])
     for others in ({"ranks": 2}, {"checkpoints": True}, {"device_bytes": fixed[-1]}):
         with pytest.raises(BudgetError):
             planned(graph, BFS(0, parents=False), RunSetting(Config(direction="push", host_memory=fixed[-1]), **others))
-    told = "in numbers that hold the values of this graph; the narrower ones did not"
-    with pytest.raises(BudgetError, match=told):  # a byte does not hold the levels, and no wider ones have room
-        run(BFS(0, parents=False), graph, direction="push", host_memory=fixed[-1])
+
+
+def test_a_deep_search_ends_in_the_least_budget_that_is_named(tmp_path: Path) -> None:
+    ahead = np.arange(999)
+    graph = on_disk(EdgeList(1000, ahead, ahead + 1, None, False), tmp_path / "graph.h5")
+    for search in (BFS(0, parents=False), BFS(0)):
+        with pytest.raises(BudgetError) as refused:
+            run(search, graph, host_memory=1 << 20)
+        least = refused.value.least_mib << 20
+        assert np.array_equal(run(search, graph, host_memory=least).fields["level"], np.arange(1000))
+
+
+def test_a_folder_without_room_for_deep_levels_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    graph = deep_graph()
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(InputError, match=r"cannot hold 2\.7 KiB.*No space left.*host_memory.*TMPDIR"):
+        run(widths(BFS(0), graph)[1], graph)
 
 
 def test_a_search_of_another_class_has_levels_as_wide_as_it_says() -> None:
