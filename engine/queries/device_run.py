@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from penstock.engine.kernels.cuda.driver import blocks_for, forget, use
 from penstock.engine.kernels.cuda.walks import advance_walkers, begin_walks, end_walks, mark_chunks
 from penstock.engine.kernels.walk_arrays import Rule, Walkers, Window
-from penstock.engine.queries.device_windows import DeviceWindows, LinkReads
+from penstock.engine.queries.device_windows import DeviceWindows, in_place_is_cheaper
 from penstock.engine.queries.row_windows import RowWindows
 from penstock.engine.queries.walk_memory import WalkMemory
 from penstock.engine.queries.walk_run import Report, WalkProgress, timed
@@ -60,8 +61,8 @@ class DeviceWalkRun:
         bases, offsets, shift = rows.rows.index().arrays()
         index = device.to_device(bases), device.to_device(offsets), np.uint64(shift)
         self._vertices = len(offsets) - 1
-        reads = LinkReads(rates, bool(rule.weighted or rule.second))
-        self._windows = DeviceWindows(device, rows, memory.device_slab_edges, index, reads)
+        in_place = partial(in_place_is_cheaper, rates, searched=bool(rule.weighted or rule.second))
+        self._windows = DeviceWindows(device, rows, memory.device_slab_edges, index, in_place)
         self._batches = [
             _Batch(device, self._memory.batch, self._width, dtype, second=rule.second) for _ in range(self._memory.sets)
         ]

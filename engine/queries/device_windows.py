@@ -7,8 +7,7 @@ walkers are so few that their reads of single edges take less than the copies, r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,25 +25,21 @@ Arrays = tuple[NDArray[Any], NDArray[Any]]
 """Neighbors, and sums of weights, or none."""
 
 
-@dataclass(frozen=True)
-class LinkReads:
-    """What steps read over a link in place. rates: of the link; searched: whether steps search rows."""
+def in_place_is_cheaper(rates: Rates, walkers: int, edge_bytes: int, *, searched: bool) -> bool:
+    """Return whether one step of so many walkers takes less time over a link than copying rows of so many bytes.
 
-    rates: Rates
-    searched: bool
-
-    def are_cheaper(self, walkers: int, edge_bytes: int) -> bool:
-        """Return whether one step of so many walkers takes less time than copying rows of so many bytes."""
-        lines = walkers * (SEARCHED_LINES if self.searched else 1)
-        seconds = self.rates.line_seconds(np.float64(lines), np.float64(SECTOR_BYTES))
-        return bool(seconds < edge_bytes / self.rates.copy_bytes)
+    rates: of the link; searched: whether steps search rows.
+    """
+    lines = walkers * (SEARCHED_LINES if searched else 1)
+    seconds = rates.line_seconds(np.float64(lines), np.float64(SECTOR_BYTES))
+    return bool(seconds < edge_bytes / rates.copy_bytes)
 
 
 class DeviceWindows:
     """Rows on a device and on their way to it.
 
     host: rows that the host keeps and reads. slab_edges: of each of two slabs on the device. index: row index there.
-    reads: what reading in place takes.
+    in_place: whether walkers, so many, read rows of so many bytes in place (`in_place_is_cheaper`).
     """
 
     def __init__(
@@ -53,9 +48,9 @@ class DeviceWindows:
         host: RowWindows,
         slab_edges: int,
         index: tuple[Any, Any, Any],
-        reads: LinkReads,
+        in_place: Callable[[int, int], bool],
     ) -> None:
-        self._device, self._host, self._rows, self._reads = device, host, host.rows, reads
+        self._device, self._host, self._rows, self._in_place = device, host, host.rows, in_place
         self._index, self._chunk = index, host.chunk_edges
         self.copied = self.read_in_place = 0
         self._stream = device.stream()
@@ -104,7 +99,7 @@ class DeviceWindows:
         host = self._host
         parts = [part for part in self._parts if wanted[part.c0 : part.c1].any()]
         size = sum(part.c1 - part.c0 for part in parts) * self._chunk * self._edge_bytes
-        if not self._staged or self._reads.are_cheaper(walkers, size):
+        if not self._staged or self._in_place(walkers, size):
             parts = []
             mapped = [
                 self._device.mapped(array) if len(array) else none

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock import __version__
 from penstock.engine.ranks.communicator import number_of
-from penstock.engine.ranks.own_device import AUTO, devices_of_host
+from penstock.engine.ranks.rank_devices import AUTO, devices_of_host
 from penstock.engine.ranks.repartition import starting_shares
 from penstock.engine.resources.config import options_of
 from penstock.storage.base.errors import InputError, RunError

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from penstock.engine.state.state import Bitmap
 
 Span = tuple[int, int]
-Words = NDArray[np.uint64]
 ONE, SIX, LOW, ALL = np.uint64(1), np.uint64(6), np.uint64(63), np.uint64(2**64 - 1)
 
 

@@ -89,7 +89,7 @@ def host_ranks(joined: Joined, devices: tuple[str, ...], device: str) -> HostRan
 
     devices: as `--devices` names them, none without it; device: as `--device` does. All ranks call it.
     """
-    from penstock.engine.ranks.own_device import devices_of_host
+    from penstock.engine.ranks.rank_devices import devices_of_host
 
     launched = os.environ.get(LAUNCHED)
     names = names_of(launched) if launched else () if devices == (AUTO,) else devices

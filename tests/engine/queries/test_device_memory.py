@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from penstock.engine.queries.device_memory import DeviceWalkRequest, divide_device_walks
-from penstock.engine.queries.device_windows import LinkReads
+from penstock.engine.queries.device_windows import in_place_is_cheaper
 from penstock.engine.queries.walk_memory import WalkMemoryRequest
 from penstock.storage.base.errors import BudgetError
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
@@ -84,7 +84,7 @@ def test_no_room_for_slabs_reads_in_place_where_the_host_has_all() -> None:
 
 def test_few_walkers_read_in_place() -> None:
     """A step of 700 walkers takes a microsecond over this link, and so does copying 53,000 bytes."""
-    reads = LinkReads(Rates.pcie5(1), searched=False)
-    assert reads.are_cheaper(700, 54_000)
-    assert not reads.are_cheaper(700, 52_000)
-    assert not LinkReads(Rates.pcie5(1), searched=True).are_cheaper(700, 540_000)
+    rates = Rates.pcie5(1)
+    assert in_place_is_cheaper(rates, 700, 54_000, searched=False)
+    assert not in_place_is_cheaper(rates, 700, 52_000, searched=False)
+    assert not in_place_is_cheaper(rates, 700, 540_000, searched=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from penstock.engine.ranks.own_device import KINDS, chosen, devices_of_host
+from penstock.engine.ranks.rank_devices import KINDS, chosen, devices_of_host
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError
 from penstock.transfer.devices import cuda
