@@ -7,7 +7,7 @@ once. Numba is imported at the first call of a kernel: it takes longer than open
 import functools
 import importlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -15,11 +15,14 @@ _compiling = threading.Lock()
 
 
 class JitFunction:
-    """A function that is compiled, or loaded from the cache, when it is first called; other kernels may call it."""
+    """A function that is compiled, or loaded from the cache, when it is first called; other kernels may call it.
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    part: options of Numba's for a function that only kernels call, which is a part of each of them; None: of others.
+    """
+
+    def __init__(self, function: Callable[..., Any], part: Mapping[str, bool] | None = None) -> None:
         functools.update_wrapper(self, function)
-        self.py_func = function
+        self.py_func, self._part = function, part
         self._compiled: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
@@ -36,6 +39,11 @@ class JitFunction:
 
     def _compile(self) -> Any:
         import numba
+
+        if self._part is not None:
+            from penstock.storage.base.compiler import SeparateCompiler
+
+            return numba.njit(nogil=True, pipeline_class=SeparateCompiler, **self._part)(self.py_func)
         from penstock.storage.base.kernel_cache import kept
 
         return kept(numba.njit(nogil=True, no_cfunc_wrapper=True)(self.py_func), origin=self._origin)
@@ -51,28 +59,6 @@ class JitFunction:
         return self.compiled._numba_type_
 
 
-class _JitPart(JitFunction):
-    """A function of which only kernels are made."""
-
-    def _compile(self) -> Any:
-        import numba
-        from penstock.storage.base.compiler import SeparateCompiler
-
-        return numba.njit(nogil=True, pipeline_class=SeparateCompiler, **self._options)(self.py_func)
-
-    @property
-    def _options(self) -> dict[str, bool]:
-        return {}
-
-
-class _InlinedPart(_JitPart):
-    """One that is inlined wherever it is called, and counts no references to arrays, which would be atomic."""
-
-    @property
-    def _options(self) -> dict[str, bool]:
-        return {"forceinline": True, "_nrt": False}
-
-
 def jit(function: F) -> F:
     """Compile a function of numbers and arrays at its first call; later processes load it."""
     return cast(F, JitFunction(function))
@@ -80,12 +66,15 @@ def jit(function: F) -> F:
 
 def jit_part(function: F) -> F:
     """Compile a function that only kernels call, with each of them."""
-    return cast(F, _JitPart(function))
+    return cast(F, JitFunction(function, {}))
 
 
 def jit_inlined(function: F) -> F:
-    """Compile a function that only kernels call, inlined in each of them; it must not make arrays."""
-    return cast(F, _InlinedPart(function))
+    """Compile a function that only kernels call, inlined in each of them; it must not make arrays.
+
+    It counts no references to arrays, which would be atomic.
+    """
+    return cast(F, JitFunction(function, {"forceinline": True, "_nrt": False}))
 
 
 def compile_function(request: dict[str, Any]) -> None:

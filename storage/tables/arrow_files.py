@@ -71,21 +71,18 @@ def save_csv(
 
 def save_parquet(file: OrderedFile, table: Batches, options: WriteOptions, **encodings: Any) -> None:
     """Write Parquet, compressed by zstd; absent values are null. encodings: of pyarrow.parquet.ParquetWriter."""
-    with (
-        pyarrow.parquet.ParquetWriter(file, table.schema, compression="zstd", **encodings) as writer,
-        closing(table.mapped(_same, threads=options.threads, rows=GROUP_ROWS)) as batches,
-    ):
-        for batch in batches:
-            writer.write_batch(batch)
+    _write_batches(pyarrow.parquet.ParquetWriter(file, table.schema, compression="zstd", **encodings), table, options)
 
 
 def save_feather(file: OrderedFile, table: Batches, options: WriteOptions) -> None:
     """Write Feather, which is an Arrow IPC file, compressed by LZ4 as pyarrow.feather does; absent values are null."""
     style = pa.ipc.IpcWriteOptions(compression="lz4")
-    with (
-        pa.ipc.new_file(file, table.schema, options=style) as writer,
-        closing(table.mapped(_same, threads=options.threads, rows=GROUP_ROWS)) as batches,
-    ):
+    _write_batches(pa.ipc.new_file(file, table.schema, options=style), table, options)
+
+
+def _write_batches(writer: Any, table: Batches, options: WriteOptions) -> None:
+    """Write all batches of a table, and close the writer."""
+    with writer, closing(table.mapped(_same, threads=options.threads, rows=GROUP_ROWS)) as batches:
         for batch in batches:
             writer.write_batch(batch)
 
