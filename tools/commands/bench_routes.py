@@ -123,7 +123,7 @@ class Here:
 
     def budget(self, place: RouteDevice, edge_bytes: int) -> int | None:
         """Bytes of edges that may be on the device, of so many in all; None without a link."""
-        return None if self.kind == "host" else place.edge_memory.of(edge_bytes)
+        return None if self.kind == "host" else place.edge_memory(edge_bytes)
 
 
 def _here(place: RouteDevice, graph: Graph, note: Note) -> Here:

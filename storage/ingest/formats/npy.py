@@ -6,11 +6,11 @@ loading would run whatever code the file holds.
 """
 
 import warnings
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from math import prod
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -29,24 +29,20 @@ MOST_ROW_BYTES = 1 << 16
 _MALFORMED = (ValueError, EOFError, TypeError, SyntaxError, LookupError, OverflowError, RecursionError, TokenError)
 
 
-class Readable(Protocol):
-    """Bytes in order."""
-
-    def read(self, count: int = ..., /) -> bytes:
-        """Up to ``count`` bytes; empty at the end."""
-        ...
+Read = Callable[[int], bytes]
+"""Gives up to so many of the next bytes; none at the end."""
 
 
 class _Head:
     """The beginning of a file, of which nobody may want more at once than a header has."""
 
-    def __init__(self, file: Readable) -> None:
-        self._file = file
+    def __init__(self, read: Read) -> None:
+        self._read = read
 
     def read(self, count: int = 0, /) -> bytes:
         if count > MOST_ROW_BYTES:
             raise ValueError(f"its header claims to have {count} bytes")
-        return self._file.read(count)
+        return self._read(count)
 
 
 class ArrayStream:
@@ -58,14 +54,14 @@ class ArrayStream:
         InputError: the header is damaged or claims what no file holds, or the array holds Python objects.
     """
 
-    def __init__(self, file: Readable, name: str) -> None:
-        self._file, self._name = file, name
+    def __init__(self, read: Read, name: str) -> None:
+        self._read, self._name = read, name
         try:
-            head = _Head(file)
+            head = _Head(read)
             version = npy_format.read_magic(head)
-            read = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+            parse = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
             with warnings.catch_warnings(action="ignore"):  # of headers that Python 2 wrote
-                self.shape, self.fortran, self.dtype = read(head)
+                self.shape, self.fortran, self.dtype = parse(head)
         except _MALFORMED as error:
             raise InputError(f"{name} is no readable NumPy array: {brief(str(error))}; save it again") from error
         if self.dtype.hasobject:
@@ -89,7 +85,7 @@ class ArrayStream:
         view = memoryview(out.view(np.uint8)) if items else memoryview(b"")
         done = 0
         while done < len(view):
-            piece = self._file.read(len(view) - done)
+            piece = self._read(len(view) - done)
             if not piece:
                 raise InputError(
                     f"{self._name} is truncated: its array of shape {self.shape} ends early; fetch it again"
@@ -109,7 +105,7 @@ class NpySource(InputFiles):
             InputError: a file is no such array, lacks a column, or a value is no id or weight.
         """
         for stream in self._streams():
-            array = ArrayStream(stream, stream.name)
+            array = ArrayStream(stream.read, stream.name)
             chosen = _chosen(array, self._options, stream.name)
             row = 0
             for columns in self._columns(array, stream, chosen):

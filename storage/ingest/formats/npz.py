@@ -155,7 +155,12 @@ class _Members:
             )
         with _sound(self._path):
             file = self._stack.enter_context(closing(self._archive.open(f"{name}.npy")))
-        array = ArrayStream(_Guarded(file, self._path), f"{self._path}: {name}")
+
+        def read(count: int) -> bytes:
+            with _sound(self._path):
+                return file.read(count)
+
+        array = ArrayStream(read, f"{self._path}: {name}")
         if len(array.shape) > 1:
             raise InputError(f"{self._path}: {name} has shape {array.shape}, and must be one list; save it again")
         return array
@@ -167,18 +172,6 @@ class _Members:
         if count > MOST_WHOLE:
             raise InputError(f"{self._path}: {name} has {count} items, and must be one or two; save it again")
         return array.read(count).reshape(array.shape)
-
-
-class _Guarded:
-    """A member whose damage is an InputError."""
-
-    def __init__(self, file: Any, path: str) -> None:
-        self._file, self._path = file, path
-
-    def read(self, count: int = 0, /) -> bytes:
-        with _sound(self._path):
-            piece: bytes = self._file.read(count)
-            return piece
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,29 +38,22 @@ if TYPE_CHECKING:
 CASES = ("bfs", "sssp", "pagerank", "wcc", "residual", "levels", "labels", "reachability", "widest")
 
 
-@dataclass(frozen=True)
-class Portion:
-    """Bytes, or a share of some whole."""
-
-    bytes: int | None = None
-    share: float = 0.0
-
-    def of(self, whole: int) -> int:
-        """Bytes, of a whole of so many."""
-        return self.bytes if self.bytes is not None else int(self.share * whole)
+Portion = Callable[[int], int]
+"""How many bytes are meant, of a whole of so many."""
 
 
 def read_portion(text: str) -> Portion:
     """Read a number of bytes, 1GiB, or a share, 25%. Raises InputError."""
     if not text.endswith("%"):
-        return Portion(bytes=parse_bytes(text))
+        size = parse_bytes(text)
+        return lambda whole: size
     try:
         share = float(text[:-1]) / 100
     except ValueError:
         raise InputError(f"{text!r} is no share; write for instance 25%") from None
     if not 0 < share < float("inf"):
         raise InputError(f"{text!r} must be above 0 %")
-    return Portion(share=share)
+    return lambda whole: int(share * whole)
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def test_a_source_has_edges() -> None:
 
 @pytest.mark.parametrize(("text", "of_1000"), [("25%", 250), ("3 %", 30), ("100%", 1000), ("2KiB", 2048), ("7", 7)])
 def test_portions(text: str, of_1000: int) -> None:
-    assert read_portion(text).of(1000) == of_1000
+    assert read_portion(text)(1000) == of_1000
 
 
 def test_levels_and_labels_are_those_of_bfs_and_components() -> None:
