@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import signal
 import socket
 import sys
+import sysconfig
 import time
 import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -58,6 +61,12 @@ class Joined:
     def name(self) -> str:
         """The rank in words."""
         return f"rank {self.communicator.rank} of {self.communicator.size} on {socket.gethostname()}"
+
+
+def installed_mpiexec() -> str | None:
+    """The mpiexec beside this Python, or on the path; None where there is none."""
+    beside = Path(sysconfig.get_path("scripts")) / "mpiexec"
+    return str(beside) if beside.exists() else shutil.which("mpiexec")
 
 
 class _Known:

@@ -31,9 +31,15 @@ def leave_out() -> None:
         gc.freeze()
 
 
-STARTED = 21
-"""Index of `starttime` among the fields of /proc/self/stat (proc(5)), counted after the name of the program."""
-_NAME_FIELDS = 2
+_STARTED = 22
+"""`starttime` among the fields of `stat_field`."""
+
+
+def stat_field(number: int, process: int | str = "self") -> int:
+    """Return a field of /proc/PID/stat, counted from 1 (proc(5)). Raises OSError, ValueError, IndexError."""
+    with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+        behind_name = file.read().rpartition(")")[2].split()  # the name may hold spaces
+    return int(behind_name[number - 3])
 
 
 def process_start() -> float:
@@ -43,11 +49,7 @@ def process_start() -> float:
     """
     now = time.perf_counter()
     try:
-        with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
-            stat = file.read()
-        fields = stat.rpartition(")")[2].split()  # the name may hold spaces
-        ticks = int(fields[STARTED - _NAME_FIELDS])
-        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - stat_field(_STARTED) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError, AttributeError):
         age = -1.0
     used = time.process_time()

@@ -8,7 +8,6 @@ import platform
 import shutil
 import subprocess
 import sys
-import sysconfig
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -30,6 +29,7 @@ from penstock.storage.base.budget import (
 from penstock.storage.base.errors import PenstockError, installing
 from penstock.storage.base.hardware_info import module_version
 from penstock.storage.base.user_cache import kernel_places, shipped_places, user_cache
+from penstock.tools.base.joined_ranks import installed_mpiexec
 from penstock.tools.doctor.finding import Finding, Section
 
 LEAST_PYTHON, BEYOND_PYTHON = (3, 11), (3, 14)
@@ -193,9 +193,7 @@ def _cuda(version: int) -> str:
 
 def mpi(asked: tuple[dict[str, Any], str] | None) -> Section:
     """Return what is found of MPI; asked: what mpi4py answered, and why not; None where it is not installed."""
-    beside = Path(sysconfig.get_path("scripts")) / "mpiexec"
-    launcher = str(beside) if beside.exists() else shutil.which("mpiexec")
-    way_out = installing("ranks")
+    launcher, way_out = installed_mpiexec(), installing("ranks")
     values = {"mpiexec": launcher, "library": asked[0].get("library") if asked else None}
     if asked is None:
         return Section("MPI", [Finding("mpi4py", "not installed: it is for several processes (--devices)")], values)

@@ -14,12 +14,10 @@ import ctypes
 import os
 import re
 import select
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import sysconfig
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -30,8 +28,9 @@ from typing import IO, Any
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
-from penstock.tools.base.joined_ranks import INSTALL, LAUNCHED, MARK
+from penstock.tools.base.joined_ranks import INSTALL, LAUNCHED, MARK, installed_mpiexec
 from penstock.tools.base.log import write_line
+from penstock.tools.base.process import stat_field
 from penstock.tools.base.progress import bars, on_terminal
 from penstock.tools.base.sent_progress import WANTED, ReceivedBars
 from penstock.tools.base.signals import pass_signals
@@ -113,9 +112,8 @@ def check_shared_memory(ranks: int, folder: Path = SHARED) -> None:
 
 
 def find_mpiexec() -> str:
-    """The mpiexec beside this Python, or on the path. Raises InputError where there is none."""
-    beside = Path(sysconfig.get_path("scripts")) / "mpiexec"
-    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    """The mpiexec that is installed. Raises InputError where there is none."""
+    found = installed_mpiexec()
     if found is None:
         raise InputError(f"--devices starts ranks with mpiexec, which is not installed: {INSTALL}")
     return found
@@ -214,7 +212,7 @@ def _cause(code: int | None) -> str:
 
 
 _EXIT_CODE = 52
-"""Of the fields of /proc/PID/stat, counted from 1."""
+"""Among the fields of `stat_field`."""
 
 
 @dataclass(frozen=True)
@@ -283,7 +281,6 @@ class FirstDeath:
 
 def _status(pid: int) -> int | None:
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return stat_field(_EXIT_CODE, pid) or None  # 0: also of a process that is not ours
     except OSError:
         return None
-    return int(text.rpartition(")")[2].split()[_EXIT_CODE - 3]) or None  # 0: also of a process that is not ours
