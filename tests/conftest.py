@@ -6,11 +6,13 @@ and never write there.
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack
+from functools import wraps
 from pathlib import Path
 
 import pytest
@@ -38,26 +40,36 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[None]:
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keep rates of this machine in a folder of the session, so that no test reads or writes the user's.
 
     Compiled kernels stay in the user's, so that sessions, their workers and the commands that they start share them.
-    Those of tests are compiled by pytest's own processes, as a companion would: beginning another for each run would
-    take longer. Of workers only one compiles a kernel.
+    """
+    from penstock.storage.base.user_cache import kernel_folder  # once `pytest_configure` has found nothing in its way
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", str(kernel_folder().parent.parent))
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def compile_here(config: pytest.Config) -> None:
+    """Let this process compile the kernels of its tests as a companion would, which would take longer to begin.
+
+    From before the tests are imported, some of which make graphs then. Of workers only one compiles a kernel.
     """
     from penstock.storage.base.compiler import look_up_once
-    from penstock.storage.base.user_cache import kernel_folder  # once `pytest_configure` has found nothing in its way
     from penstock.storage.companion import process
     from support.shared_kernels import compiled_once
 
     look_up_once()
-    alone = not hasattr(request.config, "workerinput")
-    lock = tmp_path_factory.getbasetemp().parent / "kernels.lock"
-    with nullcontext() if alone else compiled_once(lock), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(process, "is_possible", lambda processes: False)
-        patch.setenv("NUMBA_CACHE_DIR", str(kernel_folder().parent.parent))
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
+    patch = pytest.MonkeyPatch()
+    config.add_cleanup(patch.undo)
+    patch.setattr(process, "is_possible", wraps(process.is_possible)(lambda processes: False))
+    if hasattr(config, "workerinput"):
+        once = ExitStack()
+        once.enter_context(compiled_once(Path(config.option.basetemp).parent / "kernels.lock"))
+        config.add_cleanup(once.close)
 
 
 @pytest.fixture(scope="session")
@@ -106,24 +118,43 @@ def pytest_xdist_auto_num_workers() -> int:
     return len(os.sched_getaffinity(0)) + 1
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Let Python look for no garbage among modules and tests, neither while they are collected nor later."""
+    if not session.config.getoption("numprocesses", None):  # where tests run
+        compile_here(session.config)
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+
+
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark every test `fast` or `slow`, slow ones first; skip tests marked `gpu` on a machine without a device.
 
     Tests marked `full`, as rows of products outside their covering arrays, are left out unless `-m` names them.
 
-    Workers get tests in this order, the last ones a few at a time: short ones end at about the same time on all.
+    Workers get tests in this order, the last ones a few at a time: short ones end at about the same time on all. The
+    engine's come first, since commands that later ones start load what workers have compiled.
     """
     if "full" not in config.option.markexpr:
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("full")])
         items[:] = [item for item in items if not item.get_closest_marker("full")]
     for item in items:
         item.add_marker(pytest.mark.slow if is_slow(item) else pytest.mark.fast)
-    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    items.sort(key=lambda item: (item.get_closest_marker("slow") is None, not _compiles(item)))
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if marked and not device_is_here():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))
+
+
+def _compiles(item: pytest.Item) -> bool:
+    """Whether a test is one of the engine's, which compile most kernels in processes of their own session."""
+    return "engine" in item.path.parts
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
+from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from penstock.storage.companion.process import end, expect, keeping, offer, star
 JOB = {"target": ["time", "sleep"], "processes": 1}
 SLEEP = "import time; time.sleep(1000)"
 ANSWER = "import sys; sys.stdin.readline(); sys.stdin.readline(); print('true', flush=True); sys.stdin.read()"
-POSSIBLE = companion.is_possible
+POSSIBLE = unwrap(companion.is_possible)
 """That of users: pytest's own processes have no companion."""
 
 
