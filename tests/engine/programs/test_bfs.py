@@ -20,6 +20,7 @@ from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.results.numbers_in_file import NumbersInFile
 from penstock.tools.run.result_summary import ResultSummary
 from support import catalogue_oracles as right
+from support.covering import covering
 from support.graphs import in_memory, on_disk, skewed
 from support.oracles import EdgeList
 
@@ -105,8 +106,7 @@ def assert_alike(result: Result, wide: Result) -> None:
     assert result.program.watched == wide.program.watched
 
 
-@pytest.mark.parametrize("parents", [True, False])
-@pytest.mark.parametrize("way", WAYS[:-1])
+@covering("way, parents", WAYS[:-1], (True, False), strength=1)
 def test_narrow_levels_are_those_of_the_answer(way: dict[str, Any], parents: bool) -> None:
     edges = EdgeList(200, *skewed(200, 500, 3), None, False)
     graph = in_memory(edges)
