@@ -47,9 +47,9 @@ def write_edges(
     workers = threads or cores()
     edges = 0
     with whole_file(path, force=force) as partial:
-        with partial.open("wb", buffering=0) as file:
+        with partial.open("wb") as file:
             for count, piece in _formatted(source, format_batch, workers):
-                _write_whole(file, piece)
+                file.write(piece)
                 edges += count
                 progress(edges)
         return partial.stat().st_size
@@ -63,12 +63,6 @@ def _formatted(source: Source, format_batch: Format, workers: int) -> Iterator[t
 
     with ThreadPool(workers, "export") as pool:
         yield from ordered_map(pool, work, source.batches(), workers + 1)
-
-
-def _write_whole(file: Any, piece: bytes | memoryview) -> None:
-    view = memoryview(piece)
-    while view:
-        view = view[file.write(view) :]
 
 
 def _as_text(batch: EdgeBatch) -> memoryview:
@@ -99,15 +93,11 @@ _FORMATS: dict[str, Format] = {
 
 
 def _format_for(path: Path) -> Format:
-    known = _FORMATS.get(_suffix(path))
+    lower = path.name.lower()
+    known = _FORMATS.get("".join(Path(lower).suffixes[-2 if lower.endswith(".gz") else -1 :]))
     if known is None:
         raise InputError(f"{path}: no edge list is called so; use one of {' '.join(_FORMATS)}")
     return known
-
-
-def _suffix(path: Path) -> str:
-    lower = path.name.lower()
-    return "".join(Path(lower).suffixes[-2 if lower.endswith(".gz") else -1 :])
 
 
 @jit

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.tables.arrow_files import TEXT_ROWS, OrderedFile, stream
-from penstock.storage.tables.columns import Column, Columns, Part, WriteOptions, first_field, mapped
+from penstock.storage.tables.columns import Columns, Part, WriteOptions, first_field, mapped
 
 PLAIN = (1e-4, 1e10)
 """From here to before there Arrow and Python write numbers that are not whole alike."""
@@ -35,7 +35,7 @@ class ColumnBatches:
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self.schema = pa.schema([(name, _arrow_type(column)) for name, column in columns.items()])
+        self.schema = pa.schema([(name, _arrow_type(column.dtype)) for name, column in columns.items()])
 
     def mapped(self, function: Callable[[Any], Any], *, threads: int | None, rows: int) -> Generator[Any, None, None]:
         """Yield the function of every batch of so many rows, in order."""
@@ -105,8 +105,8 @@ def encodings(columns: Columns) -> dict[str, Any]:
     return {"use_dictionary": others, "column_encoding": ascending or None, "dictionary_pagesize_limit": 1 << 14}
 
 
-def _arrow_type(column: Column) -> Any:
-    return pa.string() if column.dtype.kind == "T" else pa.from_numpy_dtype(column.dtype)
+def _arrow_type(dtype: np.dtype[Any]) -> Any:
+    return pa.string() if dtype.kind == "T" else pa.from_numpy_dtype(dtype)
 
 
 def _any_holds(parts: list[Part], marks: str) -> bool:
@@ -129,9 +129,8 @@ def system_memory() -> Iterator[None]:
 def arrow_array(part: Part) -> Any:
     """A part of a column as an Arrow array; absent values are null."""
     values, present = part
-    strings = values.dtype.kind == "T"
-    kind = pa.string() if strings else pa.from_numpy_dtype(values.dtype)
-    return pa.array(values.astype(object) if strings else values, kind, mask=None if present is None else ~present)
+    items = values.astype(object) if values.dtype.kind == "T" else values
+    return pa.array(items, _arrow_type(values.dtype), mask=None if present is None else ~present)
 
 
 def graphalytics_rows(parts: list[Part], absent: str) -> Any:

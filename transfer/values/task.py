@@ -80,11 +80,6 @@ class PartitionTable:
         return tuple(range(len(self)))
 
 
-def _in_rows(index: Index) -> tuple[int, int]:
-    """The first and the last edge that is in a row: of one rank's rows, chunks at both ends hold others' edges, too."""
-    return int(index.bases[0]), index.edges - 1
-
-
 def partitions(
     index: Index,
     direction: Direction,
@@ -103,7 +98,7 @@ def partitions(
         )
     e0 = np.arange(0, edges, partition_edges, dtype=np.int64)
     e1 = np.minimum(e0 + partition_edges, edges)
-    first, last = _in_rows(index)
+    first, last = int(index.bases[0]), index.edges - 1  # in a row: of one rank's, end chunks hold others' edges, too
     v0, v1 = index.rows_of(np.clip(np.concatenate([e0, e1 - 1]), first, max(first, last))).reshape(2, -1)
     v1 += 1
     return PartitionTable(direction, partition_edges, e0, e1, v0, v1)
