@@ -78,21 +78,16 @@ def convert(
     """
     named = {_NAMES.get(name, name): value for name, value in options.items()}
     conversion = _conversion({name: value for name, value in named.items() if name not in _READING})
-    columns, delimiter = named.get("columns"), named.get("delimiter")
-    reading = IngestOptions(
-        columns=parse_columns(columns) if isinstance(columns, str) else None if columns is None else tuple(columns),
-        delimiter=None if delimiter is None else parse_delimiter(delimiter),
-        query=named.get("query"),
-        query_reads=_paths(named.get("query_reads") or ()),
-        weights=named.get("weights"),
-        header=named.get("header"),
-        comment=named.get("comment"),
-        string_ids=named.get("string_ids"),
-    )
+    read_as: dict[str, Any] = {name: named.get(name) for name in _READING}
+    if (columns := named.get("columns")) is not None:
+        read_as["columns"] = parse_columns(columns) if isinstance(columns, str) else tuple(columns)
+    if (delimiter := named.get("delimiter")) is not None:
+        read_as["delimiter"] = parse_delimiter(delimiter)
+    read_as["query_reads"] = _paths(named.get("query_reads") or ())
     paths = _paths(inputs)
     target = Path(output)
     keep_inputs(target, [*paths, *([] if conversion.vertices_file is None else [conversion.vertices_file])])
-    read = conversion.reading(reading, target)
+    read = conversion.reading(IngestOptions(**read_as), target)
     convert_opened(lambda: open_source(paths, format, read), target, conversion, progress or ignore)
     return Graph.open(target)
 

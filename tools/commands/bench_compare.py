@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -25,28 +24,6 @@ if TYPE_CHECKING:
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
-@dataclass(frozen=True)
-class CompareOptions:
-    """What is compared, and how often it is run."""
-
-    programs: tuple[str, ...]
-    systems: tuple[str, ...]
-    repeat: int
-    patience: float
-    threads: int | None
-    clock: str
-
-    def among(self, known: Iterable[System]) -> list[Any]:
-        """The installed peers that take part. Raises InputError for one that is asked for and is not installed."""
-        there = {system.name: system for system in known if find_spec(system.name) is not None}
-        for name in self.systems:
-            if name not in there:
-                raise InputError(
-                    f"--system {name} cannot be compared with here; there are {', '.join(there) or 'none'}"
-                )
-        return [system for name, system in there.items() if not self.systems or name in self.systems]
-
-
 generated = option_group(
     "generated",
     dict,
@@ -56,7 +33,7 @@ generated = option_group(
 )
 work = option_group(
     "work",
-    CompareOptions,
+    dict,
     option("--program", "programs", multiple=True, help="Only this program (repeatable); with GRAPH.h5."),
     option("--system", "systems", multiple=True, help="Only this peer (repeatable); by default all installed."),
     option("--repeat", type=click.IntRange(1), default=3, help="Timed runs of each task; the median is shown."),
@@ -73,7 +50,7 @@ work = option_group(
 @work
 @generated
 @lasting_console_options
-def command(graph: Path | None, work: CompareOptions, generated: dict[str, Any], console: Console) -> None:
+def command(graph: Path | None, work: dict[str, Any], generated: dict[str, Any], console: Console) -> None:
     """Compare with networkit, igraph, scipy and networkx, whichever is installed, in memory.
 
     On a graph file: every program of the catalogue but cf, on the graph without parallel edges and self-loops, weights
@@ -98,53 +75,63 @@ def command(graph: Path | None, work: CompareOptions, generated: dict[str, Any],
             update(doing, next(steps), None, "steps")
 
         facts, lines = _from_text(generated, work, step) if graph is None else _programs(graph, work, step)
-    told = {"command": "bench compare", "cores": cores(), "repeat": work.repeat}
+    told = {"command": "bench compare", "cores": cores(), "repeat": work["repeat"]}
     console.answer(told | facts, lines)
 
 
 Found = tuple[dict[str, object], list[str]]
 
 
-def _from_text(generated: dict[str, Any], work: CompareOptions, update: Update) -> Found:
+def _from_text(generated: dict[str, Any], work: dict[str, Any], update: Update) -> Found:
     """FROM_TEXT on an R-MAT graph, whose text is written to a folder."""
     from penstock.storage.ingest.synthetic import rmat
     from penstock.tools.bench.compare import READY, Penstock, Timing, compare_from_text
     from penstock.tools.bench.queries import FROM_TEXT
 
-    if work.programs or work.threads or work.clock != "wall":
+    if work["programs"] or work["threads"] or work["clock"] != "wall":
         raise InputError(
             "--program, --threads and --clock are for a graph file; name one (penstock bench compare GRAPH.h5 ...)"
         )
-    systems = [Penstock(), *work.among(peer for peer in _peers() if hasattr(peer, "read"))]
+    systems = [Penstock(), *_among(work["systems"], (peer for peer in _peers() if hasattr(peer, "read")))]
     with scratch_folder(generated["folder"]) as scratch:
         update("making the graph")
         source = rmat(generated["scale"], generated["edge_factor"], weights=(1, 63))
-        found = compare_from_text(source, scratch, systems, Timing(work.repeat), update)
+        found = compare_from_text(source, scratch, systems, Timing(work["repeat"]), update)
     size = f"{found.edges.vertices:,} vertices, {len(found.edges.sources):,} edges, {cores()} cores"
     title = f"R-MAT scale {generated['scale']}: {size}"
     return _facts(found), [title, *found.lines([system.name for system in systems], [READY, *FROM_TEXT])]
 
 
-def _programs(path: Path, work: CompareOptions, update: Update) -> Found:
+def _programs(path: Path, work: dict[str, Any], update: Update) -> Found:
     """The programs on a graph file."""
     from penstock.storage.format.graph import Graph
     from penstock.tools.bench.compare import Penstock, Timing, compare_on
     from penstock.tools.bench.queries import QUERIES
     from penstock.tools.bench.system import SimpleEdges
 
-    unknown = set(work.programs) - QUERIES.keys()
+    programs, threads, clock = work["programs"], work["threads"], work["clock"]
+    unknown = set(programs) - QUERIES.keys()
     if unknown:
         raise InputError(f"--program {min(unknown)!r} is not compared; there are {', '.join(QUERIES)}")
-    systems = [Penstock(threads=work.threads), *work.among(_peers(work.threads))]
-    names = [name for name in QUERIES if not work.programs or name in work.programs]
+    systems = [Penstock(threads=threads), *_among(work["systems"], _peers(threads))]
+    names = [name for name in QUERIES if not programs or name in programs]
     update("reading the graph")
     edges = SimpleEdges.of(Graph.open(path))
-    found = compare_on(edges, systems, names, Timing(work.repeat, work.patience, CLOCKS[work.clock]), update)
+    found = compare_on(edges, systems, names, Timing(work["repeat"], work["patience"], CLOCKS[clock]), update)
     kind = "directed" if edges.directed else "undirected"
     size = f"{edges.vertices:,} vertices, {len(edges.sources):,} {kind} edges"
-    title = f"{path.name}: {size}, {cores()} cores, {work.clock} seconds"
-    facts = {"graph": path, "directed": edges.directed, "clock": work.clock, "threads": work.threads}
+    title = f"{path.name}: {size}, {cores()} cores, {clock} seconds"
+    facts = {"graph": path, "directed": edges.directed, "clock": clock, "threads": threads}
     return facts | _facts(found), [title, *found.lines([system.name for system in systems], names)]
+
+
+def _among(wanted: tuple[str, ...], known: Iterable[System]) -> list[Any]:
+    """The installed peers that take part. Raises InputError for one that is asked for and is not installed."""
+    there = {system.name: system for system in known if find_spec(system.name) is not None}
+    for name in wanted:
+        if name not in there:
+            raise InputError(f"--system {name} cannot be compared with here; there are {', '.join(there) or 'none'}")
+    return [system for name, system in there.items() if not wanted or name in wanted]
 
 
 def _peers(threads: int | None = None) -> list[System]:
