@@ -35,11 +35,11 @@ from penstock.engine.programs.wcc import WCC
 
 
 class Wasteful(WCC):
-    '''WCC that sorts copies of its answer.'''
+    '''WCC that copies its answer.'''
 
     def finish(self, graph, state):
         found = super().finish(graph, state)
-        np.unique(np.repeat(found["component"], 4).astype(np.int64))
+        np.repeat(found["component"], 4).astype(np.int64)
         return found
 """
 

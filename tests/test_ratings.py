@@ -23,6 +23,7 @@ from support.source_code import SHARED
 
 ABOUT = SHARED / "expected.json"
 SETS = ["ml-latest-small-ratings.csv.gz", "jester5k-ratings.csv.gz"]
+ITERATIONS = 30
 Ints, Floats = NDArray[np.int64], NDArray[np.float64]
 
 pytestmark = pytest.mark.skipif(not ABOUT.is_file(), reason=f"{SHARED} is not here")
@@ -80,12 +81,12 @@ def test_better_than_biases_on_ratings_held_back(name: str) -> None:
     assert bias_error(user, item, rating, everything) == pytest.approx(known["bias_model"]["train_rmse"], abs=1e-9)
     held = np.random.default_rng(1).random(len(rating)) < 0.1
     graph = in_memory(EdgeList(int(item.max()) + 1, user[~held], item[~held], rating[~held].astype(np.float32), False))
-    result = run(CollaborativeFiltering(max_iter=60), graph, threads=1)
+    result = run(CollaborativeFiltering(max_iter=ITERATIONS), graph, threads=1)
     guess = predicted(result, np.stack([user, item], axis=1))
     assert rmse(guess, rating, held) < 0.99 * bias_error(user, item, rating, held)
     for step in (3.5e-7, 3e-4):  # Lux's own, and the best constant one here
         assert rmse(guess, rating, held) < 0.95 * rmse(
-            lux(user, item, rating, ~held, epochs=60, step=step), rating, held
+            lux(user, item, rating, ~held, epochs=ITERATIONS, step=step), rating, held
         )
     assert rmse(guess, rating, ~held) < 0.9 * known["bias_model"]["train_rmse"]
     assert isinstance(result.program, CollaborativeFiltering)

@@ -11,6 +11,7 @@ from penstock.engine import Graph, from_edges, run
 from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.programs.pagerank import PageRank
 from penstock.storage.base.errors import InputError
+from support.covering import covering
 
 COUNT = 24
 
@@ -52,9 +53,13 @@ def test_sweeps_equal_networkx(directed: bool, asked: dict[str, Any], weight: st
     assert error(found.fields["rank"], wanted) < 1e-11
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "float32"])
-@pytest.mark.parametrize("asked", FORMS[:2])
-@pytest.mark.parametrize("way", [{"kernels": "reference"}, {"direction": "push"}, {}])
+@covering(
+    "way, asked, dtype",
+    ({"kernels": "reference"}, {"direction": "push"}, {}),
+    FORMS[:2],
+    ("uint8", "float32"),
+    where=lambda way, asked, dtype: dtype == "uint8" or "kernels" in way,
+)
 def test_residual_push_equals_networkx(way: dict[str, Any], asked: dict[str, Any], dtype: str) -> None:
     ours, theirs = graphs(directed=True, dtype=dtype)
     wanted = nx.pagerank(theirs, tol=1e-15, max_iter=2000, **asked)

@@ -130,9 +130,10 @@ def test_pairs_and_sources_keep_their_order(
             read(tmp_path / "w", named)
 
 
-def test_memory_holds_numbers_of_vertices_not_lines(tmp_path: Path) -> None:
-    """Some 100 bytes a line would be 20 MB."""
-    count = 200_000
+def test_memory_holds_numbers_of_vertices_not_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some 100 bytes a line would be 4 MB."""
+    monkeypatch.setattr(vertex_files, "BATCH", 1 << 10)
+    count = 40_000
     graph = Graph.from_arrays(np.zeros(count + 1, np.int64), [], original_id=np.arange(count) * 3)
     lines = "".join(f"{number * 3}\n" for number in range(count))
     (tmp_path / "s.txt").write_text(lines)

@@ -162,7 +162,7 @@ class Sending(Counted):
 def test_the_iteration_is_counted_inside(kind: type[SSSP], lengths: list[int]) -> None:
     graph = in_memory(GRAPHS["grid"])
     found = []
-    for device in ({"device": "cpu"}, DEVICE):
+    for device in ({"kernels": "reference"}, DEVICE):
         with Session(graph, **device) as session:
             found.append(session.run(kind(27)).fields["distance"])
     assert np.array_equal(*found)
