@@ -24,7 +24,7 @@ from penstock.storage.convert.renumber.id_mapping import (
 from penstock.storage.convert.renumber.input_ids import InputIds, Unlisted, refused
 from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.renumber.path_order import PathOrder, by_paths
-from penstock.storage.convert.renumber.vertex_order import Permuted, by_degree, count_degrees, hubs_first, inverse
+from penstock.storage.convert.renumber.vertex_order import by_degree, count_degrees, hubs_first, inverse, permuted
 from penstock.storage.convert.row_writer import EDGELESS_SHARE
 from penstock.storage.convert.sort.edge_log import EdgeLog
 from penstock.storage.convert.sort.groups import check_density
@@ -77,7 +77,7 @@ def read_and_rename(space: Workspace, ids: InputIds) -> InputEdges:
     packing = replace(space.packing, new_ids=assigned.sources, new_targets=assigned.targets)
     if space.options.order != "none":
         new = _new_order(space, log, packing, assigned.vertices)
-        sources, targets = Permuted(new, assigned.sources), Permuted(new, assigned.targets)
+        sources, targets = permuted(new, assigned.sources), permuted(new, assigned.targets)
         packing = replace(space.packing, new_ids=sources, new_targets=targets)
         if isinstance(original, NameStore):
             original.new_ids = new

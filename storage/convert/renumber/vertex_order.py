@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
 from penstock.storage.base.parallel_map import ordered_map
+from penstock.storage.convert.sort.read import NewIds
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.schema import vertex_dtype
 
@@ -96,18 +97,16 @@ def invert(new: NDArray[Any], old: NDArray[Any]) -> None:
         old[new[v]] = v
 
 
-class Permuted:
-    """Ids that become others by ``first`` (None: they stay), and then those that ``new`` has for them."""
+def permuted(new: NDArray[Any], first: NewIds | None) -> NewIds:
+    """What makes new ids of some: they become others by ``first`` (None: they stay), then those that ``new`` has."""
 
-    def __init__(self, new: NDArray[Any], first: Callable[[NDArray[Any]], NDArray[Any]] | None) -> None:
-        self._new, self._first = new, first
-
-    def __call__(self, ids: NDArray[Any]) -> NDArray[Any]:
-        """New ids of some, each of which must be below the number of vertices."""
-        inner = ids if self._first is None else self._first(ids)
-        found = np.empty(len(inner), self._new.dtype)
-        take(self._new, inner, found)
+    def renamed(ids: NDArray[Any]) -> NDArray[Any]:
+        inner = ids if first is None else first(ids)
+        found = np.empty(len(inner), new.dtype)
+        take(new, inner, found)
         return found
+
+    return renamed
 
 
 @jit

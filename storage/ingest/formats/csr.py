@@ -5,7 +5,7 @@ pieces of rows; neighbors and weights by position, in any thread. Refuses offset
 neighbors, and neighbors that are no vertex.
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +40,14 @@ class CsrSource:
                 f"{paths[0]}: {sizes[0]} bytes are no whole number of uint64 offsets, one more than vertices"
             )
         self.known_vertices = sizes[0] // 8 - 1
-        self._offsets = _Column(paths[0], np.dtype("<u8"))
-        self.edges = int(self._offsets.read(self.known_vertices, self.known_vertices + 1)[0])
+        self._offsets = _column(paths[0], np.dtype("<u8"))
+        self.edges = int(self._offsets(self.known_vertices, self.known_vertices + 1)[0])
         width = self._width(paths[1], sizes[1], (4, 8), "neighbors")
-        self._neighbors = _Column(paths[1], np.dtype(f"<u{width}"))
+        self._neighbors = _column(paths[1], np.dtype(f"<u{width}"))
         self._weights = None
         if len(paths) == 3 and options.weights is not False:
             width = self._width(paths[2], sizes[2], (1, 2, 4, 8), "weights")
-            self._weights = _Column(paths[2], _weight_dtype(paths[2], width))
+            self._weights = _column(paths[2], _weight_dtype(paths[2], width))
         elif options.weights:
             raise InputError("--format csr: --weights needs a third file, WEIGHTS")
         self._threads = options.workers
@@ -74,11 +74,11 @@ class CsrSource:
         Raises:
             InputError: offsets do not start at 0 or fall.
         """
-        if int(self._offsets.read(0, 1)[0]) != 0:
+        if int(self._offsets(0, 1)[0]) != 0:
             raise InputError(f"{self.name}: the first offset must be 0")
         end = self.known_vertices
         for first in range(0, end, self._rows_at_once):
-            offsets = self._offsets.read(first, min(first + self._rows_at_once, end) + 1)
+            offsets = self._offsets(first, min(first + self._rows_at_once, end) + 1)
             self._check_offsets(first, offsets)
             for piece in cut_rows(first, offsets.astype(np.int64), limit):
                 self.bytes_done = int(self.total_bytes * (piece.offsets[-1] / self.edges))
@@ -92,14 +92,14 @@ class CsrSource:
             InputError: a neighbor is no vertex.
         """
         start, stop = int(piece.offsets[0]), int(piece.offsets[-1])
-        neighbors = self._neighbors.read(start, stop)
+        neighbors = self._neighbors(start, stop)
         if int(neighbors.max(initial=0)) >= self.known_vertices:
             at = start + int(np.argmax(neighbors >= neighbors.dtype.type(self.known_vertices)))
             raise InputError(
                 f"{self.name}: neighbor {neighbors[at - start]} (number {at}) is no vertex: "
                 f"the offsets state {self.known_vertices} vertices"
             )
-        return neighbors, None if self._weights is None else self._weights.read(start, stop)
+        return neighbors, None if self._weights is None else self._weights(start, stop)
 
     @property
     def weighted(self) -> bool:
@@ -110,7 +110,7 @@ class CsrSource:
         """Read the weights alone. See `options.RowSource`."""
         if self._weights is not None:
             for start in range(0, self.edges, self._piece_edges):
-                yield self._weights.read(start, min(start + self._piece_edges, self.edges))
+                yield self._weights(start, min(start + self._piece_edges, self.edges))
 
     def _check_offsets(self, first: int, offsets: NDArray[np.uint64]) -> None:
         """Refuse offsets of the rows from ``first`` on that cannot be."""
@@ -166,18 +166,16 @@ def fill_sources(offsets: NDArray[np.int64], first: int, sources: NDArray[Any]) 
             sources[at] = first + row
 
 
-class _Column:
-    """One array in a file, read by position."""
+def _column(path: str | Path, dtype: np.dtype[Any]) -> Callable[[int, int], NDArray[Any]]:
+    """What reads items start..stop-1 of an array in a file, by position."""
 
-    def __init__(self, path: str | Path, dtype: np.dtype[Any]) -> None:
-        self._path = path
-        self._dtype = dtype
-
-    def read(self, start: int, stop: int) -> NDArray[Any]:
-        array = np.empty(stop - start, self._dtype)
-        with PositionedFile(self._path) as file:
-            file.read(start * self._dtype.itemsize, array)
+    def read(start: int, stop: int) -> NDArray[Any]:
+        array = np.empty(stop - start, dtype)
+        with PositionedFile(path) as file:
+            file.read(start * dtype.itemsize, array)
         return array
+
+    return read
 
 
 def _weight_dtype(path: str | Path, width: int) -> np.dtype[Any]:
