@@ -20,6 +20,7 @@ generate grid --rows 20 --columns 20 --output /grid.h5
 generate uniform --vertices 400 --edges 3000 --output /pairs.bin
 generate web --vertices 400 --output /web.txt.gz
 generate rmat --scale 14 --edge-factor 64 --direction both --output /disk.h5 --host-memory 64MiB
+generate uniform --vertices 1048576 --edges 1048576 --direction both --output /many.h5
 convert /pairs.bin /pairs.h5 --format binary64
 convert /1.txt /plain.h5 --no-weights --direction both
 convert /1.txt /both.h5 --no-weights --undirected
@@ -84,6 +85,8 @@ ON_DISK, LEAST = "/disk.h5 --threads 2 --host-memory", "12MiB"
 BUDGETS = {"cdlp": "20MiB", "hyperball": "20MiB"} | dict.fromkeys(("triangles", "lcc"), "42MiB")
 BUDGETS |= dict.fromkeys(("louvain", "leiden"), "67MiB")
 """Of programs that take more."""
+NARROW = {"bfs": ("25MiB", "21MiB --no-parents"), "reachability": ("21MiB",)}
+"""Of programs with a form for short memory, on a graph of many vertices: 1 MiB above the least."""
 FITTING = "degrees", "cf"
 """Programs that do not read that graph from disk: one takes so much that it fits, and it has no ratings."""
 PHASES_OF_ROWS = "louvain", "leiden"
@@ -144,6 +147,7 @@ def runs_of(info: ProgramInfo) -> Iterator[str]:
     if info.name not in FITTING:
         few = [short for name, short in FEW.items() if name in parameters and short not in needed]
         yield " ".join([line, ON_DISK, BUDGETS.get(info.name, LEAST), *few])
+    yield from (f"{line} /many.h5 --threads 2 --host-memory {budget}" for budget in NARROW.get(info.name, ()))
 
 
 def lines_of(programs: list[ProgramInfo]) -> Iterator[str]:

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from penstock.engine import Graph
+from penstock.engine.api import make
+from penstock.engine.planning.requirements import RunSetting, planned
+from penstock.engine.program.program import fields_of
 from penstock.engine.programs.catalogue import CATALOGUE
+from penstock.engine.programs.table import PROGRAMS
+from penstock.engine.resources.config import Config
+from penstock.storage.base.budget import parse_bytes
 from penstock.tools.base import compiled_runs
 from penstock.tools.base.output import answer_of
 
@@ -26,3 +34,17 @@ def test_no_run_of_a_program_is_refused(tmp_path: Path) -> None:
             run(line, tmp_path)
     for line in lines:
         run(line, tmp_path, "--dry-run")
+
+
+@pytest.mark.slow
+def test_forms_for_short_memory_run(tmp_path: Path) -> None:
+    run(next(line for line in compiled_runs.MAKING.splitlines() if "/many.h5" in line), tmp_path)
+    lines = [line for info in CATALOGUE for line in compiled_runs.runs_of(info) if "/many.h5" in line]
+    chosen = []
+    for line in lines:
+        words, graph = line.split(), Graph.open(tmp_path / "many.h5")
+        budget = parse_bytes(words[words.index("--host-memory") + 1])
+        given = {"parents": False} if "--no-parents" in words else {}
+        setting = RunSetting(Config(host_memory=budget, threads=2))
+        chosen.append(planned(graph, make(PROGRAMS[words[1]], {"source": 1, **given}), setting)[0])
+    assert [np.dtype(next(iter(fields_of(one).values())).dtype).itemsize for one in chosen] == [1, 1, 1]

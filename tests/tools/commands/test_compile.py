@@ -21,6 +21,7 @@ from penstock.tools import main
 from penstock.tools.base import compiled_runs
 compiled_runs.MAKING = "convert /1.txt /plain.h5 --no-weights"
 compiled_runs.GRAPHS, compiled_runs.ON_DISK, compiled_runs.WAYS = ("/plain.h5",), "/plain.h5 --host-memory", ()
+compiled_runs.NARROW = {}
 main.main()
 """
 RUN = """
