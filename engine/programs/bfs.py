@@ -101,16 +101,11 @@ class BFS(Ending, ByParents):
     def form(self, graph: Graph, mode: str) -> Program:
         """The same for levels alone; or with ties by the places of original ids, if internal ids have another order."""
         if not self.parents:
-            levels = BFSLevels(self.source)
-            levels.__dict__.update(self.__dict__)
-            return levels
+            return like(self, BFSLevels)
         if isinstance(self, ByOriginalIds) or in_original_order(graph):
             return self
         mine: Any = type(self)
-        kind = _by_original_ids(mine)
-        made = kind.__new__(kind)
-        made.__dict__.update(self.__dict__)
-        return made
+        return like(self, _by_original_ids(mine))
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Put the sources on level 0."""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, PositiveCount
-from penstock.engine.program.program import LARGEST, Field, Program, Start, weighted
+from penstock.engine.program.program import LARGEST, Field, Program, Start, like, weighted
 from penstock.engine.program.vertex_ranges import each_range, over_ranges
 from penstock.engine.programs.bfs import UNREACHED, BFSLevels
 from penstock.engine.programs.shared_searches import DEEPEST, SharedLevels, SharedSums, Together, shared
@@ -345,9 +345,7 @@ def _by_weights(program: Distances, kind: type[Distances], graph: Graph) -> Dist
             f"{program.answer}: weights up to {most:.3g} may add up to more than {FARTHEST:.3g}, the largest float64; "
             "scale the weights and convert the graph again, or count each edge as 1 (--no-weight)"
         )
-    made = kind.__new__(kind)
-    made.__dict__.update(program.__dict__)
-    return made
+    return like(program, kind)
 
 
 class LevelsFrom(BFSLevels):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative, Positive, PositiveCount, Share
-from penstock.engine.program.program import Field, Global, Program, Start
+from penstock.engine.program.program import Field, Global, Program, Start, like
 from penstock.engine.program.program_description import class_maker
 from penstock.engine.program.vertex_ids import in_original_order, original_order
 from penstock.storage.access.vertex_lookup import internal_id
@@ -74,9 +74,7 @@ class CollaborativeFiltering(Program):
                 "collaborative filtering needs ratings, that is a graph with weights; convert a table of users, items "
                 "and ratings with --bipartite --weights --direction both"
             )
-        made = _of_rank(self.rank).__new__(_of_rank(self.rank))
-        made.__dict__.update(self.__dict__)
-        return made
+        return like(self, _of_rank(self.rank))
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Small random factors, no bias."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import NonNegative
-from penstock.engine.program.program import LARGEST, Field, Program, Start, fields_of, value_of, weighted
+from penstock.engine.program.program import LARGEST, Field, Program, Start, fields_of, like, value_of, weighted
 from penstock.engine.program.program_description import class_maker
 from penstock.engine.program.vertex_ids import originals_of
 from penstock.engine.program.vertex_ranges import each_range
@@ -47,8 +47,7 @@ class FromEach(Together, Program):
         if weighted(self, graph):
             search = SSSP(0).kind_on(graph, once=True)
         kind: Any = _kind(search, columns_for(originals_of(self.source)))
-        made: FromEach = kind.__new__(kind)
-        made.__dict__.update(self.__dict__)
+        made: FromEach = like(self, kind)
         made.look_at(graph)
         return made
 

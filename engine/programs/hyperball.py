@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, Range
-from penstock.engine.program.program import Field, Global, Program, Start
+from penstock.engine.program.program import Field, Global, Program, Start, like
 from penstock.engine.program.program_description import class_maker
 from penstock.engine.program.shuffle import SHUFFLE_BYTES, hashes
 from penstock.engine.program.vertex_ranges import each_range
@@ -84,10 +84,7 @@ class HyperBall(Program):
 
     def form(self, graph: Graph, mode: str) -> Program:
         """With so many registers, and with or against the edges."""
-        kind = _of_size(self.log2m, "in" if self.reverse else "out")
-        made = kind.__new__(kind)
-        made.__dict__.update(self.__dict__)
-        return made
+        return like(self, _of_size(self.log2m, "in" if self.reverse else "out"))
 
     def start(self, graph: Graph, state: State) -> Start:
         """Each ball has its vertex alone."""

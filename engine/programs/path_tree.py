@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start, fields_of, value_of
+from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start, fields_of, like, value_of
 from penstock.engine.program.program_description import class_maker
 from penstock.engine.program.vertex_ids import (
     fill_ranks,
@@ -145,8 +145,7 @@ class PathTree(Program):
     @property
     def search(self) -> Any:
         """The search, with what is known of it here."""
-        made = self.kind.__new__(self.kind)
-        made.__dict__.update(self.__dict__)
+        made = like(self, self.kind)
         made.end_at(made.target, made.cutoff)
         made.parents = False
         return made
@@ -240,8 +239,7 @@ def with_parents(search: Program, graph: Graph, edges: tuple[type[TightEdges], t
     ranked = not in_original_order(graph)
     searching: Any = type(search)
     kind: Any = edges[ranked]
-    made = _kind(searching, kind)()
-    made.__dict__.update(search.__dict__)
+    made = like(search, _kind(searching, kind))
     made.bounded = False  # it has no iterations of its own
     against = graph.layout == "rows" and (graph.into is not None or not graph.directed)
     made.backwards = made.back is not None and made.parents is None and against

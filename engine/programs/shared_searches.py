@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.program import Field, Program, Start, fields_of
+from penstock.engine.program.program import Field, Program, Start, fields_of, like
 from penstock.engine.program.program_description import class_maker
 from penstock.engine.program.vertex_ranges import over_ranges
 
@@ -246,10 +246,8 @@ class Together:
         """The same with fewer searches together, whose bits take less memory; None where they run one by one."""
         if self.together == 1:
             return None
-        ours: Any = type(self)  # mypy takes the hash of instances
-        kind = _with(ours, 32 if self.together > 32 else 1)
-        made: Program = kind.__new__(kind)
-        made.__dict__.update(self.__dict__)
+        ours: Any = self  # which comes before `Program` among the bases
+        made: Program = like(ours, _with(type(ours), 32 if self.together > 32 else 1))
         return made
 
 

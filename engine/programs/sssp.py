@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import NonNegative, Width
-from penstock.engine.program.program import LARGEST, Field, Program, Start
+from penstock.engine.program.program import LARGEST, Field, Program, Start, like
 from penstock.engine.program.vertex_ids import internal_ids
 from penstock.engine.program.vertex_ranges import MANY_ROWS, over_ranges
 from penstock.engine.programs.search_ends import Ending, Vertices
@@ -67,7 +67,7 @@ class SSSP(Ending, Program):
         if type(self) is not SSSP:
             return self
         kind = self.kind_on(graph, once=self.wants_parents)
-        search = self if kind is SSSP else self._as(kind)
+        search = self if kind is SSSP else like(self, kind)
         if not self.wants_parents:
             return search
         from penstock.engine.programs.path_tree import RankedTightEdges, TightEdges, with_parents
@@ -111,13 +111,13 @@ class SSSP(Ending, Program):
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """64-bit distances, where a path might be too long for 32 bits."""
-        return [self._as(WideSSSP)] if self._may_be_too_far(graph) else []
+        return [like(self, WideSSSP)] if self._may_be_too_far(graph) else []
 
     def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
         """64-bit distances, where 32 bits were not enough."""
         distance = state["distance"]
         over = over_ranges(lambda a, b: bool(np.any(distance[a:b] == CEILING)), len(distance), size=MANY_ROWS)
-        return self._as(WideSSSP) if any(over) else None
+        return like(self, WideSSSP) if any(over) else None
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The distances, as far as they are asked for."""
@@ -128,12 +128,6 @@ class SSSP(Ending, Program):
         """Whether a path might be too long for 32 bits."""
         heaviest = graph.weight_range[2] if self.needs_weights and graph.weight_range is not None else 1.0
         return bool(heaviest * graph.vertices >= CEILING)
-
-    def _as(self, kind: type[SSSP]) -> SSSP:
-        """The same search of another kind."""
-        made = kind.__new__(kind)
-        made.__dict__.update(self.__dict__)
-        return made
 
 
 class WideSSSP(SSSP):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Finite
-from penstock.engine.program.program import Field, Program, Start
+from penstock.engine.program.program import Field, Program, Start, like
 from penstock.engine.program.vertex_ids import internal_ids
 from penstock.engine.programs.search_ends import Ending, Vertices
 from penstock.engine.programs.weights import counts_by_weight
@@ -58,9 +58,9 @@ class WidestPath(Ending, Program):
         floats = self.needs_weights and graph.weight_dtype is not None and graph.weight_dtype.kind == "f"
         search: WidestPath = self
         if floats:
-            search = self._as(FloatWidestFirst if self.bounded else FloatWidestPath)
+            search = like(self, FloatWidestFirst if self.bounded else FloatWidestPath)
         elif self.bounded:
-            search = self._as(WidestFirst)
+            search = like(self, WidestFirst)
         if not self.wants_parents:
             return search
         from penstock.engine.programs.path_tree import LimitingEdges, RankedLimitingEdges, with_parents
@@ -93,12 +93,6 @@ class WidestPath(Ending, Program):
         """Which widths are smaller than the last one."""
         found: NDArray[np.bool_] = values < last
         return found
-
-    def _as(self, kind: type[WidestPath]) -> WidestPath:
-        """The same search of another kind."""
-        made = kind.__new__(kind)
-        made.__dict__.update(self.__dict__)
-        return made
 
 
 class FloatWidestPath(WidestPath):
