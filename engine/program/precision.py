@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.program.edge_counts import counting
+from penstock.engine.program.narrow_numbers import counting
 from penstock.engine.program.program import Field, Kind, Program, fields_of, has_phases, like
 from penstock.engine.program.program_description import class_maker
 from penstock.storage.base.errors import InputError

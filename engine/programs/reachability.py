@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.program.narrow_numbers import narrowed
 from penstock.engine.program.program import Field, Program, Start
 from penstock.engine.program.vertex_ids import internal_ids
-from penstock.engine.program.widened import Widened
 from penstock.storage.format.graph import Graph
 
 
@@ -42,15 +42,4 @@ class Reachability(Program):
 
     def lighter(self, graph: Graph) -> Program | None:
         """The same in a byte a vertex."""
-        return InBytes(self.source) if type(self) is Reachability else None
-
-
-class InBytes(Reachability):
-    """Reachability that takes a byte a vertex while it runs."""
-
-    reached = Field(np.uint8)
-    alone = True
-
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
-        """The answer of `Reachability`."""
-        return {"reached": Widened(state["reached"], np.dtype(np.uint32))}
+        return narrowed(self, "uint32", "uint8") if type(self) is Reachability else None

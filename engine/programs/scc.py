@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.edge_counts import counting
+from penstock.engine.program.narrow_numbers import counting
 from penstock.engine.program.program import VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import smallest_members
 from penstock.engine.program.vertex_ranges import each_range, mask_of, over_ranges
