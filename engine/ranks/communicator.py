@@ -32,7 +32,7 @@ class ArrayRanks(Protocol):
     size: int
 
     def gather_slices(self, whole: DeviceArray, bounds: NDArray[np.int64]) -> None:
-        """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1."""
+        """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1, others stay."""
 
     def exchange_slices(self, whole: DeviceArray, bounds: NDArray[np.int64], found: DeviceArray) -> None:
         """Fill `found`, shape (size, items of this rank's slice, ...), with what every rank has in that slice."""

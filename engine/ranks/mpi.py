@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -138,7 +139,7 @@ class MpiCommunicator(Communicator):
         """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1."""
         at = bounds * item_bytes(whole)
         if window := self._through(int(np.diff(at).max())):
-            window.gather(np.split(whole, bounds[1:-1]))
+            window.gather([whole[first:last] for first, last in pairwise(bounds)])
             return
         self._world.Allgatherv(MPI.IN_PLACE, [bytes_of(whole), (np.diff(at), at[:-1]), MPI.BYTE])
 

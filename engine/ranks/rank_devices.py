@@ -129,7 +129,7 @@ class StagedCommunicator(ArrayRanks):
         if first < last:
             host[first:last] = self._out(whole[first:last])
         self._ranks.gather_slices(host, bounds)
-        for others in (slice(0, first), slice(last, len(host))):
+        for others in (slice(int(bounds[0]), first), slice(last, int(bounds[-1]))):
             if others.start < others.stop:
                 self._in(whole[others], host[others])
 

@@ -157,6 +157,17 @@ def test_a_sweep_shares_every_vertex(bounds: np.ndarray | None) -> None:
     assert on_ranks(3, work) == [wanted.tolist()] * 3
 
 
+def test_slices_of_a_range_leave_what_is_outside() -> None:
+    def work(ranks: ThreadRanks) -> list[int]:
+        device = EmulatedDevice()
+        whole = device.array(9, np.int64)
+        whole[:] = ranks.rank
+        StagedCommunicator(ranks, device).gather_slices(whole, np.array([2, 3, 5, 5]))
+        return list(whole)
+
+    assert on_ranks(3, work) == [[rank, rank, 0, 1, 1, *4 * [rank]] for rank in range(3)]
+
+
 SPANS = ((0, N), (5, 6), (31, 33), (40, 40), (64, 96), (333, 699), (4090, 8200), (0, 9000))
 
 

@@ -88,6 +88,10 @@ for turn in range(3):  # a half of the window is written to again
     assert all((mine[r] == parts[rank] + turn * (r == rank)).all() for r in range(3))
     world.gather_slices(whole, bounds)
     assert (whole == np.concatenate(parts) + turn).all()
+whole = np.full(900_000, rank)
+world.gather_slices(whole, np.array([200_000, 300_000, 500_000, 500_000]))  # of a range: what lies outside stays
+assert all((whole[a:b] == r).all() for a, b, r in ((0, 200_000, rank), (200_000, 300_000, 0), (300_000, 500_000, 1)))
+assert (whole[500_000:] == rank).all()
 numbers = world.gather_numbers(parts[rank][:9000])
 assert (numbers == np.stack([part[:9000] for part in parts])).all()
 array = parts[rank][:300_000].copy()
