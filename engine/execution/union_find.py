@@ -242,18 +242,23 @@ def _join_ranks(loop: Loop, ranks: ArrayRanks) -> None:
 
     Every vertex takes the parent that its owner has found, which hands out its slice: a parent is never larger than its
     child, so that these make a forest too. What a rank has found of others' vertices, few of which are no roots there,
-    is listed, and linked by all. Then each points its own vertices to their roots, and hands them out.
+    is listed, and linked by all. This goes by ranges of vertices, so that lists take little memory: what is linked in
+    one may hang up vertices of the next, and these are listed there. Then each rank points its own vertices to their
+    roots, and hands them out.
     """
-    kernels, state, ownership = loop.kernels, loop.state, loop.ownership
+    kernels, state, ownership, exchange = loop.kernels, loop.state, loop.ownership, loop.exchange
     assert ownership is not None, "ranks own rows"
+    assert exchange is not None, "ranks have one"
     forest = state.arrays[0]
-    ours = kernels.linked_outside(state, ownership.vertices)
-    lengths = loop.gathered(len(ours)).ravel().astype(int).tolist()
-    ranks.gather_slices(forest, ownership.bounds)
-    for rank, length in enumerate(lengths):
-        if length:
-            pairs = ours if rank == ranks.rank else state.empty(length, forest.dtype)
-            broadcast(ranks, pairs, rank)
-            kernels.link_pairs(state, pairs)
+    for first in range(0, state.last, exchange.at_once):
+        span = first, min(first + exchange.at_once, state.last)
+        ours = kernels.linked_outside(state, ownership.vertices, span)
+        lengths = loop.gathered(len(ours)).ravel().astype(int).tolist()
+        ranks.gather_slices(forest, np.clip(ownership.bounds, *span))
+        for rank, length in enumerate(lengths):
+            if length:
+                pairs = ours if rank == ranks.rank else state.empty(length, forest.dtype)
+                broadcast(ranks, pairs, rank)
+                kernels.link_pairs(state, pairs)
     kernels.compress(state, ownership.vertices)
     ranks.gather_slices(forest, ownership.bounds)

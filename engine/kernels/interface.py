@@ -254,8 +254,8 @@ class Kernels(Protocol[S]):
     def link_listed(self, view: View, state: S, frontier: Frontier, index: Index, largest: Any) -> None:
         """Link the rows of the view that lie outside the tree `largest`, which are the frontier's."""
 
-    def linked_outside(self, state: S, own: tuple[int, int]) -> Any:
-        """Return the vertices outside `own` that are no roots, and behind these their parents: one array of both."""
+    def linked_outside(self, state: S, own: tuple[int, int], span: tuple[int, int]) -> Any:
+        """Return the vertices of a span outside `own` that are no roots, and behind these their parents: one array."""
 
     def link_pairs(self, state: S, pairs: Any) -> None:
         """Link vertices of the first half of `pairs` with those of the second, each with that in its place."""

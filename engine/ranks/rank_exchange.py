@@ -52,8 +52,8 @@ def form_of(total: int, vertices: int, *, pulled: bool) -> Literal["nothing", "d
 class RankExchange:
     """Between this rank's state and those of the others, which hold the same vertices.
 
-    ranks: for counts, which are the host's, and few messages. arrays: for all others, where the state is. All ranks
-    construct it at the same time: they agree on how many vertices' messages travel at once.
+    ranks: for counts, which are the host's, and few messages. arrays: for all others, where the state is. at_once: how
+    many vertices' messages travel at once; all ranks construct it at the same time, and agree on that.
     """
 
     def __init__(self, state: VertexState, kernels: Kernels, ranks: Communicator, arrays: ArrayRanks) -> None:
@@ -61,7 +61,7 @@ class RankExchange:
         self.state: Any = state
         self.kernels: Any = kernels
         self.ranks, self.arrays = ranks, arrays
-        self._at_once = int(ranks.gather_numbers(np.array([self.kernels.exchanged_at_once])).min())
+        self.at_once = int(ranks.gather_numbers(np.array([self.kernels.exchanged_at_once])).min())
 
     def share_messages(self, everything: bool, bounds: Ints | None = None) -> None:
         """Give all ranks the same accumulators and marks.
@@ -91,7 +91,7 @@ class RankExchange:
 
         own: whose messages are this rank's. starts: where those of each rank begin among all.
         """
-        state, step = self.state, self._at_once
+        state, step = self.state, self.at_once
         dense = False
         for first in range(0, state.last, step):
             span = first, min(first + step, state.last)
@@ -185,7 +185,7 @@ class RankExchange:
 
     def _combine_slices(self, whole: Any, combiner: str | None = None) -> None:
         """Combine one array per rank: each rank a slice of it, in the order of ranks; all get the result."""
-        size, rank, step = self.ranks.size, self.ranks.rank, self._at_once
+        size, rank, step = self.ranks.size, self.ranks.rank, self.at_once
         for first in range(0, len(whole), step):
             some = whole[first : first + step]
             bounds = np.linspace(0, len(some), size + 1).astype(np.int64)

@@ -418,15 +418,13 @@ def exchange_bytes(
 ) -> int:
     """Bytes that merging the states of several ranks takes beside a State (`engine/ranks/rank_exchange.py`).
 
-    Marks of their own; two forests, or a message of each vertex that is exchanged at once, ids and marks for those that
-    are listed, and marks of all ranks where that is not all vertices. sliced: every exchange is of slices, in their
+    Marks of their own; a message of each vertex that is exchanged at once, ids and marks for those that are listed, and
+    marks of all ranks where that is not all vertices. sliced: every exchange is of slices, in their
     places.
     """
     marks = max(1, -(-vertices // SPAN)) * (SPAN // 8 + 8)
     message = message_dtype(program, vertex_dtype).itemsize * int(np.prod(program.message_shape))
     if sliced:
         return int(marks)
-    if program.combine == "union":
-        return int(marks + max(2 * message, message + 10) * vertices)
     every = marks * (1 + ranks if at_once < vertices else 1)
     return int(every + max(2 * message, message + 10) * min(at_once, vertices))

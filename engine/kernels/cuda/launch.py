@@ -429,9 +429,9 @@ class CudaKernels:
             self._listed(state, frontier), state.arrays[0], np.uint64(state.first),
         )  # fmt: skip
 
-    def linked_outside(self, state: DeviceState, own: tuple[int, int]) -> Any:
-        """The vertices outside `own` that are no roots, and behind these their parents; the host waits for it."""
-        forest, span = state.arrays[0], (0, state.last)
+    def linked_outside(self, state: DeviceState, own: tuple[int, int], span: tuple[int, int]) -> Any:
+        """The vertices of a span outside `own` that are no roots, and their parents behind; the host waits for it."""
+        forest = state.arrays[0]
         marks = DeviceBitmap(self.device, state.last)
         self._call(union_find.mark_linked, blocks_for(len(marks.words)), forest, *map(np.int64, own), marks.words)
         lists = self.exchange_kernels()

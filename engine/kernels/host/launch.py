@@ -502,12 +502,13 @@ class HostKernels:
         """Link the rows of the view that lie outside the tree `largest`, which are the frontier's."""
         self.link_rows(view, state, index, 0, np.uint64(largest), True)
 
-    def linked_outside(self, state: State, own: Vertices) -> NDArray[Any]:
-        """The vertices outside `own` that are no roots, and behind these their parents."""
-        forest = state.arrays[0]
-        pieces = -(-len(forest) // union_find.PIECE)
-        found, counts = np.empty_like(forest), np.zeros(pieces, np.int64)
-        self._call(union_find.list_linked, len(forest) < SMALL, pieces, forest, *map(np.uint64, own), found, counts)
+    def linked_outside(self, state: State, own: Vertices, span: Vertices) -> NDArray[Any]:
+        """The vertices of a span outside `own` that are no roots, and behind these their parents."""
+        forest, vertices = state.arrays[0], span[1] - span[0]
+        pieces = -(-vertices // union_find.PIECE)
+        found, counts = np.empty(vertices, forest.dtype), np.zeros(pieces, np.int64)
+        begins = map(np.uint64, (span[0], *own))
+        self._call(union_find.list_linked, vertices < SMALL, pieces, forest, *begins, found, counts)
         parts = [found[at * union_find.PIECE :][:count] for at, count in enumerate(counts.tolist())]
         linked = np.concatenate([forest[:0], *parts])
         return np.concatenate([linked, forest[linked]])

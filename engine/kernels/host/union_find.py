@@ -116,17 +116,20 @@ def compress(first_step, end_step, first, forest):  # type: ignore[no-untyped-de
 
 
 @loop_kernel("list_linked")
-def list_linked(first_step, end_step, forest, first, last, found, counts):  # type: ignore[no-untyped-def]
-    """List who is no root and lies outside [first, last): of each piece so many, where the piece begins in `found`."""
+def list_linked(first_step, end_step, forest, begin, first, last, found, counts):  # type: ignore[no-untyped-def]
+    """List who is no root and lies outside [first, last): of each piece so many, where the piece begins in `found`.
+
+    begin: the vertex with which `found`, and the first piece, begins.
+    """
     for piece in range(first_step, end_step):
-        start = np.uint64(piece * PIECE)
-        end = min(start + np.uint64(PIECE), np.uint64(len(forest)))
-        at = start
+        at = np.uint64(piece * PIECE)
+        start = begin + at
+        end = min(start + np.uint64(PIECE), begin + np.uint64(len(found)))
         for low, high in ((start, min(end, first)), (max(start, last), end)):
             for vertex in range(low, max(low, high)):
                 found[at] = vertex  # without a branch, which nobody could foresee
                 at += np.uint64(forest[np.uint64(vertex)] != vertex)
-        counts[piece] = at - start
+        counts[piece] = at - np.uint64(piece * PIECE)
 
 
 @loop_kernel("link_pairs")

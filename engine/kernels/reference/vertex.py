@@ -337,10 +337,10 @@ class ReferenceKernels:
         """Link the rows of the view (all of them: there is nothing to be gained by skipping here)."""
         self.link_rows(view, state, index, 0, largest, True)
 
-    def linked_outside(self, state: State, own: tuple[int, int]) -> NDArray[Any]:
-        """The vertices outside `own` that are no roots, and their parents."""
+    def linked_outside(self, state: State, own: tuple[int, int], span: tuple[int, int]) -> NDArray[Any]:
+        """The vertices of a span outside `own` that are no roots, and their parents."""
         forest = state.arrays[0]
-        found = [v for v, parent in enumerate(forest) if parent != v and not own[0] <= v < own[1]]
+        found = [v for v in range(*span) if forest[v] != v and not own[0] <= v < own[1]]
         return np.array([*found, *forest[found]], dtype=forest.dtype)
 
     def link_pairs(self, state: State, pairs: NDArray[Any]) -> None:

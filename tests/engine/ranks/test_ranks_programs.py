@@ -12,6 +12,7 @@ import pytest
 from penstock.engine import Graph, Result
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.triangles import Triangles
+from penstock.engine.ranks.host_kernels import HostExchangeKernels
 from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
 from support.graphs import SHAPES, in_memory, on_disk, shape
@@ -31,7 +32,7 @@ def _graph(directed: bool) -> Graph:
 
 def _run(program, graph: Graph, size: int, **options) -> list[Result]:
     def work(ranks: ThreadRanks) -> Result:
-        with Session(graph, ranks=ranks, kernels="reference", threads=1, **options) as session:
+        with Session(graph, ranks=ranks, **{"kernels": "reference", "threads": 1} | options) as session:
             return session.run(program())
 
     return on_ranks(size, work)
@@ -43,6 +44,18 @@ def test_every_program_on_two_ranks(name: str, directed: bool) -> None:
     make, right = CASES[name]
     for result in _run(make, _graph(directed), 2):
         right(_small(directed), result.fields)
+
+
+@pytest.mark.parametrize("kernels", ["reference", "host"])
+@pytest.mark.parametrize("at_once", [1, 7, 40])
+def test_components_are_joined_by_ranges(kernels: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HostExchangeKernels, "exchanged_at_once", at_once)
+    for seed, size in ((0, 2), (1, 3), (2, 3)):
+        random = np.random.default_rng(seed)
+        edges = EdgeList(300, *random.integers(0, 300, (2, 260)), None, bool(seed % 2))
+        graph = in_memory(edges)
+        for result in _run(lambda edges=edges: program_of("wcc", edges), graph, size, kernels=kernels):
+            check("wcc", edges, result.fields)
 
 
 @pytest.mark.parametrize("options", [{"direction": "push"}, {"direction": "pull"}, {"mode": "sync"}, {}])
