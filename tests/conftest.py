@@ -26,12 +26,17 @@ settings.register_profile("penstock", deadline=None, derandomize=True, database=
 settings.register_profile("explore", deadline=None, max_examples=2000, database=None)
 settings.load_profile("penstock")
 
+TESTS_AT_ONCE = 200
+"""A worker is given so many at most: of slow ones it would have enough for a minute more when the others have ended."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Say in one sentence what would otherwise be an error in every file; prepare what workers share."""
     trouble = leftovers()
     if trouble is not None:
         raise pytest.UsageError(trouble)
+    if getattr(config.option, "maxschedchunk", TESTS_AT_ONCE) is None:
+        config.option.maxschedchunk = TESTS_AT_ONCE
     if sys.dont_write_bytecode and config.getoption("numprocesses", None):  # not in the workers themselves
         share_bytecode(config)
     worker = getattr(config, "workerinput", None)

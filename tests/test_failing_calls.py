@@ -58,7 +58,7 @@ def chosen(calls: int, few: int) -> list[Fault]:
 def in_turn(calls: int) -> list[int]:
     """Every call where ALL is set; else the first and last ones, where files and locks are made, named and removed, and
     some of the many that write what is in a file."""
-    some = {*range(1, 13), *range(13, calls + 1, 24), *range(calls - 8, calls + 1)}
+    some = {*range(1, 13), *range(13, calls + 1, 60), *range(calls - 8, calls + 1)}
     return [n for n in range(1, calls + 1) if ALL or n in some]
 
 
