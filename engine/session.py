@@ -58,11 +58,13 @@ from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.state.fused_iterations import RunRecords
 from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.engine.state.result import Result
-from penstock.engine.state.state import State, fields_for
+from penstock.engine.state.state import State, fields_for, value_bytes
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.freed_memory import give_back_freed_memory, keep_no_large_blocks
 from penstock.storage.base.threads import ExclusiveUse
 from penstock.storage.base.timeline import Timeline, during
+from penstock.storage.checkpoint.page_file import PageFile, slot_bytes
+from penstock.storage.checkpoint.state_pages import StatePages
 from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.companion.process import end
 from penstock.storage.format.graph import Graph
@@ -580,12 +582,14 @@ class Session:
         """Initialize the state with first values and first frontier; return whether that is every vertex."""
         state = loop.state
         state.take({name: values for name, values in self._shared.items() if name in state.fields})
-        if program.starts_anywhere:
+        paged = isinstance(state, State) and state.pages is not None
+        if program.starts_anywhere and not paged:
             start = program.start(self.graph, state.fields)
         else:
             taken = state.host_fields()
             start = program.start(self.graph, taken)
-            state.take(taken)
+            if not paged:
+                state.take(taken)
         check_start(program, start)
         loop.begin_buckets()
         # Where updates are seen at once, changed and active vertices differ by their bits: so every bit is set.
@@ -610,7 +614,8 @@ class Session:
         sent = self._degree_index(sending_direction(self.graph, program))
         streams, against = equipment.streams(directions, weighted, sent)
         fill = fill_of(self._kind, self.config.thread_count)
-        state = new_state(self._kind, self.graph, program, kernels.author, self._device, self._shared, fill)
+        pages = self._value_pages(program, asks)
+        state = new_state(self._kind, self.graph, program, kernels.author, self._device, self._shared, fill, pages)
         if apart:
             state.accumulate_apart()
         if self._ranks is not None:
@@ -618,7 +623,7 @@ class Session:
             state.mark_apart()
         state.groups = None if against else equipment.group_sources(program, kernels.author, streams)
         equipment.give_ids_back(cast("HostKernels", kernels), state.groups)
-        if asks.unmatched:
+        if asks.unmatched and pages is None:
             cast(State, state).keep_unmatched(asks.unmatched)  # only the cores are asked for it
         for stream in (*streams.values(), *against.values()):
             stream.complete = asynchronous and self.config.tuning.local_rounds > 0
@@ -652,6 +657,17 @@ class Session:
         if self._ranks is not None and self.config.repartition and not self._rank_devices.linked:
             loop.rebalance = Rebalance(equipment).after_walk
         return loop
+
+    def _value_pages(self, program: Program, asks: RunRequirements) -> StatePages | None:
+        """Return what holds the values of vertices, in files beside those of the graph; None: memory does."""
+        if self._planned is None or not self._planned.value_room:
+            return None
+        graph, pages = self.graph, self.graph.out.index().pages
+        assert pages is not None, "values come with the rows of the index"
+        sizes = value_bytes(program, graph.vertices, graph.vertex_dtype, apart=asks.apart)
+        folders = list(dict.fromkeys(file.parent for file in graph.files[1:] or graph.files))
+        file = PageFile(folders, sum(map(slot_bytes, sizes.values())))
+        return StatePages(graph.vertices, pages.rows, self._planned.value_room, file)
 
     def _degree_index(self, direction: AdjacencyDirection) -> Index:
         """Return the index whose rows are as long as the vertices' degrees; a list's are read or counted once."""

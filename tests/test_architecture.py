@@ -36,7 +36,12 @@ DOORS: dict[str, tuple[str, ...]] = {
     "zlib": ("storage/ingest/bytes/stream.py",),
     "psutil": ("storage/base/budget.py",),
     "resource": ("storage/base/budget.py",),
-    "os.preadv": ("storage/format/direct_io.py", "storage/ingest/bytes/file.py", "storage/convert/*"),
+    "os.preadv": (
+        "storage/format/direct_io.py",
+        "storage/checkpoint/page_file.py",
+        "storage/ingest/bytes/file.py",
+        "storage/convert/*",
+    ),
     "os.pread": ("storage/format/direct_io.py", "storage/convert/*"),
     "cupy": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py", "engine/ranks/nccl.py"),
     "cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/compiler.py"),

@@ -20,6 +20,7 @@ import numpy as np
 from penstock.engine.execution import cel
 from penstock.engine.execution.priorities import Horizon, bucket_width
 from penstock.engine.execution.shared_situation import certainly_pushed, own_seconds, progress_of, seen_by_all
+from penstock.engine.execution.windows import Windows
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import Program, fields_of, globals_of, words_of
@@ -54,8 +55,10 @@ from penstock.transfer.values.task import Demand, TaskRecord
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.layers import Layers
+    from penstock.engine.execution.windows import AtHand
     from penstock.engine.kernels.cuda.launch import CudaKernels
     from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
+    from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.kernels.interface import KeepingKernels, Kernels, WholeRowKernels
     from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.edge_stream import EdgeStream
@@ -147,6 +150,9 @@ class Loop:
         self._seen: Situation | None = None
         self._index_bytes = 0
         self.index_bytes_read()
+        self.windows: Windows | None = None
+        if isinstance(self.state, State) and self.state.pages is not None:
+            self.windows = Windows(self.program, self.state, cast("HostKernels", self.kernels))
 
     def _exchange_of_ranks(self, ranks: Communicator) -> RankExchange:
         assert self.devices.arrays is not None, "ranks exchange arrays"
@@ -217,6 +223,8 @@ class Loop:
             self.unvisited -= frontier.vertices
             record.totals = dict(self.totals)
             record.index_bytes = self.index_bytes_read()
+            if self.windows is not None:
+                record.windows, record.value_bytes = self.windows.count, self.windows.bytes_moved()
             record.seconds = time.perf_counter() - began
             self.before = frontier
             self.everything = self.everything and self.program.everywhere
@@ -473,9 +481,14 @@ class Loop:
             return
         for number, stream in enumerate(self.walks(direction)):
             along = state.listed_along(frontier, stream.index) if number else frontier
-            self._walk_stream(stream, along, scalars, rows)
-            record.tasks.extend(stream.records)
-            record.plan_seconds += stream.plan_seconds
+            for at_hand in self._windows(stream, frontier):
+                self._walk_stream(stream, along, scalars, rows, at_hand)
+                record.tasks.extend(stream.records)
+                record.plan_seconds += stream.plan_seconds
+
+    def _windows(self, stream: EdgeStream, frontier: Frontier) -> Iterator[AtHand]:
+        """What to do with a walk's views, once for each window of vertices; once where all values are in memory."""
+        return iter((iter,)) if self.windows is None else self.windows.walk(stream, frontier)
 
     def _pull_unmatched(self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]) -> None:
         """Pull along the rows that the last pull kept, which are all that there are."""
@@ -486,7 +499,7 @@ class Loop:
         record.tasks.append(task)
 
     def _walk_stream(
-        self, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], rows: Demand | None
+        self, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], rows: Demand | None, at_hand: AtHand
     ) -> None:
         """Run the kernels over the edges that one stream brings; rows: those to be relaxed both ways, if any."""
         kernels, state = self.kernels, self.state
@@ -507,7 +520,8 @@ class Loop:
             return
         with stream.views(kernels, state, frontier, scalars, behind=behind) as arrivals:
             follows = stream.direction == "push" and cel.follows(stream)
-            for view in cel.views(arrivals, kernels, state, stream, (scalars, self.limit)) if follows else arrivals:
+            follow = cel.views(arrivals, kernels, state, stream, (scalars, self.limit)) if follows else arrivals
+            for view in at_hand(follow):
                 began = time.perf_counter()
                 if stream.direction == "push":
                     kernels.push(view, state, frontier, stream.index, scalars)

@@ -27,7 +27,8 @@ FIRST_LOOK = 64  # iterations
 def check_nan(program: Program, fields: dict[str, NDArray[Any]], iterations: int) -> None:
     """Raise RunError if a field of floats holds a NaN and was not filled with them."""
     for name in _suspects(program, fields):
-        flat = fields[name].reshape(-1)
+        values = fields[name]
+        flat = values if values.ndim == 1 else values.reshape(-1)
         found = sum(over_ranges(partial(_nans, flat), len(flat), size=MANY_ROWS))
         if found:
             raise RunError(

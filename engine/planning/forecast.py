@@ -21,7 +21,7 @@ from penstock.engine.planning.rank_forecast import (
     exchanged_bytes,
     vertex_seconds,
 )
-from penstock.engine.planning.requirements import gathers_ahead
+from penstock.engine.planning.requirements import gathers_ahead, windows_of
 from penstock.engine.resources.device_resources import DeviceResources
 from penstock.engine.resources.host_resources import HostResources, needs_of_rank, ownership_of
 from penstock.transfer.planning.plan import make_plan
@@ -71,6 +71,12 @@ class Sweep:
         """The busiest resource, or the exchange between ranks where that takes longer."""
         return "exchange" if self.exchange > self.cost.busiest else RESOURCES[int(np.argmax(self.cost))]
 
+    def by_windows(self, windows: int, moved: int, rates: Rates) -> Sweep:
+        """The same, once for each window; moved: bytes of values that come from a file, or go there."""
+        cost = Cost(*(windows * seconds for seconds in self.cost))
+        cost = cost._replace(disk=cost.disk + moved / rates.disk_bytes)
+        return replace(self, cost=cost, disk_bytes=windows * self.disk_bytes + moved)
+
     def on_cores(self, rates: Rates, vertices: float, *, packed: bool) -> Sweep:
         """The same of kernels that ask for messages ahead, on cores that decode edges besides; packed: kernels do.
 
@@ -90,7 +96,8 @@ class Forecast:
     `direction`. placement: None in host memory, else memory of the device. loading: bytes that come from disk and go
     over the link before the first iteration. most_iterations: None where the program sets no bound. everywhere: whether
     each of them is such a sweep. phases: whether the sweeps are only those of the first of several programs that follow
-    one another. ranks: how many processes share the edges; all else is then of the first of them.
+    one another. ranks: how many processes share the edges; all else is then of the first of them. windows: how often a
+    sweep reads the edges, since the values of so many vertices have room in memory.
     """
 
     program: str
@@ -107,6 +114,7 @@ class Forecast:
     everywhere: bool
     phases: bool = False
     ranks: int = 1
+    windows: int = 1
 
     @property
     def most_seconds(self) -> float | None:
@@ -157,6 +165,10 @@ def forecast(
         vertices = vertex_seconds(graph.vertices, config.thread_count)
         rates, packed = paper.feedback.given, paper.plan.packed is not None
         first, later = (one.on_cores(rates, vertices, packed=packed) for one in (first, later))
+    windows = 1
+    if asks is not None and needs.value_room:
+        windows, moved = windows_of(graph, asks, needs)
+        first, later = (one.by_windows(windows, moved, paper.feedback.given) for one in (first, later))
     if size > 1 and asks is not None:
         width = graph.vertex_dtype.itemsize
         handed = exchanged_bytes(asks.program, direction, graph.vertices, width)
@@ -177,6 +189,7 @@ def forecast(
         most_iterations=None if most >= UNBOUNDED else most,
         everywhere=asks is None or asks.program.everywhere,
         ranks=size,
+        windows=windows,
     )
 
 

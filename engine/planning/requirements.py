@@ -14,6 +14,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.engine.execution import cel, layers, triangles, whole_rows
+from penstock.engine.execution.windows import AHEAD, window_vertices
 from penstock.engine.planning.listed_edges import check_listed, list_bytes
 from penstock.engine.program.precision import formed
 from penstock.engine.program.program import (
@@ -28,15 +29,24 @@ from penstock.engine.program.program import (
     words_of,
 )
 from penstock.engine.program.program_check import check_field_types, check_program, synchronous_words
+from penstock.engine.program.step_values import INCOMING, StepValues
 from penstock.engine.resources.direction import Traversal, traversals
 from penstock.engine.resources.memory_plan import EdgeRoom, edge_room, left_for_edges
 from penstock.engine.resources.requirements_types import MemoryRequest, index_bytes
 from penstock.engine.state.device_state import device_state_bytes
 from penstock.engine.state.row_blocks import message_capacity
-from penstock.engine.state.state import EXCHANGED_AT_ONCE, exchange_bytes, field_bytes, fields_for, state_bytes
+from penstock.engine.state.state import (
+    EXCHANGED_AT_ONCE,
+    exchange_bytes,
+    field_bytes,
+    fields_for,
+    state_bytes,
+    value_bytes,
+)
 from penstock.engine.state.unmatched_rows import unmatched_bytes
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.checkpoint.file import WRITING_BYTES
+from penstock.storage.format.row_pages import page_rows
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
@@ -47,6 +57,8 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 PAGE_THREADS = 8
 """Threads at most that read pages of a row index side by side: each takes some MiB."""
+KEPT_ROW_BYTES = 16
+"""Bytes for a row of a page while its edges to a window are kept."""
 PUSHED = ("compaction", "cel")  # routes that bring the rows of active vertices only
 
 
@@ -105,7 +117,7 @@ class RunRequirements:
     """What one program asks for.
 
     asynchronous: updates are seen at once. apart: messages have a place of their own. unmatched: bytes, of the state's,
-    for rows that pulls keep.
+    for rows that pulls keep. by_windows: whether values of vertices may be in a file, and come when they are wanted.
     """
 
     program: Program
@@ -115,13 +127,15 @@ class RunRequirements:
     apart: bool
     needs: MemoryRequest
     unmatched: int = 0
+    by_windows: bool = False
 
 
 def plan_memory(
-    graph: Graph, program: Program, setting: RunSetting
+    graph: Graph, program: Program, setting: RunSetting, *, by_windows: bool = False
 ) -> tuple[tuple[RunRequirements, ...], MemoryRequest]:
     """What a run asks for, program by program, the first one first, and in all; the program as its `form` has it.
 
+    by_windows: whether values of vertices may be in a file.
     Raises InputError for what cannot run, BudgetError for a budget that is too small: it names the least that works.
     """
 
@@ -135,11 +149,62 @@ def plan_memory(
         except BudgetError:
             if not needs.in_order:
                 raise
-            needs = replace(needs, page_threads=min(setting.config.thread_count, PAGE_THREADS), plain=True)
-            setting.room(graph, needs)
+            threads = min(setting.config.thread_count, PAGE_THREADS)
+            paged = replace(needs, page_threads=threads, plain=True)
+            try:
+                setting.room(graph, paged)
+                needs = paged
+            except BudgetError:
+                if not (by_windows and len(asks) == 1 and asks[0].by_windows):
+                    raise
+                needs = in_windows(graph, setting, asks[0], paged)
+                setting.room(graph, needs)
         return asks, needs
 
     return retried(setting, attempt)
+
+
+def in_windows(graph: Graph, setting: RunSetting, one: RunRequirements, needs: MemoryRequest) -> MemoryRequest:
+    """These needs, with the values of vertices in a file but for what the budget has room for.
+
+    At least for two ranges of rows, of which one is at hand, and a window of as many vertices.
+    """
+    values = value_bytes(one.program, graph.vertices, graph.vertex_dtype, apart=one.apart)
+    assert graph.out.degrees is not None, "rows in order are those of a file"
+    edges, rows = graph.out.chunk_edges, page_rows(graph.out.degrees.spec.chunk_items)
+    kept = edges * graph.out.edge_bytes(needs.weighted) + KEPT_ROW_BYTES * rows  # edges to a window
+    held = needs.state_bytes - one.unmatched - sum(values.values()) + kept
+    least = (AHEAD + 1) * rows * sum(size // graph.vertices + 1 for size in values.values())
+    needs = replace(needs, page_threads=1, state_bytes=held)
+    room = min(sum(values.values()) + rows * len(values), left_for_edges(setting.config, needs, graph))
+    room = max(room, least)
+    return replace(needs, state_bytes=held + room, value_room=room)
+
+
+def windows_of(graph: Graph, one: RunRequirements, needs: MemoryRequest) -> tuple[int, int]:
+    """In how many windows a sweep has the values of vertices, and the bytes of these that it reads and writes at most.
+
+    A sweep is: what vertices send; for each window its values, and those of all rows; what vertices become.
+    """
+    assert graph.out.degrees is not None, "rows in order are those of a file"
+    sizes = value_bytes(one.program, graph.vertices, graph.vertex_dtype, apart=one.apart)
+    each = {name: size // max(1, graph.vertices) for name, size in sizes.items()}
+    steps, pushes = StepValues.of(one.program), "pull" not in one.directions
+    messages = (one.program.accumulator or INCOMING) if one.apart else next(iter(sizes))
+    far, near = steps.walked(messages, pushes=pushes)
+    rows = page_rows(graph.out.degrees.spec.chunk_items)
+    together = rows * max(1, needs.page_threads)
+    windows = -(-graph.vertices // window_vertices(needs.value_room, each, (far, near), rows, together))
+
+    def of(names: Iterable[str]) -> int:
+        return sum(sizes[name] for name in names)
+
+    written = sizes[messages]
+    moved = of(steps.reads("send")) + of(steps.sends) + of(far) + windows * of(near)
+    moved += written if pushes else windows * written
+    if one.apart:
+        moved += of(steps.applies(messages)) + of({*steps.changing, messages})
+    return windows, moved
 
 
 def retried(setting: RunSetting, attempt: Callable[[RunSetting], Found]) -> Found:
@@ -291,7 +356,22 @@ def requirements_of(
     )
     unmatched = _unmatched_bytes(graph, program, setting, directions, needs)
     needs = replace(needs, state_bytes=needs.state_bytes + unmatched)
-    return RunRequirements(program, directions, by_weight, asynchronous, apart, needs, unmatched)
+    by_windows = needs.in_order and whole is None and setting.alone and has_value_pages(program, config)
+    return RunRequirements(program, directions, by_weight, asynchronous, apart, needs, unmatched, by_windows)
+
+
+def has_value_pages(program: Program, config: Config) -> bool:
+    """Whether values of vertices may be in a file while a program runs: of single numbers, reached by their positions.
+
+    Not of programs that link trees, nor where tuning options push again what a view has changed.
+    """
+    tuning = config.tuning
+    plain = not (tuning.layers or tuning.local_rounds or config.route in PUSHED or config.kernels == "reference")
+    numbers = not program.message_shape and all(not field.shape for field in fields_of(program).values())
+    starts = program.starts_anywhere or type(program).start is Program.start
+    written = (vars(kind) for kind in type(program).__mro__ if kind is not Program)
+    ends = all(kind.get("ends_anywhere") for kind in written if not kind.keys().isdisjoint(("finish", "instead")))
+    return plain and numbers and starts and ends and program.combine != "union" and not program.bounded
 
 
 def wants_rows_in_order(graph: Graph, program: Program, directions: Mapping[Direction, object]) -> bool:
@@ -412,16 +492,22 @@ def _directions(graph: Graph, config: Config, program: Program) -> dict[Directio
 def planned(
     graph: Graph, program: Program, setting: RunSetting
 ) -> tuple[Program, tuple[RunRequirements, ...], MemoryRequest]:
-    """The program that runs for this one, and what it asks for; lighter ones (`Program.lighter`) where memory is short.
+    """The program that runs for this one, and what it asks for; lighter ones (`Program.lighter`) where memory is short,
+    then with values of vertices in a file.
 
     Raises InputError for what cannot run, BudgetError where the lightest does not fit.
     """
     made = formed(program, graph, setting.config.mode, setting.config.precision)
+    first = made
     while True:
         try:
             return made, *plan_memory(graph, made, setting)
-        except BudgetError:
+        except BudgetError as refusal:
             lighter = made.lighter(graph)
-            if lighter is None or (lighter.alone and not setting.alone):
-                raise
-            made = lighter
+            if lighter is not None and (setting.alone or not lighter.alone):
+                made = lighter
+                continue
+            try:
+                return first, *plan_memory(graph, first, setting, by_windows=True)
+            except BudgetError as other:
+                raise min(refusal, other, key=lambda one: one.least_mib) from None

@@ -87,6 +87,7 @@ class BFS(Ending, ByParents):
     visits_once = True
     accumulator = "parent"
     starts_anywhere = True
+    ends_anywhere = True
 
     def __init__(
         self,
@@ -134,6 +135,7 @@ class BFSLevels(Ending, ByLevels):
     visits_once = True
     accumulator = "level"
     starts_anywhere = True
+    ends_anywhere = True
 
     def __init__(self, source: int | Sequence[int]) -> None:
         self.source = source

@@ -24,6 +24,7 @@ class Coreness(Program):
     combine = "sum"
     along = "both"
     counts_edges = True
+    starts_anywhere = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Count the neighbors of every vertex in the first iteration; then peel."""

@@ -137,7 +137,8 @@ class MemoryPlan:
         """What host memory holds."""
         needs, host, packed, linked = self.needs, self.host, self.packed, self.device is not None
         parts = {
-            "state": needs.state_bytes,
+            "state": needs.state_bytes - needs.value_room,
+            "pages of values": needs.value_room,
             "index": needs.index_bytes,
             "ids": needs.id_bytes,
             "program": needs.working_bytes,

@@ -37,6 +37,7 @@ class MemoryRequest:
     all_rows: whether each rank reads all rows, not only its own. owned_edges: what a rank reads of its own; None: all.
     in_order: whether rows of an index are wanted in order, so that pages of it may be read when they are wanted.
     page_threads: how many threads then read pages side by side; 0: indexes are whole.
+    value_room: bytes, of the state's, of pages of values, where the others are in a file; 0: all are in memory.
     """
 
     adjacencies: tuple[Adjacency, ...]
@@ -53,6 +54,7 @@ class MemoryRequest:
     owned_edges: int | None = None
     in_order: bool = False
     page_threads: int = 0
+    value_room: int = 0
 
     @classmethod
     def of(
@@ -104,14 +106,15 @@ class MemoryRequest:
         same = same and self.sweeps >= other.sweeps  # what serves frontiers may be slow for sweeps, hardly the reverse
         same = same and self.plain >= other.plain
         same = same and self.all_rows >= other.all_rows
-        same = same and self.page_threads == other.page_threads
+        same = same and (self.page_threads, self.value_room) == (other.page_threads, other.value_room)
         return same and both.fixed <= self.fixed + spare
 
     def joined(self, other: MemoryRequest) -> MemoryRequest:
-        """The least that covers both, one after the other."""
+        """The least that covers both, one after the other; of values in a file this one has as many as it has room."""
         return replace(
             self.and_also(other),
-            state_bytes=max(self.state_bytes, other.state_bytes),
+            state_bytes=self.state_bytes if self.value_room else max(self.state_bytes, other.state_bytes),
+            value_room=self.value_room,
             working_bytes=max(self.working_bytes, other.working_bytes),
             id_bytes=max(self.id_bytes, other.id_bytes),
         )

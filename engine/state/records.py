@@ -60,6 +60,8 @@ class IterationRecord:
     have from the next iteration on, where these have changed; move_seconds: what that took this rank.
     filling: tasks that brought edges apart from the iteration's own: every one, to keep row prefixes on the device, or
     what a rank has got of another. index_bytes: of the row index, read from disk because it is not in memory.
+    value_bytes: of values of vertices, read from and written to their file; windows: of the last walk
+    (`engine/execution/windows.py`).
     checkpoint: the one that was made after it, whose seconds do not count among the iteration's.
     phase: of a program of phases, the one at work; its iterations count from 0.
     """
@@ -73,6 +75,8 @@ class IterationRecord:
     tasks: list[TaskRecord] = field(default_factory=list)
     filling: list[TaskRecord] = field(default_factory=list)
     index_bytes: int = 0
+    value_bytes: int = 0
+    windows: int = 1
     began: float = 0.0
     walk_seconds: float = 0.0
     plan_seconds: float = 0.0

@@ -54,7 +54,7 @@ class Result(AnswerTable):
         The program that ran, with what it stored on itself.
     graph : Graph
         The graph.
-    stored : dict of str to (ndarray, VertexReferences, Widened or NumbersInFile)
+    stored : dict of str to (ndarray, VertexReferences, Widened, NumbersInFile or PagedValues)
         What `fields` is made of: of values that are vertices, the internal ids; of some numbers, narrower ones.
     records : sequence of IterationRecord
         One per iteration; empty for iterations before a resumed run.
@@ -131,6 +131,11 @@ class Result(AnswerTable):
         return sum(record.bytes_disk for record in self.records)
 
     @property
+    def value_bytes(self) -> int:
+        """Bytes of values of vertices that were read from their file and written to it; 0 where memory held all."""
+        return sum(record.value_bytes for record in self.records)
+
+    @property
     def prediction(self) -> dict[str, Accuracy]:
         """By route, how accurately the plans predicted the seconds of tasks."""
         return accuracy(task for record in self.records for task in record.tasks)
@@ -151,7 +156,7 @@ class Result(AnswerTable):
         values, absent = self.numbers(field)
         return np.ones(len(values), dtype=bool) if absent is None else np.asarray(values) != absent
 
-    def numbers(self, field: str) -> tuple[NDArray[Any], Any]:
+    def numbers(self, field: str) -> tuple[Any, Any]:
         """Return a field with internal ids where values are vertices, and what stands for no value (None: nothing)."""
         values: Any = self.stored[field]
         if isinstance(values, VertexReferences | Widened):

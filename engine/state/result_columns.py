@@ -21,6 +21,7 @@ from penstock.engine.program.vertex_ids import (
 from penstock.engine.program.widened import Widened
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
+from penstock.storage.checkpoint.state_pages import PagedValues
 from penstock.storage.results.column_statistics import present_rows
 from penstock.storage.results.numbers_in_file import NumbersInFile
 from penstock.storage.results.smallest_keys import Keys, first_rows
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 Order = NDArray[Any] | None
 """Internal ids by ascending original id; None where that is their own order."""
-Values = NDArray[Any] | VertexReferences | Widened | NumbersInFile
+Values = NDArray[Any] | VertexReferences | Widened | NumbersInFile | PagedValues
 """The values of a field, by internal id."""
 
 

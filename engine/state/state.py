@@ -5,7 +5,8 @@ Owns the arrays, which need not begin at vertex 0. Says before a run what they w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,17 +23,21 @@ from penstock.engine.program.program import (
     resolve_dtype,
     value_of,
 )
-from penstock.engine.program.vertex_ranges import MANY_ROWS, each_range
+from penstock.engine.program.step_values import INCOMING, SENT
+from penstock.engine.program.vertex_ranges import MANY_ROWS, each_range, over_ranges
 from penstock.engine.state.oriented_rows import OrientedRows
 from penstock.engine.state.row_blocks import ROWS
 from penstock.engine.state.unmatched_rows import UnmatchedRows
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import map_ranges
+from penstock.storage.checkpoint.state_pages import PagedValues
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.bindings import Author
+    from penstock.engine.program.program import Field
     from penstock.engine.state.grouped_sources import GroupedSources
+    from penstock.storage.checkpoint.state_pages import StatePages
     from penstock.storage.format.index import Index
 
 
@@ -144,7 +149,8 @@ class State:
     fields: name -> array (last - first, *shape); `given` are those that are there already. sent: what active vertices
     send. pending: who will be active; active: who is. groups: where messages of sweeps are, if they may be put
     together. fill: what writes first values; None: one thread. unmatched: rows that the last pull kept, None where
-    there is no room for any. block_rows: most rows of a block of whole rows.
+    there is no room for any. pages: what holds the arrays of values where memory has no room for all of them.
+    block_rows: most rows of a block of whole rows.
     """
 
     block_rows = ROWS
@@ -158,11 +164,18 @@ class State:
         vertex_dtype: Any,
         given: Mapping[str, NDArray[Any]] | None = None,
         fill: Fill | None = None,
+        pages: StatePages | None = None,
     ) -> None:
         count = last - first
-        self.first, self.last = first, last
+        self.first, self.last, self.pages = first, last, pages
         self._fill = fill or fill_ranges
-        self.fields = fields_for(program, count, vertex_dtype, given, self._fill)
+        if pages is None:
+            self.fields = fields_for(program, count, vertex_dtype, given, self._fill)
+        else:
+            self.fields = {}
+            for name, spec in kept_fields(program):
+                dtype = resolve_dtype(spec.dtype, vertex_dtype)
+                self.fields[name] = pages.add(name, dtype, value_of(spec.fill, dtype))
         self.identity = author.identity
         self.message_shape = program.message_shape
         self._incoming: NDArray[Any] | None = None
@@ -171,7 +184,10 @@ class State:
         self.groups: GroupedSources | None = None
         self.unmatched: UnmatchedRows | None = None
         self.sent_ahead: tuple[float, ...] | None = None  # on a device only
-        self.sent = np.zeros(count if author.has_send else 1, dtype=author.message)
+        if pages is not None and author.has_send:
+            self.sent = pages.add(SENT, author.message, 0)
+        else:
+            self.sent = np.zeros(count if author.has_send else 1, dtype=author.message)
         self.pending, self.active = Bitmap.empty(count), Bitmap.empty(count)
         self.touched = self.pending
         capacity = _room_for_list(program, count)
@@ -189,6 +205,11 @@ class State:
         """
         return self.fields[self._accumulator] if self._apart and self._accumulator else self._incoming
 
+    @property
+    def messages(self) -> str:
+        """The name of the array where messages are combined."""
+        return (self._accumulator or INCOMING) if self._apart else next(iter(self.fields))
+
     def accumulate_apart(self) -> None:
         """Give messages a place of their own (synchronous runs), or that of the program's accumulator.
 
@@ -197,7 +218,9 @@ class State:
         if self._apart:
             return
         count, self._apart = len(next(iter(self.fields.values()))), True
-        if not self._accumulator:
+        if not self._accumulator and self.pages is not None:
+            self._incoming = self.pages.add(INCOMING, self.sent.dtype, self.identity)
+        elif not self._accumulator:
             self._incoming = _array((count, *self.message_shape), self.identity, self.sent.dtype, self._fill)
         self.touched = Bitmap.empty(count)
 
@@ -265,14 +288,32 @@ class State:
         incoming = self.incoming
         return self.arrays[0] if incoming is None else incoming
 
-    def host_fields(self) -> dict[str, NDArray[Any]]:
-        """Every field's values in host memory, where they are."""
-        return self.fields
+    def host_fields(self) -> dict[str, Any]:
+        """Every field's values in host memory, where they are; or what reads them there (`PagedValues`)."""
+        pages = self.pages
+        return self.fields if pages is None else {name: PagedValues(pages, name) for name in self.fields}
 
     def has_nan(self, name: str) -> bool:
         """Whether a field of floats holds a NaN, which then is the smallest of its values."""
-        values = self.fields[name]
-        return values.size > 0 and bool(np.isnan(values.min()))
+        values = self.host_fields()[name]
+        found = over_ranges(lambda first, last: bool(np.isnan(values[first:last].min())), len(values), size=MANY_ROWS)
+        return any(found)
+
+    @contextmanager
+    def held(
+        self, names: Collection[str], v0: int, v1: int, changes: Collection[str] = (), fresh: Collection[str] = (),
+        until: int = 0,
+    ) -> Iterator[None]:  # fmt: skip
+        """Have some arrays' values of vertices v0..v1-1 in memory within, as `StatePages.held`, if not all are.
+
+        until: the vertices behind these, up to this one, are wanted next.
+        """
+        if self.pages is None:
+            yield
+            return
+        then = self.pages.of([name for name in names if name not in fresh], v1, until)
+        with self.pages.held(self.pages.of(names, v0, v1), changes, fresh, then):
+            yield
 
     def oriented_rows(self, rows: int, edges: int) -> OrientedRows:
         """Room for at most so many rows with at most so many edges; `begin` comes first."""
@@ -317,6 +358,11 @@ class State:
             self.fields[name] = values
 
 
+def kept_fields(program: Program) -> list[tuple[str, Field]]:
+    """The fields that have an array, by name."""
+    return [(name, spec) for name, spec in fields_of(program).items() if spec.kept]
+
+
 def fields_for(
     program: Program,
     count: int,
@@ -330,9 +376,7 @@ def fields_for(
     Raises InputError for one that is given and of another dtype or shape.
     """
     made = {}
-    for name, spec in fields_of(program).items():
-        if not spec.kept:
-            continue
+    for name, spec in kept_fields(program):
         dtype = resolve_dtype(spec.dtype, vertex_dtype)
         if given is None or name not in given:
             made[name] = _array((count, *spec.shape), value_of(spec.fill, dtype), dtype, fill or fill_ranges)
@@ -375,8 +419,7 @@ def field_bytes(program: Program, count: int, vertex_dtype: Any) -> dict[str, in
     """Bytes of each array of `fields_for`, by name."""
     return {
         name: resolve_dtype(spec.dtype, vertex_dtype).itemsize * int(np.prod(spec.shape, dtype=np.int64)) * count
-        for name, spec in fields_of(program).items()
-        if spec.kept
+        for name, spec in kept_fields(program)
     }
 
 
@@ -396,14 +439,11 @@ def fill_ranges(array: NDArray[Any], value: Any, *, threads: int = 1) -> None:
 
 def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bool) -> int:
     """Bytes that a State of `vertices` vertices takes; `apart` as in `State.accumulate_apart`."""
-    message = message_dtype(program, vertex_dtype).itemsize * int(np.prod(program.message_shape))
-    total = sum(field_bytes(program, vertices, vertex_dtype).values())
+    total = sum(value_bytes(program, vertices, vertex_dtype, apart=apart).values())
     spans = max(1, -(-vertices // SPAN))
     bitmap = spans * (SPAN // 8 + 8)
     if apart:
-        total += bitmap + (0 if program.accumulator else message * vertices)
-    if author_function(program, "send") is not None:
-        total += message * vertices
+        total += bitmap
     if author_function(program, "priority") is not None:
         total += bitmap + 8 * spans  # `State.lows`
     listed = _room_for_list(program, vertices) * (np.dtype(vertex_dtype).itemsize + 8)
@@ -411,6 +451,17 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
         listed += _listed(vertices) * np.dtype(vertex_dtype).itemsize  # `State.lists`
     partial = spans * 8 * max(1, len(globals_of(program)))
     return int(total + 2 * bitmap + listed + partial + 4096)
+
+
+def value_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bool) -> dict[str, int]:
+    """Bytes of each array of values that a State has, by name: fields, and messages."""
+    found = field_bytes(program, vertices, vertex_dtype)
+    message = message_dtype(program, vertex_dtype).itemsize * int(np.prod(program.message_shape)) * vertices
+    if apart and not program.accumulator:
+        found[INCOMING] = message
+    if author_function(program, "send") is not None:
+        found[SENT] = message
+    return found
 
 
 def exchange_bytes(

@@ -96,9 +96,9 @@ def _present_extremes(values: NDArray[Any], present: NDArray[np.bool_], absent: 
 
 def total(values: NDArray[Any], absent: Any, *, threads: int | None = None, size: int = ROWS) -> Any:
     """The sum of all present numbers: what NumPy's `sum` of them gives, to the bit."""
-    if not values.flags.c_contiguous:
+    if isinstance(values, np.ndarray) and not values.flags.c_contiguous:
         return present_values(values, absent).sum()
-    flat = values.reshape(-1)
+    flat = values if values.ndim == 1 else values.reshape(-1)
     ends = _present_ends(flat, absent, threads, size)
     count = len(flat) if ends is None else int(ends[-1])
     leaves = _leaves(0, count, size)

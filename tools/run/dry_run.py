@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
 
 PHASES = "runs as several programs, one after another; the sweeps are those of the first"
+WINDOWS = "{:,} of vertices: values of the others are in a file beside the graph, and each window reads the edges"
 SEARCH = "how many iterations it takes, and which edges each of them walks, only the run can tell"
 
 
@@ -85,6 +86,7 @@ def _lines(step: JobStep, found: Forecast) -> list[str]:
         ("runs on", f"{found.device}, {how}"),
         *_memory("host memory", found.host),
         *([] if found.placement is None else _memory("device memory", found.placement)),
+        ("windows", None if found.windows == 1 else WINDOWS.format(found.windows)),
         ("before", _loading(found)),
         ("first sweep", _sweep(found.first)),
         ("later sweeps", _sweep(found.later)),

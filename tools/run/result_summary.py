@@ -66,6 +66,7 @@ class ResultSummary:
             "iterations_before": result.before,
             "converged": result.converged,
             "bytes_read": result.bytes_read,
+            "value_bytes": result.value_bytes,
             "prediction": {route: asdict(found) for route, found in result.prediction.items()},
             "peak_memory_bytes": sum(self._peaks),
             **({"ranks": self._ranks()} if result.ranks else {}),
@@ -93,6 +94,10 @@ class ResultSummary:
             ("iterations", f"{result.iterations:,}{ended}"),
             ("time", f"{seconds(result.seconds)} (with loading {seconds(self.total_seconds)})"),
             ("read from disk", read),
+            (
+                "values in a file",
+                format_bytes(result.value_bytes) + " read and written" if result.value_bytes else None,
+            ),
             ("peak memory", format_bytes(sum(self._peaks)) + (" in all ranks" if result.ranks else "")),
             ("written", "standard output" if wanted.printed else wanted.path),
         ]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.engine.program.program import Program
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.state import Fill
+    from penstock.storage.checkpoint.state_pages import StatePages
     from penstock.storage.format.graph import Graph
     from penstock.transfer.devices.device import Device
 
@@ -69,12 +70,12 @@ def has_state_there(kind: str) -> bool:
 
 def new_state(
     kind: str, graph: Graph, program: Program, author: Author, device: Device, given: Mapping[str, NDArray[Any]],
-    fill: Fill,
+    fill: Fill, pages: StatePages | None = None,
 ) -> VertexState:  # fmt: skip
-    """The state where kernels of this kind reach it; given, fill: as of `State`."""
+    """The state where kernels of this kind reach it; given, fill, pages: as of `State`."""
     if has_state_there(kind):
         return DeviceState(program, author, (0, graph.vertices), graph.vertex_dtype, device)
-    return State(program, author, 0, graph.vertices, graph.vertex_dtype, given, fill)
+    return State(program, author, 0, graph.vertices, graph.vertex_dtype, given, fill, pages)
 
 
 def fill_of(kind: str, threads: int) -> Fill:

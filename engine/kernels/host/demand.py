@@ -1,11 +1,16 @@
-"""What an iteration needs of the edges: counted per partition, marked per chunk.
+"""What an iteration needs of the edges: counted per partition, marked per chunk; and of views, kept by window.
 
-Only runs when edges may have to travel; a resident adjacency needs no count.
+Counting only runs when edges may have to travel; a resident adjacency needs no count. Where the values of vertices are
+not all in memory, kernels get the edges to those of a window. Rows stay in their order, and so do the edges of a row,
+in two passes over the edges: one counts, one copies.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import mmap
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.kernels.host.atomics import lowest_bit
@@ -15,9 +20,16 @@ from penstock.engine.kernels.interface import EdgeView
 from penstock.engine.kernels.shared_functions import make_mark_blocks
 from penstock.engine.program.bindings import Author
 from penstock.storage.base import thread_atomics
+from penstock.storage.base.slot_pool import ALIGNMENT, reserved
 from penstock.storage.base.thread_atomics import atomic_add, atomic_or
 
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+    from penstock.transfer.values.view import View
+
 SPAN = np.uint64(4096)
+STEP_ROWS = 1 << 12
+"""Rows that a thread looks at together."""
 
 
 @inline
@@ -140,3 +152,127 @@ def make_count_cond(author: Author, function: str = "cond") -> Any:
                     count_wanted(start, end, sizes, table, chunks, blocks)
 
     return count_cond
+
+
+@inline
+def rows_of(step, size, view):  # type: ignore[no-untyped-def]
+    """The rows of a step: `size` ones, from the view's first one on."""
+    first = view.v0 + np.uint64(step * size)
+    return first, min(first + np.uint64(size), view.v1)
+
+
+@inline
+def edges_of(index, v, view):  # type: ignore[no-untyped-def]
+    """The edges of row v that the view holds, by their places in it."""
+    return max(row_start(index, v), view.e0) - view.e0, min(row_start(index, v + ONE), view.e1) - view.e0
+
+
+@loop_kernel("count_in_window", grain=1)
+def count_in_window(first_step, end_step, view, index, wanted, size, window, counts):  # type: ignore[no-untyped-def]
+    """Count the edges of each step's rows to vertices low..high-1, and the rows that have some.
+
+    wanted: a bitmap of rows, which begins with vertex `base`, and whether all are meant. counts: int64 (steps, 2).
+    """
+    view = EdgeView(*view)
+    marks, whole, base = wanted
+    low, high = window
+    for step in range(first_step, end_step):
+        edges, rows = np.int64(0), np.int64(0)
+        v, last = rows_of(step, size, view)
+        while v < last:
+            if whole or is_marked(marks, v - base):
+                begin, end = edges_of(index, v, view)
+                found = np.int64(0)
+                for e in range(begin, end):
+                    u = np.uint64(view.neighbors[e])
+                    found += np.int64(u >= low and u < high)
+                edges += found
+                rows += np.int64(found > 0)
+            v += ONE
+        counts[step, 0] = edges
+        counts[step, 1] = rows
+
+
+@loop_kernel("keep_in_window", grain=1)
+def keep_in_window(first_step, end_step, view, index, wanted, size, window, counts, weighted, kept):  # type: ignore[no-untyped-def]
+    """Copy these edges, those of step s from place counts[s, 0] on.
+
+    kept: neighbors; weights; rows and their starts, one for each row that has some, those of step s from counts[s, 1]
+    on; and starts by vertex, of all rows. Of rows or starts by vertex one has no items, and is not written.
+    """
+    view = EdgeView(*view)
+    marks, whole, base = wanted
+    low, high = window
+    neighbors, weights, rows, starts, by_vertex = kept
+    for step in range(first_step, end_step):
+        at, row = counts[step, 0], counts[step, 1]
+        v, last = rows_of(step, size, view)
+        while v < last:
+            before = at
+            if whole or is_marked(marks, v - base):
+                begin, end = edges_of(index, v, view)
+                for e in range(begin, end):
+                    u = np.uint64(view.neighbors[e])
+                    if u >= low and u < high:
+                        neighbors[at] = view.neighbors[e]
+                        if weighted:
+                            weights[at] = view.weights[e]
+                        at += 1
+            if by_vertex.shape[0] > 0:
+                by_vertex[v] = before
+            elif at > before:
+                rows[row] = v
+                starts[row] = before
+                row += 1
+            v += ONE
+
+
+class WindowRows:
+    """What is kept of views: compacted rows for pushes; for pulls the starts of all rows, by vertex.
+
+    vertices: of the graph; dtype: of their ids. Starts have their places in reserved address space, of which the rows
+    of the last view take memory.
+    """
+
+    def __init__(self, vertices: int, dtype: DTypeLike) -> None:
+        self._dtype, self._space = np.dtype(dtype), reserved(4 * (vertices + 1))
+        self._starts = np.frombuffer(self._space, np.uint32)[: vertices + 1]
+        self._rows = 0, 0
+
+    def narrowed(
+        self, run: Callable[..., None], view: View, index: Any, wanted: Any, window: tuple[int, int], *, compacts: bool
+    ) -> View:
+        """The edges of a view to the vertices of a window, valid until the next call.
+
+        run: runs a kernel of so many steps. wanted: as `count_in_window` takes it. compacts: as for pushes.
+        """
+        weighted, steps = view.weights is not None, -(-(view.v1 - view.v0) // STEP_ROWS)
+        weights = view.weights if view.weights is not None else np.zeros(1, np.uint8)
+        edges = view.neighbors, weights, view.e0, view.e1, np.uint64(view.v0), np.uint64(view.v1)
+        low, high = window
+        asked = edges, index, wanted, STEP_ROWS, (np.uint64(low), np.uint64(high))
+        counts = np.zeros((steps + 1, 2), np.int64)
+        run(count_in_window, steps, *asked, counts[1:])
+        np.cumsum(counts, axis=0, out=counts)
+        total, rows = counts[-1].tolist()
+        neighbors, kept = np.empty(total, view.neighbors.dtype), np.empty(total if weighted else 1, weights.dtype)
+        found = np.empty(rows if compacts else 0, self._dtype)
+        starts = np.empty(rows + 1 if compacts else 1, self._dtype)
+        by_vertex = self._starts[:0] if compacts else self._at(view.v0, view.v1)
+        run(keep_in_window, steps, *asked, counts, weighted, (neighbors, kept, found, starts, by_vertex))
+        starts[-1] = total
+        if not compacts:
+            by_vertex[view.v1] = total
+        return replace(
+            view, e0=0, e1=total, neighbors=neighbors, weights=kept if weighted else None,
+            rows=found if compacts else None, offsets=starts if compacts else by_vertex,
+        )  # fmt: skip
+
+    def _at(self, v0: int, v1: int) -> NDArray[np.uint32]:
+        """The starts by vertex, those of the last view forgotten."""
+        first, last = self._rows
+        begin = 4 * first // ALIGNMENT * ALIGNMENT
+        if last > first:
+            self._space.madvise(mmap.MADV_DONTNEED, begin, min(4 * (last + 1), len(self._space)) - begin)
+        self._rows = v0, v1
+        return self._starts

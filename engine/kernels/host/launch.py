@@ -8,7 +8,7 @@ a process may call them at a time, which Numba's workqueue threading layer requi
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.program import arguments, functions_of
 from penstock.engine.program.program_description import describe_program, described_program
+from penstock.engine.program.step_values import StepValues
 from penstock.engine.state.fused_iterations import FusedIterations, FusedLimits
 from penstock.engine.state.state import Frontier
 from penstock.engine.state.sweep_sizes import SCRATCH, STEP_EDGES
@@ -93,6 +94,8 @@ class HostKernels:
         compiler = inline if program.combine == "merge" else compile_author
         self.author: Author = bind(program, vertex_dtype, compiler, plain=False, weighted=weighted)
         self._program, self._vertex_dtype = program, np.dtype(vertex_dtype)
+        self._steps = StepValues.of(program)
+        self._window_rows: demand.WindowRows | None = None
         self.threads = min(threads, int(numba.config.NUMBA_NUM_THREADS))
         self.all_threads = all_threads or self.threads
         self._fusable = fused.fits(program, self.author)
@@ -106,12 +109,18 @@ class HostKernels:
         """Take the threads that this device may use; call before a run of kernels. Raises as `use_workers`."""
         use_workers(self.threads)
 
-    def _parts(self, state: State, index: Index, *marks: str, rows: bool = True) -> Iterator[State]:
-        """The state; in parts, one after the other, where an index has not all rows at hand, each with its rows.
+    def _parts(
+        self, state: State, index: Index, *marks: str, rows: bool = True, values: Collection[str] = (),
+        changes: Collection[str] = (), fresh: Collection[str] = (),
+    ) -> Iterator[State]:  # fmt: skip
+        """The state; in parts, one after the other, where an index or a state has not all at hand, each with its rows.
 
-        marks: names of bitmaps; a part in which nothing is marked needs no rows. rows: whether any are needed.
+        marks: names of bitmaps; a part in which nothing is marked needs no rows. rows: whether any are needed. values,
+        changes: arrays that are read, and written; fresh: those of which all is written.
         """
-        if index.pages is None or not rows:
+        values = {*values, *changes}
+        paged = state.pages is not None and bool(values)
+        if index.pages is None or not (rows or paged):
             yield state
             return
         if self._steady:
@@ -121,7 +130,11 @@ class HostKernels:
             v0, v1 = max(first, state.first), min(first + step, state.last)
             part = state.part(v0, v1)
             wanted = not marks or any(getattr(part, name).words.any() for name in marks)
-            with index.pages.held(index.pages.of_rows(v0, v1) if wanted else ()):
+            if not wanted:
+                yield part
+                continue
+            pages = index.pages.of_rows(v0, v1) if rows else ()
+            with index.pages.held(pages), state.held(values, v0, v1, changes, fresh, v1 + step):
                 yield part
 
     def select(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
@@ -130,7 +143,7 @@ class HostKernels:
         state.selected_below = limit
         steady, plain = due.make_select_due, frontier_kernels.make_select
         found, edges, low, listed = 0, 0, np.inf, True
-        for part in self._parts(state, index, "pending"):
+        for part in self._parts(state, index, "pending", values=self._steps.reads("priority")):
             pending, active, arrays, base = part.pending, part.active, kernel_index(index), np.uint64(part.first)
             pieces = 1 if small else min(self.threads * PIECES, len(pending.summary))
             counts, rest = np.zeros((pieces, 2), dtype=np.int64), np.empty(pieces, dtype=np.float64)
@@ -203,15 +216,21 @@ class HostKernels:
     def send(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Compute what the frontier's vertices send, if the program has `send`."""
         state.walked = frontier.edges + frontier.vertices
+        steps, values = self._steps, self._steps.reads("send")
+        fresh = steps.sends - values if frontier.everything else frozenset()
         if self.author.has_send:
-            for part in self._parts(state, index, *_active(frontier), rows="send" in self._of_degree):
+            rows = "send" in self._of_degree
+            for part in self._parts(
+                state, index, *_active(frontier), rows=rows, values=values, changes=steps.sends, fresh=fresh
+            ):
                 self._call(
                     vertex_kernels.make_send, part.walked < SMALL, len(part.active.summary), *_bitmap(part.active),
                     frontier.everything, kernel_index(index), part.arrays, scalars, part.sent,
                     self._places(part, frontier), part.identity, np.uint64(part.first),
                 )  # fmt: skip
         elif self.author.in_place:
-            fill(state.target, state.identity, threads=self.threads)
+            for part in self._parts(state, index, rows=False, changes=steps.sends, fresh=fresh):
+                fill(part.target, state.identity, threads=self.threads)
 
     def _places(self, state: State, frontier: Frontier) -> NDArray[Any]:
         """Where messages go in `sent`; no items: every one to its vertex' number."""
@@ -241,6 +260,20 @@ class HostKernels:
         """Write ids over the places that edges in memory hold."""
         self.use()
         grouping.ungroup(groups, self.threads)
+
+    def in_window(
+        self, view: View, state: State, frontier: Frontier, index: Index, window: Vertices, *, pushes: bool
+    ) -> View:
+        """What a view holds of edges to these vertices; for pushes that of active rows, compacted."""
+        wanted = state.active.words, frontier.everything or not pushes, np.uint64(state.first)
+        small = view.e1 - view.e0 < SMALL
+
+        def run(kernel: JitKernel, steps: int, *arguments: Any) -> None:
+            self._call(kernel, small, steps, *arguments)
+
+        if self._window_rows is None:
+            self._window_rows = demand.WindowRows(state.last, self._vertex_dtype)
+        return self._window_rows.narrowed(run, view, kernel_index(index), wanted, window, compacts=pushes)
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a compacted view, along all of them."""
@@ -331,15 +364,15 @@ class HostKernels:
         view, small, blocks, block = self._owned_blocks(view)
         partials = np.zeros(blocks, np.uint64), np.zeros(blocks, state.sent.dtype), np.zeros(blocks, np.bool_)
         state.walked = max(state.walked, view.e1 - view.e0)
-        vertices = _vertices_of(state)
+        vertices, edges = _vertices_of(state), self._edges_of(view)
+        rows = kernel_index(into) if view.offsets is None else (NO_BASES, view.offsets, np.uint64(63))
         if frontier.everything and self.author.sweeps:
             self._call(
-                pull.make_sweep, small, blocks, self._edges_of(view), kernel_index(into), kernel_index(out), block,
+                pull.make_sweep, small, blocks, edges, rows, kernel_index(out), block,
                 state.arrays, scalars, state.identity, vertices, partials,
             )  # fmt: skip
             self._call_alone(pull.make_reduce_partials, partials, *vertices[1:])
             return
-        edges, rows = self._edges_of(view), kernel_index(into)
         sources = kernel_index(out), state.active.words, frontier.everything, block, state.arrays, scalars
         if self.author.early_exit:
             skipped, kept = self._skipped(state, skip), _kept(state.unmatched if skip == 0 else None, view)
@@ -394,7 +427,9 @@ class HostKernels:
         assert state.incoming is not None
         self._fill_partial(state)
         rows = not self._of_degree.isdisjoint(("vertex", "active", "global"))
-        for part in self._parts(state, index, *_active(frontier, "touched"), rows=rows):
+        values, changes = self._steps.applies(state.messages), {*self._steps.changing, state.messages}
+        marks = _active(frontier, "touched")
+        for part in self._parts(state, index, *marks, rows=rows, values=values, changes=changes):
             incoming = part.sent if self.author.tells_sent else part.incoming
             self._call(
                 vertex_kernels.make_apply, part.walked < SMALL, len(part.touched.summary), *_bitmap(part.touched),
@@ -405,7 +440,8 @@ class HostKernels:
     def reduce(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
         """Leave the Globals' shares of the present values in `state.partial`."""
         self._fill_partial(state)
-        for part in self._parts(state, index, rows="global" in self._of_degree):
+        values = self._steps.changing | self._steps.reads("global")
+        for part in self._parts(state, index, rows="global" in self._of_degree, values=values):
             count, base, spans = part.last - part.first, np.uint64(part.first), len(part.partial)
             arrays = kernel_index(index), part.arrays
             self._call(vertex_kernels.make_reduce, count < SMALL, spans, *arrays, scalars, count, base, part.partial)
@@ -426,7 +462,7 @@ class HostKernels:
         self, state: State, index: Index, scalars: tuple[Any, ...], partition_edges: int, values: NDArray[np.float64]
     ) -> None:
         """Add the active vertices' pending values to `values`, float64[partitions], where their rows begin."""
-        for part in self._parts(state, index, "active"):
+        for part in self._parts(state, index, "active", values=self._steps.reads("pending")):
             self._call(
                 demand.make_add_pending, part.walked < SMALL, len(part.active.summary), *_bitmap(part.active),
                 kernel_index(index), part.arrays, scalars, np.uint64(part.first), partition_edges, values,
@@ -439,7 +475,7 @@ class HostKernels:
     ) -> None:  # fmt: skip
         """Demand of a pull, as `count_active`; skip and function as `Kernels` says."""
         blocks = _cleared(blocks)
-        for part in self._parts(state, index):
+        for part in self._parts(state, index, values=self._steps.reads(function)):
             count, base = part.last - part.first, np.uint64(part.first)
             self._call(
                 (demand.make_count_cond, function), count < SMALL, -(-count // SPAN), np.uint64(count),
@@ -608,6 +644,7 @@ def compile_kernel(request: dict[str, Any]) -> None:
 
 _FUSED = fused.make_fused_iterations, fused.make_fused_buckets
 NO_STARTS, NO_SEGMENTS = np.zeros(1, np.int64), np.zeros(1, np.uint64)
+NO_BASES = np.zeros(1, np.int64)
 NO_BLOCKS = np.zeros(0, np.uint32)
 _MADE: dict[str, dict[Any, JitKernel]] = {}
 """Kernels of this process by what they are made of, so that a second session does not load them again."""

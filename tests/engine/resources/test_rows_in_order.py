@@ -6,7 +6,6 @@ otherwise, so that a kernel that asks for a row too many fails.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from unittest import mock
 
@@ -28,13 +27,11 @@ from penstock.storage.format.row_pages import RowPages
 from penstock.storage.format.schema import DEGREES
 from support.catalogue_oracles import SOURCE
 from support.covering import covering
-from support.graphs import on_disk, skewed, weighed
-from support.oracles import EdgeList
+from support.paged_graphs import CHUNK, paged_graphs
 from support.program_cases import CASES, ROWS
 
-CHUNK = 4096
-"""Rows of a chunk, half a page: a span of a bitmap."""
-VERTICES = 11 * CHUNK - 100
+__all__ = ["paged_graphs"]
+
 MAKERS = {name: make for name, (make, _) in CASES.items()} | {
     "bfs": lambda: BFS(SOURCE),
     "sssp": lambda: SSSP(SOURCE),
@@ -49,29 +46,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "sync": {"mode": "sync"},
     "three threads": {"threads": 3},
 }
-
-
-def edges(*, directed: bool) -> EdgeList:
-    random = np.random.default_rng(3)
-    ends = random.permutation(VERTICES)[skewed(VERTICES, 3 * VERTICES, 4)]
-    ends[:, :CHUNK] = np.stack([np.full(CHUNK, SOURCE), random.integers(0, VERTICES, CHUNK)])
-    return weighed(EdgeList(VERTICES, ends[0], ends[1], None, directed), "uint8")
-
-
-@pytest.fixture(scope="module")
-def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Graph]]:
-    folder = tmp_path_factory.mktemp("rows")
-    with (
-        mock.patch("penstock.storage.format.adjacency_writer.CHUNK_VERTICES", CHUNK),
-        mock.patch("penstock.storage.format.writer.CHUNK_VERTICES", CHUNK),
-        mock.patch("penstock.storage.format.index.WIDEST_SHIFT", 12),
-        mock.patch("penstock.storage.format.row_pages.PAGE_ROWS", 2 * CHUNK),
-        mock.patch("penstock.storage.format.graph.WIDEST_SHIFT", 12),
-    ):
-        yield {
-            directed: on_disk(edges(directed=directed), folder / f"{directed}.h5", chunk_edges=1 << 13)
-            for directed in (True, False)
-        }
 
 
 @pytest.fixture
@@ -116,9 +90,9 @@ def assert_equal(found: dict[str, Any], wanted: dict[str, Any]) -> None:
 
 @covering("name, way, directed, budget", IN_ORDER, WAYS, (True, False), (None, 16), strength=1)
 def test_answers_are_those_of_a_whole_index(
-    name: str, way: str, directed: bool, budget: int | None, graphs: dict[bool, Graph], forgotten: list[int]
+    name: str, way: str, directed: bool, budget: int | None, paged_graphs: dict[bool, Graph], forgotten: list[int]
 ) -> None:
-    graph, make = graphs[directed], MAKERS[name]
+    graph, make = paged_graphs[directed], MAKERS[name]
     options = {"threads": 1} | WAYS[way]
     try:
         wanted = answer(graph, make(), whole=True, **options)
@@ -131,8 +105,8 @@ def test_answers_are_those_of_a_whole_index(
     assert len(forgotten) > 0
 
 
-def test_other_programs_ask_for_a_whole_index(graphs: dict[bool, Graph], forgotten: list[int]) -> None:
-    graph = graphs[True]
+def test_other_programs_ask_for_a_whole_index(paged_graphs: dict[bool, Graph], forgotten: list[int]) -> None:
+    graph = paged_graphs[True]
     for name in ROWS:
         needs = requirements.plan_memory(graph, MAKERS[name](), requirements.RunSetting(Config()))[1]
         assert (name, needs.in_order) == (name, False)
@@ -140,8 +114,8 @@ def test_other_programs_ask_for_a_whole_index(graphs: dict[bool, Graph], forgott
     assert not forgotten
 
 
-def test_other_runs_and_queries_have_a_whole_index(graphs: dict[bool, Graph]) -> None:
-    graph = graphs[True]
+def test_other_runs_and_queries_have_a_whole_index(paged_graphs: dict[bool, Graph]) -> None:
+    graph = paged_graphs[True]
     with mock.patch.object(requirements, "edge_room", short_of_room), Session(graph) as session:
         session.run(WCC())
         assert not graph.out.index().whole
@@ -151,8 +125,8 @@ def test_other_runs_and_queries_have_a_whole_index(graphs: dict[bool, Graph]) ->
         assert graph.out.index().whole
 
 
-def test_what_is_read_of_the_index_counts(graphs: dict[bool, Graph], forgotten: list[int]) -> None:
-    graph = graphs[True]
+def test_what_is_read_of_the_index_counts(paged_graphs: dict[bool, Graph], forgotten: list[int]) -> None:
+    graph = paged_graphs[True]
     assert graph.out.degrees is not None
     with mock.patch.object(requirements, "edge_room", short_of_room), Session(graph, threads=1) as session:
         result = session.run(WCC())
@@ -162,9 +136,9 @@ def test_what_is_read_of_the_index_counts(graphs: dict[bool, Graph], forgotten: 
         assert 0.5 * graph.out.degrees.lengths.sum() <= index <= session.bytes_read - came
 
 
-def test_rows_that_cannot_be_read_end_the_run(graphs: dict[bool, Graph], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_cannot_be_read_end_the_run(paged_graphs: dict[bool, Graph], monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks are read once for the sums, and fail when they are wanted."""
-    graph, reads = graphs[True], [0]
+    graph, reads = paged_graphs[True], [0]
     read = Frames.read
 
     def fail(frames: Frames, chunk: int) -> bytearray:

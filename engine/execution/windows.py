@@ -1,0 +1,83 @@
+"""Walks where memory has no room for the values of all vertices: window by window of those that edges lead to.
+
+    for each window of vertices: its values -> for each view of rows: their values -> the view's edges to the window
+
+Owns the size of windows. Edges are read once for each window, the values of a window once, those of rows for each one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from penstock.engine.program.step_values import StepValues
+
+if TYPE_CHECKING:
+    from penstock.engine.kernels.host.launch import HostKernels
+    from penstock.engine.program.program import Program
+    from penstock.engine.resources.edge_stream import EdgeStream
+    from penstock.engine.state.state import Frontier, State
+    from penstock.transfer.values.view import View
+
+AHEAD = 2
+"""Ranges of rows whose values are in memory beside a window: the one at hand, and the next."""
+AtHand = Callable[[Iterator["View"]], Iterator["View"]]
+"""Brings what kernels read beside the edges of views, and cuts these to what they may write."""
+
+
+def window_vertices(
+    room: int, each: Mapping[str, int], walked: tuple[Collection[str], Collection[str]], page: int, together: int
+) -> int:
+    """Vertices of a window, whole pages.
+
+    room: bytes of values in memory; each: of a value, by array; walked: as `StepValues.walked` says; page: vertices of
+    a page; together: of a range of rows.
+    """
+    far, near = (sum(each[name] for name in names) for names in walked)
+    return max(1, (room - AHEAD * near * together) // max(1, far * page)) * page
+
+
+class Windows:
+    """The windows of a run's walks; count: of the last one."""
+
+    def __init__(self, program: Program, state: State, kernels: HostKernels) -> None:
+        self._state, self._kernels, self._steps = state, kernels, StepValues.of(program)
+        self.count, self._moved = 1, 0
+
+    def bytes_moved(self) -> int:
+        """Bytes of values that were read from their file and written to it since the last call."""
+        assert self._state.pages is not None, "all values are in memory"
+        before, self._moved = self._moved, self._state.pages.file.bytes_moved
+        return self._moved - before
+
+    def walk(self, stream: EdgeStream, frontier: Frontier) -> Iterator[AtHand]:
+        """Yield what each window that has something to tell does with a walk's views; it is in memory meanwhile."""
+        state, pushes = self._state, stream.direction == "push"
+        assert state.pages is not None, "all values are in memory"
+        assert stream.index.pages is not None, "values come with the rows of the index"
+        far, near = self._steps.walked(state.messages, pushes=pushes)
+        each = {name: state.pages.values(name).itemsize for name in far | near}
+        size = window_vertices(state.pages.room, each, (far, near), state.pages.rows, stream.index.pages.together)
+        self.count = -(-state.last // size)
+        for first in range(0, state.last, size):
+            last = min(first + size, state.last)
+            if not (pushes or frontier.everything or state.active.part(first, last).words.any()):
+                continue
+            with state.held(far, first, last, {state.messages} if pushes else ()):
+                yield partial(self._at_hand, stream, frontier, (first, last), near)
+
+    def _at_hand(
+        self, stream: EdgeStream, frontier: Frontier, window: tuple[int, int], near: Collection[str],
+        arrivals: Iterator[View],
+    ) -> Iterator[View]:  # fmt: skip
+        """The views, of edges to the window, while the values of their rows are in memory."""
+        state, pushes, pages = self._state, stream.direction == "push", stream.index.pages
+        assert pages is not None, "values come with the rows of the index"
+        for view in arrivals:
+            until = view.v1 + pages.together if frontier.everything else 0
+            with state.held(near, view.v0, view.v1, () if pushes else {state.messages}, until=until):
+                if self.count > 1:
+                    view = self._kernels.in_window(view, state, frontier, stream.index, window, pushes=pushes)
+                if view.e0 < view.e1:
+                    yield view

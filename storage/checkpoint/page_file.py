@@ -1,0 +1,123 @@
+"""A file without a name that holds pages of arrays for as long as a run: checksummed, past the page cache.
+
+It lies in one folder or over several, a page after the other, and has its room on the disks from the start: so a disk
+that is too small is found before a run. No name leads to it, so the system frees it however the process ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.errors import RunError, refusal
+from penstock.storage.encoding.codec import checksum
+
+DIRECT = getattr(os, "O_DIRECT", 0)
+SLOT = 4096
+"""Bytes of which a page's room is a multiple, which direct I/O asks for."""
+WHAT = "the file for vertex state"
+
+
+def slot_bytes(size: int) -> int:
+    """Room for so many bytes of a page."""
+    return -(-size // SLOT) * SLOT
+
+
+class PageFile:
+    """Pages by key, of memory that begins and ends where direct I/O may; safe to use from several threads.
+
+    It is closed, and its room free again, when nothing refers to it. folders: where it lies. room: bytes of all pages
+    together, each a `slot_bytes`.
+    Raises RunError where the disks are full, InputError for a folder that takes no file.
+    """
+
+    def __init__(self, folders: Sequence[Path], room: int) -> None:
+        self.bytes_read = self.bytes_written = 0
+        self._folders, self._lock = list(folders), threading.Lock()
+        self._ends = [0] * len(folders)
+        self._places: dict[object, tuple[int, int]] = {}
+        self._sums: dict[object, int] = {}
+        handles: list[int] = []
+        self._closed = weakref.finalize(self, _close, handles)
+        for folder in folders:
+            try:
+                handles.append(_unnamed(folder))
+                os.posix_fallocate(handles[-1], 0, slot_bytes(-(-room // len(folders))) + SLOT)
+            except OSError as error:
+                self._closed()
+                raise refusal(
+                    error,
+                    f"{folder}: {WHAT} needs {format_bytes(room)} here: {error.strerror}; "
+                    "free some room, or give the run more memory",
+                ) from error
+        self._handles = handles
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes that were read and written so far."""
+        return self.bytes_read + self.bytes_written
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._sums
+
+    def write(self, key: object, page: memoryview) -> None:
+        """Keep a page, in the place of what the key had. Raises RunError."""
+        with self._lock:
+            at = self._places.get(key)
+            if at is None:
+                number = len(self._places) % len(self._folders)
+                at = self._places[key] = number, self._ends[number]
+                self._ends[number] += len(page)
+            self.bytes_written += len(page)
+        self._whole("written", os.pwritev, at, page)
+        self._sums[key] = checksum(page)
+
+    def read(self, key: object, page: memoryview) -> None:
+        """Fill a page with what the key has. Raises RunError."""
+        with self._lock:
+            at = self._places[key]
+            self.bytes_read += len(page)
+        self._whole("read", os.preadv, at, page)
+        if checksum(page) != self._sums[key]:
+            raise RunError(
+                f"{self._folders[at[0]]}: {WHAT} holds other bytes than were written, at offset {at[1]}; check the disk"
+            )
+
+    def _whole(
+        self, done: str, move: Callable[[int, list[memoryview], int], int], at: tuple[int, int], page: memoryview
+    ) -> None:
+        """Move all bytes of a page, of which the system may move some at a time."""
+        number, begin = at
+        moved = 0
+        while moved < len(page):
+            try:
+                some = move(self._handles[number], [page[moved:]], begin + moved)
+                if some == 0:
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
+            except OSError as error:
+                raise RunError(
+                    f"{self._folders[number]}: {WHAT} cannot be {done}: {error.strerror}; check the disk, or give the "
+                    "run more memory"
+                ) from error
+            moved += some
+
+
+def _unnamed(folder: Path) -> int:
+    """Open a file without a name, for direct I/O where the file system has it."""
+    flags = os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC
+    try:
+        return os.open(folder, flags | DIRECT, 0o600)
+    except OSError as error:
+        if error.errno != errno.EINVAL or not DIRECT:
+            raise
+        return os.open(folder, flags, 0o600)
+
+
+def _close(handles: list[int]) -> None:
+    while handles:
+        os.close(handles.pop())

@@ -1,0 +1,290 @@
+"""Vertex state of which some pages are in memory: the others are in a file, and come when their vertices are wanted.
+
+Every array has its place in reserved address space, which takes memory only where it is written, so that kernels find
+a vertex as they do where all state is in memory. A page is a range of vertices of one array, as long as a page of the
+row index (`row_pages.py`). What is wanted next comes meanwhile, in the place of what was wanted last.
+"""
+
+from __future__ import annotations
+
+import mmap
+import threading
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.storage.base.slot_pool import reserved
+from penstock.storage.base.threads import ThreadPool
+from penstock.storage.checkpoint.page_file import PageFile, slot_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+Unit = tuple[str, int]
+"""The name of an array, and the number of a page."""
+MOVERS = 4
+"""Threads that read and write pages beside the kernels."""
+
+
+@dataclass(slots=True)
+class _Array:
+    values: NDArray[Any]
+    space: mmap.mmap
+    first: Any
+
+
+@dataclass(slots=True)
+class _Page:
+    """A page in memory. wanted: by how many; changed: whether the file has older values; arrives: when it is there."""
+
+    wanted: int = 0
+    changed: bool = False
+    arrives: Future[None] | None = None
+
+
+class StatePages:
+    """Arrays of all vertices, of which pages take so many bytes of memory; safe to use from several threads.
+
+    vertices: of each array. rows: vertices of a page. room: bytes of the pages that may be in memory. file: holds the
+    others. Passes over all vertices come again and again: so what was used last makes room first, and the rest stays.
+    """
+
+    def __init__(self, vertices: int, rows: int, room: int, file: PageFile) -> None:
+        self.vertices, self.rows, self.room, self.file = vertices, rows, room, file
+        self._arrays: dict[str, _Array] = {}
+        self._pages: dict[Unit, _Page] = {}
+        self._leaving: dict[Unit, Future[None]] = {}
+        self._idle: dict[Unit, None] = {}  # pages that nobody wants, what was wanted last behind
+        self._early: dict[Unit, None] = {}  # pages that nobody has wanted yet
+        self._taken = 0
+        self._holders: Counter[int] = Counter()  # by thread, how often it holds some
+        self._free = threading.Condition()
+        self._movers = ThreadPool(MOVERS, "penstock-state")
+
+    def add(self, name: str, dtype: DTypeLike, first: Any) -> NDArray[Any]:
+        """Return a new array (vertices,), all of whose items are `first`; only pages that are held may be touched.
+
+        Raises MemoryError where so much address space cannot be had.
+        """
+        kind = np.dtype(dtype)
+        space = reserved(slot_bytes(max(1, self.vertices * kind.itemsize)))
+        values = np.frombuffer(space, kind)[: self.vertices]
+        self._arrays[name] = _Array(values, space, first)
+        return values
+
+    def values(self, name: str) -> NDArray[Any]:
+        """An array by its name."""
+        return self._arrays[name].values
+
+    def of(self, names: Iterable[str], v0: int, v1: int) -> list[Unit]:
+        """The pages of some arrays that hold the vertices v0..v1-1."""
+        numbers = range(v0 // self.rows, -(-min(v1, self.vertices) // self.rows))
+        return [(name, page) for name in names for page in numbers]
+
+    @contextmanager
+    def held(
+        self,
+        units: Iterable[Unit],
+        changes: Collection[str] = (),
+        fresh: Collection[str] = (),
+        then: Iterable[Unit] = (),
+    ) -> Iterator[None]:
+        """Have these pages in memory within.
+
+        changes: arrays whose items are written; fresh: those of which every item is, so that none need be read. then:
+        pages that are wanted next, which begin to come if there is room.
+        Raises RunError where the file cannot be read or written, MemoryError where there is no room for so many.
+        """
+        wanted, thread = list(dict.fromkeys(units)), threading.get_ident()
+        with self._free:
+            pages = self._want(wanted, fresh)
+            self._holders[thread] += 1
+            self._read_ahead(then)
+        try:
+            for page in pages:
+                if page.arrives is not None:
+                    page.arrives.result()
+            yield
+        finally:
+            with self._free:
+                for unit, page in zip(wanted, pages, strict=True):
+                    page.changed = page.changed or unit[0] in changes
+                self._holders[thread] -= 1
+                self._leave(wanted)
+
+    def _want(self, units: list[Unit], fresh: Collection[str]) -> list[_Page]:
+        """The pages, each of which is in memory or on its way, and stays."""
+        taken: list[Unit] = []
+        try:
+            for unit in sorted(units, key=lambda unit: unit not in self._pages):  # those that are there stay
+                while unit not in self._pages and not self._has_room(self._size(unit), self._idle, self._early):
+                    if all(not times or thread == threading.get_ident() for thread, times in self._holders.items()):
+                        raise MemoryError(f"pages of {self._taken + self._size(unit)} bytes are wanted, of {self.room}")
+                    self._free.wait()
+                if unit not in self._pages:
+                    self._bring(unit, reads=unit[0] not in fresh)
+                self._idle.pop(unit, None)
+                self._early.pop(unit, None)
+                self._pages[unit].wanted += 1
+                taken.append(unit)
+        except BaseException:
+            self._leave(taken)
+            raise
+        return [self._pages[unit] for unit in units]
+
+    def _leave(self, units: list[Unit]) -> None:
+        """Want these pages no more."""
+        for unit in units:
+            self._pages[unit].wanted -= 1
+            if not self._pages[unit].wanted:
+                self._idle[unit] = None
+        self._free.notify_all()
+
+    def _has_room(self, size: int, *others: dict[Unit, None]) -> bool:
+        """Whether a page finds room in the place of others, of which the last of the first are taken first."""
+        left, last_first = self._taken + size - self.room, chain.from_iterable(map(reversed, others))
+        return left <= 0 or any(total >= left for total in accumulate(map(self._size, last_first)))
+
+    def _read_ahead(self, units: Iterable[Unit]) -> None:
+        for unit in units:
+            if unit not in self._pages:
+                if not self._has_room(self._size(unit), self._idle):
+                    return
+                self._bring(unit, reads=True)
+                self._early[unit] = None
+
+    def _bring(self, unit: Unit, *, reads: bool) -> None:
+        """Let a page come into the place of others that nobody wants, which leave first."""
+        size, leave = self._size(unit), []
+        while self._taken + size > self.room:
+            one, _ = (self._idle or self._early).popitem()
+            leave.append((one, self._pages.pop(one)))
+            self._taken -= self._size(one)
+        self._taken += size
+        page = self._pages[unit] = _Page()
+        page.arrives = self._movers.submit(self._exchange, leave, self._leaving.get(unit), unit, reads=reads)
+        self._leaving.update((one, page.arrives) for one, _ in leave)
+
+    def _exchange(
+        self, leave: list[tuple[Unit, _Page]], before: Future[None] | None, unit: Unit, *, reads: bool
+    ) -> None:
+        """Write what leaves and give its memory back, then read a page. before: after which the file has the page."""
+        for one, page in leave:
+            if page.arrives is not None:
+                page.arrives.result()
+            if page.changed:
+                self.file.write(one, self._bytes(one))
+            self.give_back(one)
+        if before is not None:
+            before.result()
+        if reads and unit in self.file:
+            self.file.read(unit, self._bytes(unit))
+        elif reads:
+            array, first = self._arrays[unit[0]], unit[1] * self.rows
+            array.values[first : first + self.rows] = array.first
+
+    def give_back(self, unit: Unit) -> None:
+        """Give the memory of a page back to the system."""
+        begin, end = self._span(unit)
+        self._arrays[unit[0]].space.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+
+    def _bytes(self, unit: Unit) -> memoryview:
+        begin, end = self._span(unit)
+        return memoryview(self._arrays[unit[0]].space)[begin:end]
+
+    def _size(self, unit: Unit) -> int:
+        begin, end = self._span(unit)
+        return end - begin
+
+    def _span(self, unit: Unit) -> tuple[int, int]:
+        """Where a page lies in the space of its array; the last one ends with the space."""
+        array = self._arrays[unit[0]]
+        begin = unit[1] * self.rows * array.values.itemsize
+        return begin, min(begin + self.rows * array.values.itemsize, len(array.space))
+
+
+class PagedValues:
+    """One array of `StatePages`, as programs and answers have it: read and written by position, copied when read.
+
+    shape (vertices,). Positions are one, a slice or an array of integers.
+    """
+
+    ndim = 1
+
+    def __init__(self, pages: StatePages, name: str) -> None:
+        self._pages, self._name = pages, name
+        self._values = pages.values(name)
+        self.dtype, self.shape = self._values.dtype, self._values.shape
+
+    def __len__(self) -> int:
+        """How many vertices there are."""
+        return len(self._values)
+
+    def __getitem__(self, rows: Any) -> Any:
+        """The values in some rows, copied."""
+        if isinstance(rows, slice):
+            first, last, step = rows.indices(len(self))
+            if step != 1:
+                return self[np.arange(first, last, step)]
+            found = np.empty(max(0, last - first), self.dtype)
+            for v0, v1 in self._parts(first, last):
+                found[v0 - first : v1 - first] = self._values[v0:v1]
+            return found
+        places = np.asarray(rows)
+        found = np.empty(places.shape, self.dtype)
+        for inside, some in self._grouped(places):
+            found[inside] = self._values[some]
+        return found[()]
+
+    def __setitem__(self, rows: Any, values: Any) -> None:
+        """Write one value, or one for each of some rows."""
+        if isinstance(rows, slice):
+            first, last, step = rows.indices(len(self))
+            assert step == 1, "ranges only"
+            many = np.ndim(values) > 0
+            for v0, v1 in self._parts(first, last, (self._name,)):
+                self._values[v0:v1] = values[v0 - first : v1 - first] if many else values
+            return
+        places = np.asarray(rows)
+        given = np.broadcast_to(values, places.shape)
+        for inside, some in self._grouped(places, (self._name,)):
+            self._values[some] = given[inside]
+
+    def __eq__(self, other: object) -> Any:
+        """Where values equal others, as of an array."""
+        return self[:] == other
+
+    def __ne__(self, other: object) -> Any:
+        """Where they do not."""
+        return self[:] != other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """All values."""
+        return np.asarray(self[:], dtype)
+
+    def _parts(self, first: int, last: int, changes: tuple[str, ...] = ()) -> Iterator[tuple[int, int]]:
+        """Yield the vertices first..last-1 in parts, each in memory until the next is asked for."""
+        rows = self._pages.rows
+        while first < last:
+            end = min((first // rows + 1) * rows, last)
+            with self._pages.held(self._pages.of((self._name,), first, end), changes):
+                yield first, end
+            first = end
+
+    def _grouped(
+        self, places: NDArray[Any], changes: tuple[str, ...] = ()
+    ) -> Iterator[tuple[NDArray[np.bool_], NDArray[Any]]]:
+        """Yield of each page that occurs which places are in it, and these; it is in memory meanwhile."""
+        wrapped = np.where(places < 0, places + len(self), places)
+        numbers = wrapped // self._pages.rows
+        for number in np.unique(numbers).tolist():
+            inside = numbers == number
+            with self._pages.held([(self._name, number)], changes):
+                yield inside, wrapped[inside]

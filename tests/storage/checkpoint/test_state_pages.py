@@ -1,0 +1,168 @@
+"""Pages of values: what is in memory, what comes back, and in which order pages make room."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from penstock.storage.base.errors import RunError
+from penstock.storage.checkpoint.page_file import PageFile
+from penstock.storage.checkpoint.state_pages import PagedValues, StatePages, Unit
+
+ROWS = 4096
+VERTICES = 5 * ROWS - 10
+PAGE = 4 * ROWS
+"""Bytes of a page of float32."""
+
+
+def made(folder: Path, room: int, *names: str) -> StatePages:
+    pages = StatePages(VERTICES, ROWS, room, PageFile([folder], 5 * PAGE * max(1, len(names))))
+    for name in names:
+        pages.add(name, np.float32, 7)
+    return pages
+
+
+def test_what_was_written_comes_back_and_the_rest_is_the_first_value(tmp_path: Path) -> None:
+    pages = made(tmp_path, 2 * PAGE, "value")
+    for page in range(0, 5, 2):
+        with pages.held([("value", page)], ["value"]):
+            pages.values("value")[page * ROWS : (page + 1) * ROWS] = page
+    for page in range(5):
+        with pages.held([("value", page)]):
+            assert set(pages.values("value")[page * ROWS : (page + 1) * ROWS]) == {page if page % 2 == 0 else 7}
+
+
+def test_only_what_was_changed_is_written(tmp_path: Path) -> None:
+    pages = made(tmp_path, PAGE, "value")
+    for _ in range(2):
+        for page in range(5):
+            with pages.held([("value", page)]):
+                pass
+    assert (pages.file.bytes_written, pages.file.bytes_read) == (0, 0)
+
+
+def test_what_was_used_last_makes_room_so_that_a_second_pass_finds_most_pages(tmp_path: Path) -> None:
+    pages, gone = made(tmp_path, 3 * PAGE, "value"), []
+    give_back = pages.give_back
+    pages.give_back = lambda unit: (gone.append(unit), give_back(unit))[1]  # type: ignore[method-assign]
+    for _ in range(2):
+        for page in range(5):
+            with pages.held([("value", page)]):
+                pass
+    assert len(gone) == 2 + 2  # in each pass; what was used first making room, it would be 2 + 5
+
+
+def test_pages_that_are_wanted_next_come_meanwhile(tmp_path: Path) -> None:
+    pages = made(tmp_path, 2 * PAGE, "value")
+    with pages.held([("value", 0)], then=[("value", 1), ("value", 2)]):
+        assert set(pages._pages) == {("value", 0), ("value", 1)}  # there is no room for more
+    with pages.held([("value", 1)]):
+        assert pages.values("value")[ROWS] == 7
+
+
+def test_pages_of_all_written_values_are_not_read(tmp_path: Path) -> None:
+    pages = made(tmp_path, PAGE, "value")
+    for _ in range(2):
+        for page in range(5):
+            with pages.held([("value", page)], ["value"], fresh=["value"]):
+                pages.values("value")[page * ROWS : (page + 1) * ROWS] = 1
+    assert pages.file.bytes_read == 0
+
+
+def test_more_than_there_is_room_for_is_refused_and_nothing_stays_wanted(tmp_path: Path) -> None:
+    pages = made(tmp_path, 2 * PAGE, "value")
+    refused = pytest.raises(MemoryError, match=f"pages of {3 * PAGE} bytes are wanted, of {2 * PAGE}")
+    with refused, pages.held([("value", page) for page in range(3)]):
+        pass
+    with pages.held([("value", 3), ("value", 4)]):
+        pass
+
+
+def test_a_thread_waits_for_room_that_another_has(tmp_path: Path) -> None:
+    pages, order, holds = made(tmp_path, PAGE, "value"), [], threading.Event()
+
+    def first() -> None:
+        with pages.held([("value", 0)]):
+            holds.set()
+            holder.wait(0.2)
+            order.append("first")
+
+    def second() -> None:
+        holds.wait()
+        with pages.held([("value", 1)]):
+            order.append("second")
+
+    holder = threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(first), pool.submit(second)]:
+            done.result()
+    assert order == ["first", "second"]
+
+
+@pytest.mark.parametrize("call", ["preadv", "pwritev"])
+def test_a_disk_that_fails_ends_the_step_that_wants_the_page(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = made(tmp_path, PAGE, "value")
+
+    def fail(*_: Any) -> int:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def walk() -> None:
+        for page in (0, 1, 0):
+            with pages.held([("value", page)], ["value"]):
+                pass
+
+    walk()
+    monkeypatch.setattr(os, call, fail)
+    with pytest.raises(RunError, match="Input/output error"):
+        walk()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["one", "two"]), st.integers(0, 4), st.integers(0, 99), st.booleans()), max_size=40
+    ),
+    st.integers(2, 6),
+)
+def test_any_order_of_reads_and_writes_is_that_of_arrays(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, int, bool]], room: int
+) -> None:
+    pages = made(tmp_path_factory.mktemp("pages"), room * PAGE, "one", "two")
+    wanted: dict[Unit, int] = {}
+    for name, page, value, ahead in steps:
+        then = [(name, (page + 1) % 5)] if ahead else []
+        with pages.held([(name, page)], [name], then=then):
+            here = pages.values(name)[page * ROWS : (page + 1) * ROWS]
+            assert set(here) == {wanted.get((name, page), 7)}
+            here[:] = wanted[name, page] = value
+
+
+def test_values_are_read_and_written_by_position(tmp_path: Path) -> None:
+    pages = made(tmp_path, PAGE, "value")
+    values, wanted = PagedValues(pages, "value"), np.full(VERTICES, 7, np.float32)
+    places = np.array([3 * ROWS, 5, -1, ROWS + 1])
+    for rows, given_values in [
+        (slice(10, 3 * ROWS), 2.0),
+        (slice(5, 9), np.arange(4)),
+        (places, 9.0),
+        (places, np.arange(4)),
+        (7, 1.0),
+        (np.array([], np.int64), 3.0),
+    ]:
+        values[rows] = wanted[rows] = given_values
+    for rows in (slice(None), slice(ROWS - 3, ROWS + 3), slice(None, None, 1000), places, 7, -1, [], slice(9, 3)):
+        np.testing.assert_array_equal(values[rows], wanted[rows])
+    assert (len(values), values.shape, values.dtype, values.ndim) == (VERTICES, (VERTICES,), np.float32, 1)
+    np.testing.assert_array_equal(values == 7, wanted == 7)
+    np.testing.assert_array_equal(values != 7, wanted != 7)
+    np.testing.assert_array_equal(np.asarray(values), wanted)

@@ -1,0 +1,43 @@
+"""Graph files whose row index has six pages, for runs that read it, and values of vertices, by pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from _pytest.monkeypatch import MonkeyPatch
+from penstock.engine import Graph
+from support.catalogue_oracles import SOURCE
+from support.graphs import on_disk, skewed, weighed
+from support.oracles import EdgeList
+
+CHUNK = 4096
+"""Rows of a chunk, half a page: a span of a bitmap."""
+VERTICES = 11 * CHUNK - 100
+
+
+def edges(*, directed: bool) -> EdgeList:
+    random = np.random.default_rng(3)
+    ends = random.permutation(VERTICES)[skewed(VERTICES, 3 * VERTICES, 4)]
+    ends[:, :CHUNK] = np.stack([np.full(CHUNK, SOURCE), random.integers(0, VERTICES, CHUNK)])
+    return weighed(EdgeList(VERTICES, ends[0], ends[1], None, directed), "uint8")
+
+
+@pytest.fixture(scope="module")
+def paged_graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Graph]]:
+    """By whether it is directed, a graph of pages of two chunks."""
+    folder = tmp_path_factory.mktemp("rows")
+    with MonkeyPatch.context() as patch:
+        for name, value in {
+            "adjacency_writer.CHUNK_VERTICES": CHUNK,
+            "writer.CHUNK_VERTICES": CHUNK,
+            "index.WIDEST_SHIFT": 12,
+            "row_pages.PAGE_ROWS": 2 * CHUNK,
+            "graph.WIDEST_SHIFT": 12,
+        }.items():
+            patch.setattr(f"penstock.storage.format.{name}", value)
+        yield {
+            directed: on_disk(edges(directed=directed), folder / f"{directed}.h5", chunk_edges=1 << 13)
+            for directed in (True, False)
+        }
