@@ -27,7 +27,7 @@ from penstock.engine.program.vertex_ids import (
     names_by_rank,
     original_values,
 )
-from penstock.engine.program.vertex_ranges import MANY_ROWS, Mask, each_range
+from penstock.engine.program.vertex_ranges import Mask, each_range
 from penstock.engine.program.widened import Widened
 from penstock.engine.programs.search_ends import Ending, Vertices
 from penstock.storage.format.graph import Graph
@@ -286,7 +286,7 @@ def _store(level: NDArray[np.uint8], begin: int, deep: NumbersInFile) -> None:
             deep.put(first + np.flatnonzero(found), some[found].astype(np.uint32) + np.uint32(begin))
             some[found] = np.where(some[found] == LEVELS, 0, BEFORE)
 
-    each_range(store, len(level), size=MANY_ROWS)
+    each_range(store, len(level))
 
 
 def in_rounds(search: Any) -> Program | None:
