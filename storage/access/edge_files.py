@@ -10,20 +10,19 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
-from penstock.storage.access.graph_queries import QueriedGraph, names_of, pieces_of
+from penstock.storage.access.graph_queries import QueriedGraph, names_of, pieces_of, text_bytes
 from penstock.storage.base.atomic import whole_file
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.tables.columns import WriteOptions
+from penstock.storage.tables.columns import WriteOptions, npy_head
 from penstock.storage.tables.edge_pieces import EdgePieces, Edges, ListPieces
 from penstock.storage.tables.formats import (
     EDGES,
@@ -193,11 +192,8 @@ class _Matrix:
         count: int,
         parts: Callable[[], Any],
     ) -> None:
-        head = BytesIO()
-        facts = {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": (count,)}
-        npy_format.write_array_header_1_0(head, facts)
         with archive.open(f"{name}.npy", "w", force_zip64=True) as member, closing(parts()) as pieces:
-            member.write(head.getvalue())
+            member.write(npy_head(dtype, (count,)))
             for piece in pieces:
                 member.write(piece.view(np.uint8).data)
 
@@ -232,7 +228,5 @@ def _id_column(graph: QueriedGraph, edges: int) -> ColumnSize:
     if graph.id_dtype.kind != "T":
         digits = edges * digits_of_first(graph.vertices) // max(1, graph.vertices)
         return ColumnSize(edges, digits, edges * min(4, graph.id_dtype.itemsize))
-    names: Any = graph.original
-    size = int(np.strings.str_len(names).sum()) if isinstance(names, np.ndarray) else names.text.spec.items
-    likely = edges * size // max(1, graph.vertices)
+    likely = edges * text_bytes(graph) // max(1, graph.vertices)
     return ColumnSize(edges, likely, likely)

@@ -180,6 +180,12 @@ def names_of(graph: QueriedGraph) -> Any:
     return stored.names() if hasattr(stored, "names") else graph.original_ids()
 
 
+def text_bytes(graph: QueriedGraph) -> int:
+    """Bytes of all ids of the input, which are strings; of arrays in memory their characters."""
+    names: Any = graph.original
+    return int(np.strings.str_len(names).sum()) if isinstance(names, np.ndarray) else int(names.text.spec.items)
+
+
 def _row(graph: QueriedGraph, vertex: int | str, direction: str) -> tuple[StoredRows, tuple[int, int]]:
     """The adjacency of a direction, and which of its edges are a vertex's."""
     if direction not in DIRECTIONS:

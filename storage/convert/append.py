@@ -24,8 +24,9 @@ from penstock.storage.access.graph_queries import names_of
 from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert, read_twice
-from penstock.storage.convert.convert_list import COUNTING_SHARE, write_edges
+from penstock.storage.convert.convert_list import write_edges
 from penstock.storage.convert.list_writer import KEYS, WEIGHTS, EndCounts, ListBase
+from penstock.storage.convert.rename import COUNTING_SHARE
 from penstock.storage.convert.renumber.input_ids import NeedsTable
 from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions, ConvertReport
 from penstock.storage.convert.sort.run import MAX_VERTICES

@@ -15,7 +15,7 @@ import numpy as np
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.convert.list_writer import EndCounts, ListBase, ListWriter
-from penstock.storage.convert.rename import logged
+from penstock.storage.convert.rename import COUNTING_SHARE, logged
 from penstock.storage.convert.renumber.id_mapping import known_ids
 from penstock.storage.convert.renumber.input_ids import InputIds
 from penstock.storage.convert.renumber.name_store import Original
@@ -137,10 +137,6 @@ class InputOrder:
                 f"{self._space.source.name}: a list holds vertices below 2^32, and there is {self.vertices - 1}; "
                 "--renumber numbers those that occur from 0 on, and --layout rows holds any"
             )
-
-
-COUNTING_SHARE = 4
-"""One part in so many of the budget may count degrees."""
 
 
 def write_list(space: Workspace, target: Path) -> ConvertReport:

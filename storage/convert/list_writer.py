@@ -16,18 +16,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.convert.renumber.name_store import NameStore, Original
+from penstock.storage.convert.renumber.name_store import NameStore, Original, pieces_of
 from penstock.storage.convert.sort.memory_quota import ArrayStore, StoredArrays
 from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding
 from penstock.storage.encoding.edge_keys import count_ends, fill_keys, sources_of_keys, spans_of, targets_of_keys
-from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format import schema, stripe
 from penstock.storage.format.adjacency_writer import ChunkedArray, WeightStats
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.file_set import AppendedTo, FileSet
 from penstock.storage.format.frame_writer import ChunkEncoder
 from penstock.storage.format.schema import CHUNK_EDGES, LIST_BLOCK, STRIPE_RUN, Header, ListPart
+from penstock.storage.format.writer import IdWriter
 
 NARROW = 1 << 32
 """Up to so many ends 32 bits hold every count."""
@@ -317,37 +317,16 @@ class ListWriter:
             for first in range(0, vertices, schema.CHUNK_VERTICES):
                 array.append(degrees[first : first + schema.CHUNK_VERTICES])
             array.finish(vertices)
-        self._write_ids(original, vertices)
+        ids = IdWriter(self._files, strings=isinstance(original, NameStore))
+        for piece in pieces_of(original):
+            ids.append(piece)
+        ids.finish(vertices)
         if not counts:
             return None
         step, found = schema.CHUNK_VERTICES, 0
         for first in range(0, vertices, step):
             found += int(np.count_nonzero(np.any([part[first : first + step] for part in counts], axis=0)))
         return vertices - found
-
-    def _write_ids(self, original: Original, vertices: int) -> None:
-        if isinstance(original, NameStore):
-            self._write_names(original, vertices)
-        elif original is not None:
-            pieces: Iterable[NDArray[Any]] = original.pieces() if isinstance(original, OccurringIds) else (original,)
-            array: ChunkedArray | None = None
-            for ids in pieces:
-                kind = ids.dtype if ids.dtype in schema.VERTEX_DTYPES else np.dtype(np.uint64)
-                array = array or ChunkedArray(self._files, schema.ORIGINAL_ID, kind, "delta")
-                array.append(ids)
-            if array is not None:
-                array.finish(vertices)
-
-    def _write_names(self, original: NameStore, vertices: int) -> None:
-        ends = ChunkedArray(self._files, schema.NAME_ENDS, np.dtype(np.uint64), "delta")
-        text, size = ChunkedArray(self._files, schema.NAME_TEXT, np.dtype(np.uint8), "plain"), 0
-        names: StringArray
-        for names in original.pieces():
-            ends.append(names.ends.astype(np.uint64) + np.uint64(size))
-            text.append(names.text)
-            size += len(names.text)
-        ends.finish(vertices)
-        text.finish(size)
 
     def commit(self, facts: Mapping[str, Any]) -> None:
         """Finish the files and give them their names; facts: the other fields of the header. Raises as `FileSet`."""

@@ -102,9 +102,7 @@ class GraphWriter:
         self._adjacencies: dict[str, AdjacencyWriter] = {}
         self.left: int | None = None
         self.without_edges: int | None = None
-        self._original: ChunkedArray | None = None
-        self._names: tuple[ChunkedArray, ChunkedArray] | None = None
-        self._name_bytes = 0
+        self._ids = IdWriter(self._files)
 
     @property
     def memory_bytes(self) -> int:
@@ -139,22 +137,7 @@ class GraphWriter:
 
     def original_ids(self, ids: NDArray[Any] | StringArray) -> None:
         """Append the input's ids of the next vertices, in internal order: uint32, uint64 or strings."""
-        if isinstance(ids, StringArray) or ids.dtype.kind == "T":
-            self._original_names(ids if isinstance(ids, StringArray) else string_array(ids))
-            return
-        if self._original is None:
-            kind = ids.dtype if ids.dtype in schema.VERTEX_DTYPES else np.dtype(np.uint64)
-            self._original = ChunkedArray(self._files, schema.ORIGINAL_ID, kind, "delta")
-        self._original.append(ids)
-
-    def _original_names(self, names: StringArray) -> None:
-        if self._names is None:
-            ends = ChunkedArray(self._files, schema.NAME_ENDS, np.dtype(np.uint64), "delta")
-            self._names = ends, ChunkedArray(self._files, schema.NAME_TEXT, np.dtype(np.uint8), "plain")
-        ends, text = self._names
-        ends.append(names.ends.astype(np.uint64) + np.uint64(self._name_bytes))
-        text.append(names.text)
-        self._name_bytes += len(names.text)
+        self._ids.append(ids)
 
     def __exit__(
         self,
@@ -176,11 +159,7 @@ class GraphWriter:
         edges = {name: rows.edges for name, rows in self._adjacencies.items()}
         if "out" not in edges or len(set(edges.values())) != 1 or edges["out"] < 0:
             raise ValueError(f"adjacencies are missing, unfinished or unequal: {edges}")
-        if self._original is not None:
-            self._original.finish(self._vertices)
-        if self._names is not None:
-            self._names[0].finish(self._vertices)
-            self._names[1].finish(self._name_bytes)
+        self._ids.finish(self._vertices)
         total = edges["out"]
         counted = {} if self.without_edges is None else {schema.WITHOUT_EDGES: self.without_edges}
         header = schema.Header(
@@ -198,6 +177,45 @@ class GraphWriter:
         )
         header.check()
         return header
+
+
+class IdWriter:
+    """Original ids being written, of vertices in internal order: numbers or strings; strings: even if there are none.
+
+    Without any id the file says that vertices have the ids 0 to n-1.
+    """
+
+    def __init__(self, files: FileSet, *, strings: bool = False) -> None:
+        self._files = files
+        self._numbers: ChunkedArray | None = None
+        self._names = self._name_arrays() if strings else None
+        self._name_bytes = 0
+
+    def _name_arrays(self) -> tuple[ChunkedArray, ChunkedArray]:
+        ends = ChunkedArray(self._files, schema.NAME_ENDS, np.dtype(np.uint64), "delta")
+        return ends, ChunkedArray(self._files, schema.NAME_TEXT, np.dtype(np.uint8), "plain")
+
+    def append(self, ids: NDArray[Any] | StringArray) -> None:
+        """Append the ids of the next vertices: uint32, uint64 or strings."""
+        if isinstance(ids, StringArray) or ids.dtype.kind == "T":
+            names = ids if isinstance(ids, StringArray) else string_array(ids)
+            self._names = self._names or self._name_arrays()
+            self._names[0].append(names.ends.astype(np.uint64) + np.uint64(self._name_bytes))
+            self._names[1].append(names.text)
+            self._name_bytes += len(names.text)
+            return
+        if self._numbers is None:
+            kind = ids.dtype if ids.dtype in schema.VERTEX_DTYPES else np.dtype(np.uint64)
+            self._numbers = ChunkedArray(self._files, schema.ORIGINAL_ID, kind, "delta")
+        self._numbers.append(ids)
+
+    def finish(self, vertices: int) -> None:
+        """Write what is left, the ids of so many vertices. Raises as `ChunkedArray.finish`."""
+        if self._numbers is not None:
+            self._numbers.finish(vertices)
+        if self._names is not None:
+            self._names[0].finish(vertices)
+            self._names[1].finish(self._name_bytes)
 
 
 def write_rows(rows: AdjacencyWriter, index: Index, neighbors: NDArray[Any], weights: NDArray[Any] | None) -> None:

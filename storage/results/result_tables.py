@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import whole_file
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.format import hdf5
 from penstock.storage.format.driver_file import DriverFile
-from penstock.storage.tables.columns import Column, Columns, Part, WriteOptions, first_field, mapped
+from penstock.storage.tables.columns import Column, Columns, Part, WriteOptions, first_field, mapped, npy_head
 from penstock.storage.tables.formats import ANSWERS, check_streamed, check_style, format_of
 from penstock.storage.tables.synced_file import SyncedFile
 
@@ -120,13 +118,6 @@ def _save_npy(path: Path, columns: Columns, options: WriteOptions) -> None:
         (name, f"U{_widest(column)}" if column.dtype.kind == "T" else column.dtype) for name, column in written.items()
     ]
     kind = np.dtype(kinds) if len(kinds) > 1 else np.dtype(kinds[0][1])
-    head = BytesIO()
-    facts = {
-        "descr": npy_format.dtype_to_descr(kind),
-        "fortran_order": False,
-        "shape": (columns[first_field(columns)].rows,),
-    }
-    npy_format.write_array_header_1_0(head, facts)
 
     def records(parts: list[Part]) -> NDArray[np.uint8]:
         if kind.names is None:
@@ -137,7 +128,7 @@ def _save_npy(path: Path, columns: Columns, options: WriteOptions) -> None:
         return found.view(np.uint8)
 
     with SyncedFile(path, options.written) as file:
-        file.write(head.getvalue())
+        file.write(npy_head(kind, (columns[first_field(columns)].rows,)))
         file.write_all(mapped(written, records, threads=options.threads))
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 from penstock.storage.base.parallel_map import ROWS, map_rows
 from penstock.storage.tables.formats import TableStyle
@@ -63,6 +65,14 @@ class WriteOptions:
 def first_field(columns: Columns) -> str:
     """The name of the first column that is a field of the result."""
     return next(name for name in columns if name not in ("vertex", "side"))
+
+
+def npy_head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """The header of a `.npy` file, behind which its items follow row by row."""
+    head = BytesIO()
+    facts = {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    npy_format.write_array_header_1_0(head, facts)
+    return head.getvalue()
 
 
 NARROW_BYTES, TEXT_BYTES = 24, 32

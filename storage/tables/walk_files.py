@@ -8,17 +8,15 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import whole_file
 from penstock.storage.base.errors import InputError
 from penstock.storage.tables.arrow_edges import Names
-from penstock.storage.tables.columns import WriteOptions
+from penstock.storage.tables.columns import WriteOptions, npy_head
 from penstock.storage.tables.formats import FORMATS, check_style
 from penstock.storage.tables.synced_file import SyncedFile
 
@@ -89,10 +87,6 @@ def matrix_dtype(names: Names, dtype: np.dtype[Any], vertices: int) -> np.dtype[
 def _npy_parts(walks: WrittenWalks) -> Generator[Any, None, None]:
     none = np.iinfo(walks.dtype).max
     kind = matrix_dtype(walks.names, walks.dtype, int(none))
-    head = BytesIO()
-    shape = walks.count, walks.width
-    facts = {"descr": npy_format.dtype_to_descr(kind), "fortran_order": False, "shape": shape}
-    npy_format.write_array_header_1_0(head, facts)
-    yield head.getvalue()
+    yield npy_head(kind, (walks.count, walks.width))
     for block in walks.blocks:
         yield matrix_of(block, none, walks.names, kind)  # type: ignore[arg-type]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from penstock.storage.access.graph_queries import text_bytes
 from penstock.storage.base.atomic import check_room, free_bytes
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.tables.formats import ColumnSize, SizeRange, column_size, digits_of_first, table_size
@@ -65,11 +66,10 @@ def answer_size(program: Program, graph: Graph, format: str, joined: Sequence[st
 
 def id_column(graph: Graph) -> ColumnSize:
     """The size of the original ids of all vertices."""
-    rows, stored = graph.vertices, graph.original
-    if stored is None or graph.id_dtype.kind != "T":
+    rows = graph.vertices
+    if graph.original is None or graph.id_dtype.kind != "T":
         part = rows if graph.left is None else rows - rows // 2  # each of two sides may begin at 0
         digits = digits_of_first(part) + digits_of_first(rows - part)
         return ColumnSize(digits, digits, rows * graph.id_dtype.itemsize)
-    names: Any = stored
-    size = int(np.strings.str_len(names).sum()) if isinstance(names, np.ndarray) else names.text.spec.items
+    size = text_bytes(graph)
     return ColumnSize(size, size, size)

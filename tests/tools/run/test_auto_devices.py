@@ -19,7 +19,7 @@ from support.graphs import on_disk, skewed
 from support.oracles import EdgeList
 
 
-class _Gpu:
+class _Gpu(cuda.CudaDevice):
     memory_bytes = 0
 
     def __init__(self, number: int, memory_bytes: int | None) -> None: ...
