@@ -174,7 +174,7 @@ def in_windows(graph: Graph, setting: RunSetting, one: RunRequirements, needs: M
     edges, rows = graph.out.chunk_edges, page_rows(graph.out.degrees.spec.chunk_items)
     kept = edges * graph.out.edge_bytes(needs.weighted) + KEPT_ROW_BYTES * rows  # edges to a window
     held = needs.state_bytes - one.unmatched - sum(values.values()) + kept
-    least = (AHEAD + 1) * rows * sum(size // graph.vertices + 1 for size in values.values())
+    least = (AHEAD + 1) * rows * sum(size // max(1, graph.vertices) + 1 for size in values.values())
     needs = replace(needs, page_threads=1, state_bytes=held)
     room = min(sum(values.values()) + rows * len(values), left_for_edges(setting.config, needs, graph))
     room = max(room, least)
@@ -498,16 +498,19 @@ def planned(
     Raises InputError for what cannot run, BudgetError where the lightest does not fit.
     """
     made = formed(program, graph, setting.config.mode, setting.config.precision)
-    first = made
+    forms = [made]
     while True:
         try:
             return made, *plan_memory(graph, made, setting)
         except BudgetError as refusal:
             lighter = made.lighter(graph)
             if lighter is not None and (setting.alone or not lighter.alone):
-                made = lighter
+                forms.append(made := lighter)
                 continue
-            try:
-                return first, *plan_memory(graph, first, setting, by_windows=True)
-            except BudgetError as other:
-                raise min(refusal, other, key=lambda one: one.least_mib) from None
+            refused = [refusal]
+            for form in forms:
+                try:
+                    return form, *plan_memory(graph, form, setting, by_windows=True)
+                except BudgetError as other:
+                    refused.append(other)
+            raise min(refused, key=lambda one: one.least_mib) from None

@@ -1,7 +1,8 @@
 """Weakly connected components by a disjoint-set forest.
 
 Afforest (Sutton, Ben-Nun, Barak, IPDPS 2018): link a few neighbors of every vertex first, then only what is outside
-the largest tree. A component is named by its smallest original id.
+the largest tree. A component is named by its smallest original id. Trees lead anywhere: where memory does not hold all
+of them, the smallest number of a component travels along its edges instead.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import VERTEX, Field, Program, Start
-from penstock.engine.program.vertex_ids import smallest_members
+from penstock.engine.program.vertex_ids import original_values, smallest_members, surely_in_original_order
 from penstock.engine.program.vertex_ranges import ALONE
 from penstock.storage.base.budget import cores
+from penstock.storage.checkpoint.state_pages import PagedValues
 from penstock.storage.format.graph import Graph
 
 NUMBERED = 1 << 20
@@ -27,6 +29,10 @@ class WCC(Program):
     combine = "union"
     starts_anywhere = True
 
+    def lighter(self, graph: Graph) -> Program | None:
+        """Labels, whose vertices may be in a file, where they order vertices as their original ids do."""
+        return Labels() if graph.left is None and surely_in_original_order(graph) else None
+
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex is its own tree."""
         component = state["component"]
@@ -36,12 +42,43 @@ class WCC(Program):
 
             number(component, threads=cores())
         else:
-            for first in range(0, len(component), NUMBERED):
-                last = min(first + NUMBERED, len(component))
-                component[first:last] = np.arange(first, last, dtype=component.dtype, like=component)
+            _number(component)
         return Start(everything=True)
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Name every tree by the smallest original id in it."""
         root = state["component"]
         return {"component": root if graph.original is None else smallest_members(graph, root)}
+
+
+def _number(component: Any) -> None:
+    """Give every vertex its number, on a device or in a file, too."""
+    like = {} if isinstance(component, PagedValues) else {"like": component}
+    for first in range(0, len(component), NUMBERED):
+        last = min(first + NUMBERED, len(component))
+        component[first:last] = np.arange(first, last, dtype=component.dtype, **like)
+
+
+class Labels(Program):
+    """The same by labels: every vertex gets the smallest number in its component."""
+
+    component = Field(VERTEX)
+    combine = "min"
+    self_combining = True
+    along = "both"
+    starts_anywhere = True
+    ends_anywhere = True
+    alone = True
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Every vertex is a component."""
+        _number(state["component"])
+        return Start(everything=True)
+
+    def edge(component):  # type: ignore[no-untyped-def]
+        """Travels along an edge, either way."""
+        return component
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
+        """Name every component by its smallest original id."""
+        return {"component": original_values(graph, state["component"])}

@@ -19,6 +19,7 @@ from penstock.engine.planning import requirements
 from penstock.engine.programs.bfs import BFS, BFSLevels
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
+from penstock.engine.programs.wcc import WCC
 from penstock.engine.resources.memory_plan import EdgeRoom, edge_room
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.checkpoint.state_pages import StatePages, Unit
@@ -30,6 +31,7 @@ from support.program_cases import CASES
 __all__ = ["paged_graphs"]
 
 MAKERS = {name: CASES[name][0] for name in ("reachability", "widest", "kcore", "coreness", "heat")} | {
+    "wcc": WCC,
     "bfs": lambda: BFS(SOURCE),
     "bfs levels": lambda: BFSLevels(SOURCE),
     "sssp": lambda: SSSP(SOURCE),
