@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 PAGE_THREADS = 8
 """Threads at most that read pages of a row index side by side: each takes some MiB."""
+RANGES = 8
+"""Ranges of rows whose values would find room beside each other: fewer leave little to a window."""
 KEPT_ROW_BYTES = 16
 """Bytes for a row of a page while its edges to a window are kept."""
 PUSHED = ("compaction", "cel")  # routes that bring the rows of active vertices only
@@ -167,17 +169,23 @@ def plan_memory(
 def in_windows(graph: Graph, setting: RunSetting, one: RunRequirements, needs: MemoryRequest) -> MemoryRequest:
     """These needs, with the values of vertices in a file but for what the budget has room for.
 
-    At least for two ranges of rows, of which one is at hand, and a window of as many vertices.
+    At least for two ranges of rows, of which one is at hand, and a window of as many vertices. Several threads read
+    pages of the index where ranges of as many pages leave most of the room to the window.
     """
     values = value_bytes(one.program, graph.vertices, graph.vertex_dtype, apart=one.apart)
     assert graph.out.degrees is not None, "rows in order are those of a file"
     edges, rows = graph.out.chunk_edges, page_rows(graph.out.degrees.spec.chunk_items)
-    kept = edges * graph.out.edge_bytes(needs.weighted) + KEPT_ROW_BYTES * rows  # edges to a window
-    held = needs.state_bytes - one.unmatched - sum(values.values()) + kept
-    least = (AHEAD + 1) * rows * sum(size // max(1, graph.vertices) + 1 for size in values.values())
-    needs = replace(needs, page_threads=1, state_bytes=held)
-    room = min(sum(values.values()) + rows * len(values), left_for_edges(setting.config, needs, graph))
-    room = max(room, least)
+    others = needs.state_bytes - one.unmatched - sum(values.values()) + edges * graph.out.edge_bytes(needs.weighted)
+    page = rows * sum(size // max(1, graph.vertices) + 1 for size in values.values())
+    threads = needs.page_threads
+    while True:
+        held = others + KEPT_ROW_BYTES * threads * rows  # with a chunk's edges to a window, and their rows
+        needs = replace(needs, page_threads=threads, state_bytes=held)
+        room = min(sum(values.values()) + page, left_for_edges(setting.config, needs, graph))
+        if threads == 1 or room >= RANGES * threads * page:
+            break
+        threads //= 2
+    room = max(room, (AHEAD + 1) * page)
     return replace(needs, state_bytes=held + room, value_room=room)
 
 

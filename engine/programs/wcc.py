@@ -31,7 +31,7 @@ class WCC(Program):
 
     def lighter(self, graph: Graph) -> Program | None:
         """Labels, whose vertices may be in a file, where they order vertices as their original ids do."""
-        return Labels() if graph.left is None and surely_in_original_order(graph) else None
+        return WCCByLabels() if graph.left is None and surely_in_original_order(graph) else None
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex is its own tree."""
@@ -59,7 +59,7 @@ def _number(component: Any) -> None:
         component[first:last] = np.arange(first, last, dtype=component.dtype, **like)
 
 
-class Labels(Program):
+class WCCByLabels(Program):
     """The same by labels: every vertex gets the smallest number in its component."""
 
     component = Field(VERTEX)
