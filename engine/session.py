@@ -63,7 +63,7 @@ from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.freed_memory import give_back_freed_memory, keep_no_large_blocks
 from penstock.storage.base.threads import ExclusiveUse
 from penstock.storage.base.timeline import Timeline, during
-from penstock.storage.checkpoint.page_file import PageFile, slot_bytes
+from penstock.storage.checkpoint.page_file import PageFile, folders_beside, slot_bytes
 from penstock.storage.checkpoint.state_pages import StatePages
 from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.companion.process import end
@@ -665,8 +665,7 @@ class Session:
         graph, pages = self.graph, self.graph.out.index().pages
         assert pages is not None, "values come with the rows of the index"
         sizes = value_bytes(program, graph.vertices, graph.vertex_dtype, apart=asks.apart)
-        folders = list(dict.fromkeys(file.parent for file in graph.files[1:] or graph.files))
-        file = PageFile(folders, sum(map(slot_bytes, sizes.values())))
+        file = PageFile(folders_beside(graph.files), sum(map(slot_bytes, sizes.values())))
         return StatePages(graph.vertices, pages.rows, self._planned.value_room, file)
 
     def _degree_index(self, direction: AdjacencyDirection) -> Index:

@@ -517,7 +517,7 @@ class Program:
         -------
         dict of str to ndarray
             Field name to array with one row per vertex, to `VertexReferences`, internal ids that an answer names by the
-            ids of the input, to `Widened`, numbers of fewer bytes, or to `NumbersInFile`; by default the fields with
+            ids of the input, to `Widened`, numbers of fewer bytes, or to `PagedValues`; by default the fields with
             `output`.
         """
         return {name: state[name] for name, field in fields_of(self).items() if field.output}

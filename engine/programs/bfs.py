@@ -30,8 +30,8 @@ from penstock.engine.program.vertex_ids import (
 from penstock.engine.program.vertex_ranges import Mask, each_range
 from penstock.engine.program.widened import Widened
 from penstock.engine.programs.search_ends import Ending, Vertices
+from penstock.storage.checkpoint.state_pages import PagedValues, values_in_file
 from penstock.storage.format.graph import Graph
-from penstock.storage.results.numbers_in_file import NumbersInFile
 
 UNREACHED = np.uint32(2**32 - 1)
 
@@ -238,7 +238,7 @@ class InRounds(Ending, Program):
     alone = True
     wide: ClassVar[Any]
     kind: ClassVar[Any]
-    deep: NumbersInFile | None = None
+    deep: PagedValues | None = None
 
     def round(self, first: int) -> Any:
         """The round of the levels from this one on."""
@@ -261,7 +261,7 @@ class InRounds(Ending, Program):
             self.watched, self.converged = now.watched, now.converged
             ended = now.converged or begin + LEVELS >= most
             if begin or not ended:
-                deep = deep or NumbersInFile(graph.vertices, np.dtype(np.uint32))
+                deep = deep or values_in_file(graph.files, graph.vertices, np.uint32, UNREACHED)
                 _store(state["level"], begin, deep)
             if ended:
                 break
@@ -276,14 +276,14 @@ class InRounds(Ending, Program):
         return {**found, "level": self.deep or Widened(found["level"], np.dtype(np.uint32))}
 
 
-def _store(level: NDArray[np.uint8], begin: int, deep: NumbersInFile) -> None:
+def _store(level: NDArray[np.uint8], begin: int, deep: PagedValues) -> None:
     """Store the levels of a round that began with this one, and make those of the next of them."""
 
     def store(first: int, last: int) -> None:
         some = level[first:last]
         found = some < BEFORE
         if found.any():
-            deep.put(first + np.flatnonzero(found), some[found].astype(np.uint32) + np.uint32(begin))
+            deep[first + np.flatnonzero(found)] = some[found].astype(np.uint32) + np.uint32(begin)
             some[found] = np.where(some[found] == LEVELS, 0, BEFORE)
 
     each_range(store, len(level))

@@ -54,7 +54,7 @@ class Result(AnswerTable):
         The program that ran, with what it stored on itself.
     graph : Graph
         The graph.
-    stored : dict of str to (ndarray, VertexReferences, Widened, NumbersInFile or PagedValues)
+    stored : dict of str to (ndarray, VertexReferences, Widened or PagedValues)
         What `fields` is made of: of values that are vertices, the internal ids; of some numbers, narrower ones.
     records : sequence of IterationRecord
         One per iteration; empty for iterations before a resumed run.

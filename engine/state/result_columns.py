@@ -23,7 +23,6 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
 from penstock.storage.checkpoint.state_pages import PagedValues
 from penstock.storage.results.column_statistics import present_rows
-from penstock.storage.results.numbers_in_file import NumbersInFile
 from penstock.storage.results.smallest_keys import Keys, first_rows
 from penstock.storage.tables.columns import Column, Columns, Part, Read
 from penstock.storage.tables.properties import open_properties
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 Order = NDArray[Any] | None
 """Internal ids by ascending original id; None where that is their own order."""
-Values = NDArray[Any] | VertexReferences | Widened | NumbersInFile | PagedValues
+Values = NDArray[Any] | VertexReferences | Widened | PagedValues
 """The values of a field, by internal id."""
 
 
@@ -45,7 +44,7 @@ def columns_of(graph: Graph, fields: Mapping[str, tuple[Values, Any]]) -> Column
     ----------
     graph : Graph
         The graph.
-    fields : mapping of str to (ndarray, VertexReferences, Widened or NumbersInFile, value)
+    fields : mapping of str to (ndarray, VertexReferences, Widened or PagedValues, value)
         The values of each field in the order of internal ids, and what stands for none of them (None: nothing does).
     """
 

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from penstock.storage.base.atomic import temporary_place
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import RunError, refusal
 from penstock.storage.encoding.codec import checksum
@@ -26,6 +27,11 @@ WHAT = "the file for vertex state"
 def slot_bytes(size: int) -> int:
     """Room for so many bytes of a page."""
     return -(-size // SLOT) * SLOT
+
+
+def folders_beside(files: Sequence[Path]) -> list[Path]:
+    """Where there is room beside the files of a graph, the manifest first; of none the folder for temporary files."""
+    return list(dict.fromkeys(file.parent for file in files[1:] or files)) or [temporary_place()]
 
 
 class PageFile:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.storage.base.slot_pool import reserved
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.checkpoint.page_file import PageFile, slot_bytes
+from penstock.storage.checkpoint.page_file import PageFile, folders_beside, slot_bytes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import DTypeLike, NDArray
 
 Unit = tuple[str, int]
@@ -288,3 +290,18 @@ class PagedValues:
             inside = numbers == number
             with self._pages.held([(self._name, number)], changes):
                 yield inside, wrapped[inside]
+
+
+FILE_ROWS = 1 << 15
+"""Vertices of a page of values that a program keeps in a file itself: those of a range (`vertex_ranges.py`)."""
+FILE_PAGES = 8
+"""Pages of them in memory, for as many threads as pass over ranges at once."""
+
+
+def values_in_file(files: Sequence[Path], vertices: int, dtype: DTypeLike, first: Any) -> PagedValues:
+    """Return numbers of all vertices, `first` each, in a file beside those of a graph. Raises as `PageFile`."""
+    size = np.dtype(dtype).itemsize
+    file = PageFile(folders_beside(files), slot_bytes(vertices * size))
+    pages = StatePages(vertices, FILE_ROWS, FILE_PAGES * FILE_ROWS * size, file)
+    pages.add("values", dtype, first)
+    return PagedValues(pages, "values")

@@ -6,8 +6,12 @@ vertex too many fails.
 
 from __future__ import annotations
 
+import errno
+import gc
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -21,7 +25,7 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.resources.memory_plan import EdgeRoom, edge_room
-from penstock.storage.base.errors import BudgetError, InputError
+from penstock.storage.base.errors import BudgetError, InputError, RunError
 from penstock.storage.checkpoint.state_pages import StatePages, Unit
 from support.catalogue_oracles import SOURCE
 from support.covering import covering
@@ -123,3 +127,36 @@ def test_answers_are_those_of_all_values_in_memory(
             np.testing.assert_allclose(found[field], values, rtol=1e-9, atol=1e-12)
         elif field != "parent":
             np.testing.assert_array_equal(found[field], values)
+
+
+def unnamed(folder: Path) -> Iterator[str]:
+    """Open files of a folder that have no name."""
+    for handle in os.listdir("/dev/fd"):
+        with suppress(OSError):
+            link = os.readlink(f"/dev/fd/{handle}")
+            if link.startswith(str(folder)) and link.endswith("(deleted)"):
+                yield link
+
+
+@pytest.mark.parametrize("call", ["posix_fallocate", "pwritev", "preadv"])
+def test_a_disk_that_is_full_or_fails_ends_the_run_and_the_next_one_is_right(
+    call: str, paged_graphs: dict[bool, Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, done = paged_graphs[True], getattr(os, call)
+    calls = [0]
+
+    def fail(handle: int, *given: Any) -> Any:
+        calls[0] += "(deleted)" in os.readlink(f"/dev/fd/{handle}")  # the file without a name, and no other
+        if calls[0] > (0 if call == "posix_fallocate" else 3):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return done(handle, *given)
+
+    with room_for(6, graph.vertices), Session(graph, threads=1) as session, monkeypatch.context() as patch:
+        patch.setattr(os, call, fail)
+        with pytest.raises(RunError, match=r"the file for vertex state.*No space left"):
+            session.run(SSSP(SOURCE))
+        patch.undo()
+        gc.collect()
+        assert not list(unnamed(paged_graphs[True].files[0].parent))
+        found = session.run(SSSP(SOURCE)).fields["distance"]
+    np.testing.assert_array_equal(found, answer(graph, SSSP(SOURCE))["distance"])

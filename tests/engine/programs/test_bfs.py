@@ -16,8 +16,8 @@ from penstock.engine.program.program import fields_of
 from penstock.engine.programs.bfs import BFS, BFSLevels
 from penstock.engine.resources.config import Config
 from penstock.engine.state.result import Result
-from penstock.storage.base.errors import BudgetError, InputError
-from penstock.storage.results.numbers_in_file import NumbersInFile
+from penstock.storage.base.errors import BudgetError, RunError
+from penstock.storage.checkpoint.state_pages import PagedValues
 from penstock.tools.run.result_summary import ResultSummary
 from support import catalogue_oracles as right
 from support.covering import covering
@@ -127,7 +127,7 @@ def test_a_search_of_more_levels_than_a_byte_has_goes_in_rounds(more: dict[str, 
     for parents in (True, False):
         wide, narrow = [run(one, graph) for one in widths(BFS(0, parents=parents, **more), graph)]
         assert_alike(narrow, wide)
-        assert isinstance(narrow.stored["level"], NumbersInFile) == (
+        assert isinstance(narrow.stored["level"], PagedValues) == (
             more.get("cutoff", 600) > 253 and more.get("target") not in (20, 253)
         )
         if parents:
@@ -197,7 +197,7 @@ def test_a_folder_without_room_for_deep_levels_is_named(monkeypatch: pytest.Monk
 
     graph = deep_graph()
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(InputError, match=r"cannot hold 2\.7 KiB.*No space left.*host_memory.*TMPDIR"):
+    with pytest.raises(RunError, match=r"the file for vertex state needs 4\.0 KiB.*No space left.*more memory"):
         run(widths(BFS(0), graph)[1], graph)
 
 
