@@ -12,13 +12,13 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.storage.base.slot_pool import reserved
+from penstock.storage.base.slot_pool import HUGE_PAGE, reserved
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.checkpoint.page_file import PageFile, folders_beside, slot_bytes
 
@@ -35,8 +35,11 @@ MOVERS = 4
 
 @dataclass(slots=True)
 class _Array:
+    """An array, the space that it lies in, from which byte on, and what each item is at first."""
+
     values: NDArray[Any]
     space: mmap.mmap
+    begin: int
     first: Any
 
 
@@ -74,9 +77,13 @@ class StatePages:
         Raises MemoryError where so much address space cannot be had.
         """
         kind = np.dtype(dtype)
-        space = reserved(slot_bytes(max(1, self.vertices * kind.itemsize)))
-        values = np.frombuffer(space, kind)[: self.vertices]
-        self._arrays[name] = _Array(values, space, first)
+        space = reserved(slot_bytes(max(1, self.vertices * kind.itemsize)) + HUGE_PAGE)
+        begin = -np.frombuffer(space, np.uint8).ctypes.data % HUGE_PAGE
+        if self.rows * kind.itemsize % HUGE_PAGE == 0:  # else a page would take memory of the next one
+            with suppress(OSError):  # a system without huge pages
+                space.madvise(mmap.MADV_HUGEPAGE)
+        values = np.frombuffer(space, kind, self.vertices, begin)
+        self._arrays[name] = _Array(values, space, begin, first)
         return values
 
     def values(self, name: str) -> NDArray[Any]:
@@ -204,10 +211,10 @@ class StatePages:
         return end - begin
 
     def _span(self, unit: Unit) -> tuple[int, int]:
-        """Where a page lies in the space of its array; the last one ends with the space."""
+        """Where a page lies in the space of its array."""
         array = self._arrays[unit[0]]
-        begin = unit[1] * self.rows * array.values.itemsize
-        return begin, min(begin + self.rows * array.values.itemsize, len(array.space))
+        size, begin = self.rows * array.values.itemsize, array.begin + unit[1] * self.rows * array.values.itemsize
+        return begin, min(begin + size, array.begin + slot_bytes(array.values.nbytes))
 
 
 class PagedValues:
