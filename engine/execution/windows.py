@@ -64,8 +64,10 @@ class Windows:
             last = min(first + size, state.last)
             if not (pushes or frontier.everything or state.active.part(first, last).words.any()):
                 continue
-            with state.held(far, first, last, {state.messages} if pushes else ()):
+            with state.held(far, first, last):
                 yield partial(self._at_hand, stream, frontier, (first, last), near)
+                if pushes:
+                    self._note_changes(frontier, first, last)
 
     def _at_hand(
         self, stream: EdgeStream, frontier: Frontier, window: tuple[int, int], near: Collection[str],
@@ -75,9 +77,21 @@ class Windows:
         state, pushes, pages = self._state, stream.direction == "push", stream.index.pages
         assert pages is not None, "values come with the rows of the index"
         for view in arrivals:
+            rows = view.v0, view.v1
             until = view.v1 + pages.together if frontier.everything else 0
-            with state.held(near, view.v0, view.v1, () if pushes else {state.messages}, until=until):
+            with state.held(near, view.v0, view.v1, until=until):
                 if self.count > 1:
                     view = self._kernels.in_window(view, state, frontier, stream.index, window, pushes=pushes)
                 if view.e0 < view.e1:
                     yield view
+                    if not pushes:
+                        self._note_changes(frontier, rows[0], rows[1])
+
+    def _note_changes(self, frontier: Frontier, v0: int, v1: int) -> None:
+        """Note the pages of messages in which vertices v0..v1-1 have got some: a sweep marks none, but reaches most."""
+        state, pages = self._state, self._state.pages
+        assert pages is not None, "all values are in memory"
+        for unit in pages.of((state.messages,), v0, v1):
+            first = unit[1] * pages.rows
+            if frontier.everything or state.touched.part(first, min(first + pages.rows, state.last)).words.any():
+                pages.change(unit)

@@ -126,6 +126,11 @@ class StatePages:
                 self._holders[thread] -= 1
                 self._leave(wanted)
 
+    def change(self, unit: Unit) -> None:
+        """Note that a page that is held has been written."""
+        with self._free:
+            self._pages[unit].changed = True
+
     def _want(self, units: list[Unit], fresh: Collection[str]) -> list[_Page]:
         """The pages, each of which is in memory or on its way, and stays."""
         taken: list[Unit] = []
