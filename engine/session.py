@@ -666,7 +666,7 @@ class Session:
         assert pages is not None, "values come with the rows of the index"
         sizes = value_bytes(program, graph.vertices, graph.vertex_dtype, apart=asks.apart)
         file = PageFile(folders_beside(graph.files), sum(map(slot_bytes, sizes.values())))
-        return StatePages(graph.vertices, pages.rows, self._planned.value_room, file)
+        return StatePages(graph.vertices, pages.rows, self._planned.value_room, file, self._timeline)
 
     def _degree_index(self, direction: AdjacencyDirection) -> Index:
         """Return the index whose rows are as long as the vertices' degrees; a list's are read or counted once."""

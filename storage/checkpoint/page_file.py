@@ -7,7 +7,9 @@ that is too small is found before a run. No name leads to it, so the system free
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -115,13 +117,15 @@ class PageFile:
 
 def _unnamed(folder: Path) -> int:
     """Open a file without a name, for direct I/O where the file system has it."""
-    flags = os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC
+    with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+        handle = os.dup(file.fileno())
     try:
-        return os.open(folder, flags | DIRECT, 0o600)
+        fcntl.fcntl(handle, fcntl.F_SETFL, fcntl.fcntl(handle, fcntl.F_GETFL) | DIRECT)
     except OSError as error:
-        if error.errno != errno.EINVAL or not DIRECT:
+        if error.errno != errno.EINVAL:
+            os.close(handle)
             raise
-        return os.open(folder, flags, 0o600)
+    return handle
 
 
 def _close(handles: list[int]) -> None:

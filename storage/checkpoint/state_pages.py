@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.storage.base.slot_pool import HUGE_PAGE, reserved
 from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.checkpoint.page_file import PageFile, folders_beside, slot_bytes
 
 if TYPE_CHECKING:
@@ -57,9 +58,11 @@ class StatePages:
 
     vertices: of each array. rows: vertices of a page. room: bytes of the pages that may be in memory. file: holds the
     others. Passes over all vertices come again and again: so what was used last makes room first, and the rest stays.
+    timeline: where reads, writes and waiting are stamped, if anywhere.
     """
 
-    def __init__(self, vertices: int, rows: int, room: int, file: PageFile) -> None:
+    def __init__(self, vertices: int, rows: int, room: int, file: PageFile, timeline: Timeline | None = None) -> None:
+        self._timeline = timeline
         self.vertices, self.rows, self.room, self.file = vertices, rows, room, file
         self._arrays: dict[str, _Array] = {}
         self._pages: dict[Unit, _Page] = {}
@@ -116,6 +119,9 @@ class StatePages:
             self._read_ahead(then)
         try:
             for page in pages:
+                if page.arrives is not None and not page.arrives.done():
+                    with during(self._timeline, "engine", "wait"):
+                        page.arrives.exception()
                 if page.arrives is not None:
                     page.arrives.result()
             yield
@@ -192,12 +198,14 @@ class StatePages:
             if page.arrives is not None:
                 page.arrives.result()
             if page.changed:
-                self.file.write(one, self._bytes(one))
+                with during(self._timeline, "disk", "write values"):
+                    self.file.write(one, self._bytes(one))
             self.give_back(one)
         if before is not None:
             before.result()
         if reads and unit in self.file:
-            self.file.read(unit, self._bytes(unit))
+            with during(self._timeline, "disk", "read values"):
+                self.file.read(unit, self._bytes(unit))
         elif reads:
             array, first = self._arrays[unit[0]], unit[1] * self.rows
             array.values[first : first + self.rows] = array.first

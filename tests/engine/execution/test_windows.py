@@ -11,6 +11,7 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,6 +19,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from penstock.engine import Graph, Program, Session
+from penstock.engine.execution import windows
 from penstock.engine.execution.windows import AHEAD, Windows
 from penstock.engine.planning import requirements
 from penstock.engine.programs.bfs import BFS, BFSLevels
@@ -26,10 +28,11 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.resources.memory_plan import EdgeRoom, edge_room
 from penstock.storage.base.errors import BudgetError, InputError, RunError
+from penstock.storage.base.timeline import Timeline
 from penstock.storage.checkpoint.state_pages import StatePages, Unit
 from support.catalogue_oracles import SOURCE
 from support.covering import covering
-from support.paged_graphs import paged_graphs
+from support.paged_graphs import CHUNK, paged_graphs
 from support.program_cases import CASES
 
 __all__ = ["paged_graphs"]
@@ -49,6 +52,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "three threads": {"threads": 3},
 }
 WINDOWS = (1, 2, 6)
+PAGE = 2 * CHUNK
 
 
 @pytest.fixture
@@ -76,29 +80,32 @@ def _spoil(values: Any) -> None:
 
 
 @contextmanager
-def room_for(windows: int, vertices: int) -> Iterator[list[int]]:
-    """No budget has room for all values, and what there is makes so many windows at least; yields their counts."""
-    counts, walk = [], Windows.walk
+def room_for(count: int, vertices: int) -> Iterator[list[int]]:
+    """No budget has room for all values: there is some for so many windows; yields how many each walk had."""
+    counts, walk, planned = [], Windows.walk, requirements.in_windows
 
     def short_of_room(graph: Graph, config: Any, needs: Any, device_bytes: int | None) -> EdgeRoom:
         if needs.in_order and not needs.value_room:
             raise BudgetError("--host-memory", "the state is large", 1)
         return edge_room(graph, config, needs, device_bytes)
 
+    def in_windows(graph: Graph, setting: Any, one: Any, needs: Any) -> Any:
+        found = planned(graph, setting, one, needs)
+        sizes = requirements.value_bytes(one.program, graph.vertices, graph.vertex_dtype, apart=one.apart)
+        each = sum(size // graph.vertices for size in sizes.values())
+        return replace(found, value_room=each * (window + AHEAD * found.page_threads * PAGE))
+
     def cut(self: Windows, stream: Any, frontier: Any) -> Any:
-        pages, together = self._state.pages, stream.index.pages.together
-        assert pages is not None
-        far, near = (
-            sum(pages.values(name).itemsize for name in names)
-            for names in self._steps.walked(self._state.messages, pushes=stream.direction == "push")
-        )
-        window = -(-vertices // pages.rows // windows) * pages.rows * far
-        least = (AHEAD + 1) * together * sum(array.values.itemsize for array in pages._arrays.values())
-        pages.room = max(window + AHEAD * near * together, least)
         yield from walk(self, stream, frontier)
         counts.append(self.count)
 
-    with mock.patch.object(requirements, "edge_room", short_of_room), mock.patch.object(Windows, "walk", cut):
+    window = -(-vertices // PAGE // count) * PAGE
+    with (
+        mock.patch.object(requirements, "edge_room", short_of_room),
+        mock.patch.object(requirements, "in_windows", in_windows),
+        mock.patch.object(windows, "window_vertices", return_value=window),
+        mock.patch.object(Windows, "walk", cut),
+    ):
         yield counts
 
 
@@ -109,18 +116,19 @@ def answer(graph: Graph, program: Program, **options: Any) -> dict[str, np.ndarr
         return dict(session.run(program).fields)
 
 
-@covering("name, way, directed, windows", sorted(MAKERS), WAYS, (True, False), WINDOWS, strength=2)
+@covering("name, way, directed, count", sorted(MAKERS), WAYS, (True, False), WINDOWS, strength=2)
 def test_answers_are_those_of_all_values_in_memory(
-    name: str, way: str, directed: bool, windows: int, paged_graphs: dict[bool, Graph], forgotten: list[Unit]
+    name: str, way: str, directed: bool, count: int, paged_graphs: dict[bool, Graph], forgotten: list[Unit]
 ) -> None:
     graph, make, options = paged_graphs[directed], MAKERS[name], {"threads": 1} | WAYS[way]
     try:
         wanted = answer(graph, make(), **options)
     except InputError as error:  # no such way for this program
         pytest.skip(str(error))
-    with room_for(windows, graph.vertices) as counts:
+    with room_for(count, graph.vertices) as counts:
         found = answer(graph, make(), **options)
-    assert counts
+    assert set(counts) == {count}
+    assert forgotten or count == 1
     assert found.keys() == wanted.keys()
     for field, values in wanted.items():
         if values.dtype.kind == "f":
@@ -160,3 +168,20 @@ def test_a_disk_that_is_full_or_fails_ends_the_run_and_the_next_one_is_right(
         assert not list(unnamed(paged_graphs[True].files[0].parent))
         found = session.run(SSSP(SOURCE)).fields["distance"]
     np.testing.assert_array_equal(found, answer(graph, SSSP(SOURCE))["distance"])
+
+
+def test_values_are_read_and_written_beside_the_kernels(paged_graphs: dict[bool, Graph]) -> None:
+    graph, timeline = paged_graphs[True], Timeline()
+    with room_for(6, graph.vertices), Session(graph, threads=1, timeline=timeline) as session:
+        result = session.run(PageRank(tol=0, max_iter=2, weight=None))
+    told = {(span.group, span.name) for span in timeline.spans()}
+    assert {("disk", "read values"), ("disk", "write values")} <= told
+    assert result.value_bytes > 0
+    assert [record.windows for record in result.records] == [6, 6]
+
+
+def test_a_window_has_the_room_that_two_ranges_of_rows_leave() -> None:
+    each, walked = {"far": 8, "near": 4}, (["far"], ["near"])
+    assert windows.window_vertices(2 * 4 * 300 + 8 * 250, each, walked, 100, 300) == 200
+    assert windows.window_vertices(0, each, walked, 100, 300) == 100
+    assert windows.window_vertices(2 * 4 * 300 + 5, each, ([], ["near"]), 100, 300) == 500

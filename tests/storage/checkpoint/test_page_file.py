@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from pathlib import Path
 from typing import Any
@@ -104,14 +105,14 @@ def test_other_bytes_than_were_written_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_system_without_direct_io_is_used_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = os.open
+    set_flags = fcntl.fcntl
 
-    def plain(path: Any, flags: int, *rest: Any) -> int:
+    def plain(handle: int, asked: int, flags: int = 0) -> int:
         if flags & os.O_DIRECT:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-        return opened(path, flags, *rest)
+        return set_flags(handle, asked, flags)
 
-    monkeypatch.setattr(os, "open", plain)
+    monkeypatch.setattr(fcntl, "fcntl", plain)
     file = PageFile([tmp_path], SLOT)
     file.write("kept", page(1))
     found = page(0)
