@@ -18,6 +18,7 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from penstock.storage.base.slot_pool import HUGE_PAGE, reserved
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.base.timeline import Timeline, during
@@ -230,10 +231,11 @@ class StatePages:
         return begin, min(begin + size, array.begin + slot_bytes(array.values.nbytes))
 
 
-class PagedValues:
+class PagedValues(NDArrayOperatorsMixin):
     """One array of `StatePages`, as programs and answers have it: read and written by position, copied when read.
 
-    shape (vertices,). Positions are one, a slice or an array of integers.
+    shape (vertices,). Positions are one, a slice or an array of integers. Operators are NumPy's: those in place go by
+    ranges, others return an array of all vertices in memory.
     """
 
     ndim = 1
@@ -277,15 +279,19 @@ class PagedValues:
         for inside, some in self._grouped(places, (self._name,)):
             self._values[some] = given[inside]
 
-    def __eq__(self, other: object) -> Any:
-        """Where values equal others, as of an array."""
-        return self[:] == other
-
-    def __ne__(self, other: object) -> Any:
-        """Where they do not."""
-        return self[:] != other
-
-    __hash__ = None  # type: ignore[assignment]
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, out: tuple[Any, ...] = (), **more: Any
+    ) -> Any:
+        """Compute with all values; into an array of pages range by range."""
+        if method != "__call__" or len(out) != 1 or not isinstance(out[0], PagedValues):
+            given = [one[:] if isinstance(one, PagedValues) else one for one in inputs]
+            return getattr(ufunc, method)(*given, **more, **({"out": out} if out else {}))
+        target, many = out[0], [isinstance(one, PagedValues) or np.ndim(one) > 0 for one in inputs]
+        for first in range(0, len(target), target._pages.rows):
+            here = slice(first, min(first + target._pages.rows, len(target)))
+            parts = [one[here] if each else one for one, each in zip(inputs, many, strict=True)]
+            target[here] = ufunc(*parts, out=np.empty(here.stop - first, target.dtype), **more)
+        return target
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """All values."""

@@ -166,3 +166,25 @@ def test_values_are_read_and_written_by_position(tmp_path: Path) -> None:
     np.testing.assert_array_equal(values == 7, wanted == 7)
     np.testing.assert_array_equal(values != 7, wanted != 7)
     np.testing.assert_array_equal(np.asarray(values), wanted)
+
+
+def test_operators_are_those_of_arrays(tmp_path: Path) -> None:
+    pages = made(tmp_path, 4 * PAGE, "one", "two")
+    one, two = PagedValues(pages, "one"), PagedValues(pages, "two")
+    first, second = np.full(VERTICES, 7, np.float32), np.full(VERTICES, 7, np.float32)
+    numbers = np.arange(VERTICES, dtype=np.float32)
+    one *= numbers
+    first *= numbers
+    two -= one
+    second -= first
+    two /= 3
+    second /= 3
+    np.maximum(two, 0, out=two)
+    np.maximum(second, 0, out=second)
+    np.testing.assert_array_equal(one, first)
+    np.testing.assert_array_equal(two, second)
+    np.testing.assert_array_equal(one + two, first + second)
+    assert np.add.reduce(one) == first.sum()
+    assert isinstance(one < 3, np.ndarray)
+    with pytest.raises(TypeError):
+        np.add(one, 1j, out=one)
