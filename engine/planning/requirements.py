@@ -29,7 +29,7 @@ from penstock.engine.program.program import (
     words_of,
 )
 from penstock.engine.program.program_check import check_field_types, check_program, synchronous_words
-from penstock.engine.program.step_values import INCOMING, StepValues
+from penstock.engine.program.step_values import StepValues, array_of_messages
 from penstock.engine.resources.direction import Traversal, traversals
 from penstock.engine.resources.memory_plan import EdgeRoom, edge_room, left_for_edges
 from penstock.engine.resources.requirements_types import MemoryRequest, index_bytes
@@ -198,7 +198,7 @@ def windows_of(graph: Graph, one: RunRequirements, needs: MemoryRequest) -> tupl
     sizes = value_bytes(one.program, graph.vertices, graph.vertex_dtype, apart=one.apart)
     each = {name: size // max(1, graph.vertices) for name, size in sizes.items()}
     steps, pushes = StepValues.of(one.program), "pull" not in one.directions
-    messages = (one.program.accumulator or INCOMING) if one.apart else next(iter(sizes))
+    messages = array_of_messages(one.program.accumulator, sizes, apart=one.apart)
     far, near = steps.walked(messages, pushes=pushes)
     rows = page_rows(graph.out.degrees.spec.chunk_items)
     together = rows * max(1, needs.page_threads)

@@ -528,6 +528,11 @@ def fields_of(program: Program | type[Program]) -> dict[str, Field]:
     return _declared(program, Field)
 
 
+def kept_fields(program: Program) -> dict[str, Field]:
+    """Return the fields that have an array, by name."""
+    return {name: spec for name, spec in fields_of(program).items() if spec.kept}
+
+
 def globals_of(program: Program | type[Program]) -> dict[str, Global]:
     """Return the program's Globals by name, in declared order."""
     return _declared(program, Global)

@@ -5,12 +5,18 @@ Where memory has no room for all values, a step has only these at hand (`storage
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.engine.program.program import Program, arguments, author_function, fields_of, functions_of
+from penstock.engine.program.program import Program, arguments, author_function, functions_of, kept_fields
 
 SENT, INCOMING = ".sent", ".incoming"
 """The arrays of what vertices send, and of messages that have no field."""
+
+
+def array_of_messages(accumulator: str, fields: Iterable[str], *, apart: bool) -> str:
+    """The name of the array in which messages are combined; fields: the kept ones; apart: as of `State`."""
+    return (accumulator or INCOMING) if apart else next(iter(fields))
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class StepValues:
     @classmethod
     def of(cls, program: Program) -> StepValues:
         """What a program's functions ask for, by the names of their arguments."""
-        fields = {name: spec for name, spec in fields_of(program).items() if spec.kept}
+        fields = kept_fields(program)
         by_role: dict[str, frozenset[str]] = {}
         for role, function in functions_of(program):
             by_role[role] = by_role.get(role, frozenset()) | (frozenset(arguments(function)) & fields.keys())

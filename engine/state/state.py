@@ -16,14 +16,14 @@ import numpy as np
 from penstock.engine.program.program import (
     Program,
     author_function,
-    fields_of,
     globals_of,
+    kept_fields,
     message_dtype,
     needs_rows,
     resolve_dtype,
     value_of,
 )
-from penstock.engine.program.step_values import INCOMING, SENT
+from penstock.engine.program.step_values import INCOMING, SENT, array_of_messages
 from penstock.engine.program.vertex_ranges import MANY_ROWS, each_range, over_ranges
 from penstock.engine.state.oriented_rows import OrientedRows
 from penstock.engine.state.row_blocks import ROWS
@@ -35,7 +35,6 @@ from penstock.storage.checkpoint.state_pages import PagedValues
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.bindings import Author
-    from penstock.engine.program.program import Field
     from penstock.engine.state.grouped_sources import GroupedSources
     from penstock.storage.checkpoint.state_pages import StatePages
     from penstock.storage.format.index import Index
@@ -173,7 +172,7 @@ class State:
             self.fields = fields_for(program, count, vertex_dtype, given, self._fill)
         else:
             self.fields = {}
-            for name, spec in kept_fields(program):
+            for name, spec in kept_fields(program).items():
                 dtype = resolve_dtype(spec.dtype, vertex_dtype)
                 self.fields[name] = pages.add(name, dtype, value_of(spec.fill, dtype))
         self.identity = author.identity
@@ -208,7 +207,7 @@ class State:
     @property
     def messages(self) -> str:
         """The name of the array where messages are combined."""
-        return (self._accumulator or INCOMING) if self._apart else next(iter(self.fields))
+        return array_of_messages(self._accumulator, self.fields, apart=self._apart)
 
     def accumulate_apart(self) -> None:
         """Give messages a place of their own (synchronous runs), or that of the program's accumulator.
@@ -358,11 +357,6 @@ class State:
             self.fields[name] = values
 
 
-def kept_fields(program: Program) -> list[tuple[str, Field]]:
-    """The fields that have an array, by name."""
-    return [(name, spec) for name, spec in fields_of(program).items() if spec.kept]
-
-
 def fields_for(
     program: Program,
     count: int,
@@ -376,7 +370,7 @@ def fields_for(
     Raises InputError for one that is given and of another dtype or shape.
     """
     made = {}
-    for name, spec in kept_fields(program):
+    for name, spec in kept_fields(program).items():
         dtype = resolve_dtype(spec.dtype, vertex_dtype)
         if given is None or name not in given:
             made[name] = _array((count, *spec.shape), value_of(spec.fill, dtype), dtype, fill or fill_ranges)
@@ -419,7 +413,7 @@ def field_bytes(program: Program, count: int, vertex_dtype: Any) -> dict[str, in
     """Bytes of each array of `fields_for`, by name."""
     return {
         name: resolve_dtype(spec.dtype, vertex_dtype).itemsize * int(np.prod(spec.shape, dtype=np.int64)) * count
-        for name, spec in kept_fields(program)
+        for name, spec in kept_fields(program).items()
     }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import mmap
 from bisect import bisect_left
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,39 @@ def reserved(size: int) -> mmap.mmap:
         return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE)
     except OSError as error:
         raise MemoryError(f"{size} bytes could not be reserved: {error.strerror}") from error
+
+
+class ReservedArray:
+    """An array of zeros in reserved address space, from a multiple of HUGE_PAGE on; `values` are its items.
+
+    huge: whether it lies in huge pages, where the system has them.
+    Raises MemoryError where so much address space cannot be had.
+    """
+
+    def __init__(self, count: int, dtype: DTypeLike, *, huge: bool) -> None:
+        kind = np.dtype(dtype)
+        self._space = reserved(-(-count * kind.itemsize // ALIGNMENT) * ALIGNMENT + HUGE_PAGE)
+        self._begin = -np.frombuffer(self._space, np.uint8).ctypes.data % HUGE_PAGE
+        if huge:
+            with suppress(OSError):  # a system without huge pages
+                self._space.madvise(mmap.MADV_HUGEPAGE)
+        self.values: NDArray[Any] = np.frombuffer(self._space, kind, count, self._begin)
+
+    def span(self, first: int, last: int) -> tuple[int, int]:
+        """Where the items first..last-1 lie in the space, in whole pages of ALIGNMENT bytes."""
+        size, ends = self.values.itemsize, min(last, len(self.values))
+        begin, end = first * size // ALIGNMENT, -(-ends * size // ALIGNMENT)
+        return self._begin + begin * ALIGNMENT, self._begin + end * ALIGNMENT
+
+    def memory(self, first: int, last: int) -> memoryview:
+        """The bytes of `span`."""
+        begin, end = self.span(first, last)
+        return memoryview(self._space)[begin:end]
+
+    def forget(self, first: int, last: int) -> None:
+        """Give the memory of `span` back; what is there is 0 then."""
+        begin, end = self.span(first, last)
+        self._space.madvise(mmap.MADV_DONTNEED, begin, end - begin)
 
 
 class RangePool:

@@ -7,22 +7,22 @@ row index (`row_pages.py`). What is wanted next comes meanwhile, in the place of
 
 from __future__ import annotations
 
-import mmap
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
-from penstock.storage.base.slot_pool import HUGE_PAGE, reserved
+from penstock.storage.base.slot_pool import HUGE_PAGE, ReservedArray
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.checkpoint.page_file import PageFile, folders_beside, slot_bytes
+from penstock.storage.format.row_pages import places_by_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,11 +37,9 @@ MOVERS = 4
 
 @dataclass(slots=True)
 class _Array:
-    """An array, the space that it lies in, from which byte on, and what each item is at first."""
+    """An array, and what each item is at first."""
 
-    values: NDArray[Any]
-    space: mmap.mmap
-    begin: int
+    space: ReservedArray
     first: Any
 
 
@@ -80,19 +78,13 @@ class StatePages:
 
         Raises MemoryError where so much address space cannot be had.
         """
-        kind = np.dtype(dtype)
-        space = reserved(slot_bytes(max(1, self.vertices * kind.itemsize)) + HUGE_PAGE)
-        begin = -np.frombuffer(space, np.uint8).ctypes.data % HUGE_PAGE
-        if self.rows * kind.itemsize % HUGE_PAGE == 0:  # else a page would take memory of the next one
-            with suppress(OSError):  # a system without huge pages
-                space.madvise(mmap.MADV_HUGEPAGE)
-        values = np.frombuffer(space, kind, self.vertices, begin)
-        self._arrays[name] = _Array(values, space, begin, first)
-        return values
+        whole = self.rows * np.dtype(dtype).itemsize % HUGE_PAGE == 0  # else a page would take memory of the next one
+        self._arrays[name] = _Array(ReservedArray(self.vertices, dtype, huge=whole), first)
+        return self.values(name)
 
     def values(self, name: str) -> NDArray[Any]:
         """An array by its name."""
-        return self._arrays[name].values
+        return self._arrays[name].space.values
 
     def of(self, names: Iterable[str], v0: int, v1: int) -> list[Unit]:
         """The pages of some arrays that hold the vertices v0..v1-1."""
@@ -209,26 +201,21 @@ class StatePages:
                 self.file.read(unit, self._bytes(unit))
         elif reads:
             array, first = self._arrays[unit[0]], unit[1] * self.rows
-            array.values[first : first + self.rows] = array.first
+            array.space.values[first : first + self.rows] = array.first
 
     def give_back(self, unit: Unit) -> None:
         """Give the memory of a page back to the system."""
-        begin, end = self._span(unit)
-        self._arrays[unit[0]].space.madvise(mmap.MADV_DONTNEED, begin, end - begin)
+        self._arrays[unit[0]].space.forget(*self._vertices_of(unit))
 
     def _bytes(self, unit: Unit) -> memoryview:
-        begin, end = self._span(unit)
-        return memoryview(self._arrays[unit[0]].space)[begin:end]
+        return self._arrays[unit[0]].space.memory(*self._vertices_of(unit))
 
     def _size(self, unit: Unit) -> int:
-        begin, end = self._span(unit)
+        begin, end = self._arrays[unit[0]].space.span(*self._vertices_of(unit))
         return end - begin
 
-    def _span(self, unit: Unit) -> tuple[int, int]:
-        """Where a page lies in the space of its array."""
-        array = self._arrays[unit[0]]
-        size, begin = self.rows * array.values.itemsize, array.begin + unit[1] * self.rows * array.values.itemsize
-        return begin, min(begin + size, array.begin + slot_bytes(array.values.nbytes))
+    def _vertices_of(self, unit: Unit) -> tuple[int, int]:
+        return unit[1] * self.rows, (unit[1] + 1) * self.rows
 
 
 class PagedValues(NDArrayOperatorsMixin):
@@ -259,11 +246,11 @@ class PagedValues(NDArrayOperatorsMixin):
             for v0, v1 in self._parts(first, last):
                 found[v0 - first : v1 - first] = self._values[v0:v1]
             return found
-        places = np.asarray(rows)
-        found = np.empty(places.shape, self.dtype)
-        for inside, some in self._grouped(places):
+        places = self._places(rows)
+        found = np.empty(places.size, self.dtype)
+        for inside, some in self._grouped(places.reshape(-1)):
             found[inside] = self._values[some]
-        return found[()]
+        return found.reshape(places.shape)[()]
 
     def __setitem__(self, rows: Any, values: Any) -> None:
         """Write one value, or one for each of some rows."""
@@ -274,9 +261,9 @@ class PagedValues(NDArrayOperatorsMixin):
             for v0, v1 in self._parts(first, last, (self._name,)):
                 self._values[v0:v1] = values[v0 - first : v1 - first] if many else values
             return
-        places = np.asarray(rows)
-        given = np.broadcast_to(values, places.shape)
-        for inside, some in self._grouped(places, (self._name,)):
+        places = self._places(rows)
+        given = np.broadcast_to(values, places.shape).reshape(-1)
+        for inside, some in self._grouped(places.reshape(-1), (self._name,)):
             self._values[some] = given[inside]
 
     def __array_ufunc__(
@@ -297,6 +284,11 @@ class PagedValues(NDArrayOperatorsMixin):
         """All values."""
         return np.asarray(self[:], dtype)
 
+    def _places(self, rows: Any) -> NDArray[Any]:
+        """Positions from the first vertex on; those below 0 count from behind."""
+        places = np.asarray(rows, np.int64)
+        return np.where(places < 0, places + len(self), places)
+
     def _parts(self, first: int, last: int, changes: tuple[str, ...] = ()) -> Iterator[tuple[int, int]]:
         """Yield the vertices first..last-1 in parts, each in memory until the next is asked for."""
         rows = self._pages.rows
@@ -308,14 +300,11 @@ class PagedValues(NDArrayOperatorsMixin):
 
     def _grouped(
         self, places: NDArray[Any], changes: tuple[str, ...] = ()
-    ) -> Iterator[tuple[NDArray[np.bool_], NDArray[Any]]]:
-        """Yield of each page that occurs which places are in it, and these; it is in memory meanwhile."""
-        wrapped = np.where(places < 0, places + len(self), places)
-        numbers = wrapped // self._pages.rows
-        for number in np.unique(numbers).tolist():
-            inside = numbers == number
-            with self._pages.held([(self._name, number)], changes):
-                yield inside, wrapped[inside]
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+        """Yield of each page that occurs which of the places are in it, and these; it is in memory meanwhile."""
+        for number, inside in zip(*places_by_page(places // self._pages.rows), strict=True):
+            with self._pages.held([(self._name, int(number))], changes):
+                yield inside, places[inside]
 
 
 FILE_ROWS = 1 << 15

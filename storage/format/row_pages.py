@@ -8,16 +8,16 @@ as is all that is not in memory: so a range of rows that ends with a page needs 
 
 from __future__ import annotations
 
-import mmap
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.parallel_map import map_ranges
-from penstock.storage.base.slot_pool import HUGE_PAGE, reserved
+from penstock.storage.base.slot_pool import HUGE_PAGE, ReservedArray
 
 OFFSET_BYTES = 4
 PAGE_ROWS = HUGE_PAGE // OFFSET_BYTES
@@ -33,6 +33,13 @@ def page_rows(chunk_rows: int) -> int:
 def held_pages(threads: int) -> int:
     """How many pages are in memory at once, if nothing more is wanted."""
     return threads + ALONE
+
+
+def places_by_page(pages: NDArray[Any]) -> tuple[NDArray[Any], list[NDArray[np.intp]]]:
+    """The pages that occur, ascending, and where each does."""
+    order = np.argsort(pages, kind="stable")
+    found, firsts = np.unique(pages[order], return_index=True)
+    return found, np.split(order, firsts)[1:]
 
 
 class RowPages:
@@ -51,12 +58,8 @@ class RowPages:
             chunk_rows,
             threads,
         )
-        self._space = reserved(OFFSET_BYTES * (vertices + 1) + HUGE_PAGE)
-        whole = np.frombuffer(self._space, np.uint32)
-        self._skip = -whole.ctypes.data % HUGE_PAGE
-        self.offsets = whole[self._skip // OFFSET_BYTES :][: vertices + 1]
-        with suppress(OSError):  # a system without huge pages
-            self._space.madvise(mmap.MADV_HUGEPAGE)
+        self._space = ReservedArray(vertices + 1, np.uint32, huge=True)
+        self.offsets = self._space.values
         self.load: Callable[[int], None] = lambda _: None
         self.bytes_read = 0
         self._held: dict[int, None] = {}
@@ -75,8 +78,7 @@ class RowPages:
 
     def forget(self, first: int, rows: int) -> None:
         """Give the memory of so many rows' offsets back, whole chunks but at the end; they are 0 then."""
-        begin = self._skip + first * OFFSET_BYTES
-        self._space.madvise(mmap.MADV_DONTNEED, begin, min(rows * OFFSET_BYTES, len(self._space) - begin))
+        self._space.forget(first, first + rows)
 
     def parts(self, v0: int, v1: int, *, together: bool = False) -> Iterator[tuple[int, int]]:
         """Yield rows v0..v1-1 in parts, each in memory until the next is asked for, with the start of the row behind.
@@ -104,9 +106,7 @@ class RowPages:
 
         Several are read side by side.
         """
-        order = np.argsort(pages, kind="stable")
-        found, firsts = np.unique(pages[order], return_index=True)
-        places = np.split(order, firsts[1:])
+        found, places = places_by_page(pages)
         for begin in range(0, len(found), self._threads):
             some = found[begin : begin + self._threads].tolist()
             with self.held(some):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 from _pytest.monkeypatch import MonkeyPatch
-from penstock.engine import Graph
+from penstock.engine import Graph, Program, Session
 from support.catalogue_oracles import SOURCE
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList
@@ -41,3 +42,21 @@ def paged_graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool
             directed: on_disk(edges(directed=directed), folder / f"{directed}.h5", chunk_edges=1 << 13)
             for directed in (True, False)
         }
+
+
+def answer(graph: Graph, program: Program, **options: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """What a run answers that finds no row index in memory."""
+    for adjacency in graph.adjacencies:
+        adjacency.drop_index()
+    with Session(graph, **options) as session:
+        return dict(session.run(program).fields)
+
+
+def assert_equal(found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Integers to the bit, but for parents, of which there may be several."""
+    assert found.keys() == wanted.keys()
+    for name, values in wanted.items():
+        if values.dtype.kind == "f":
+            np.testing.assert_allclose(found[name], values, rtol=1e-9, atol=1e-12)
+        elif name != "parent":
+            np.testing.assert_array_equal(found[name], values)

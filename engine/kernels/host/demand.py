@@ -7,7 +7,6 @@ in two passes over the edges: one counts, one copies.
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,11 +19,11 @@ from penstock.engine.kernels.interface import EdgeView
 from penstock.engine.kernels.shared_functions import make_mark_blocks
 from penstock.engine.program.bindings import Author
 from penstock.storage.base import thread_atomics
-from penstock.storage.base.slot_pool import ALIGNMENT, reserved
+from penstock.storage.base.slot_pool import ReservedArray
 from penstock.storage.base.thread_atomics import atomic_add, atomic_or
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike, NDArray
+    from numpy.typing import DTypeLike
     from penstock.transfer.values.view import View
 
 SPAN = np.uint64(4096)
@@ -235,8 +234,7 @@ class WindowRows:
     """
 
     def __init__(self, vertices: int, dtype: DTypeLike) -> None:
-        self._dtype, self._space = np.dtype(dtype), reserved(4 * (vertices + 1))
-        self._starts = np.frombuffer(self._space, np.uint32)[: vertices + 1]
+        self._dtype, self._starts = np.dtype(dtype), ReservedArray(vertices + 1, np.uint32, huge=False)
         self._rows = 0, 0
 
     def narrowed(
@@ -258,7 +256,10 @@ class WindowRows:
         neighbors, kept = np.empty(total, view.neighbors.dtype), np.empty(total if weighted else 1, weights.dtype)
         found = np.empty(rows if compacts else 0, self._dtype)
         starts = np.empty(rows + 1 if compacts else 1, self._dtype)
-        by_vertex = self._starts[:0] if compacts else self._at(view.v0, view.v1)
+        by_vertex = self._starts.values[:0]
+        if not compacts:
+            self._starts.forget(*self._rows)
+            self._rows, by_vertex = (view.v0, view.v1 + 1), self._starts.values
         run(keep_in_window, steps, *asked, counts, weighted, (neighbors, kept, found, starts, by_vertex))
         starts[-1] = total
         if not compacts:
@@ -267,12 +268,3 @@ class WindowRows:
             view, e0=0, e1=total, neighbors=neighbors, weights=kept if weighted else None,
             rows=found if compacts else None, offsets=starts if compacts else by_vertex,
         )  # fmt: skip
-
-    def _at(self, v0: int, v1: int) -> NDArray[np.uint32]:
-        """The starts by vertex, those of the last view forgotten."""
-        first, last = self._rows
-        begin = 4 * first // ALIGNMENT * ALIGNMENT
-        if last > first:
-            self._space.madvise(mmap.MADV_DONTNEED, begin, min(4 * (last + 1), len(self._space)) - begin)
-        self._rows = v0, v1
-        return self._starts

@@ -118,11 +118,10 @@ class HostKernels:
         marks: names of bitmaps; a part in which nothing is marked needs no rows. rows: whether any are needed. values,
         changes: arrays that are read, and written; fresh: those of which all is written.
         """
-        values = {*values, *changes}
-        paged = state.pages is not None and bool(values)
-        if index.pages is None or not (rows or paged):
+        if index.pages is None or not (rows or (state.pages is not None and (values or changes))):
             yield state
             return
+        values = {*values, *changes}
         if self._steady:
             state.lows  # noqa: B018 (parts of it are taken)
         step = index.pages.together

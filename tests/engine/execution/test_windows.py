@@ -18,7 +18,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from penstock.engine import Graph, Program, Session
+from penstock.engine import Graph, Session
 from penstock.engine.execution import windows
 from penstock.engine.execution.windows import AHEAD, Windows
 from penstock.engine.planning import requirements
@@ -32,7 +32,7 @@ from penstock.storage.base.timeline import Timeline
 from penstock.storage.checkpoint.state_pages import StatePages, Unit
 from support.catalogue_oracles import SOURCE
 from support.covering import covering
-from support.paged_graphs import CHUNK, paged_graphs
+from support.paged_graphs import CHUNK, answer, assert_equal, paged_graphs
 from support.program_cases import CASES
 
 __all__ = ["paged_graphs"]
@@ -109,13 +109,6 @@ def room_for(count: int, vertices: int) -> Iterator[list[int]]:
         yield counts
 
 
-def answer(graph: Graph, program: Program, **options: Any) -> dict[str, np.ndarray[Any, Any]]:
-    for adjacency in graph.adjacencies:
-        adjacency.drop_index()
-    with Session(graph, **options) as session:
-        return dict(session.run(program).fields)
-
-
 @covering("name, way, directed, count", sorted(MAKERS), WAYS, (True, False), WINDOWS, strength=2)
 def test_answers_are_those_of_all_values_in_memory(
     name: str, way: str, directed: bool, count: int, paged_graphs: dict[bool, Graph], forgotten: list[Unit]
@@ -129,12 +122,7 @@ def test_answers_are_those_of_all_values_in_memory(
         found = answer(graph, make(), **options)
     assert set(counts) == {count}
     assert forgotten or count == 1
-    assert found.keys() == wanted.keys()
-    for field, values in wanted.items():
-        if values.dtype.kind == "f":
-            np.testing.assert_allclose(found[field], values, rtol=1e-9, atol=1e-12)
-        elif field != "parent":
-            np.testing.assert_array_equal(found[field], values)
+    assert_equal(found, wanted)
 
 
 def unnamed(folder: Path) -> Iterator[str]:

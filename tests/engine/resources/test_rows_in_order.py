@@ -27,7 +27,7 @@ from penstock.storage.format.row_pages import RowPages
 from penstock.storage.format.schema import DEGREES
 from support.catalogue_oracles import SOURCE
 from support.covering import covering
-from support.paged_graphs import CHUNK, paged_graphs
+from support.paged_graphs import CHUNK, answer, assert_equal, paged_graphs
 from support.program_cases import CASES, ROWS
 
 __all__ = ["paged_graphs"]
@@ -69,23 +69,12 @@ def short_of_room(graph: Graph, config: Any, needs: Any, device_bytes: int | Non
     return edge_room(graph, config, needs, device_bytes)
 
 
-def answer(graph: Graph, program: Program, *, whole: bool = False, **options: Any) -> dict[str, np.ndarray[Any, Any]]:
+def answer_of(
+    graph: Graph, program: Program, *, whole: bool = False, **options: Any
+) -> dict[str, np.ndarray[Any, Any]]:
     """What a run answers, with a whole index, or with pages of it where it may have them."""
-    for adjacency in graph.adjacencies:
-        adjacency.drop_index()
-    room = edge_room if whole else short_of_room
-    with mock.patch.object(requirements, "edge_room", room), Session(graph, **options) as session:
-        return dict(session.run(program).fields)
-
-
-def assert_equal(found: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """Integers to the bit, but for parents, of which there may be several."""
-    assert found.keys() == wanted.keys()
-    for name, values in wanted.items():
-        if values.dtype.kind == "f":
-            np.testing.assert_allclose(found[name], values, rtol=1e-9, atol=1e-12)
-        elif name != "parent":
-            np.testing.assert_array_equal(found[name], values)
+    with mock.patch.object(requirements, "edge_room", edge_room if whole else short_of_room):
+        return answer(graph, program, **options)
 
 
 @covering("name, way, directed, budget", IN_ORDER, WAYS, (True, False), (None, 16), strength=1)
@@ -95,12 +84,12 @@ def test_answers_are_those_of_a_whole_index(
     graph, make = paged_graphs[directed], MAKERS[name]
     options = {"threads": 1} | WAYS[way]
     try:
-        wanted = answer(graph, make(), whole=True, **options)
+        wanted = answer_of(graph, make(), whole=True, **options)
     except InputError as error:  # no such way for this program
         pytest.skip(str(error))
     assert not forgotten
     with mock.patch.object(Index, "arrays", None):  # what asks for any row at any time
-        found = answer(graph, make(), **options, host_memory=None if budget is None else budget << 20)
+        found = answer_of(graph, make(), **options, host_memory=None if budget is None else budget << 20)
     assert_equal(found, wanted)
     assert len(forgotten) > 0
 
@@ -110,7 +99,7 @@ def test_other_programs_ask_for_a_whole_index(paged_graphs: dict[bool, Graph], f
     for name in ROWS:
         needs = requirements.plan_memory(graph, MAKERS[name](), requirements.RunSetting(Config()))[1]
         assert (name, needs.in_order) == (name, False)
-    answer(graph, MAKERS["triangles"]())
+    answer_of(graph, MAKERS["triangles"]())
     assert not forgotten
 
 
@@ -149,4 +138,4 @@ def test_rows_that_cannot_be_read_end_the_run(paged_graphs: dict[bool, Graph], m
 
     monkeypatch.setattr(Frames, "read", fail)
     with pytest.raises(RunError, match="cannot be read"):
-        answer(graph, WCC())
+        answer_of(graph, WCC())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.storage.base.slot_pool import RangePool, aligned_empty
+from penstock.storage.base.slot_pool import ALIGNMENT, HUGE_PAGE, RangePool, ReservedArray, aligned_empty
 
 
 @pytest.mark.parametrize("count", [0, 1, 1000])
@@ -53,3 +53,17 @@ def test_what_was_given_back_is_one_range_again() -> None:
     for first in (0, 5, 2):
         pool.give(first)
     assert pool.take(10) == 0
+
+
+@pytest.mark.parametrize("huge", [True, False])
+def test_what_is_forgotten_of_a_reserved_array_is_zero_and_the_rest_stays(huge: bool) -> None:
+    array = ReservedArray(5000, np.uint32, huge=huge)
+    assert not array.values.any()
+    array.values[:] = 7
+    array.forget(1024, 2048)
+    assert set(array.values[1024:2048]) == {0}
+    assert set(np.concatenate([array.values[:1024], array.values[2048:]])) == {7}
+    assert len(array.memory(4096, 9999)) == ALIGNMENT  # the last page, as far as there are items
+    array.forget(4096, 9999)
+    assert set(array.values[4096:]) == {0}
+    assert array.values.ctypes.data % HUGE_PAGE == 0
