@@ -129,7 +129,7 @@ class Horizon:
 
     def _watched(self, state: VertexState) -> NDArray[Any]:
         """The first field's values at the vertices that the program watches, from where the state is."""
-        field: Any = state.fields[next(iter(fields_of(self.program)))]
+        name = next(iter(fields_of(self.program)))
         if not self.program.watched:
-            return np.empty(0, field.dtype)
-        return state.to_host(field[np.asarray(self.program.watched, np.int64)])
+            return np.empty(0, state.fields[name].dtype)
+        return state.values_at(name, np.asarray(self.program.watched, np.int64))

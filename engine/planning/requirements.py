@@ -379,7 +379,7 @@ def has_value_pages(program: Program, config: Config) -> bool:
     starts = program.starts_anywhere or type(program).start is Program.start
     written = (vars(kind) for kind in type(program).__mro__ if kind is not Program)
     ends = all(kind.get("ends_anywhere") for kind in written if not kind.keys().isdisjoint(("finish", "instead")))
-    return plain and numbers and starts and ends and program.combine != "union" and not program.bounded
+    return plain and numbers and starts and ends and program.combine != "union"
 
 
 def wants_rows_in_order(graph: Graph, program: Program, directions: Mapping[Direction, object]) -> bool:

@@ -75,10 +75,10 @@ class Ending:
         emptied = [(state[name], value_of(field.unreached, state[name].dtype)) for name, field in fields.items()]
 
         def empty(first: int, end: int) -> None:
-            beyond = self.beyond(distances[first:end], last)
+            beyond = first + np.flatnonzero(self.beyond(distances[first:end], last))
             for values, absent in emptied:
-                if absent is not None:
-                    values[first:end][beyond] = absent
+                if absent is not None and len(beyond):
+                    values[beyond] = absent
 
         each_range(empty, len(distances))
 

@@ -134,6 +134,10 @@ class DeviceState:
         """Every field's values, copied to the host."""
         return {name: self.device.to_host(array) for name, array in self.fields.items()}
 
+    def values_at(self, name: str, places: NDArray[np.int64]) -> NDArray[Any]:
+        """As `State.values_at`."""
+        return self.to_host(self.fields[name][places])
+
     def has_nan(self, name: str) -> bool:
         """As `State.has_nan`, found out on the device."""
         values = self.fields[name]

@@ -292,6 +292,11 @@ class State:
         pages = self.pages
         return self.fields if pages is None else {name: PagedValues(pages, name) for name in self.fields}
 
+    def values_at(self, name: str, places: NDArray[np.int64]) -> NDArray[Any]:
+        """What a field has at some vertices, in host memory."""
+        found: NDArray[Any] = self.host_fields()[name][places]
+        return found
+
     def has_nan(self, name: str) -> bool:
         """Whether a field of floats holds a NaN, which then is the smallest of its values."""
         values = self.host_fields()[name]

@@ -26,6 +26,7 @@ from penstock.engine.programs.bfs import BFS, BFSLevels
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
+from penstock.engine.programs.widest import WidestPath
 from penstock.engine.resources.memory_plan import EdgeRoom, edge_room
 from penstock.storage.base.errors import BudgetError, InputError, RunError
 from penstock.storage.base.timeline import Timeline
@@ -37,11 +38,16 @@ from support.program_cases import CASES
 
 __all__ = ["paged_graphs"]
 
-MAKERS = {name: CASES[name][0] for name in ("reachability", "widest", "kcore", "coreness", "heat")} | {
+MAKERS = {name: CASES[name][0] for name in ("reachability", "widest", "kcore", "coreness")} | {
     "wcc": WCC,
     "bfs": lambda: BFS(SOURCE),
     "bfs levels": lambda: BFSLevels(SOURCE),
+    "bfs target": lambda: BFS(SOURCE, target=[7, 9]),
+    "bfs cutoff": lambda: BFS(SOURCE, parents=False, cutoff=2),
     "sssp": lambda: SSSP(SOURCE),
+    "sssp target": lambda: SSSP(SOURCE, parents=False, target=[7, 9]),
+    "sssp cutoff": lambda: SSSP(SOURCE, cutoff=40),
+    "widest cutoff": lambda: WidestPath(SOURCE, cutoff=40.0),
     "pagerank": lambda: PageRank(tol=0, max_iter=3, weight=None),
 }
 WAYS: dict[str, dict[str, Any]] = {
