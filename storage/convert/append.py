@@ -155,6 +155,7 @@ def append_rows(
         direction="both" if graph.directed and graph.into is not None else "out",
         undirected=not graph.directed and not kept.get("symmetrize"),
         renumber=False if told.get("renumber") is False else (by_table and not kept.get("bipartite")) or None,
+        windows=len(graph.out.windows) or None,
         encoding="packed" if graph.layout == "list" else graph.out.encoding,
         host_memory=_room(both, options.host_memory),
         scratch=options.scratch,

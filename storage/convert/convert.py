@@ -34,6 +34,7 @@ from penstock.storage.convert.sort.sort_groups import Ordering, SortedRows, Sort
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.workspace import Progress, Workspace, ignore
 from penstock.storage.convert.vertex_properties import sorted_vertices
+from penstock.storage.convert.windows import check_memory, window_vertices, write_windows
 from penstock.storage.format.file_set import check_unused
 from penstock.storage.format.schema import vertex_dtype
 from penstock.storage.format.writer import GraphWriter
@@ -183,6 +184,11 @@ def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertRep
     """
     both = space.options.direction == "both" and not space.mirror
     ordering = ordering_of(space, edges, reverse=both)
+    size = window_vertices(space.options.windows, edges.vertices, space.options.host_memory)
+    windows = -(-edges.vertices // size) if size else 0
+    kinds = ordering.vertex_dtype, ordering.weight_dtype
+    edge_bytes = sum(kind.itemsize for kind in kinds if kind is not None)
+    check_memory(windows, edge_bytes, len(space.options.stripes), space.options.host_memory)
     edgeless: EdgelessCount | None = None
     if not isinstance(edges.store, Spill):
         edgeless = EdgelessCount(edges.vertices, space.options.host_memory, ends=not both)
@@ -197,6 +203,7 @@ def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertRep
         provenance=space.provenance(renumbered=edges.renumbered),
         encoding=space.options.encoding,
         threads=space.share.encoders,
+        window_vertices=size,
     ) as writer:
         backward = space.spill()
         filler = SpillFiller(backward, space.reverse_packing, space.pool)
@@ -211,6 +218,12 @@ def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertRep
         for piece in pieces_of(edges.original):
             writer.original_ids(piece)
         writer.input_edges = edges.input_edges
+        if windows:
+            space.stage("windows")
+            total = sink.edges * (2 if both else 1)
+            write_windows(
+                writer, size, space.pool, space.share.encoders, lambda done: space.say("windows", done, total)
+            )
         space.stage("close")
     space.stage("finish")
     return ConvertReport(
@@ -224,6 +237,8 @@ def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertRep
         output_bytes=writer.file_bytes,
         scratch_bytes=space.scratch.written,
         without_edges=without,
+        windows=windows,
+        window_vertices=size,
         seconds=space.seconds,
     )
 

@@ -45,15 +45,15 @@ def convert(
     format : str, optional
         Of the inputs, as `penstock convert --help` lists them; found out from names and first bytes if not given.
     progress : callable, optional
-        Called now and then with a `ConvertProgress`: ``stage`` ("read", "map", "out", "in"), ``done`` and ``total``
-        (bytes of the input, then edges).
+        Called now and then with a `ConvertProgress`: ``stage`` ("read", "map", "out", "in", "windows"), ``done`` and
+        ``total`` (bytes of the input, then edges).
     **options
         Those of `penstock convert`: ``columns`` ("payer,payee,amount", or a sequence of names or positions),
         ``delimiter``, ``query``, ``query_reads`` (a file or folder, or several), ``weights``, ``header``,
         ``comment``, ``string_ids``, ``vertices`` (a file, or a number n for 0 to n-1), ``bipartite``, ``layout``,
         ``direction``, ``undirected``, ``symmetrize``, ``dedupe``, ``drop_self_loops``, ``renumber``, ``order``,
-        ``host_memory`` (bytes, or a text such as "1GiB"), ``scratch``, ``stripe`` (a folder or several), ``encoding``,
-        ``threads``, ``force``.
+        ``windows``, ``host_memory`` (bytes, or a text such as "1GiB"), ``scratch``, ``stripe`` (a folder or several),
+        ``encoding``, ``threads``, ``force``.
 
     Returns
     -------

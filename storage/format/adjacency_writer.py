@@ -98,6 +98,20 @@ class CompressedDegrees:
         yield from ordered_map(self._pool, _decompress, blocks, self._ahead)
 
 
+class WrittenDegrees:
+    """Degrees of a dtype that holds them all for sure, written as they come."""
+
+    def __init__(self, array: ChunkedArray, kind: np.dtype[Any]) -> None:
+        self.array, self.vertices, self.total = array, 0, 0
+        self._kind = kind
+
+    def append(self, degrees: NDArray[Any]) -> None:
+        """Add the degrees of the next rows."""
+        self.array.append(degrees.astype(self._kind))
+        self.vertices += len(degrees)
+        self.total += int(degrees.sum(dtype=np.int64))
+
+
 class WeightStats:
     """Smallest, mean and largest weight, gathered while weights pass by."""
 
@@ -120,27 +134,35 @@ class WeightStats:
 
 
 class AdjacencyWriter:
-    """One adjacency being written: edges row after row, and the degrees of those rows."""
+    """One adjacency being written: edges row after row, and the degrees of those rows.
+
+    name: "out" or "in", or that of a window. ahead: chunks of each array that wait for a thread. degree_kind: a dtype
+    that holds all degrees, where one is known.
+    """
 
     def __init__(
         self,
         files: FileSet,
-        direction: str,
+        name: str,
         vertices: int,
         kinds: dict[str, tuple[np.dtype[Any], str]],
+        ahead: int,
+        degree_kind: np.dtype[Any] | None = None,
     ) -> None:
-        self._files, self._direction, self._vertices = files, direction, vertices
+        self._files, self._name, self._vertices = files, name, vertices
         self._streams: dict[str, ChunkEncoder] = {}
-        for name, (kind, encoding) in kinds.items():
-            path = f"{direction}/{name}"
-            fast = name == schema.WEIGHTS and encoding == "plain"
+        for part, (kind, encoding) in kinds.items():
+            path = f"{name}/{part}"
+            fast = part == schema.WEIGHTS and encoding == "plain"
             level = PLAIN_WEIGHT_LEVEL if fast else LEVELS[encoding]
             coding = Coding(encoding, kind, CHUNK_EDGES, level)
-            self._streams[path] = ChunkEncoder(coding, files.pool, files.threads + 1)
+            self._streams[path] = ChunkEncoder(coding, files.pool, ahead)
             for shard in files.shards:
                 files.create(shard, path, coding)
         self._group = 0
-        self._degrees = CompressedDegrees(files.pool, files.threads + 1)
+        self._degrees: CompressedDegrees | WrittenDegrees = CompressedDegrees(files.pool, ahead)
+        if degree_kind is not None:
+            self._degrees = WrittenDegrees(self._degree_array(degree_kind), degree_kind)
         self._range = WeightStats()
         self.edges = -1
 
@@ -168,7 +190,8 @@ class AdjacencyWriter:
         """Write what is left. Raises ValueError when degrees and edges do not agree."""
         edges = {stream.items for stream in self._streams.values()}
         rows = self._degrees
-        rows.finish()
+        if isinstance(rows, CompressedDegrees):
+            rows.finish()
         if edges != {rows.total} or rows.vertices != self._vertices:
             raise ValueError(
                 f"{rows.vertices} degrees that sum up to {rows.total} for {self._vertices} vertices and {edges} edges"
@@ -179,13 +202,17 @@ class AdjacencyWriter:
         self._write_group(self._ready())
         for path, stream in self._streams.items():
             self._files.add(path, stream.coding, stream.items)
-        kind = schema.count_dtype(rows.largest)
-        encoding = schema.values_encoding(kind)
-        array = ChunkedArray(self._files, f"{self._direction}/{schema.DEGREES}", kind, encoding)
-        for degrees in rows.release():
-            array.append(degrees)
+        if isinstance(rows, CompressedDegrees):
+            array = self._degree_array(schema.count_dtype(rows.largest))
+            for degrees in rows.release():
+                array.append(degrees)
+        else:
+            array = rows.array
         array.finish(self._vertices)
         self.edges = edges.pop()
+
+    def _degree_array(self, kind: np.dtype[Any]) -> ChunkedArray:
+        return ChunkedArray(self._files, f"{self._name}/{schema.DEGREES}", kind, schema.values_encoding(kind))
 
     def _ready(self) -> int:
         return min(stream.ready for stream in self._streams.values())

@@ -29,11 +29,11 @@ from penstock.storage.encoding.codec import Coding, checksum
 from penstock.storage.format import hdf5, stripe
 from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.frame_writer import EncodedFrame, FrameWriter
-from penstock.storage.format.frames import assemble, read_shard
+from penstock.storage.format.frames import OpenedGraph, assemble, read_shard
 from penstock.storage.format.hdf5 import FileError, FrameFile
 from penstock.storage.format.schema import (
-    FORMAT_VERSION,
     ROWS_VERSION,
+    SHARDS_VERSION,
     ArraySpec,
     Header,
     Place,
@@ -141,7 +141,7 @@ class FileSet:
     ) -> None:
         self.path, self.stripes, self.threads = path, tuple(stripes), threads
         self.graph_id = os.urandom(16).hex() if old is None else old.graph_id
-        self._version, self._old = FORMAT_VERSION if stripes else version, old
+        self._version, self._old = max(version, SHARDS_VERSION) if stripes else version, old
         self._linked: Path | None = None
         self.specs: list[ArraySpec] = []
         self.file_bytes = 0
@@ -237,6 +237,15 @@ class FileSet:
         )
         if len(table):
             self._tables[path] = table
+
+    def written(self, header: Header) -> OpenedGraph:
+        """What a header names, all of which was added, opened while other arrays are still written. Raises RunError."""
+        with writing(self.path):
+            places = self._writer.call(lambda: [file.places(header.arrays) for file in self._opened])
+            files = [OpenFile(part.partial) for part in self._parts]
+        none = {spec.path: np.empty((0, table_columns(spec.encoding)), np.uint64) for spec in header.arrays}
+        manifest = hdf5.Manifest(header, none | self._tables, places[0])
+        return assemble(files[0], manifest, list(zip(files[1:], places[1:], strict=True)))
 
     def commit(self, header: Header) -> None:
         """Finish the files, read them back, and give them their names, the manifest last.

@@ -66,6 +66,11 @@ class Adjacency:
         Where the chunks of a graph on disk are; None for a graph in memory.
     blocks : bool
         Whether rows are blocks of edges and items their keys.
+    window_vertices : int
+        Vertices of a window; 0 where there are none.
+    windows : tuple of Adjacency
+        For each window of vertices, those from ``number * window_vertices`` on, the same rows with only the edges that
+        lead to it, if the file has these.
     """
 
     direction: str
@@ -80,6 +85,8 @@ class Adjacency:
     weights: Frames | None = None
     degrees: Frames | None = None
     blocks: bool = False
+    window_vertices: int = 0
+    windows: tuple["Adjacency", ...] = ()
     _index: Index | None = None
     _packed: dict[bool, tuple[NDArray[np.uint32], NDArray[np.int64]]] = field(default_factory=dict)
 
@@ -166,6 +173,8 @@ class Adjacency:
             neighbors=None if self.neighbors is None else self.neighbors.of_chunks(first, last),
             weights=None if self.weights is None else self.weights.of_chunks(first, last),
             degrees=None,
+            window_vertices=0,
+            windows=(),
             _index=index.of_rows(v0, v1, edges.start),
             _packed={},
         )
@@ -351,10 +360,9 @@ class Graph(GraphQueries):
         """
         place = Path(path)
         opened = open_frames(place, [Path(folder) for folder in stripes])
-        out = _adjacency(opened, "out")
-        assert out is not None, "a header without an out-adjacency is refused"
-        header = opened.header
-        into = _adjacency(opened, "in") if header.directed else out
+        header, out = opened.header, adjacency_of(opened, "out")
+        stored = header.array(f"in/{NEIGHBORS}") is not None
+        into = out if not header.directed else adjacency_of(opened, "in") if stored else None
         names = opened.frames.get(NAME_ENDS)
         return Graph(
             path=place,
@@ -656,16 +664,13 @@ class Graph(GraphQueries):
         return original[vertices] if isinstance(original, np.ndarray) else original.taken(vertices)
 
 
-def _adjacency(opened: OpenedGraph, direction: str) -> Adjacency | None:
-    assert direction in DIRECTIONS
-    neighbors = opened.frames.get(f"{direction}/{NEIGHBORS}")
-    if neighbors is None:
-        return None
-    weights = opened.frames.get(f"{direction}/{WEIGHTS}")
+def adjacency_of(opened: OpenedGraph, name: str) -> Adjacency:
+    """Return an adjacency of an opened file, "out", "in", or that of a window (`schema.window_name`)."""
+    neighbors, weights = opened.frames[f"{name}/{NEIGHBORS}"], opened.frames.get(f"{name}/{WEIGHTS}")
     header, blocks = opened.header, opened.header.layout == "list"
     return Adjacency(
-        direction=direction,
-        edges=header.edges,
+        direction=name,
+        edges=neighbors.spec.items,
         vertices=-(-header.edges // LIST_BLOCK) if blocks else header.vertices,
         neighbor_dtype=neighbors.spec.kind,
         weight_dtype=None if weights is None else weights.spec.kind,
@@ -673,8 +678,10 @@ def _adjacency(opened: OpenedGraph, direction: str) -> Adjacency | None:
         chunk_edges=neighbors.spec.chunk_items,
         neighbors=neighbors,
         weights=weights,
-        degrees=None if blocks else opened.frames[f"{direction}/{DEGREES}"],
+        degrees=None if blocks else opened.frames[f"{name}/{DEGREES}"],
         blocks=blocks,
+        window_vertices=header.window_vertices,
+        windows=tuple(adjacency_of(opened, window) for window in header.windows_of(name)),
     )
 
 

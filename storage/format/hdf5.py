@@ -10,7 +10,7 @@ another file (links, external and virtual datasets are refused).
 """
 
 import atexit
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,6 +122,10 @@ class FrameFile:
         dataset.set_extent((first + step, *rest))
         dataset.write_direct_chunk((first, *[0 for _ in rest]), frame)
         self._driver.check()
+
+    def places(self, specs: Iterable[ArraySpec]) -> dict[str, FrameLocations]:
+        """Where the frames are of those of some arrays, as far as they are written, that this file has."""
+        return {spec.path: _places(self._file, spec) for spec in specs if spec.path in self._datasets}
 
     def finish(self, header: Header | None, tables: dict[str, NDArray[np.uint64]]) -> None:
         """Write the header and tables (the manifest's), mark the file complete, and close it."""

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.encoding.payload import PAYLOADS
 
-FORMAT_VERSION = 4
-"""The newest that is read; only graphs with shards need it."""
+FORMAT_VERSION = 5
+"""The newest that is read; only graphs with windows need it."""
+SHARDS_VERSION = 4
+"""That of graphs with shards, where they have no windows."""
 LIST_VERSION = 3
 """That of graphs in the order of their input, and `ROWS_VERSION` that of others, where they have no shards."""
 ROWS_VERSION = 2
@@ -54,9 +56,15 @@ NEW_IDS = ("renumber", "bipartite", "vertices_file")
 NAME_ENDS, NAME_TEXT = "original_id/ends", "original_id/text"
 """Original ids that are strings: where each ends (uint64), and all of them end to end (UTF-8)."""
 MOST = 1 << 62
+MOST_WINDOWS = 256
 EXACT = 1 << 53
 """Whole numbers up to here are exact in float64."""
 _IDENTITY = re.compile("[0-9a-f]{32}")
+
+
+def window_name(direction: str, number: int) -> str:
+    """Return what the file calls the edges of one direction that lead to a window of vertices, as an adjacency."""
+    return f"{direction}/windows/{number}"
 
 
 def vertex_dtype(vertices: int) -> np.dtype[Any]:
@@ -254,8 +262,9 @@ class Header:
     """Everything about a graph but the data and the tables of chunks.
 
     The fields are those of `Graph`; ``stripe_run`` is the number of neighboring chunks that stay together on one
-    stripe. ``parts`` and ``self_loops`` are those of a list, ``place`` that of a manifest with shards. In the file
-    the header is JSON, and its checksum is an attribute beside it.
+    stripe. ``parts`` and ``self_loops`` are those of a list, ``place`` that of a manifest with shards,
+    ``window_vertices`` those of a window, 0 without any. In the file the header is JSON, and its checksum is an
+    attribute beside it.
     """
 
     graph_id: str
@@ -273,12 +282,25 @@ class Header:
     parts: tuple[ListPart, ...] = ()
     self_loops: int = 0
     place: Place | None = None
+    window_vertices: int = 0
+
+    @property
+    def windows(self) -> int:
+        """How many windows of vertices there are, for each of which edges are stored once more."""
+        return -(-self.vertices // self.window_vertices) if self.window_vertices else 0
+
+    def windows_of(self, direction: str) -> tuple[str, ...]:
+        """Return the names of the windows' adjacencies of one direction; none where the graph does not store it."""
+        stored = direction in DIRECTIONS and self.array(f"{direction}/{NEIGHBORS}") is not None
+        return tuple(window_name(direction, number) for number in range(self.windows)) if stored else ()
 
     @property
     def version(self) -> int:
         """The format version of a file with this header."""
-        if self.place is not None:
+        if self.window_vertices:
             return FORMAT_VERSION
+        if self.place is not None:
+            return SHARDS_VERSION
         return ROWS_VERSION if self.layout == "rows" else LIST_VERSION
 
     def array(self, path: str) -> ArraySpec | None:
@@ -290,6 +312,8 @@ class Header:
         fields = asdict(self)
         if self.place is None:
             del fields["place"]
+        if not self.window_vertices:
+            del fields["window_vertices"]
         if self.layout == "rows":  # what version 2 knows
             for name in ("layout", "parts", "self_loops"):
                 del fields[name]
@@ -315,7 +339,7 @@ class Header:
 
     def check(self) -> None:
         """Raise HeaderError for values that no writer makes, alone or together."""
-        for name in ("vertices", "edges", "input_edges", "stripe_run"):
+        for name in ("vertices", "edges", "input_edges", "stripe_run", "window_vertices"):
             value = getattr(self, name)
             _require(isinstance(value, int) and 0 <= value < MOST, name)
         _require(isinstance(self.directed, bool), "directed")
@@ -351,6 +375,7 @@ class Header:
             expected[f"{direction}/{DEGREES}"] = vertices
         if self.layout == "list":
             expected[f"out/{SPANS}"] = SPAN_COLUMNS * -(-self.edges // LIST_BLOCK)
+        expected |= self._window_lengths()
         for spec in self.arrays:
             _require(spec.path in expected, f"arrays: {spec.path!r} is unknown")
             _require(spec.items == expected[spec.path], f"{spec.path}.items")
@@ -363,6 +388,24 @@ class Header:
             missing = pair.count(None)
             _require(missing == 0 or (missing == 2 and direction == "in"), f"arrays of {direction}")
         self._check_agreement()
+
+    def _window_lengths(self) -> dict[str, int]:
+        """Return the lengths of windows' arrays; all windows of a direction together have its edges."""
+        _require(self.windows <= (MOST_WINDOWS if self.layout == "rows" else 0), "window_vertices")
+        expected: dict[str, int] = {}
+        for direction in DIRECTIONS:
+            names = self.windows_of(direction)
+            weighted, edges = self.array(f"{direction}/{WEIGHTS}") is not None, 0
+            for name in names:
+                neighbors, weights, degrees = (self.array(f"{name}/{part}") for part in (NEIGHBORS, WEIGHTS, DEGREES))
+                _require(degrees is not None and (weights is not None) == weighted, f"arrays of {name}")
+                items = 0 if neighbors is None else neighbors.items
+                _require(neighbors is not None, f"arrays of {name}")
+                expected |= {f"{name}/{NEIGHBORS}": items, f"{name}/{WEIGHTS}": items}
+                expected[f"{name}/{DEGREES}"] = self.vertices
+                edges += items
+            _require(not names or edges == self.edges, f"edges of the windows of {direction}")
+        return expected
 
     def _check_list(self) -> None:
         """One adjacency of keys, with spans and weights in its chunks; degrees, where there are any, of both ends."""

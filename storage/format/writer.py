@@ -17,8 +17,12 @@ from penstock.storage.encoding.string_array import StringArray, string_array
 from penstock.storage.format import schema
 from penstock.storage.format.adjacency_writer import AdjacencyWriter, ChunkedArray
 from penstock.storage.format.file_set import FileSet
+from penstock.storage.format.frames import OpenedGraph
 from penstock.storage.format.index import Index
 from penstock.storage.format.schema import CHUNK_EDGES, CHUNK_VERTICES, STRIPE_RUN
+
+WINDOW_AHEAD = 1
+"""Chunks of each array of a window that wait for a thread."""
 
 
 class GraphWriter:
@@ -49,6 +53,8 @@ class GraphWriter:
         Of the neighbors.
     threads : int
         How many encode.
+    window_vertices : int
+        Vertices of a window, for each of which edges are written once more (`window`); 0: there are no windows.
 
     Attributes
     ----------
@@ -82,6 +88,7 @@ class GraphWriter:
         provenance: Mapping[str, Any] | None = None,
         encoding: str = "packed",
         threads: int = 2,
+        window_vertices: int = 0,
     ) -> None:
         if encoding not in schema.ENCODINGS:
             known = ", ".join(schema.ENCODINGS)
@@ -98,7 +105,9 @@ class GraphWriter:
         self._vertices, self._directed, self._force = vertices, directed, force
         self._provenance = dict(provenance or {})
         folders = [Path(folder).absolute() for folder in stripes]
-        self._files = FileSet(Path(path), folders, max(1, threads))
+        version = schema.FORMAT_VERSION if window_vertices else schema.ROWS_VERSION
+        self._files = FileSet(Path(path), folders, max(1, threads), version=version)
+        self._window_vertices = window_vertices
         self._adjacencies: dict[str, AdjacencyWriter] = {}
         self.left: int | None = None
         self.without_edges: int | None = None
@@ -131,9 +140,18 @@ class GraphWriter:
         """Begin the adjacency of one direction, "out" or "in", when the other is finished."""
         if direction not in schema.DIRECTIONS or direction in self._adjacencies:
             raise ValueError(f"the {direction}-adjacency is unknown or begun twice")
-        rows = AdjacencyWriter(self._files, direction, self._vertices, self._kinds)
+        rows = AdjacencyWriter(self._files, direction, self._vertices, self._kinds, self._files.threads + 1)
         self._adjacencies[direction] = rows
         return rows
+
+    def written(self) -> OpenedGraph:
+        """Open the adjacencies, all of which are finished. Raises RunError."""
+        return self._files.written(self._header(window_vertices=0))
+
+    def window(self, direction: str, number: int, degree_kind: np.dtype[Any]) -> AdjacencyWriter:
+        """Begin the edges of one direction that lead to a window; several may be under way. degree_kind: holds all."""
+        name = schema.window_name(direction, number)
+        return AdjacencyWriter(self._files, name, self._vertices, self._kinds, WINDOW_AHEAD, degree_kind)
 
     def original_ids(self, ids: NDArray[Any] | StringArray) -> None:
         """Append the input's ids of the next vertices, in internal order: uint32, uint64 or strings."""
@@ -160,7 +178,11 @@ class GraphWriter:
         if "out" not in edges or len(set(edges.values())) != 1 or edges["out"] < 0:
             raise ValueError(f"adjacencies are missing, unfinished or unequal: {edges}")
         self._ids.finish(self._vertices)
-        total = edges["out"]
+        return self._header(self._window_vertices)
+
+    def _header(self, window_vertices: int) -> schema.Header:
+        """Return the header of what is written. Raises HeaderError where parts are missing."""
+        total = self._adjacencies["out"].edges
         counted = {} if self.without_edges is None else {schema.WITHOUT_EDGES: self.without_edges}
         header = schema.Header(
             graph_id=self._files.graph_id,
@@ -174,6 +196,7 @@ class GraphWriter:
             provenance=self._provenance | counted,
             weight_range=self._adjacencies["out"].weight_range,
             left=self.left,
+            window_vertices=window_vertices,
         )
         header.check()
         return header

@@ -77,13 +77,15 @@ def _first_on_one_side(rows: Any, neighbors: Any, left: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class EdgeChecks:
-    """Of one chunk: its first and last edge as (row, neighbor, weight), the edge that is out of order and the one
-    that stays on its side (-1: none), sums of (row, neighbor) and of (neighbor, row), smallest and largest weight."""
+    """Of one chunk: its first and last edge as (row, neighbor, weight), the edge that is out of order, the one that
+    stays on its side and the one that leads outside of its window (-1: none), sums of (row, neighbor) and of
+    (neighbor, row), smallest and largest weight."""
 
     first: tuple[int, int, float]
     last: tuple[int, int, float]
     unsorted: int = -1
     same_side: int = -1
+    outside: int = -1
     hash_sum: int = 0
     reversed_hash_sum: int = 0
     low: float = 0.0

@@ -2,18 +2,19 @@
 
 The file is opened, which checks header, tables, stripes and places; then every chunk of every array is read, verified
 and decoded (scan.py), degrees first, because rows come of them; edges are checked for order, range, sides and
-weights, and both adjacencies for holding the same edges (checks.py); at last original ids and properties. What is
-wrong is listed, not raised, and a bad chunk does not hide the next one. Nothing is repaired.
+weights, and both adjacencies, and the windows of each, for holding the same edges (checks.py); at last original ids and
+properties. What is wrong is listed, not raised, and a bad chunk does not hide the next one. Nothing is repaired.
 """
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import DamagedError, InputError, RunError
 from penstock.storage.base.threads import ThreadPool
@@ -21,7 +22,7 @@ from penstock.storage.format.degrees import ListFacts
 from penstock.storage.format.frames import Frames, StringIdFrames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.index import Index
-from penstock.storage.format.schema import NEW_IDS
+from penstock.storage.format.schema import DIRECTIONS, NEW_IDS
 from penstock.storage.read.checks import (
     EdgeChecks,
     ListChecks,
@@ -103,7 +104,8 @@ class _Inspection:
     ) -> None:
         self.graph, self.result, self.progress = graph, result, progress
         self._open_scan = scan
-        arrays = [frames for a in graph.adjacencies for frames in (a.degrees, a.neighbors, a.weights)]
+        stored = [one for adjacency in graph.adjacencies for one in (adjacency, *adjacency.windows)]
+        arrays = [frames for a in stored for frames in (a.degrees, a.neighbors, a.weights)]
         arrays += self._list_arrays()
         self._total = sum(int(frames.lengths.sum()) for frames in (*arrays, *self._id_arrays()) if frames is not None)
 
@@ -112,7 +114,10 @@ class _Inspection:
         if self.graph.listed is not None:
             self._list(self.graph.listed)
         else:
-            self._compare([self._adjacency(adjacency) for adjacency in self.graph.adjacencies])
+            sums = [self._adjacency(adjacency) for adjacency in self.graph.adjacencies]
+            self._compare(sums)
+            for adjacency, found in zip(self.graph.adjacencies, sums, strict=True):
+                self._windows(adjacency, found)
         self._ids()
 
     def _list_arrays(self) -> list[Frames]:
@@ -187,8 +192,11 @@ class _Inspection:
         sound = [seen.found is not None for seen in self._scan(arrays, lambda chunk, items: True)]
         return all(sound)
 
-    def _adjacency(self, adjacency: Adjacency) -> tuple[int, int] | None:
-        """Check degrees and edges; the hash sums of all edges and of all reversed, None if some could not be read."""
+    def _adjacency(self, adjacency: Adjacency, number: int | None = None) -> tuple[int, int] | None:
+        """Check degrees and edges; the hash sums of all edges and of all reversed, None if some could not be read.
+
+        number: of the window to which all edges lead, if it is one's.
+        """
         assert adjacency.degrees is not None
         assert adjacency.neighbors is not None
         index = self._index(adjacency) if self._sound([adjacency.degrees]) else None
@@ -196,12 +204,23 @@ class _Inspection:
         if index is None:
             self._sound(arrays)
             return None
-        rows, left = index, self.graph.left
+        rows, left, size = index, self.graph.left, adjacency.window_vertices
 
         def look(chunk: int, items: Items) -> EdgeChecks:
-            return check_edges(rows, chunk * adjacency.chunk_edges, items, left)
+            facts = check_edges(rows, chunk * adjacency.chunk_edges, items, left)
+            return facts if number is None else replace(facts, outside=_first_outside(items[0], number * size, size))
 
         return self._edges(adjacency, adjacency.neighbors, self._scan(arrays, look))
+
+    def _windows(self, adjacency: Adjacency, whole: tuple[int, int] | None) -> None:
+        """Check the windows of an adjacency, which together hold its edges; whole: what `_adjacency` found of it."""
+        sums = [self._adjacency(window, number) for number, window in enumerate(adjacency.windows)]
+        found = [one for one in sums if one is not None]
+        if whole is None or not sums or len(found) < len(sums):
+            return
+        if sum(forward for forward, _ in found) % (1 << 64) != whole[0]:
+            what = f"the windows of the {adjacency.direction}-adjacency do not hold its edges"
+            self.result.note(GraphProblem(str(self.graph.path), what))
 
     def _index(self, adjacency: Adjacency) -> Index | None:
         """Where rows begin; None, and a problem, if the degrees are not those of the edges."""
@@ -232,7 +251,8 @@ class _Inspection:
             backward = (backward + facts.reversed_hash_sum) % (1 << 64)
             last = facts.last
             low, high = min(low, facts.low), max(high, facts.high)
-        if whole and adjacency.weights is not None and adjacency.edges:
+        of_all = adjacency.direction in DIRECTIONS  # the range in the header is not that of a window
+        if whole and of_all and adjacency.weights is not None and adjacency.edges:
             self._weights_in_range(adjacency.direction, low, high)
         return (forward, backward) if whole else None
 
@@ -294,6 +314,12 @@ def _list_complaints(place: str, facts: ListChecks) -> Iterator[GraphProblem]:
         yield GraphProblem(place, "a weight is not finite")
 
 
+def _first_outside(neighbors: NDArray[Any], first: int, size: int) -> int:
+    """Return the first edge that does not lead to vertices from ``first`` on, ``size`` of them; -1 if there is none."""
+    outside = (neighbors < first) | (neighbors >= first + size)
+    return int(np.argmax(outside)) if outside.any() else -1
+
+
 def _complaints(place: str, facts: EdgeChecks, *, follows: bool, first: int) -> Iterator[GraphProblem]:
     """What is wrong with a chunk whose frames are sound."""
     if not follows or facts.unsorted >= 0:
@@ -301,6 +327,8 @@ def _complaints(place: str, facts: EdgeChecks, *, follows: bool, first: int) -> 
         yield GraphProblem(place, f"edge {edge} belongs before the edge before it: its row is not sorted")
     if facts.same_side >= 0:
         yield GraphProblem(place, f"edge {facts.same_side} does not lead from a source to a target")
+    if facts.outside >= 0:
+        yield GraphProblem(place, f"edge {first + facts.outside} does not lead to the window")
     if not facts.weights_are_finite:
         yield GraphProblem(place, "a weight is not finite")
 

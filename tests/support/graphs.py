@@ -14,6 +14,8 @@ from unittest import mock
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
+from penstock.storage.base.threads import ThreadPool
+from penstock.storage.convert.windows import write_windows
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.writer import GraphWriter
@@ -94,7 +96,7 @@ def on_disk(edges: EdgeList, path: Path, *, both: bool = True, chunk_edges: int 
 def write(
     edges: EdgeList, path: Path, *, both: bool = True, original: NDArray[Any] | None = None, **options: Any
 ) -> None:
-    """Write a graph file. original: ids, if they are others than 0, 1, 2 ..."""
+    """Write a graph file, with windows where `options` have their size. original: ids, if others than 0, 1, 2 ..."""
     settings: dict[str, Any] = {
         "vertices": edges.vertices,
         "directed": edges.directed,
@@ -116,6 +118,9 @@ def write(
             adjacency.append(neighbors, weights)
             adjacency.degrees(np.diff(offsets))
             adjacency.finish()
+        if size := settings.get("window_vertices"):
+            with ThreadPool(2, "windows") as pool:
+                write_windows(writer, size, pool, 2, lambda done: None)
 
 
 def _csr(edges: EdgeList) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[Any] | None]:

@@ -20,12 +20,15 @@ STAGES = {
     "map": "numbering",
     "out": "writing out-edges",
     "in": "writing in-edges",
+    "windows": "writing windows",
 }
 
 
 def _conversion(**given: Any) -> ConvertOptions:
     given["host_memory"] = given["host_memory"] or default_host_memory()
     given["stripes"] = tuple(given["stripes"])
+    if str(given["windows"]).isdecimal():
+        given["windows"] = int(given["windows"])
     return ConvertOptions(**given)
 
 
@@ -66,6 +69,12 @@ OPTIONS = (
         default="none",
         help="Order of vertices in the file: by id, by falling degree, the best-connected 8 % first, or along "
         "paths (depth first, components in topological order).",
+    ),
+    option(
+        "--windows",
+        metavar="auto|N",
+        help="Store edges once more, by N ranges of the vertices that they lead to: runs with less memory than the "
+        "values of vertices take then read each edge once. auto: as many as --host-memory asks for.",
     ),
     HOST_MEMORY,
     option("--scratch", type=FOLDER, help="Folder for temporary data; beside the output if none."),
@@ -172,6 +181,7 @@ class Made:
             *(("columns", self._told(taken)) for taken in self._columns),
             ("properties", ", ".join(f"{name} ({kind})" for name, kind in report.properties.items()) or None),
             ("ids", "from 0: vertex 1 of the input is 0 here" if self._one_based else None),
+            ("windows", f"{report.windows}, of {report.window_vertices:,} vertices" if report.windows else None),
             ("size", size_of(report.output_bytes, report.edges)),
             ("time", f"{seconds(self.total_seconds)} ({stages})"),
             ("scratch", format_bytes(report.scratch_bytes) if report.scratch_bytes else None),
@@ -204,5 +214,9 @@ def make_graph(open_source: Callable[[], Source], output: Path, conversion: Conv
     with progress(console) as update, compiling_shown(update):
         watch = watching(update, console.note)
         report, source = convert_opened(open_source, output, conversion, watch, console.note)
+    if conversion.windows == "auto" and not report.windows:
+        console.note(
+            f"no windows: half of {format_bytes(conversion.host_memory)} has room for 8 bytes of each of the vertices"
+        )
     named = conversion.renumber is not False or bool(getattr(source, "named", False))
     return Made(report, source, time.perf_counter() - began, peak_resident_bytes(), named)

@@ -118,7 +118,16 @@ def _describe_adjacency(adjacency: Adjacency) -> dict[str, Any]:
         "encoding": adjacency.encoding,
         "neighbor_bytes": int(adjacency.chunk_bytes(False).sum()),
         "bytes": int(adjacency.chunk_bytes(True).sum()),
+        "windows": len(adjacency.windows),
+        "window_vertices": adjacency.window_vertices,
+        "window_bytes": sum(stored_bytes(window) for window in adjacency.windows),
     }
+
+
+def stored_bytes(adjacency: Adjacency) -> int:
+    """Bytes of the edges and degrees of an adjacency in a file."""
+    arrays = adjacency.neighbors, adjacency.weights, adjacency.degrees
+    return sum(int(frames.lengths.sum()) for frames in arrays if frames is not None)
 
 
 def hints(graph: Graph) -> list[str]:
@@ -221,7 +230,8 @@ def _lines(facts: dict[str, Any]) -> list[str]:
 def _adjacency_line(found: dict[str, Any]) -> str:
     encoding, chunks = found["encoding"], counted(found["chunks"], "chunk")
     each = f", {found['neighbor_bytes'] / found['edges']:.2f} per neighbor" if found["edges"] else ""
-    return f"{encoding}, {chunks}, {format_bytes(found['bytes'])}{each}"
+    windows = f"; {counted(found['windows'], 'window')}, {format_bytes(found['window_bytes'])}" * bool(found["windows"])
+    return f"{encoding}, {chunks}, {format_bytes(found['bytes'])}{each}{windows}"
 
 
 def _degree_line(found: dict[str, Any]) -> str:

@@ -55,6 +55,7 @@ def convert(
     drop_self_loops: bool = False,
     renumber: bool | None = None,
     order: Literal["none", "degree", "hubs", "paths"] = "none",
+    windows: int | Literal["auto"] | None = None,
     host_memory: int | str | None = None,
     scratch: _Path | None = None,
     stripe: _Path | Sequence[_Path] = (),
@@ -88,6 +89,8 @@ def convert(
         vertices.
     order: Order of vertices in the file: by id, by falling degree, the best-connected 8 % first, or along paths
         (depth first, components in topological order).
+    windows: Store edges once more, by N ranges of the vertices that they lead to: runs with less memory than
+        the values of vertices take then read each edge once. auto: as many as --host-memory asks for.
     host_memory: Most memory to allocate, for instance 800MiB; interpreter and libraries take up to 150MiB more.
         By default a share of what is free.
     scratch: Folder for temporary data; beside the output if none.

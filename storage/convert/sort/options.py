@@ -8,12 +8,14 @@ from typing import Literal, get_args
 
 from penstock.storage.base.budget import cores, format_bytes
 from penstock.storage.base.errors import InputError, peak_to_expect
+from penstock.storage.format.schema import MOST_WINDOWS
 from penstock.storage.ingest.core.source import IngestOptions
 
 Dedupe = Literal["first", "sum", "min", "max"]
 Order = Literal["none", "degree", "hubs", "paths"]
 Layout = Literal["rows", "list"]
 Direction = Literal["out", "both"]
+ConvertStage = Literal["read", "map", "out", "in", "windows"]
 SMALLEST_MEMORY = 32 << 20
 THREAD_BYTES = 12 << 20
 
@@ -46,6 +48,8 @@ class ConvertOptions:
     vertices_file: a list of ids: exactly these vertices exist, isolated ones included, and an edge with another
         is refused. Unless they are 0 to n-1 they are renumbered, as by ``renumber``. Of a table the other columns are
         kept as properties (`vertex_properties.py`). ``0:N`` is no file, but the list of 0 to N-1.
+    windows: how many ranges of vertices there are, for each of which the edges that lead to it are written once more,
+        for runs whose values of vertices are in a file (`windows.py`); "auto": as few as `host_memory` has room for.
     host_memory: bytes that the conversion may hold. scratch: folder for what does not fit
         (default: beside the output). stripes, encoding, force: as `GraphWriter` has them.
     threads: None takes every core.
@@ -61,6 +65,7 @@ class ConvertOptions:
     bipartite: bool = False
     order: Order = "none"
     vertices_file: Path | None = None
+    windows: int | Literal["auto"] | None = None
     host_memory: int = 1 << 30
     scratch: Path | None = None
     stripes: tuple[Path, ...] = ()
@@ -97,6 +102,10 @@ class ConvertOptions:
                 raise InputError(f"{name} is {getattr(self, name)!r}; give True or False")
         if self.threads is not None and not (isinstance(self.threads, Integral) and self.threads >= 1):
             raise InputError(f"--threads is {self.threads!r}; give a whole number from 1")
+        if self.windows not in (None, "auto") and not (
+            isinstance(self.windows, Integral) and 1 <= self.windows <= MOST_WINDOWS
+        ):
+            raise InputError(f"--windows is {self.windows!r}; give auto, or a number from 1 to {MOST_WINDOWS}")
 
     def _check_list(self) -> None:
         """Refuse options that need sorted rows where edges stay in the order of the input."""
@@ -105,6 +114,7 @@ class ConvertOptions:
             "--symmetrize": (self.symmetrize, "--undirected lets each edge go both ways, parallel edges included"),
             f"--dedupe {self.dedupe}": (self.dedupe is not None, "finding parallel edges takes sorting"),
             f"--order {self.order}": (self.order != "none", "vertices stay as they are numbered"),
+            f"--windows {self.windows}": (self.windows is not None, "its edges are read in the order of the input"),
             f"--encoding {self.encoding}": (self.encoding != "packed", "it has an encoding of its own"),
         }
         for name, (given, reason) in needs.items():
@@ -145,12 +155,12 @@ class ConvertOptions:
 class ConvertProgress:
     """How far a conversion is.
 
-    ``stage`` is ``"read"`` (``done`` of ``total`` input bytes), ``"map"``, ``"out"`` or ``"in"``
+    ``stage`` is ``"read"`` (``done`` of ``total`` input bytes), ``"map"``, ``"out"``, ``"in"`` or ``"windows"``
     (edges). ``total`` is None if unknown. ``scratch_bytes`` is the temporary space that the
     conversion expects to need under ``scratch`` (0: none; known as soon as memory is short).
     """
 
-    stage: Literal["read", "map", "out", "in"]
+    stage: ConvertStage
     done: int
     total: int | None
     edges: int
@@ -161,7 +171,8 @@ class ConvertProgress:
 @dataclass(frozen=True, slots=True)
 class ConvertReport:
     """What a conversion made. ``seconds`` per stage; sizes in bytes; ``without_edges``: how many of the vertices have
-    none (None: memory was too short to count them); ``properties`` of the vertices: their types by name."""
+    none (None: memory was too short to count them); ``properties`` of the vertices: their types by name; ``windows``
+    by which edges are stored once more, each of ``window_vertices`` (0: none)."""
 
     output: Path
     vertices: int
@@ -173,5 +184,7 @@ class ConvertReport:
     output_bytes: int
     scratch_bytes: int
     without_edges: int | None = None
+    windows: int = 0
+    window_vertices: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     properties: dict[str, str] = field(default_factory=dict)

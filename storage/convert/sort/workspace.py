@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.sort.edge_log import EdgeLog
 from penstock.storage.convert.sort.groups import LARGEST_GROUP, chosen_bits, largest_load, octave_count, sort_plan
 from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
-from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
+from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress, ConvertStage
 from penstock.storage.convert.sort.radix import RULES
 from penstock.storage.convert.sort.read import Packing
 from penstock.storage.convert.sort.run import KeyPacking
@@ -265,7 +265,7 @@ class Workspace:
 
     def say(
         self,
-        stage: Literal["read", "map", "out", "in"],
+        stage: ConvertStage,
         done: int | None = None,
         total: int | None = None,
     ) -> None:
