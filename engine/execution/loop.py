@@ -224,7 +224,7 @@ class Loop:
             record.totals = dict(self.totals)
             record.index_bytes = self.index_bytes_read()
             if self.windows is not None:
-                record.windows, record.value_bytes = self.windows.count, self.windows.bytes_moved()
+                self.windows.note(record)
             record.seconds = time.perf_counter() - began
             self.before = frontier
             self.everything = self.everything and self.program.everywhere

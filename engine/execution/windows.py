@@ -7,6 +7,7 @@ Owns the size of windows. Edges are read once for each window, the values of a w
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.program.program import Program
     from penstock.engine.resources.edge_stream import EdgeStream
+    from penstock.engine.state.records import IterationRecord
     from penstock.engine.state.state import Frontier, State
     from penstock.transfer.values.view import View
 
@@ -43,13 +45,16 @@ class Windows:
 
     def __init__(self, program: Program, state: State, kernels: HostKernels) -> None:
         self._state, self._kernels, self._steps = state, kernels, StepValues.of(program)
-        self.count, self._moved = 1, 0
+        self.count = 1
+        self._before: tuple[int, float, float] = (0, 0.0, 0.0)
 
-    def bytes_moved(self) -> int:
-        """Bytes of values that were read from their file and written to it since the last call."""
-        assert self._state.pages is not None, "all values are in memory"
-        before, self._moved = self._moved, self._state.pages.file.bytes_moved
-        return self._moved - before
+    def note(self, record: IterationRecord) -> None:
+        """Note in an iteration's record what was read from the file of values and written to it since the last one."""
+        pages, before = self._state.pages, self._before
+        assert pages is not None, "all values are in memory"
+        self._before = pages.file.bytes_moved, pages.file.busy_seconds, pages.waited_seconds
+        record.windows, record.value_bytes = self.count, self._before[0] - before[0]
+        record.value_seconds, record.value_wait_seconds = self._before[1] - before[1], self._before[2] - before[2]
 
     def walk(self, stream: EdgeStream, frontier: Frontier) -> Iterator[AtHand]:
         """Yield what each window that has something to tell does with a walk's views; it is in memory meanwhile."""
@@ -81,7 +86,9 @@ class Windows:
             until = view.v1 + pages.together if frontier.everything else 0
             with state.held(near, view.v0, view.v1, until=until):
                 if self.count > 1:
+                    began = time.perf_counter()
                     view = self._kernels.in_window(view, state, frontier, stream.index, window, pushes=pushes)
+                    view.record.kernel_seconds += time.perf_counter() - began
                 if view.e0 < view.e1:
                     yield view
                     if not pushes:

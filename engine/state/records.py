@@ -60,8 +60,8 @@ class IterationRecord:
     have from the next iteration on, where these have changed; move_seconds: what that took this rank.
     filling: tasks that brought edges apart from the iteration's own: every one, to keep row prefixes on the device, or
     what a rank has got of another. index_bytes: of the row index, read from disk because it is not in memory.
-    value_bytes: of values of vertices, read from and written to their file; windows: of the last walk
-    (`engine/execution/windows.py`).
+    value_bytes: of values of vertices, read from and written to their file, in value_seconds; value_wait_seconds: what
+    steps waited for them. windows: of the last walk (`engine/execution/windows.py`), 0 where memory has all values.
     checkpoint: the one that was made after it, whose seconds do not count among the iteration's.
     phase: of a program of phases, the one at work; its iterations count from 0.
     """
@@ -76,7 +76,9 @@ class IterationRecord:
     filling: list[TaskRecord] = field(default_factory=list)
     index_bytes: int = 0
     value_bytes: int = 0
-    windows: int = 1
+    value_seconds: float = 0.0
+    value_wait_seconds: float = 0.0
+    windows: int = 0
     began: float = 0.0
     walk_seconds: float = 0.0
     plan_seconds: float = 0.0
@@ -135,6 +137,8 @@ class IterationRecord:
             else:
                 for name, seconds in zip(RESOURCES, task.measured, strict=True):
                     found[name] += seconds
+        if self.windows:
+            found["values"] = self.value_seconds
         return found
 
     def summary(self) -> dict[str, object]:
@@ -153,6 +157,7 @@ class IterationRecord:
             **({"exchange_seconds": self.exchange_seconds} if self.exchange_seconds else {}),
             **({"rank_seconds": list(self.rank_seconds)} if self.rank_seconds else {}),
             **({"moved": list(self.moved), "move_seconds": self.move_seconds} if self.moved else {}),
+            **(self._values() if self.windows else {}),
             "bytes_disk": self.bytes_disk,
             "bytes_link": self.bytes_link,
             "tasks": len(self.tasks),
@@ -163,6 +168,14 @@ class IterationRecord:
             "cache_hit_rate": self.cache_hit_rate,
             "prediction_errors": {route: found.median_error for route, found in accuracy(self.tasks).items()},
             **{f"total_{name}": value for name, value in self.totals.items()},
+        }
+
+    def _values(self) -> dict[str, object]:
+        """What is said of values that are not all in memory."""
+        return {
+            "windows": self.windows,
+            "value_bytes": self.value_bytes,
+            "value_wait_seconds": self.value_wait_seconds,
         }
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from penstock.storage.base.atomic import temporary_place
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import RunError, refusal
+from penstock.storage.clocks.stage_clock import BusyTimer
 from penstock.storage.encoding.codec import checksum
 
 DIRECT = getattr(os, "O_DIRECT", 0)
@@ -46,7 +47,7 @@ class PageFile:
 
     def __init__(self, folders: Sequence[Path], room: int) -> None:
         self.bytes_read = self.bytes_written = 0
-        self._folders, self._lock = list(folders), threading.Lock()
+        self._folders, self._lock, self._moving = list(folders), threading.Lock(), BusyTimer()
         self._ends = [0] * len(folders)
         self._places: dict[object, tuple[int, int]] = {}
         self._sums: dict[object, int] = {}
@@ -70,6 +71,11 @@ class PageFile:
         """Bytes that were read and written so far."""
         return self.bytes_read + self.bytes_written
 
+    @property
+    def busy_seconds(self) -> float:
+        """Seconds so far in which at least one page was read or written."""
+        return self._moving.seconds
+
     def __contains__(self, key: object) -> bool:
         return key in self._sums
 
@@ -82,7 +88,8 @@ class PageFile:
                 at = self._places[key] = number, self._ends[number]
                 self._ends[number] += len(page)
             self.bytes_written += len(page)
-        self._whole("written", os.pwritev, at, page)
+        with self._moving:
+            self._whole("written", os.pwritev, at, page)
         self._sums[key] = checksum(page)
 
     def read(self, key: object, page: memoryview) -> None:
@@ -90,7 +97,8 @@ class PageFile:
         with self._lock:
             at = self._places[key]
             self.bytes_read += len(page)
-        self._whole("read", os.preadv, at, page)
+        with self._moving:
+            self._whole("read", os.preadv, at, page)
         if checksum(page) != self._sums[key]:
             raise RunError(
                 f"{self._folders[at[0]]}: {WHAT} holds other bytes than were written, at offset {at[1]}; check the disk"

@@ -22,6 +22,7 @@ from penstock.storage.base.slot_pool import HUGE_PAGE, ReservedArray
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.checkpoint.page_file import PageFile, folders_beside, slot_bytes
+from penstock.storage.clocks.stage_clock import BusyTimer
 from penstock.storage.format.row_pages import places_by_page
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class StatePages:
     """
 
     def __init__(self, vertices: int, rows: int, room: int, file: PageFile, timeline: Timeline | None = None) -> None:
-        self._timeline = timeline
+        self._timeline, self._waiting = timeline, BusyTimer()
         self.vertices, self.rows, self.room, self.file = vertices, rows, room, file
         self._arrays: dict[str, _Array] = {}
         self._pages: dict[Unit, _Page] = {}
@@ -81,6 +82,11 @@ class StatePages:
         whole = self.rows * np.dtype(dtype).itemsize % HUGE_PAGE == 0  # else a page would take memory of the next one
         self._arrays[name] = _Array(ReservedArray(self.vertices, dtype, huge=whole), first)
         return self.values(name)
+
+    @property
+    def waited_seconds(self) -> float:
+        """Seconds so far in which something waited for pages to arrive."""
+        return self._waiting.seconds
 
     def values(self, name: str) -> NDArray[Any]:
         """An array by its name."""
@@ -113,7 +119,7 @@ class StatePages:
         try:
             for page in pages:
                 if page.arrives is not None and not page.arrives.done():
-                    with during(self._timeline, "engine", "wait"):
+                    with self._waiting, during(self._timeline, "engine", "wait"):
                         page.arrives.exception()
                 if page.arrives is not None:
                     page.arrives.result()

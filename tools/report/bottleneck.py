@@ -3,7 +3,8 @@
 The busiest stage is the limit if it was at work at least half of the time; otherwise the stages took turns (waiting).
 Before that, the limit is the fixed cost of an iteration (latency) where iterations are short and take much longer than
 their edges would at this machine's rates, or where planning takes at least half of the time. On the host, kernels over
-edges and work on vertices share the cores and count together. The view of a run as resources that work at the same
+edges and work on vertices share the cores and count together. Where values of vertices come from a file, stages take
+turns by design, and the busiest one is the limit. The view of a run as resources that work at the same
 time, of which the busiest limits it, is the roofline's (Williams, Waterman and Patterson, CACM 2009).
 """
 
@@ -16,9 +17,9 @@ from penstock.storage.base.budget import format_bytes
 from penstock.tools.base.output import counted, seconds
 from penstock.tools.run.account import Account
 
-STAGES = ("plan", "disk", "decode", "gather", "link", "unpack", "kernel", "vertices", "exchange")
-"""What takes time in an iteration, in order; plan: demand, routes, tasks; vertices: outside the walk over edges;
-exchange: of several ranks, with what they wait for each other."""
+STAGES = ("plan", "disk", "values", "decode", "gather", "link", "unpack", "kernel", "vertices", "exchange")
+"""What takes time in an iteration, in order; plan: demand, routes, tasks; values: of vertices, from and to their file;
+vertices: outside the walk over edges; exchange: of several ranks, with what they wait for each other."""
 BUSY = 0.5
 """Share of the time from which a resource limits a run."""
 SMALL = 0.2
@@ -35,7 +36,7 @@ class Spent:
     with a known rate. moved: bytes that a stage read, decoded, gathered, moved over the link or unpacked to.
     edges_bytes: of all edges that the run reads; host_bytes, device_bytes: of those that there is room to keep in host
     memory, and on the device. passes: how often the edges were read from disk. linked: whether a device has memory of
-    its own.
+    its own. windows: of vertices, at most, 0 where memory has all their values.
     """
 
     seconds: float
@@ -50,6 +51,7 @@ class Spent:
     passes: float = 0.0
     threads: int = 1
     linked: bool = False
+    windows: int = 0
 
     def share(self, stage: str) -> float:
         """Share of the time in which a stage was at work, 0 to 1."""
@@ -85,12 +87,12 @@ def judge(spent: Spent) -> Bottleneck:
     if shares["plan"] >= BUSY:
         return Bottleneck("latency", 1 - ideal / spent.seconds, _latency(spent, ideal))
     shares["kernel"] = min(1.0, shares["kernel"] + shares.pop("vertices"))
-    limit = max(shares, key=lambda stage: shares[stage])
-    if shares[limit] < BUSY:
+    limit = max((stage for stage in shares if stage != "plan"), key=lambda stage: shares[stage])
+    if shares[limit] < BUSY and not spent.windows:
         return Bottleneck("waiting", 1 - shares[limit], _waiting(shares))
     sentences = {
-        "disk": _disk, "decode": _decode, "gather": _gather, "link": _link, "unpack": _unpack, "kernel": _kernel,
-        "exchange": _exchange,
+        "disk": _disk, "values": _values, "decode": _decode, "gather": _gather, "link": _link, "unpack": _unpack,
+        "kernel": _kernel, "exchange": _exchange,
     }  # fmt: skip
     return Bottleneck(limit, shares[limit], sentences[limit](spent, shares[limit]))
 
@@ -100,6 +102,15 @@ def _disk(spent: Spent, share: float) -> str:
     if spent.passes <= 1.05:
         return f"{what}, to read everything once; more disks (convert --stripe) or fewer bytes an edge would help."
     return f"{what}, and read the edges {spent.passes:.1f} times; {_more_host(spent)}."
+
+
+def _values(spent: Spent, share: float) -> str:
+    moved, took = spent.moved.get("values", 0), spent.busy.get("values", 0.0)
+    rate = f" ({format_bytes(moved)} at {per_second(moved / took)})" if moved and took > 0 else ""
+    return (
+        f"values-bound: the file of values of vertices was read or written {percent(share)} of the time{rate}; "
+        "more --host-memory would keep more of them in memory, and a faster disk would help."
+    )
 
 
 def _decode(spent: Spent, share: float) -> str:
@@ -137,15 +148,19 @@ def _unpack(spent: Spent, share: float) -> str:
 def _kernel(spent: Spent, share: float) -> str:
     vertices = spent.share("vertices")
     what = f"kernel-bound: kernels were at work {percent(share)} of the time"
-    if vertices >= share / 2:
+    if spent.windows > 1:
+        what += f", on all edges in each of {spent.windows:,} windows of vertices"
+    elif vertices >= share / 2:
         what += f", mostly on vertices rather than edges ({percent(vertices)})"
     elif (rate := spent.of_rate("kernel")) is not None:
         what += f", at {percent(rate)} of this machine's rate for a plain sweep over edges"
-    others = {stage: spent.share(stage) for stage in ("disk", "decode", "gather", "link", "unpack")}
+    others = {stage: spent.share(stage) for stage in ("disk", "values", "decode", "gather", "link", "unpack")}
     next_one = max(others, key=lambda stage: others[stage])
     arrived = "edges were there when they were wanted"
     if others[next_one] >= 0.1:
         arrived = f"next is {_NAMES[next_one]}, {percent(others[next_one])}"
+    if spent.windows > 1:
+        return f"{what}; {arrived}: more --host-memory would make fewer windows."
     cure = "nothing but less work or a faster GPU would help" if spent.linked else "more cores or a GPU would help"
     return f"{what}; {arrived}: {cure}, more memory would not."
 
@@ -181,6 +196,7 @@ def _latency(spent: Spent, ideal: float) -> str:
 _NAMES = {
     "plan": "planning",
     "disk": "the disk",
+    "values": "values of vertices",
     "decode": "decoding",
     "gather": "gathering",
     "link": "the link",
@@ -206,6 +222,8 @@ def percent(share: float) -> str:
 
 
 def _more_host(spent: Spent) -> str:
+    if spent.windows > 1:
+        return f"{spent.windows:,} windows of vertices read them, and more --host-memory would make fewer"
     lacking = spent.edges_bytes - spent.host_bytes
     if lacking <= 0:
         return "all of them have room in host memory now: a second run in the same session would not read"

@@ -33,6 +33,7 @@ DIRECTION = {"push": "#7A7A7A", "pull": "#B8B8B8"}
 TOLD = {
     "plan": "demand and plan",
     "disk": "reading from disk",
+    "values": "values in a file",
     "decode": "decoding",
     "gather": "gathering rows",
     "link": "link to the device",
@@ -210,6 +211,8 @@ def _carried(run: RunMetrics) -> tuple[list[str], Floats]:
     """Rows of bytes by what carried them: the link by route, and the disk; rows without a byte are left out."""
     names = list(run.routes)
     rows = [*run.by_route("bytes_link")] if run.linked else [*run.by_route("bytes_disk")]
+    if run.windows:
+        names, rows = [*names, "values"], [*rows, np.nan_to_num(run.column("value_bytes"))]
     kept = [(name, row) for name, row in zip(names, rows, strict=True) if row.sum()]
     values = np.array([row for _, row in kept], dtype=np.float64).reshape(len(kept), len(run.iterations))
     return [name for name, _ in kept], values
@@ -226,7 +229,7 @@ def _bytes(panel: Any, run: RunMetrics) -> None:
         places, drawn = _curve(disk / scale)
         panel.plot(places, drawn, color="black", linewidth=1.6, label="from disk", zorder=4)
     total = format_bytes(values.sum())
-    where = "over the link" if run.linked else "from disk"
+    where = "over the link" if run.linked else "from disk" if not run.windows else "from disk, of values also to it,"
     each = "" if values.shape[1] <= STACKED else " an iteration"
     _title(panel, f"bytes {where} by route: {total} in all", f"{unit}{each}")
     _legend(panel)

@@ -124,6 +124,7 @@ def _facts(run: RunMetrics) -> list[tuple[str, object]]:
         ("host budget", format_bytes(budget["host"]) if budget.get("host") else None),
         ("device memory", _held(memory.get("device"), budget.get("device")) if run.linked else None),
         ("edges", _kept(run)),
+        ("windows", _windows(run)),
         ("checkpoints", _checkpoints(run)),
         ("options", options or None),
         ("started", job.get("started")),
@@ -136,6 +137,12 @@ def _longest(account: Account | None) -> str | None:
         return None
     name = STAGE_NAMES.get(account.longest, account.longest)
     return f"{seconds(account.wall)}, longest: {name}, {percent(account.share(account.longest))}"
+
+
+def _windows(run: RunMetrics) -> str | None:
+    """`6 of vertices; 1.5 GiB of their values read and written`; None where memory has all values."""
+    moved = format_bytes(run.spent.moved["values"])
+    return f"{run.windows:,} of vertices; {moved} of their values read and written" if run.windows else None
 
 
 def _checkpoints(run: RunMetrics) -> str | None:

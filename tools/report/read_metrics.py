@@ -105,7 +105,8 @@ class RunMetrics:
             return np.minimum(whole, np.nan_to_num(self.column("plan_seconds")))
         if stage == "vertices":
             walk = self.column("walk_seconds")
-            rest = self.column("seconds") - walk - self.busy("exchange")
+            waited = np.nan_to_num(self.column("value_wait_seconds"))  # for values, inside the walk or outside
+            rest = self.column("seconds") - walk - self.busy("exchange") - waited
             return np.where(walk > 0, np.minimum(whole, np.maximum(0.0, rest)), 0.0)
         if stage == "exchange":
             return np.minimum(whole, np.nan_to_num(self.column("exchange_seconds")))
@@ -116,6 +117,11 @@ class RunMetrics:
             here = np.array([set(iteration["routes"]) <= {"resident"} for iteration in self.iterations], dtype=bool)
             busy = np.where(here, whole, busy)
         return busy
+
+    @property
+    def windows(self) -> int:
+        """Windows of vertices of an iteration, at most; 0 where memory has all values."""
+        return int(np.nan_to_num(self.column("windows")).max(initial=0))
 
     @cached_property
     def routes(self) -> list[str]:
@@ -145,6 +151,7 @@ class RunMetrics:
         decoded = int(np.nansum(self.column("chunks_read"))) * memory.get("chunk", 0)
         moved = {
             "disk": int(np.nansum(self.column("bytes_disk"))),
+            "values": int(np.nansum(self.column("value_bytes"))),
             "decode": decoded,
             "gather": int(sum(self.by_route("bytes_link")[at].sum() for at in self._at("compaction", "cel"))),
             "link": int(np.nansum(self.column("bytes_link"))),
@@ -155,7 +162,7 @@ class RunMetrics:
         return Spent(
             self.seconds, len(self.iterations), edges, busy, self._ideal(moved), moved, memory.get("edges", 0),
             memory.get("edges_host", 0), memory.get("edges_device", 0), decoded / max(1, memory.get("edges", 0)),
-            self.job.get("threads", 1), self.linked,
+            self.job.get("threads", 1), self.linked, self.windows,
         )  # fmt: skip
 
     @cached_property

@@ -172,6 +172,11 @@ def test_values_are_read_and_written_beside_the_kernels(paged_graphs: dict[bool,
     assert {("disk", "read values"), ("disk", "write values")} <= told
     assert result.value_bytes > 0
     assert [record.windows for record in result.records] == [6, 6]
+    for record in result.records:
+        assert 0 < record.value_seconds <= record.seconds
+        assert record.value_wait_seconds <= record.seconds
+        told = record.summary()
+        assert (told["windows"], told["value_bytes"]) == (6, record.value_bytes)
 
 
 def test_a_window_has_the_room_that_two_ranges_of_rows_leave() -> None:

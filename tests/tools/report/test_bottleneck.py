@@ -108,6 +108,32 @@ def test_stages_that_take_turns_are_waiting() -> None:
         assert words in verdict.sentence
 
 
+@pytest.mark.parametrize(
+    ("busy", "limit", "words"),
+    [
+        ({"values": 4.0, "disk": 3.0, "kernel": 2.0}, "values", "values-bound: the file of values of vertices was"),
+        (
+            {"values": 3.0, "disk": 4.0, "kernel": 2.0},
+            "disk",
+            "7 windows of vertices read them, and more --host-memory",
+        ),
+        (
+            {"values": 3.0, "disk": 2.0, "kernel": 2.5, "vertices": 1.0},
+            "kernel",
+            "in each of 7 windows of vertices; next",
+        ),
+    ],
+)
+def test_where_values_come_from_a_file_the_busiest_stage_is_the_limit(
+    busy: dict[str, float], limit: str, words: str
+) -> None:
+    moved = dict(RUN.moved) | {"values": 60 * GIB}
+    verdict = judge(replace(spent(**busy), moved=moved, windows=7, linked=False))
+    assert (verdict.limit, verdict.share) == (limit, pytest.approx(0.4 if limit != "kernel" else 0.35))
+    assert words in verdict.sentence
+    assert judge(spent(**busy)).limit == "waiting"
+
+
 @pytest.mark.parametrize(("iterations", "limit"), [(4_000, "waiting"), (9_000, "latency")])
 def test_many_short_iterations_with_few_edges_are_latency(iterations: int, limit: str) -> None:
     few = {"kernel": 1.9, "disk": 0.0, "link": 0.0, "decode": 0.0, "gather": 0.0}

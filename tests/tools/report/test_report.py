@@ -107,6 +107,21 @@ def test_the_exchange_of_ranks_is_not_work_on_vertices() -> None:
     assert run.busy("vertices") == pytest.approx([0.0005] * 3)
 
 
+def test_values_of_vertices_in_a_file_are_told(tmp_path: Path) -> None:
+    run = run_of(3, linked=False)
+    for one, windows in zip(run.iterations, (5, 1, 4), strict=True):
+        one |= {"windows": windows, "value_bytes": 1 << 30, "value_wait_seconds": 0.0015}
+        one["busy_seconds"] |= {"values": 0.006, "link": 0.0}
+    assert run.busy("vertices") == pytest.approx([0.0005] * 3), "waiting is no work"
+    assert (run.spent.windows, run.spent.moved["values"]) == (5, 3 << 30)
+    assert run.verdict.limit == "values"
+    told = "\n".join(page.lines(run))
+    assert "5 of vertices; 3.0 GiB of their values read and written" in told
+    assert re.search(r"values in a file +18 ms +60 % +3.0 GiB", told)
+    pytest.importorskip("matplotlib")
+    assert "values" in as_svg(figures.pictures(run, alone=False)["iterations"])
+
+
 def test_on_a_gpu_copies_may_go_on_when_the_iteration_is_over_for_the_host() -> None:
     for linked, most in ((True, 0.03), (False, 0.01)):
         run = run_of(2, linked=linked)
