@@ -479,16 +479,25 @@ class Loop:
         if direction == "pull" and state.unmatched is not None and state.unmatched.complete:
             self._pull_unmatched(frontier, record, scalars)
             return
+        if self.windows is not None:
+            self.windows.begin()
         for number, stream in enumerate(self.walks(direction)):
             along = state.listed_along(frontier, stream.index) if number else frontier
-            for at_hand in self._windows(stream, frontier):
+            for at_hand in self._windows(stream, frontier, scalars):
                 self._walk_stream(stream, along, scalars, rows, at_hand)
                 record.tasks.extend(stream.records)
                 record.plan_seconds += stream.plan_seconds
 
-    def _windows(self, stream: EdgeStream, frontier: Frontier) -> Iterator[AtHand]:
+    def _windows(self, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...]) -> Iterator[AtHand]:
         """What to do with a walk's views, once for each window of vertices; once where all values are in memory."""
-        return iter((iter,)) if self.windows is None else self.windows.walk(stream, frontier)
+        if self.windows is None:
+            return iter((iter,))
+        alone = not self.asynchronous and len(self.walks(self.direction)) == 1
+
+        def settle(part: State) -> None:
+            cast("HostKernels", self.kernels).apply(part, frontier, self.out, scalars)
+
+        return self.windows.walk(stream, frontier, settle if alone else None)
 
     def _pull_unmatched(self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]) -> None:
         """Pull along the rows that the last pull kept, which are all that there are."""
@@ -564,7 +573,8 @@ class Loop:
             free = device.event(None)
         if ahead and device.reads_host:  # its kernels are done when they return: reads start before them
             stream.read_ahead(self.kernels, self.state, free)
-        self.kernels.apply(self.state, frontier, self.out, scalars)
+        if self.windows is None or not self.windows.settled:
+            self.kernels.apply(self.state, frontier, self.out, scalars)
         if ahead and not device.reads_host:
             stream.read_ahead(self.kernels, self.state, free)
         self.agree_on_floats()

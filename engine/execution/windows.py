@@ -1,14 +1,16 @@
 """Walks where memory has no room for the values of all vertices: window by window of those that edges lead to.
 
     for each window of vertices: its values -> for each view of rows: their values -> the view's edges to the window
+                                 -> of a push: what its vertices become
 
 Owns the size of windows. Edges are read once for each window, the values of a window once, those of rows for each one.
+Messages of a sweep are not read where nothing has been combined in them yet.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,25 +29,30 @@ AHEAD = 2
 AtHand = Callable[[Iterator["View"]], Iterator["View"]]
 """Brings what kernels read beside the edges of views, and cuts these to what they may write."""
 
+Settle = Callable[["State"], None]
+"""Gives vertices of a part of the state new values."""
 
-def window_vertices(
-    room: int, each: Mapping[str, int], walked: tuple[Collection[str], Collection[str]], page: int, together: int
-) -> int:
+
+def window_vertices(room: int, beside: tuple[int, int], page: int, together: int) -> int:
     """Vertices of a window, whole pages.
 
-    room: bytes of values in memory; each: of a value, by array; walked: as `StepValues.walked` says; page: vertices of
-    a page; together: of a range of rows.
+    room: bytes of values in memory; beside: of a vertex of a window, and of one of the rows beside it
+    (`StepValues.at_hand`); page: vertices of a page; together: of a range of rows.
     """
-    far, near = (sum(each[name] for name in names) for names in walked)
+    far, near = beside
     return max(1, (room - AHEAD * near * together) // max(1, far * page)) * page
 
 
 class Windows:
-    """The windows of a run's walks; count: of the last one."""
+    """The windows of a run's walks.
+
+    count: of the last walk. settled: whether it has given vertices new values. emptied: the messages of vertices before
+    this one are those of the walk.
+    """
 
     def __init__(self, program: Program, state: State, kernels: HostKernels) -> None:
         self._state, self._kernels, self._steps = state, kernels, StepValues.of(program)
-        self.count = 1
+        self.count, self._emptied, self.settled = 1, 0, False
         self._before: tuple[int, float, float] = (0, 0.0, 0.0)
 
     def note(self, record: IterationRecord) -> None:
@@ -56,23 +63,48 @@ class Windows:
         record.windows, record.value_bytes = self.count, self._before[0] - before[0]
         record.value_seconds, record.value_wait_seconds = self._before[1] - before[1], self._before[2] - before[2]
 
-    def walk(self, stream: EdgeStream, frontier: Frontier) -> Iterator[AtHand]:
-        """Yield what each window that has something to tell does with a walk's views; it is in memory meanwhile."""
-        state, pushes = self._state, stream.direction == "push"
+    def begin(self) -> None:
+        """Begin the walks of an iteration."""
+        self._emptied, self.settled = 0, False
+
+    def walk(self, stream: EdgeStream, frontier: Frontier, settle: Settle | None) -> Iterator[AtHand]:
+        """Yield what each window that has something to tell does with a walk's views; it is in memory meanwhile.
+
+        settle: gives the vertices of a window new values, of a walk that brings all messages; None: others follow.
+        """
+        state, steps, pushes = self._state, self._steps, stream.direction == "push"
         assert state.pages is not None, "all values are in memory"
         assert stream.index.pages is not None, "values come with the rows of the index"
-        far, near = self._steps.walked(state.messages, pushes=pushes)
-        each = {name: state.pages.values(name).itemsize for name in far | near}
-        size = window_vertices(state.pages.room, each, (far, near), state.pages.rows, stream.index.pages.together)
+        far, near = steps.walked(state.messages, pushes=pushes)
+        beside = steps.at_hand(state.pages.item_bytes, state.messages, pushes=pushes)
+        size = window_vertices(state.pages.room, beside, state.pages.rows, stream.index.pages.together)
         self.count = -(-state.last // size)
+        self.settled = settle is not None and pushes and steps.applied_within(state.messages)
         for first in range(0, state.last, size):
             last = min(first + size, state.last)
             if not (pushes or frontier.everything or state.active.part(first, last).words.any()):
                 continue
+            if pushes:
+                self._empty(last)
             with state.held(far, first, last):
                 yield partial(self._at_hand, stream, frontier, (first, last), near)
                 if pushes:
                     self._note_changes(frontier, first, last)
+                else:
+                    self._empty(state.last)
+                if settle is not None and self.settled:
+                    settle(state.part(first, last))
+
+    def _empty(self, until: int) -> None:
+        """Let messages of the vertices up to this one be combined with nothing, if a walk begins so."""
+        state, pages = self._state, self._state.pages
+        assert pages is not None, "all values are in memory"
+        emptied = self._steps.emptied(state.messages)
+        while emptied and self._emptied < until:
+            last = min(self._emptied + pages.rows, state.last)
+            with state.held(emptied, self._emptied, last, changes=emptied, fresh=emptied):
+                self._kernels.empty(state.part(self._emptied, last))
+            self._emptied = last
 
     def _at_hand(
         self, stream: EdgeStream, frontier: Frontier, window: tuple[int, int], near: Collection[str],
@@ -84,6 +116,8 @@ class Windows:
         for view in arrivals:
             rows = view.v0, view.v1
             until = view.v1 + pages.together if frontier.everything else 0
+            if not pushes:
+                self._empty(view.v1)
             with state.held(near, view.v0, view.v1, until=until):
                 if self.count > 1:
                     began = time.perf_counter()

@@ -202,16 +202,18 @@ def windows_of(graph: Graph, one: RunRequirements, needs: MemoryRequest) -> tupl
     far, near = steps.walked(messages, pushes=pushes)
     rows = page_rows(graph.out.degrees.spec.chunk_items)
     together = rows * max(1, needs.page_threads)
-    windows = -(-graph.vertices // window_vertices(needs.value_room, each, (far, near), rows, together))
+    beside = steps.at_hand(each, messages, pushes=pushes)
+    windows = -(-graph.vertices // window_vertices(needs.value_room, beside, rows, together))
+    emptied = steps.emptied(messages)
 
-    def of(names: Iterable[str]) -> int:
-        return sum(sizes[name] for name in names)
+    def of(*names: Iterable[str]) -> int:
+        return sum(sizes[name] for some in names for name in some)
 
-    written = sizes[messages]
-    moved = of(steps.reads("send")) + of(steps.sends) + of(far) + windows * of(near)
-    moved += written if pushes else windows * written
+    moved = of(steps.reads("send"), steps.sends, far - emptied) + windows * of(near)
+    moved += of([messages]) * (1 if pushes else windows) - (0 if pushes else of(near & emptied))
     if one.apart:
-        moved += of(steps.applies(messages)) + of({*steps.changing, messages})
+        at_hand = far if pushes and steps.applied_within(messages) else frozenset[str]()
+        moved += of(steps.applies(messages) - at_hand, (steps.changing | ({messages} - emptied)) - at_hand)
     return windows, moved
 
 
@@ -497,6 +499,14 @@ def _directions(graph: Graph, config: Config, program: Program) -> dict[Directio
     return found
 
 
+def _by_pushes(graph: Graph, program: Program, setting: RunSetting) -> RunSetting:
+    """The same where sweeps go by windows: a pull would write the values of all rows once for each window."""
+    config, both = setting.config, graph.into is not None or not graph.directed
+    if config.direction != "auto" or not (program.everywhere and both):
+        return setting
+    return replace(setting, config=replace(config, direction="push"))
+
+
 def planned(
     graph: Graph, program: Program, setting: RunSetting
 ) -> tuple[Program, tuple[RunRequirements, ...], MemoryRequest]:
@@ -518,7 +528,7 @@ def planned(
             refused = [refusal]
             for form in forms:
                 try:
-                    return form, *plan_memory(graph, form, setting, by_windows=True)
+                    return form, *plan_memory(graph, form, _by_pushes(graph, form, setting), by_windows=True)
                 except BudgetError as other:
                     refused.append(other)
             raise min(refused, key=lambda one: one.least_mib) from None

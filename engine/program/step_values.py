@@ -5,7 +5,7 @@ Where memory has no room for all values, a step has only these at hand (`storage
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock.engine.program.program import Program, arguments, author_function, functions_of, kept_fields
@@ -35,6 +35,7 @@ class StepValues:
     has_send: bool
     in_place: bool
     accumulator: str
+    sweeps: bool
 
     @classmethod
     def of(cls, program: Program) -> StepValues:
@@ -50,7 +51,8 @@ class StepValues:
         source = by_role.get("edge", frozenset()) | ({SENT} if has_send else set())
         target = pointed | by_role.get("cond", frozenset()) | by_role.get("suffices", frozenset())
         changing = frozenset(name for name, spec in fields.items() if not spec.constant)
-        return cls(by_role, source, target, changing, has_send, program.in_place, program.accumulator)
+        ends = program.accumulator, program.everywhere
+        return cls(by_role, source, target, changing, has_send, program.in_place, *ends)
 
     def reads(self, *roles: str) -> frozenset[str]:
         """What functions of these roles read of the vertex itself."""
@@ -64,12 +66,30 @@ class StepValues:
         taken = self.target | {messages}
         return (taken, self.source) if pushes else (self.source, taken)
 
+    def emptied(self, messages: str) -> frozenset[str]:
+        """The array of messages, if a walk begins with nothing in it: of sweeps, where messages have a place apart."""
+        return frozenset({messages} if self.sweeps and messages in (INCOMING, self.accumulator) else ())
+
+    def at_hand(self, each: Mapping[str, int], messages: str, *, pushes: bool) -> tuple[int, int]:
+        """Bytes of a vertex of a window, and of one of the rows beside it, in a walk; each: bytes of a value, by array.
+
+        A vertex of a window that gets new values takes the place of one of a row.
+        """
+        far, near = self.walked(messages, pushes=pushes)
+        behind = self.applies(messages) - far if pushes else frozenset[str]()
+        window, rows, later = (sum(each[name] for name in names) for names in (far, near, behind))
+        return window, max(rows, later)
+
     @property
     def sends(self) -> frozenset[str]:
         """What is written before messages go."""
-        return frozenset({SENT} if self.has_send else ()) | frozenset({self.accumulator} if self.in_place else ())
+        return frozenset({SENT} if self.has_send else ())
 
     def applies(self, messages: str) -> frozenset[str]:
         """What is read where messages arrived, which are in this array."""
         arrived = SENT if self.in_place and self.has_send else messages
         return self.changing | self.reads("vertex", "active", "global") | {arrived, messages}
+
+    def applied_within(self, messages: str) -> bool:
+        """Whether a window's vertices may have new values while other windows wait for what the old ones send."""
+        return self.source.isdisjoint(self.changing | {messages})

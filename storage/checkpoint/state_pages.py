@@ -92,6 +92,11 @@ class StatePages:
         """An array by its name."""
         return self._arrays[name].space.values
 
+    @property
+    def item_bytes(self) -> dict[str, int]:
+        """Bytes of a value, by array."""
+        return {name: array.space.values.itemsize for name, array in self._arrays.items()}
+
     def of(self, names: Iterable[str], v0: int, v1: int) -> list[Unit]:
         """The pages of some arrays that hold the vertices v0..v1-1."""
         numbers = range(v0 // self.rows, -(-min(v1, self.vertices) // self.rows))

@@ -215,21 +215,25 @@ class HostKernels:
     def send(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Compute what the frontier's vertices send, if the program has `send`."""
         state.walked = frontier.edges + frontier.vertices
-        steps, values = self._steps, self._steps.reads("send")
-        fresh = steps.sends - values if frontier.everything else frozenset()
+        read, emptied = self._steps.reads("send"), self._steps.emptied(state.messages)
+        changes = self._steps.sends
+        fresh = (changes | emptied) - read if frontier.everything else frozenset()
         if self.author.has_send:
             rows = "send" in self._of_degree
             for part in self._parts(
-                state, index, *_active(frontier), rows=rows, values=values, changes=steps.sends, fresh=fresh
+                state, index, *_active(frontier), rows=rows, values=read | emptied, changes=changes, fresh=fresh
             ):
                 self._call(
                     vertex_kernels.make_send, part.walked < SMALL, len(part.active.summary), *_bitmap(part.active),
                     frontier.everything, kernel_index(index), part.arrays, scalars, part.sent,
                     self._places(part, frontier), part.identity, np.uint64(part.first),
                 )  # fmt: skip
-        elif self.author.in_place:
-            for part in self._parts(state, index, rows=False, changes=steps.sends, fresh=fresh):
-                fill(part.target, state.identity, threads=self.threads)
+        elif self.author.in_place and state.pages is None:
+            self.empty(state)
+
+    def empty(self, state: State) -> None:
+        """Let messages be combined with nothing."""
+        fill(state.target, state.identity, threads=self.threads)
 
     def _places(self, state: State, frontier: Frontier) -> NDArray[Any]:
         """Where messages go in `sent`; no items: every one to its vertex' number."""
@@ -426,7 +430,8 @@ class HostKernels:
         assert state.incoming is not None
         self._fill_partial(state)
         rows = not self._of_degree.isdisjoint(("vertex", "active", "global"))
-        values, changes = self._steps.applies(state.messages), {*self._steps.changing, state.messages}
+        values, kept = self._steps.applies(state.messages), {state.messages} - self._steps.emptied(state.messages)
+        changes = self._steps.changing | kept
         marks = _active(frontier, "touched")
         for part in self._parts(state, index, *marks, rows=rows, values=values, changes=changes):
             incoming = part.sent if self.author.tells_sent else part.incoming

@@ -101,8 +101,8 @@ def room_for(count: int, vertices: int) -> Iterator[list[int]]:
         each = sum(size // graph.vertices for size in sizes.values())
         return replace(found, value_room=each * (window + AHEAD * found.page_threads * PAGE))
 
-    def cut(self: Windows, stream: Any, frontier: Any) -> Any:
-        yield from walk(self, stream, frontier)
+    def cut(self: Windows, *given: Any) -> Any:
+        yield from walk(self, *given)
         counts.append(self.count)
 
     window = -(-vertices // PAGE // count) * PAGE
@@ -180,7 +180,6 @@ def test_values_are_read_and_written_beside_the_kernels(paged_graphs: dict[bool,
 
 
 def test_a_window_has_the_room_that_two_ranges_of_rows_leave() -> None:
-    each, walked = {"far": 8, "near": 4}, (["far"], ["near"])
-    assert windows.window_vertices(2 * 4 * 300 + 8 * 250, each, walked, 100, 300) == 200
-    assert windows.window_vertices(0, each, walked, 100, 300) == 100
-    assert windows.window_vertices(2 * 4 * 300 + 5, each, ([], ["near"]), 100, 300) == 500
+    assert windows.window_vertices(2 * 4 * 300 + 8 * 250, (8, 4), 100, 300) == 200
+    assert windows.window_vertices(0, (8, 4), 100, 300) == 100
+    assert windows.window_vertices(2 * 4 * 300 + 5, (0, 4), 100, 300) == 500
