@@ -63,7 +63,7 @@ from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.freed_memory import give_back_freed_memory, keep_no_large_blocks
 from penstock.storage.base.threads import ExclusiveUse
 from penstock.storage.base.timeline import Timeline, during
-from penstock.storage.checkpoint.page_file import PageFile, folders_beside, slot_bytes
+from penstock.storage.checkpoint.page_file import PageFile, check_folders, folders_beside, slot_bytes
 from penstock.storage.checkpoint.state_pages import StatePages
 from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.companion.process import end
@@ -434,7 +434,7 @@ class Session:
         Raises
         ------
         InputError
-            The program cannot run on this graph or with these options.
+            The program cannot run on this graph or with these options; a disk has no room for values of vertices.
         BudgetError
             The memory budget is too small.
         """
@@ -443,6 +443,8 @@ class Session:
             first = asks[0] if asks else None
             if self._ranks is not None and first is not None:
                 check_combines(first.program, asynchronous=first.asynchronous)
+            if needs.value_room and first is not None:
+                check_folders(*self._value_file(first))
             from penstock.engine.planning.forecast import forecast
 
             found = forecast(self.graph, self.config, self._device, first, self._with_others(needs), self._rank)
@@ -614,7 +616,7 @@ class Session:
         sent = self._degree_index(sending_direction(self.graph, program))
         streams, against = equipment.streams(directions, weighted, sent)
         fill = fill_of(self._kind, self.config.thread_count)
-        pages = self._value_pages(program, asks)
+        pages = self._value_pages(asks)
         state = new_state(self._kind, self.graph, program, kernels.author, self._device, self._shared, fill, pages)
         if apart:
             state.accumulate_apart()
@@ -658,14 +660,20 @@ class Session:
             loop.rebalance = Rebalance(equipment).after_walk
         return loop
 
-    def _value_pages(self, program: Program, asks: RunRequirements) -> StatePages | None:
-        """Return what holds the values of vertices, in files beside those of the graph; None: memory does."""
+    def _value_file(self, asks: RunRequirements) -> tuple[list[Path], int]:
+        """Where values of vertices go that memory has no room for, and the bytes of all."""
+        graph, scratch = self.graph, self.config.scratch
+        sizes = value_bytes(asks.program, graph.vertices, graph.vertex_dtype, apart=asks.apart)
+        folders = folders_beside(graph.files) if scratch is None else [scratch]
+        return folders, sum(map(slot_bytes, sizes.values()))
+
+    def _value_pages(self, asks: RunRequirements) -> StatePages | None:
+        """Return what holds the values of vertices, in a file; None: memory does."""
         if self._planned is None or not self._planned.value_room:
             return None
         graph, pages = self.graph, self.graph.out.index().pages
         assert pages is not None, "values come with the rows of the index"
-        sizes = value_bytes(program, graph.vertices, graph.vertex_dtype, apart=asks.apart)
-        file = PageFile(folders_beside(graph.files), sum(map(slot_bytes, sizes.values())))
+        file = PageFile(*self._value_file(asks))
         return StatePages(graph.vertices, pages.rows, self._planned.value_room, file, self._timeline)
 
     def _degree_index(self, direction: AdjacencyDirection) -> Index:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from penstock.storage.base.budget import cores, default_host_memory, parse_bytes
@@ -95,6 +96,12 @@ class Config:
         ),
     ] = None
     direct_io: Annotated[bool, Declared("Read past the page cache, where possible.")] = False
+    scratch: Annotated[
+        Path | None,
+        Declared(
+            "Folder for values of vertices that memory has no room for; beside the graph if none.", each_rank=True
+        ),
+    ] = None
     direction: Annotated[
         Literal["auto", "push", "pull"], Declared("Along out-edges, against in-edges, or whichever is cheaper now.")
     ] = "auto"
@@ -173,6 +180,8 @@ class Config:
         for name, (_, declared) in options_of(cls).items():
             if declared.size and isinstance(options.get(name), str):
                 options[name] = parse_bytes(options[name])
+        if isinstance(options.get("scratch"), str):
+            options["scratch"] = Path(options["scratch"])
         if isinstance(options.get("tuning"), Mapping):
             for name in options["tuning"]:
                 _known(Tuning, name)
@@ -236,6 +245,8 @@ def _check(options: Config | Tuning) -> None:
             raise InputError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
         if kind is bool and value not in (True, False):
             raise InputError(f"{name} is {brief(repr(value))}; give True or False")
+        if kind == Path | None and not isinstance(value, Path | None):
+            raise InputError(f"{name} is {brief(repr(value))}; give a folder")
         least = declared.least
         if value is None or (least is None and kind != float | None):
             continue

@@ -15,9 +15,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from penstock.storage.base.atomic import temporary_place
+from penstock.storage.base.atomic import free_bytes, temporary_place
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.base.errors import RunError, refusal
+from penstock.storage.base.errors import InputError, RunError, refusal
 from penstock.storage.clocks.stage_clock import BusyTimer
 from penstock.storage.encoding.codec import checksum
 
@@ -25,6 +25,7 @@ DIRECT = getattr(os, "O_DIRECT", 0)
 SLOT = 4096
 """Bytes of which a page's room is a multiple, which direct I/O asks for."""
 WHAT = "the file for vertex state"
+WAYS = "free some room, name another folder (--scratch), or give the run more memory"
 
 
 def slot_bytes(size: int) -> int:
@@ -35,6 +36,24 @@ def slot_bytes(size: int) -> int:
 def folders_beside(files: Sequence[Path]) -> list[Path]:
     """Where there is room beside the files of a graph, the manifest first; of none the folder for temporary files."""
     return list(dict.fromkeys(file.parent for file in files[1:] or files)) or [temporary_place()]
+
+
+def check_folders(folders: Sequence[Path], room: int) -> None:
+    """Refuse what `PageFile` would for want of a folder or of room in it. Raises InputError."""
+    for folder in folders:
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise InputError(f"{folder}: {WHAT} needs {format_bytes(room)}, and no file can be made here; {WAYS}")
+    for folder in folders:
+        together = sum(one.stat().st_dev == folder.stat().st_dev for one in folders)
+        needed, free = together * _share(room, folders), free_bytes(folder / WHAT)
+        if needed > free:
+            raise InputError(
+                f"{folder}: {WHAT} needs {format_bytes(needed)}, and {format_bytes(free)} are free; {WAYS}"
+            )
+
+
+def _share(room: int, folders: Sequence[Path]) -> int:
+    return slot_bytes(-(-room // len(folders))) + SLOT
 
 
 class PageFile:
@@ -56,13 +75,12 @@ class PageFile:
         for folder in folders:
             try:
                 handles.append(_unnamed(folder))
-                os.posix_fallocate(handles[-1], 0, slot_bytes(-(-room // len(folders))) + SLOT)
+                os.posix_fallocate(handles[-1], 0, _share(room, folders))
             except OSError as error:
                 self._closed()
                 raise refusal(
                     error,
-                    f"{folder}: {WHAT} needs {format_bytes(room)} here: {error.strerror}; "
-                    "free some room, or give the run more memory",
+                    f"{folder}: {WHAT} needs {format_bytes(room)} here: {error.strerror}; {WAYS}",
                 ) from error
         self._handles = handles
 

@@ -65,6 +65,7 @@ def test_a_budget_too_small_is_refused_with_the_sum_and_the_least_that_works(gra
         ({"shares": 3}, "shares is 3; give a number above zero for each rank"),
         ({"tuning": None}, "tuning is None; give a mapping"),
         ({"tuning": "combine=1"}, "tuning is 'combine=1'; give a mapping"),
+        ({"scratch": 3}, "scratch is 3; give a folder"),
         ({"host_memory": "lots"}, "'lots' is not a number with a unit"),
     ],
 )

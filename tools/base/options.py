@@ -225,6 +225,8 @@ def engine_option(name: str, **settings: Any) -> Option:
         settings = {"metavar": "N,N...", **settings}
     elif isinstance(default, str):
         settings = {"default": default, **settings}
+    elif Path in get_args(kind):
+        settings = {"type": FOLDER, **settings}
     elif declared.least is not None:
         settings = {"type": click.IntRange(declared.least), **settings}
     return option(flag.replace("_", "-"), **{"help": help, **settings})

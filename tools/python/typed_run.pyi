@@ -48,6 +48,8 @@ class RunOptions(TypedDict, total=False):
     share of what is free."""
     direct_io: bool
     """Read past the page cache, where possible."""
+    scratch: Path | None
+    """Folder for values of vertices that memory has no room for; beside the graph if none."""
     direction: Literal["auto", "push", "pull"]
     """Along out-edges, against in-edges, or whichever is cheaper now."""
     mode: Literal["auto", "sync", "async"]

@@ -164,6 +164,23 @@ def test_a_disk_that_is_full_or_fails_ends_the_run_and_the_next_one_is_right(
     np.testing.assert_array_equal(found, answer(graph, SSSP(SOURCE))["distance"])
 
 
+def test_values_go_to_the_folder_that_is_named(paged_graphs: dict[bool, Graph], tmp_path: Path) -> None:
+    graph, wanted = paged_graphs[True], answer(paged_graphs[True], SSSP(SOURCE))
+    with room_for(6, graph.vertices), Session(graph, threads=1, scratch=str(tmp_path)) as session:
+        steps = session.steps(SSSP(SOURCE))
+        next(steps)
+        assert len(list(unnamed(tmp_path))) == 1
+        assert not list(unnamed(graph.files[0].parent))
+        steps.close()
+        np.testing.assert_array_equal(session.run(SSSP(SOURCE)).fields["distance"], wanted["distance"])
+    with room_for(6, graph.vertices), Session(graph, threads=1, scratch=tmp_path / "none") as session:
+        for asked in (session.forecast, session.run):
+            with pytest.raises(
+                InputError, match=r"none: the file for vertex state needs .* name another folder \(--scr"
+            ):
+                asked(SSSP(SOURCE))
+
+
 def test_values_are_read_and_written_beside_the_kernels(paged_graphs: dict[bool, Graph]) -> None:
     graph, timeline = paged_graphs[True], Timeline()
     with room_for(6, graph.vertices), Session(graph, threads=1, timeline=timeline) as session:

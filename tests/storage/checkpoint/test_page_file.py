@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.slot_pool import aligned_empty
-from penstock.storage.checkpoint.page_file import SLOT, PageFile, slot_bytes
+from penstock.storage.checkpoint import page_file
+from penstock.storage.checkpoint.page_file import SLOT, PageFile, check_folders, slot_bytes
 
 SIZES = (SLOT, 3 * SLOT, 2 * SLOT)
 
@@ -64,6 +65,18 @@ def test_a_disk_that_is_too_small_is_found_at_once(tmp_path: Path, monkeypatch: 
 def test_a_folder_that_takes_no_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"missing.*No such file"):
         PageFile([tmp_path / "missing"], SLOT)
+
+
+def test_folders_are_checked_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = [tmp_path, tmp_path / "b"]
+    with pytest.raises(InputError, match=r"b: the file .* needs 1\.0 MiB, and no file can be made here; .*--scratch"):
+        check_folders(folders, 1 << 20)
+    folders[1].mkdir()
+    check_folders(folders, 1 << 20)
+    monkeypatch.setattr(page_file, "free_bytes", lambda _: 1 << 20)
+    check_folders(folders[:1], (1 << 20) - SLOT)
+    with pytest.raises(InputError, match=r"needs 2\.0 MiB, and 1\.0 MiB are free; free some room, name another folder"):
+        check_folders(folders, 2 << 20)  # both are on one disk
 
 
 @pytest.mark.parametrize("call", ["preadv", "pwritev"])
