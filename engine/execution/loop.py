@@ -152,7 +152,7 @@ class Loop:
         self.index_bytes_read()
         self.windows: Windows | None = None
         if isinstance(self.state, State) and self.state.pages is not None:
-            self.windows = Windows(self.program, self.state, cast("HostKernels", self.kernels))
+            self.windows = Windows(self.program, self.state, cast("HostKernels", self.kernels), self.out)
 
     def _exchange_of_ranks(self, ranks: Communicator) -> RankExchange:
         assert self.devices.arrays is not None, "ranks exchange arrays"

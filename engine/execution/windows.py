@@ -4,6 +4,7 @@
                                  -> of a push: what its vertices become
 
 Owns the size of windows. Edges are read once for each window, the values of a window once, those of rows for each one.
+Where those of a push find room they are kept: then they are read once, and of windows only the pages that they lead to.
 Messages of a sweep are not read where nothing has been combined in them yet.
 """
 
@@ -14,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 from penstock.engine.program.step_values import StepValues
 
 if TYPE_CHECKING:
@@ -22,10 +24,13 @@ if TYPE_CHECKING:
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.state.records import IterationRecord
     from penstock.engine.state.state import Frontier, State
+    from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 
 AHEAD = 2
 """Ranges of rows whose values are in memory beside a window: the one at hand, and the next."""
+KEPT_SHARE = 4
+"""Edges of a frontier that take this part of the values' room are kept, and read once, not once for each window."""
 AtHand = Callable[[Iterator["View"]], Iterator["View"]]
 """Brings what kernels read beside the edges of views, and cuts these to what they may write."""
 
@@ -44,14 +49,14 @@ def window_vertices(room: int, beside: tuple[int, int], page: int, together: int
 
 
 class Windows:
-    """The windows of a run's walks.
+    """The windows of a run's walks; out: the index along whose rows a frontier's edges are counted.
 
     count: of the last walk. settled: whether it has given vertices new values. emptied: the messages of vertices before
     this one are those of the walk.
     """
 
-    def __init__(self, program: Program, state: State, kernels: HostKernels) -> None:
-        self._state, self._kernels, self._steps = state, kernels, StepValues.of(program)
+    def __init__(self, program: Program, state: State, kernels: HostKernels, out: Index) -> None:
+        self._state, self._kernels, self._steps, self._out = state, kernels, StepValues.of(program), out
         self.count, self._emptied, self.settled = 1, 0, False
         self._before: tuple[int, float, float] = (0, 0.0, 0.0)
 
@@ -74,12 +79,15 @@ class Windows:
         """
         state, steps, pushes = self._state, self._steps, stream.direction == "push"
         assert state.pages is not None, "all values are in memory"
-        assert stream.index.pages is not None, "values come with the rows of the index"
-        far, near = steps.walked(state.messages, pushes=pushes)
-        beside = steps.at_hand(state.pages.item_bytes, state.messages, pushes=pushes)
-        size = window_vertices(state.pages.room, beside, state.pages.rows, stream.index.pages.together)
-        self.count = -(-state.last // size)
         self.settled = settle is not None and pushes and steps.applied_within(state.messages)
+        far, near = steps.walked(state.messages, pushes=pushes)
+        counted = stream.index is self._out and not frontier.everything
+        if pushes and counted and (kept := self._kept_bytes(stream, frontier)) <= self._most_kept(stream):
+            self.settled = self.settled and not self._kernels.author.uses_activity
+            yield partial(self._all_at_hand, stream, frontier, (far, near), settle if self.settled else None, kept)
+            return
+        size = window_vertices(self._room, *self._beside(stream))
+        self.count = -(-state.last // size)
         for first in range(0, state.last, size):
             last = min(first + size, state.last)
             if not (pushes or frontier.everything or state.active.part(first, last).words.any()):
@@ -94,6 +102,73 @@ class Windows:
                     self._empty(state.last)
                 if settle is not None and self.settled:
                     settle(state.part(first, last))
+
+    @property
+    def _room(self) -> int:
+        assert self._state.pages is not None, "all values are in memory"
+        return self._state.pages.room
+
+    def _beside(self, stream: EdgeStream) -> tuple[tuple[int, int], int, int]:
+        """What `window_vertices` takes besides the room."""
+        state, pages, index = self._state, self._state.pages, stream.index.pages
+        assert pages is not None, "all values are in memory"
+        assert index is not None, "values come with the rows of the index"
+        beside = self._steps.at_hand(pages.item_bytes, state.messages, pushes=stream.direction == "push")
+        return beside, pages.rows, index.together
+
+    def _most_kept(self, stream: EdgeStream) -> int:
+        """Bytes of edges that may be kept: a part of the room, which leaves that of a window of a page."""
+        (far, near), page, together = self._beside(stream)
+        room = self._room
+        return min(room // KEPT_SHARE, room - far * page - AHEAD * near * together)
+
+    def _kept_bytes(self, stream: EdgeStream, frontier: Frontier) -> int:
+        """Bytes of the edges of a frontier, compacted."""
+        id_bytes = self._state.vertices.itemsize
+        rows = min(frontier.vertices, frontier.edges)
+        return frontier.edges * (stream.edge_bytes + id_bytes) + 2 * rows * id_bytes
+
+    def _all_at_hand(
+        self, stream: EdgeStream, frontier: Frontier, names: tuple[Collection[str], Collection[str]],
+        settle: Settle | None, kept_bytes: int, arrivals: Iterator[View],
+    ) -> Iterator[View]:  # fmt: skip
+        """The views of a push for which one look at the edges is enough, since those of its rows have room.
+
+        Windows are of pages that edges lead to. names: arrays of a window, and of rows. kept_bytes: of the edges.
+        """
+        state, pages, (far, near) = self._state, self._state.pages, names
+        assert pages is not None, "all values are in memory"
+        with pages.lent(kept_bytes):
+            every = (self._in_window(view, stream, frontier, (0, state.last)) for view in arrivals)
+            kept = [view for view in every if view.e1]
+            reached = np.zeros(-(-state.last // pages.rows), np.bool_)
+            for view in kept:
+                reached[view.neighbors // pages.rows] = True
+            numbers, most = (
+                np.flatnonzero(reached).tolist(),
+                window_vertices(self._room, *self._beside(stream)) // pages.rows,
+            )
+            groups = [numbers[begin : begin + most] for begin in range(0, len(numbers), most)]
+            self.count = max(1, len(groups))
+            for group in groups:
+                window = group[0] * pages.rows, (group[-1] + 1) * pages.rows
+                with pages.held([(name, number) for name in far for number in group]):
+                    for view in kept:
+                        part = view if len(groups) == 1 else self._in_window(view, stream, frontier, window)
+                        with state.held(near if part.e1 else (), view.v0, view.v1):
+                            yield part
+                    for first in (number * pages.rows for number in group):
+                        last = min(first + pages.rows, state.last)
+                        self._note_changes(frontier, first, last)
+                        if settle is not None:
+                            settle(state.part(first, last))
+
+    def _in_window(self, view: View, stream: EdgeStream, frontier: Frontier, window: tuple[int, int]) -> View:
+        """The edges of a view to the vertices of a window."""
+        began, pushes = time.perf_counter(), stream.direction == "push"
+        found = self._kernels.in_window(view, self._state, frontier, stream.index, window, pushes=pushes)
+        view.record.kernel_seconds += time.perf_counter() - began
+        return found
 
     def _empty(self, until: int) -> None:
         """Let messages of the vertices up to this one be combined with nothing, if a walk begins so."""
@@ -120,9 +195,7 @@ class Windows:
                 self._empty(view.v1)
             with state.held(near, view.v0, view.v1, until=until):
                 if self.count > 1:
-                    began = time.perf_counter()
-                    view = self._kernels.in_window(view, state, frontier, stream.index, window, pushes=pushes)
-                    view.record.kernel_seconds += time.perf_counter() - began
+                    view = self._in_window(view, stream, frontier, window)
                 if view.e0 < view.e1:
                     yield view
                     if not pushes:

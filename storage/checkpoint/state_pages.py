@@ -182,22 +182,42 @@ class StatePages:
                 self._bring(unit, reads=True)
                 self._early[unit] = None
 
+    @contextmanager
+    def lent(self, size: int) -> Iterator[None]:
+        """Have pages in so many bytes less within. Raises MemoryError where those that are wanted take these."""
+        with self._free:
+            if not self._has_room(size, self._idle, self._early):
+                raise MemoryError(f"pages are wanted that leave no {size} bytes of {self.room}")
+            leave = self._make_room(size)
+            self.room -= size
+            left = self._movers.submit(self._write, leave)
+            self._leaving.update((one, left) for one, _ in leave)
+        try:
+            left.result()
+            yield
+        finally:
+            with self._free:
+                self.room += size
+
     def _bring(self, unit: Unit, *, reads: bool) -> None:
         """Let a page come into the place of others that nobody wants, which leave first."""
-        size, leave = self._size(unit), []
-        while self._taken + size > self.room:
-            one, _ = (self._idle or self._early).popitem()
-            leave.append((one, self._pages.pop(one)))
-            self._taken -= self._size(one)
-        self._taken += size
+        leave = self._make_room(self._size(unit))
+        self._taken += self._size(unit)
         page = self._pages[unit] = _Page()
         page.arrives = self._movers.submit(self._exchange, leave, self._leaving.get(unit), unit, reads=reads)
         self._leaving.update((one, page.arrives) for one, _ in leave)
 
-    def _exchange(
-        self, leave: list[tuple[Unit, _Page]], before: Future[None] | None, unit: Unit, *, reads: bool
-    ) -> None:
-        """Write what leaves and give its memory back, then read a page. before: after which the file has the page."""
+    def _make_room(self, size: int) -> list[tuple[Unit, _Page]]:
+        """Forget pages that nobody wants until there is room for so many bytes; these are to be written."""
+        leave = []
+        while self._taken + size > self.room:
+            one, _ = (self._idle or self._early).popitem()
+            leave.append((one, self._pages.pop(one)))
+            self._taken -= self._size(one)
+        return leave
+
+    def _write(self, leave: list[tuple[Unit, _Page]]) -> None:
+        """Write what leaves, and give its memory back."""
         for one, page in leave:
             if page.arrives is not None:
                 page.arrives.result()
@@ -205,6 +225,12 @@ class StatePages:
                 with during(self._timeline, "disk", "write values"):
                     self.file.write(one, self._bytes(one))
             self.give_back(one)
+
+    def _exchange(
+        self, leave: list[tuple[Unit, _Page]], before: Future[None] | None, unit: Unit, *, reads: bool
+    ) -> None:
+        """Write what leaves, then read a page. before: after which the file has the page."""
+        self._write(leave)
         if before is not None:
             before.result()
         if reads and unit in self.file:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,11 @@ def _vertices_of(state: State) -> tuple[Any, ...]:
 def kernel_index(index: Index) -> tuple[Any, Any, Any]:
     """An index as kernels take it: bases, offsets, shift. The rows that they ask for are at hand (`Index.parts`)."""
     return index.bases, index.offsets, np.uint64(index.shift)
+
+
+def _own_index(offsets: NDArray[Any]) -> tuple[Any, Any, Any]:
+    """The offsets of a view's rows, as kernels take an index."""
+    return NO_BASES, offsets, np.uint64(63)
 
 
 class HostKernels:
@@ -268,15 +274,21 @@ class HostKernels:
         self, view: View, state: State, frontier: Frontier, index: Index, window: Vertices, *, pushes: bool
     ) -> View:
         """What a view holds of edges to these vertices; for pushes that of active rows, compacted."""
+        small, given, arrays = view.e1 - view.e0 < SMALL, view, kernel_index(index)
         wanted = state.active.words, frontier.everything or not pushes, np.uint64(state.first)
-        small = view.e1 - view.e0 < SMALL
 
         def run(kernel: JitKernel, steps: int, *arguments: Any) -> None:
             self._call(kernel, small, steps, *arguments)
 
         if self._window_rows is None:
             self._window_rows = demand.WindowRows(state.last, self._vertex_dtype)
-        return self._window_rows.narrowed(run, view, kernel_index(index), wanted, window, compacts=pushes)
+        if given.rows is not None and given.offsets is not None:  # all of them are wanted, by their places
+            view, wanted = replace(given, v0=0, v1=len(given.rows)), (wanted[0], True, np.uint64(0))
+            arrays = _own_index(given.offsets)
+        found = self._window_rows.narrowed(run, view, arrays, wanted, window, compacts=pushes)
+        if given.rows is None:
+            return found
+        return replace(found, v0=given.v0, v1=given.v1, rows=given.rows[found.rows])
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a compacted view, along all of them."""
@@ -368,7 +380,7 @@ class HostKernels:
         partials = np.zeros(blocks, np.uint64), np.zeros(blocks, state.sent.dtype), np.zeros(blocks, np.bool_)
         state.walked = max(state.walked, view.e1 - view.e0)
         vertices, edges = _vertices_of(state), self._edges_of(view)
-        rows = kernel_index(into) if view.offsets is None else (NO_BASES, view.offsets, np.uint64(63))
+        rows = kernel_index(into) if view.offsets is None else _own_index(view.offsets)
         if frontier.everything and self.author.sweeps:
             self._call(
                 pull.make_sweep, small, blocks, edges, rows, kernel_index(out), block,
