@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
-from functools import wraps
 from pathlib import Path
 
 import pytest
@@ -58,19 +57,16 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def compile_here(config: pytest.Config) -> None:
-    """Let this process compile the kernels of its tests as a companion would, which would take longer to begin.
+def compile_in(config: pytest.Config) -> None:
+    """Let the process of this session compile, from before tests are imported, some of which make graphs then.
 
-    From before the tests are imported, some of which make graphs then. Of workers only one compiles a kernel.
+    Of workers only one compiles a kernel.
     """
-    from penstock.storage.base.compiler import look_up_once
-    from penstock.storage.companion import process
-    from support.shared_kernels import compiled_once
+    from support.shared_kernels import compile_here, compiled_once
 
-    look_up_once()
     patch = pytest.MonkeyPatch()
     config.add_cleanup(patch.undo)
-    patch.setattr(process, "is_possible", wraps(process.is_possible)(lambda processes: False))
+    compile_here(patch)
     if hasattr(config, "workerinput"):
         once = ExitStack()
         once.enter_context(compiled_once(Path(config.option.basetemp).parent / "kernels.lock"))
@@ -127,7 +123,7 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Let Python look for no garbage among modules and tests, neither while they are collected nor later."""
     if not session.config.getoption("numprocesses", None):  # where tests run
-        compile_here(session.config)
+        compile_in(session.config)
     gc.disable()
     try:
         return (yield)

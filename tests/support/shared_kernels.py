@@ -11,6 +11,7 @@ import fcntl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +19,15 @@ import pytest
 from penstock.storage.base.kernel_cache import _KernelCache
 
 PATIENCE_SECONDS = 30
+
+
+def compile_here(patch: pytest.MonkeyPatch) -> None:
+    """Let this process compile kernels as a companion would, which would take longer to begin."""
+    from penstock.storage.base.compiler import look_up_once
+    from penstock.storage.companion import process  # which lets companions compile
+
+    look_up_once()
+    patch.setattr(process, "is_possible", wraps(process.is_possible)(lambda processes: False))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.slow_tests import TESTS
 
 networkx = pytest.importorskip("networkx", minversion="3.6")
 MODULES = (
@@ -28,16 +29,24 @@ EXPECTED = {
     ),
 }
 """Tests that do not pass, and why."""
+COMPILED_HERE = """
+import pytest
+from support.shared_kernels import compile_here
+
+compile_here(pytest.MonkeyPatch())
+"""
 PASSED = 270
 """At least: fewer would mean that modules were not found."""
 
 
 def test_networkx_own_tests(tmp_path: Path) -> None:
+    (tmp_path / "compiled_here.py").write_text(COMPILED_HERE)
     environment = os.environ | {"NETWORKX_TEST_BACKEND": "penstock", "NETWORKX_FALLBACK_TO_NX": "True"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), str(TESTS)])
     root = Path(networkx.__file__).parent / "algorithms"
     settings = tmp_path / "pytest.ini"
     settings.write_text("[pytest]\n")
-    alone = ["-p", "no:cacheprovider", "-p", "no:xdist", "-c", str(settings), f"--rootdir={root}", "--color=no"]
+    alone = ["-pcompiled_here", "-pno:cacheprovider", "-pno:xdist", f"-c{settings}", f"--rootdir={root}", "--color=no"]
     words = [sys.executable, "-m", "pytest", "-q", "-rfE", *alone, *(str(root / module) for module in MODULES)]
     done = subprocess.run(words, cwd=root, env=environment, capture_output=True, text=True, check=False)
     failed = set(re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE))
