@@ -414,9 +414,9 @@ def test_a_short_page_with_a_map_breaks_no_rule() -> None:
         assert rule(MAP) == [], rule.__name__
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_rule_holds(rule) -> None:
-    assert rule(KNOWN) == []
+def test_rules_hold() -> None:
+    """One test, since each worker would parse all of the source for its part of the rules."""
+    assert {rule.__name__: found for rule in RULES if (found := rule(KNOWN))} == {}
 
 
 @pytest.mark.parametrize(("rule", "files"), BREAKERS)

@@ -24,6 +24,7 @@ from penstock.storage.checkpoint.folder import CheckpointFolder
 from penstock.storage.format.graph import Graph
 from penstock.storage.results import result_tables
 from penstock.storage.tables.columns import Column
+from support.covering import covering
 from support.failing_calls import Attempts, Ended, Fault, attempts
 from support.faults import small_disk
 
@@ -77,7 +78,8 @@ def tried(
         ended = child.run(arguments, folder, fault)
         said = f"{fault} of {whole.calls} ({ended.failed}): {ended}"
         assert ended.code in (0, 1, 143), said
-        assert ended.code == 0 or len(ended.err.splitlines()) == 1, said
+        lines = [line for line in ended.err.splitlines() if "a second SIGTERM" not in line]  # where ending takes long
+        assert ended.code == 0 or len(lines) == 1, said
         stands = look(ended)
         assert (ended.code, stands) != (0, "old"), said
         tally[ended.code, stands] += 1
@@ -100,8 +102,7 @@ def graph_there(path: Path) -> str:
     return {4: "old", 6: "new", 7: "new"}[graph.vertices]
 
 
-@pytest.mark.parametrize("stripes", [0, 2])
-@pytest.mark.parametrize("force", [True, False])
+@covering("stripes, force", (2, 0), (True, False), strength=1)
 def test_convert(child: Attempts, tmp_path: Path, stripes: int, force: bool) -> None:
     folder = tmp_path / "graphs"
     folder.mkdir()
@@ -133,7 +134,7 @@ def test_convert(child: Attempts, tmp_path: Path, stripes: int, force: bool) -> 
     assert {(1, "new"), (1, "old" if force else "none")} <= set(tally)
 
 
-@pytest.mark.parametrize(("stripes", "gaps"), [(0, False), (2, False), (0, True), (2, True)])
+@covering("stripes, gaps", (2, 0), (False, True), strength=1)
 def test_append(child: Attempts, tmp_path: Path, stripes: int, gaps: bool) -> None:
     """A list has its old edges or all; what an append that failed has made is gone, or named by nothing.
 
@@ -201,7 +202,7 @@ def test_results(child: Attempts, tmp_path: Path, suffix: str) -> None:
     assert {(1, "old"), (1, "new")} <= set(tally)
 
 
-@pytest.mark.parametrize("names", [False, True])
+@pytest.mark.parametrize("names", [pytest.param(False, marks=pytest.mark.full), True])
 def test_a_table_that_is_not_read_back(child: Attempts, tmp_path: Path, names: bool) -> None:
     """Calls fail in turn, reads too: what the library makes of it is one message of ours, and nothing is left."""
     folder, graph = tmp_path / "results", str(tmp_path / "g.h5")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -180,15 +180,29 @@ def number(name: str, source: int | str) -> int | str:
     return str(source) if name == "wordnet30.tsv.gz" else int(source) - FIRST.get(name, 0)
 
 
-def asked(program: str) -> list[tuple[str, str]]:
-    """(graph, key of its answers) for every answer to `program`."""
+LARGE = 1_000_000
+"""Edges of a graph of which the levels and components are asked by default, and nothing else."""
+
+
+def rows(keys: Iterable[str], *, always: bool = False) -> list[Any]:
+    """(graph, key of its answer) for every answer there is; of large graphs they are `full`, if not `always`."""
+    return [
+        pytest.param(name, key, marks=() if always or EXPECTED[name]["simple_edges"] < LARGE else pytest.mark.full)
+        for name in GRAPHS
+        for key in keys
+        if key in EXPECTED[name]
+    ]
+
+
+def asked(program: str) -> list[Any]:
+    """(graph, key of its answer) for every answer to `program`."""
     keys = {
         "bfs": ("bfs", "bfs_from_largest_component"),
         "sssp": ("sssp", "sssp_from_largest_component", "sssp_hashed_weights"),
         "pagerank": ("pagerank", "pagerank_all_lines"),
         "wcc": ("wcc",),
     }[program]
-    return [(name, key) for name in GRAPHS for key in keys if key in EXPECTED[name]]
+    return rows(keys, always=program in ("bfs", "wcc"))
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -300,18 +314,15 @@ STRUCTURE = {
 """Keys of further answers, and the programs that give them."""
 PARALLEL = [("facebook_combined.txt.gz", key) for key in ("lcc_ldbc_mean", "cdlp_ldbc_10_iterations")]
 """Run on all threads; the others on one, whose kernels the tests of the programs have compiled already."""
-LARGE = 2_000_000
-"""Edges of a graph that is left to the other tests here."""
 
 
-def structural() -> list[tuple[str, str]]:
+def structural() -> list[Any]:
     """(graph, key) for the further answers; cores of directed graphs are those of another, undirected graph."""
+    found = [(row, *row.values) for row in rows(STRUCTURE)]
     return [
-        (name, key)
-        for name in GRAPHS
-        for key in STRUCTURE
-        if key in EXPECTED[name] and EXPECTED[name]["simple_edges"] < LARGE
-        if not (key == "kcore" and EXPECTED[name]["directed"])
+        row
+        for row, name, key in found
+        if EXPECTED[name]["simple_edges"] < 2 * LARGE and not (key == "kcore" and EXPECTED[name]["directed"])
     ]
 
 

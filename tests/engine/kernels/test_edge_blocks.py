@@ -60,8 +60,11 @@ def test_every_program_by_the_definition(name: str, directed: bool) -> None:
     verify(edges, run(make(), listed(edges), **REFERENCE).fields)
 
 
-@pytest.mark.parametrize("name", ["bfs", pytest.param("pagerank", marks=pytest.mark.full), "kcore", "hits"])
 @pytest.mark.parametrize("directed", [True, False])
+@pytest.mark.parametrize(
+    "name",
+    ["bfs", "hits", pytest.param("pagerank", marks=pytest.mark.full), pytest.param("kcore", marks=pytest.mark.full)],
+)
 def test_kernels_of_the_cores(name: str, directed: bool) -> None:
     """With the edges, against them, both ways, and of undirected edges."""
     edges = tangle(directed=directed)

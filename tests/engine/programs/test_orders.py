@@ -15,7 +15,7 @@ from penstock.engine.programs.table import PROGRAMS, named
 from support.graphs import skewed, weighed
 from support.oracles import EdgeList, check_bfs
 
-VERTICES, SOURCE = 40, 27
+VERTICES, SOURCE = 24, 17
 ORDERS = ("degree", "hubs", "paths")
 PARAMETERS: dict[str, dict[str, Any]] = {
     "betweenness": {"k": 5},
@@ -41,7 +41,7 @@ NEARLY = (
 
 def edges_of(*, directed: bool) -> EdgeList:
     """Hubs are the largest ids here, so that hub order turns them round."""
-    sources, targets = VERTICES - 1 - skewed(VERTICES, 130, 4)
+    sources, targets = VERTICES - 1 - skewed(VERTICES, 80, 4)
     return weighed(EdgeList(VERTICES, sources, targets, None, directed), "uint8")
 
 

@@ -42,9 +42,7 @@ FORMS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("weight", ["weight", None])
-@pytest.mark.parametrize("asked", FORMS)
-@pytest.mark.parametrize("directed", [True, False])
+@covering("directed, asked, weight", (True, False), FORMS, ("weight", None))
 def test_sweeps_equal_networkx(directed: bool, asked: dict[str, Any], weight: str | None) -> None:
     ours, theirs = graphs(directed=directed)
     wanted = nx.pagerank(theirs, tol=1e-15, max_iter=2000, weight=weight, **asked)

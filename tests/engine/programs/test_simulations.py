@@ -191,12 +191,12 @@ SINGLE: dict[str, Callable[[], Program]] = {
     [
         *((name, SLOW) for name in NAMES),
         *(pytest.param(name, SIMULATED, marks=simulator) for name in NAMES),
-        ("circuit", {}),
+        pytest.param("circuit", {}, marks=pytest.mark.full),
         ("neural", {}),
     ],
 )
 def test_single_precision(name: str, way: dict[str, Any]) -> None:
-    """Of compiled kernels a sum that is solved for, and a function of libm; heat's are the first's."""
+    """Of compiled kernels a function of libm; sums are those of PageRank in `engine/program/test_precision.py`."""
     graph = in_memory(tangle(directed=True, core=14, tail=6, count=40))
     (found,) = run(SINGLE[name](), graph, precision="single", **way).fields.values()
     (wanted,) = run(CASES[name][0](), graph, **SLOW).fields.values()
