@@ -37,6 +37,7 @@ from penstock.engine.planning.listed_edges import check_options
 from penstock.engine.planning.requirements import (
     RunRequirements,
     RunSetting,
+    by_pushes,
     check_program_on,
     held_bytes,
     planned,
@@ -443,13 +444,15 @@ class Session:
             first = asks[0] if asks else None
             if self._ranks is not None and first is not None:
                 check_combines(first.program, asynchronous=first.asynchronous)
-            if needs.value_room and first is not None:
-                check_folders(*self._value_file(first))
+            folders, room = self._value_file(first) if needs.value_room and first is not None else ([], 0)
+            if folders:
+                check_folders(folders, room)
             from penstock.engine.planning.forecast import forecast
 
             found = forecast(self.graph, self.config, self._device, first, self._with_others(needs), self._rank)
         phases = has_phases(program) and first is not None
         most = None if phases else found.most_iterations
+        found = replace(found, value_file=room, value_folders=tuple(folders))
         return replace(found, program=type(program).__name__, phases=phases, most_iterations=most)
 
     def _phases(
@@ -712,7 +715,9 @@ class Session:
         return RunSetting(self.config, self._device.own_bytes, timeline_bytes, checkpoints, size)
 
     def _asks(self, program: Program) -> RunRequirements:
-        return requirements_of(self.graph, program, self._setting, self._whole)
+        paged = self._planned is not None and self._planned.value_room
+        setting = by_pushes(self.graph, program, self._setting) if paged else self._setting
+        return requirements_of(self.graph, program, setting, self._whole)
 
     def _check_told(self, program: Program) -> None:
         """Refuse a phase that was not announced and exceeds the memory. Raises BudgetError."""

@@ -30,6 +30,8 @@ from penstock.transfer.values.rates import LINE_BYTES
 from penstock.transfer.values.task import whole_demand
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
     from penstock.engine.planning.requirements import RunRequirements
     from penstock.engine.resources.config import Config
@@ -51,6 +53,7 @@ class Sweep:
     disk_bytes: of the chunks alone; reads of whole pages, and over small gaps, bring a little more. routes: how many
     partitions travel, or stay, by which route. edges: those of the rows that it walks. vertices: seconds in which every
     vertex sends and gets its value, where that is known. exchange: seconds in which ranks hand out what they found.
+    value_bytes: of values of vertices, read from their file and written to it; value_seconds: what is waited for them.
     """
 
     cost: Cost
@@ -60,22 +63,38 @@ class Sweep:
     exchange: float = 0.0
     vertices: float = 0.0
     edges: int = 0
+    value_bytes: int = 0
+    value_seconds: float = 0.0
 
     @property
     def seconds(self) -> float:
         """Its predicted duration: the busiest resource's seconds, for all work at the same time; then what follows."""
-        return self.cost.busiest + self.vertices + self.exchange
+        return self.cost.busiest + self.value_seconds + self.vertices + self.exchange
 
     @property
     def limit(self) -> str:
-        """The busiest resource, or the exchange between ranks where that takes longer."""
-        return "exchange" if self.exchange > self.cost.busiest else RESOURCES[int(np.argmax(self.cost))]
+        """The busiest resource, or what follows where that takes longer: values of vertices, the exchange of ranks."""
+        follows = {"values": self.value_seconds, "exchange": self.exchange}
+        longest = max(follows, key=lambda name: follows[name])
+        return longest if follows[longest] > self.cost.busiest else RESOURCES[int(np.argmax(self.cost))]
 
-    def by_windows(self, windows: int, moved: int, rates: Rates) -> Sweep:
-        """The same, once for each window; moved: bytes of values that come from a file, or go there."""
-        cost = Cost(*(windows * seconds for seconds in self.cost))
-        cost = cost._replace(disk=cost.disk + moved / rates.disk_bytes)
-        return replace(self, cost=cost, disk_bytes=windows * self.disk_bytes + moved)
+    def by_windows(self, windows: int, moved: int, vertices: int, index_bytes: int, rates: Rates) -> Sweep:
+        """The same with values of so many vertices in a file, of which so many bytes are read and written.
+
+        Every window reads the row index, of so many bytes on disk, and all edges, decodes these and, of several, picks
+        its own; kernels walk each edge once.
+        """
+        picked = windows * (ROW_PICKS * vertices + EDGE_PICKS * self.edges) if windows > 1 else 0.0
+        disk = windows * (self.cost.disk + index_bytes / rates.disk_bytes)
+        decode = windows * self.cost.decode
+        kernel = self.cost.kernel + picked / rates.kernel_edges + decode
+        return replace(
+            self,
+            cost=self.cost._replace(disk=disk, decode=decode, kernel=kernel),
+            disk_bytes=windows * (self.disk_bytes + index_bytes),
+            value_bytes=moved,
+            value_seconds=moved / rates.disk_bytes,
+        )
 
     def on_cores(self, rates: Rates, vertices: float, *, packed: bool) -> Sweep:
         """The same of kernels that ask for messages ahead, on cores that decode edges besides; packed: kernels do.
@@ -97,7 +116,8 @@ class Forecast:
     over the link before the first iteration. most_iterations: None where the program sets no bound. everywhere: whether
     each of them is such a sweep. phases: whether the sweeps are only those of the first of several programs that follow
     one another. ranks: how many processes share the edges; all else is then of the first of them. windows: how often a
-    sweep reads the edges, since the values of so many vertices have room in memory.
+    sweep reads the edges, since the values of so many vertices have room in memory, value_room bytes; the others are in
+    a file of value_file bytes in these folders. The sweeps are then in the direction that takes longer.
     """
 
     program: str
@@ -115,6 +135,9 @@ class Forecast:
     phases: bool = False
     ranks: int = 1
     windows: int = 1
+    value_room: int = 0
+    value_file: int = 0
+    value_folders: tuple[Path, ...] = ()
 
     @property
     def most_seconds(self) -> float | None:
@@ -125,6 +148,9 @@ class Forecast:
         return min(sweeps, 1) * self.first.seconds + max(0, sweeps - 1) * self.later.seconds
 
 
+ROW_PICKS, EDGE_PICKS = 1.7, 2.6
+"""How many edges of a plain sweep take as long as picking those of a row, and each of its edges, for a window: two
+passes (`kernels/host/demand.py`), 4.3 and 6.6 ns on a core that walks an edge in 2.5 (R-MAT 24 x 2)."""
 UNBOUNDED = 1 << 60
 """Iterations that no program means."""
 
@@ -152,7 +178,7 @@ def forecast(
             loading = _load(paper)
     pipeline = paper.pipeline
     walked = {} if asks is None else asks.directions
-    direction: Direction = "pull" if "pull" in walked else "push"
+    direction, windows, moved = _slowest(graph, asks, needs)
     keys: list[Any] = [walk.key for walk in walked.get(direction, ())]
     weighted = asks is not None and asks.weighted
     owned = None if own is None else {one.direction: own.rows(one.index()) for one in needs.adjacencies}
@@ -161,14 +187,14 @@ def forecast(
     later = _sweep(pipeline, paper.feedback.given, keys, weighted, owned)
     size = 1 if rank is None else rank[1]
     sweeps = asks is not None and asks.program.everywhere and gathers_ahead(asks.program, config, asks.directions)
-    if sweeps and device.reads_host:
-        vertices = vertex_seconds(graph.vertices, config.thread_count)
-        rates, packed = paper.feedback.given, paper.plan.packed is not None
+    rates, vertices = paper.feedback.given, vertex_seconds(graph.vertices, config.thread_count)
+    if needs.value_room:
+        index = sum(int(one.degrees.lengths.sum()) for one in needs.adjacencies if one.degrees is not None)
+        first, later = (one.by_windows(windows, moved, graph.vertices, index, rates) for one in (first, later))
+        first, later = (replace(one, vertices=vertices) for one in (first, later))
+    elif sweeps and device.reads_host:
+        packed = paper.plan.packed is not None
         first, later = (one.on_cores(rates, vertices, packed=packed) for one in (first, later))
-    windows = 1
-    if asks is not None and needs.value_room:
-        windows, moved = windows_of(graph, asks, needs)
-        first, later = (one.by_windows(windows, moved, paper.feedback.given) for one in (first, later))
     if size > 1 and asks is not None:
         width = graph.vertex_dtype.itemsize
         handed = exchanged_bytes(asks.program, direction, graph.vertices, width)
@@ -190,7 +216,18 @@ def forecast(
         everywhere=asks is None or asks.program.everywhere,
         ranks=size,
         windows=windows,
+        value_room=needs.value_room,
     )
+
+
+def _slowest(graph: Graph, asks: RunRequirements | None, needs: MemoryRequest) -> tuple[Direction, int, int]:
+    """The direction of the sweeps, with windows and bytes of values: pulls, unless pushes have more windows."""
+    walked = {} if asks is None else asks.directions
+    direction: Direction = "pull" if "pull" in walked else "push"
+    if asks is None or not needs.value_room:
+        return direction, 1, 0
+    each: list[tuple[Direction, int, int]] = [(way, *windows_of(graph, asks, needs, way)) for way in walked]
+    return max(each, key=lambda one: one[1:])
 
 
 def _shared(sweep: Sweep, needs: MemoryRequest, ranks: int) -> Sweep:

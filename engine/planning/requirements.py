@@ -189,7 +189,7 @@ def in_windows(graph: Graph, setting: RunSetting, one: RunRequirements, needs: M
     return replace(needs, state_bytes=held + room, value_room=room)
 
 
-def windows_of(graph: Graph, one: RunRequirements, needs: MemoryRequest) -> tuple[int, int]:
+def windows_of(graph: Graph, one: RunRequirements, needs: MemoryRequest, direction: Direction) -> tuple[int, int]:
     """In how many windows a sweep has the values of vertices, and the bytes of these that it reads and writes at most.
 
     A sweep is: what vertices send; for each window its values, and those of all rows; what vertices become.
@@ -197,19 +197,21 @@ def windows_of(graph: Graph, one: RunRequirements, needs: MemoryRequest) -> tupl
     assert graph.out.degrees is not None, "rows in order are those of a file"
     sizes = value_bytes(one.program, graph.vertices, graph.vertex_dtype, apart=one.apart)
     each = {name: size // max(1, graph.vertices) for name, size in sizes.items()}
-    steps, pushes = StepValues.of(one.program), "pull" not in one.directions
+    steps, pushes = StepValues.of(one.program), direction == "push"
     messages = array_of_messages(one.program.accumulator, sizes, apart=one.apart)
     far, near = steps.walked(messages, pushes=pushes)
     rows = page_rows(graph.out.degrees.spec.chunk_items)
     together = rows * max(1, needs.page_threads)
     beside = steps.at_hand(each, messages, pushes=pushes)
-    windows = -(-graph.vertices // window_vertices(needs.value_room, beside, rows, together))
+    size = window_vertices(needs.value_room, beside, rows, together)
+    windows, stays = -(-graph.vertices // size), max(0, needs.value_room - beside[0] * min(size, graph.vertices))
     emptied = steps.emptied(messages)
 
     def of(*names: Iterable[str]) -> int:
         return sum(sizes[name] for some in names for name in some)
 
     moved = of(steps.reads("send"), steps.sends, far - emptied) + windows * of(near)
+    moved -= windows * min(of(near), stays)  # beside a window, from one walk of the rows to the next
     moved += of([messages]) * (1 if pushes else windows) - (0 if pushes else of(near & emptied))
     if one.apart:
         at_hand = far if pushes and steps.applied_within(messages) else frozenset[str]()
@@ -499,7 +501,7 @@ def _directions(graph: Graph, config: Config, program: Program) -> dict[Directio
     return found
 
 
-def _by_pushes(graph: Graph, program: Program, setting: RunSetting) -> RunSetting:
+def by_pushes(graph: Graph, program: Program, setting: RunSetting) -> RunSetting:
     """The same where sweeps go by windows: a pull would write the values of all rows once for each window."""
     config, both = setting.config, graph.into is not None or not graph.directed
     if config.direction != "auto" or not (program.everywhere and both):
@@ -528,7 +530,7 @@ def planned(
             refused = [refusal]
             for form in forms:
                 try:
-                    return form, *plan_memory(graph, form, _by_pushes(graph, form, setting), by_windows=True)
+                    return form, *plan_memory(graph, form, by_pushes(graph, form, setting), by_windows=True)
                 except BudgetError as other:
                     refused.append(other)
             raise min(refused, key=lambda one: one.least_mib) from None

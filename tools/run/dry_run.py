@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
 
 PHASES = "runs as several programs, one after another; the sweeps are those of the first"
-WINDOWS = "{:,} of vertices: values of the others are in a file beside the graph, and each window reads the edges"
 SEARCH = "how many iterations it takes, and which edges each of them walks, only the run can tell"
 
 
@@ -86,7 +85,7 @@ def _lines(step: JobStep, found: Forecast) -> list[str]:
         ("runs on", f"{found.device}, {how}"),
         *_memory("host memory", found.host),
         *([] if found.placement is None else _memory("device memory", found.placement)),
-        ("windows", None if found.windows == 1 else WINDOWS.format(found.windows)),
+        ("windows", _windows(found)),
         ("before", _loading(found)),
         ("first sweep", _sweep(found.first)),
         ("later sweeps", _sweep(found.later)),
@@ -112,9 +111,21 @@ def _loading(found: Forecast) -> str | None:
     return " and ".join(parts) or None
 
 
+def _windows(found: Forecast) -> str | None:
+    """How often edges are read, and where values of vertices are that memory has no room for; None without any."""
+    if not found.value_file:
+        return None
+    way = {"push": "pushing", "pull": "pulling"}[found.direction]
+    again = ", each of which reads the edges" if found.windows > 1 else ""
+    folders = " and ".join(map(str, found.value_folders))
+    kept = f"memory has room for {format_bytes(found.value_room)} of their values, and a file in {folders} for all"
+    return f"{found.windows:,} of vertices when {way}{again}; {kept} ({format_bytes(found.value_file)})"
+
+
 def _sweep(sweep: Sweep) -> str:
     moved = [
         f"{format_bytes(sweep.disk_bytes)} from disk" if sweep.disk_bytes else "nothing from disk",
+        *([f"{format_bytes(sweep.value_bytes)} of values from and to their file"] if sweep.value_bytes else []),
         *([f"{format_bytes(sweep.link_bytes)} over the link"] if sweep.link_bytes else []),
     ]
     routes = ", ".join(f"{count:,} {route}" for route, count in sorted(sweep.routes.items()))

@@ -117,6 +117,7 @@ def room_for(count: int, vertices: int, *, kept: bool = False) -> Iterator[list[
         mock.patch.object(requirements, "in_windows", in_windows),
         mock.patch.object(windows, "window_vertices", window_in),
         mock.patch.object(windows, "KEPT_SHARE", 2 if kept else 1 << 40),
+        mock.patch.object(requirements, "window_vertices", window_in),
         mock.patch.object(Windows, "walk", cut),
     ):
         yield counts
@@ -172,6 +173,19 @@ def test_a_disk_that_is_full_or_fails_ends_the_run_and_the_next_one_is_right(
     np.testing.assert_array_equal(found, answer(graph, SSSP(SOURCE))["distance"])
 
 
+def test_bytes_of_values_are_about_those_that_sweeps_read_and_write(paged_graphs: dict[bool, Graph]) -> None:
+    graph, program = paged_graphs[True], PageRank(tol=0, max_iter=3, weight=None)
+    with room_for(3, graph.vertices), Session(graph, threads=1) as session:
+        told = session.forecast(program)
+        records = session.run(program).records
+    assert (told.direction, told.windows) == ("push", 3)
+    for record in records:
+        assert (record.direction, record.windows) == ("push", 3)
+        assert record.value_bytes == pytest.approx(told.later.value_bytes, rel=0.3)
+    assert told.value_folders == (graph.files[0].parent,)
+    assert told.value_file >= 2 * 8 * graph.vertices
+
+
 def test_values_go_to_the_folder_that_is_named(paged_graphs: dict[bool, Graph], tmp_path: Path) -> None:
     graph, wanted = paged_graphs[True], answer(paged_graphs[True], SSSP(SOURCE))
     with room_for(6, graph.vertices), Session(graph, threads=1, scratch=str(tmp_path)) as session:
@@ -198,6 +212,7 @@ def test_values_are_read_and_written_beside_the_kernels(paged_graphs: dict[bool,
     assert result.value_bytes > 0
     assert [record.windows for record in result.records] == [6, 6]
     for record in result.records:
+        assert record.direction == "push", "a pull would write all messages once for each window"
         assert 0 < record.value_seconds <= record.seconds
         assert record.value_wait_seconds <= record.seconds
         told = record.summary()
