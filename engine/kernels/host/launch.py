@@ -52,6 +52,7 @@ PIECES = 8  # of a selection, for each thread
 FEW_WORDS = 1 << 12  # of a bitmap that one thread looks through sooner than several wake up
 SPAN = int(demand.SPAN)
 NO_WEIGHTS = np.zeros(1, dtype=np.uint8)
+IsWanted = Callable[["State"], bool]
 Vertices = tuple[int, int]
 """The first, and the first that is not meant."""
 
@@ -61,9 +62,14 @@ def _bitmap(marks: Bitmap) -> tuple[Any, Any]:
     return marks.words, marks.summary
 
 
-def _active(frontier: Frontier, *others: str) -> tuple[str, ...]:
-    """The names of the bitmaps that tell a frontier, and these others; none where it is every vertex."""
-    return () if frontier.everything else ("active", *others)
+def _is_active(part: State) -> bool:
+    """Whether a part of the state has active vertices."""
+    return bool(part.active.words.any())
+
+
+def _is_reached(part: State) -> bool:
+    """Whether a part of the state has active vertices, or some that messages have reached."""
+    return _is_active(part) or bool(part.touched.words.any())
 
 
 def _vertices_of(state: State) -> tuple[Any, ...]:
@@ -116,13 +122,13 @@ class HostKernels:
         use_workers(self.threads)
 
     def _parts(
-        self, state: State, index: Index, *marks: str, rows: bool = True, values: Collection[str] = (),
-        changes: Collection[str] = (), fresh: Collection[str] = (),
+        self, state: State, index: Index, is_wanted: IsWanted | None = None, *, rows: bool = True,
+        values: Collection[str] = (), changes: Collection[str] = (), fresh: Collection[str] = (),
     ) -> Iterator[State]:  # fmt: skip
         """The state; in parts, one after the other, where an index or a state has not all at hand, each with its rows.
 
-        marks: names of bitmaps; a part in which nothing is marked needs no rows. rows: whether any are needed. values,
-        changes: arrays that are read, and written; fresh: those of which all is written.
+        is_wanted: whether a part needs rows or values, None: each does. rows: whether rows are needed. values, changes:
+        arrays that are read, and written; fresh: those of which all is written.
         """
         if index.pages is None or not (rows or (state.pages is not None and (values or changes))):
             yield state
@@ -134,8 +140,7 @@ class HostKernels:
         for first in range(state.first - state.first % step, state.last, step):
             v0, v1 = max(first, state.first), min(first + step, state.last)
             part = state.part(v0, v1)
-            wanted = not marks or any(getattr(part, name).words.any() for name in marks)
-            if not wanted:
+            if is_wanted is not None and not is_wanted(part):
                 yield part
                 continue
             pages = index.pages.of_rows(v0, v1) if rows else ()
@@ -148,7 +153,14 @@ class HostKernels:
         state.selected_below = limit
         steady, plain = due.make_select_due, frontier_kernels.make_select
         found, edges, low, listed = 0, 0, np.inf, True
-        for part in self._parts(state, index, "pending", values=self._steps.reads("priority")):
+
+        def is_looked_at(part: State) -> bool:
+            if not self._steady:
+                return bool(part.pending.words.any())
+            waiting, _, lows = part.lows
+            return bool(part.pending.summary.any() or (lows[waiting != 0] < limit).any())
+
+        for part in self._parts(state, index, is_looked_at, values=self._steps.reads("priority")):
             pending, active, arrays, base = part.pending, part.active, kernel_index(index), np.uint64(part.first)
             pieces = 1 if small else min(self.threads * PIECES, len(pending.summary))
             counts, rest = np.zeros((pieces, 2), dtype=np.int64), np.empty(pieces, dtype=np.float64)
@@ -227,7 +239,13 @@ class HostKernels:
         if self.author.has_send:
             rows = "send" in self._of_degree
             for part in self._parts(
-                state, index, *_active(frontier), rows=rows, values=read | emptied, changes=changes, fresh=fresh
+                state,
+                index,
+                None if frontier.everything else _is_active,
+                rows=rows,
+                values=read | emptied,
+                changes=changes,
+                fresh=fresh,
             ):
                 self._call(
                     vertex_kernels.make_send, part.walked < SMALL, len(part.active.summary), *_bitmap(part.active),
@@ -444,8 +462,8 @@ class HostKernels:
         rows = not self._of_degree.isdisjoint(("vertex", "active", "global"))
         values, kept = self._steps.applies(state.messages), {state.messages} - self._steps.emptied(state.messages)
         changes = self._steps.changing | kept
-        marks = _active(frontier, "touched")
-        for part in self._parts(state, index, *marks, rows=rows, values=values, changes=changes):
+        is_wanted = None if frontier.everything else _is_reached
+        for part in self._parts(state, index, is_wanted, rows=rows, values=values, changes=changes):
             incoming = part.sent if self.author.tells_sent else part.incoming
             self._call(
                 vertex_kernels.make_apply, part.walked < SMALL, len(part.touched.summary), *_bitmap(part.touched),
@@ -468,7 +486,7 @@ class HostKernels:
     ) -> None:  # fmt: skip
         """Demand of a push, as `Kernels` says."""
         blocks = _cleared(blocks)
-        for part in self._parts(state, index, "active"):
+        for part in self._parts(state, index, _is_active):
             self._call(
                 demand.count_active, part.walked < SMALL, len(part.active.summary), *_bitmap(part.active),
                 kernel_index(index), np.uint64(part.first), sizes, table, chunks, blocks,
@@ -478,7 +496,7 @@ class HostKernels:
         self, state: State, index: Index, scalars: tuple[Any, ...], partition_edges: int, values: NDArray[np.float64]
     ) -> None:
         """Add the active vertices' pending values to `values`, float64[partitions], where their rows begin."""
-        for part in self._parts(state, index, "active", values=self._steps.reads("pending")):
+        for part in self._parts(state, index, _is_active, values=self._steps.reads("pending")):
             self._call(
                 demand.make_add_pending, part.walked < SMALL, len(part.active.summary), *_bitmap(part.active),
                 kernel_index(index), part.arrays, scalars, np.uint64(part.first), partition_edges, values,
