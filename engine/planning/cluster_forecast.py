@@ -1,7 +1,8 @@
 """What a sweep over a graph that need not exist would take of so many ranks: memory, seconds, what limits them, price.
 
 Pure: numbers in, values out. As in Lux (VLDB 2017, section 6) a rank has an equal share of the edges, and loads,
-decodes and walks it, all at the same time; then new values are exchanged. Vertex state is in every rank.
+decodes and walks it, all at the same time; then new values are exchanged. Vertex state is in every rank; where a single
+rank of cores has no memory for it, the plan is that of a run (`requirements.py`, `forecast.py`) with values in a file.
 `Machine` is checked as it is read from TOML.
 """
 
@@ -9,16 +10,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from penstock.engine.planning.rank_forecast import RankLink, exchange_seconds, exchanged_bytes
+from penstock.engine.planning.forecast import Sweep, index_disk_bytes
+from penstock.engine.planning.paper_graph import paper_graph
+from penstock.engine.planning.rank_forecast import RankLink, exchange_seconds, exchanged_bytes, vertex_seconds
+from penstock.engine.planning.requirements import RunSetting, planned, windows_of
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
+from penstock.engine.resources.config import Config
 from penstock.engine.state.device_state import device_state_bytes
 from penstock.engine.state.state import exchange_bytes, state_bytes
 from penstock.storage.base.budget import parse_bytes
-from penstock.storage.base.errors import InputError
+from penstock.storage.base.errors import BudgetError, InputError
+from penstock.transfer.values.cost import Cost
+from penstock.transfer.values.rates import Rates
 
 EXAMPLE = """\
 # One host of eight GPUs. Rates are per second; sizes are bytes, or text such as "130GiB".
@@ -33,6 +40,7 @@ kernel_edges = 22e9          # edges that a rank's kernels walk
 local_bytes = 100e9          # that a rank receives from ranks of its host; left out: as from other hosts
 network_bytes = 25e9         # that a host receives from other hosts
 network_latency = 10e-6      # seconds of a message
+threads = 8                  # of a rank; they count where values of vertices are in a file
 price_per_hour = 30.0        # of a host; may be left out
 """
 SIZES = ("host_memory", "device_memory")
@@ -53,6 +61,7 @@ class Machine:
     copy_bytes: float = math.inf
     unpack_edges: float = math.inf
     local_bytes: float | None = None
+    threads: int = 8
     price_per_hour: float | None = None
 
     @classmethod
@@ -78,7 +87,7 @@ def _value(key: str, value: Any, source: object) -> Any:
             return parse_bytes(value)
         except InputError as error:
             raise InputError(f"{source}: {key}: {error}") from error
-    whole = key == "ranks_per_host"
+    whole = key in ("ranks_per_host", "threads")
     number = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
     low = key in ("network_latency", "price_per_hour")
     if not number or not math.isfinite(value) or not (value >= 0 if low else value > 0):
@@ -124,7 +133,8 @@ class RankPlan:
 
     memory: bytes that a rank takes with its edges. places: its edges' bytes on the device, in host memory, on disk.
     lacking: why state does not fit, and what would; None where it does. costs: seconds by resource, at the same time.
-    price: of a sweep; None where machines have none.
+    price: of a sweep; None where machines have none. windows: of vertices, with value_bytes read from their file and
+    written to it in value_seconds; 0 where memory has all values.
     """
 
     ranks: int
@@ -135,16 +145,19 @@ class RankPlan:
     costs: dict[str, float]
     exchange: float
     price: float | None
+    windows: int = 0
+    value_bytes: int = 0
+    value_seconds: float = 0.0
 
     @property
     def seconds(self) -> float:
-        """Of a sweep: the busiest resource's, then the exchange's."""
-        return max(self.costs.values()) + self.exchange
+        """Of a sweep: the busiest resource's, then those of what follows: the exchange, values from a file."""
+        return max(self.costs.values()) + self.exchange + self.value_seconds
 
     @property
     def limit(self) -> str:
         """The resource that takes longest."""
-        each = self.costs | {"exchange": self.exchange}
+        each = self.costs | {"exchange": self.exchange, "values": self.value_seconds}
         return max(each, key=lambda name: each[name])
 
 
@@ -182,6 +195,28 @@ def plan_ranks(work: SweepWork, machine: Machine, ranks: int) -> RankPlan:
         exchange,
         price,
     )
+
+
+def plan_run(program: Program, vertices: int, edges: float, bytes_per_edge: float, machine: Machine) -> RankPlan:
+    """Predict a later sweep of one rank of cores as its run would plan it: with less memory than `SweepWork` takes."""
+    graph = paper_graph(vertices, int(edges), bytes_per_edge)
+    config = Config(host_memory=machine.host_memory, threads=machine.threads)
+    try:
+        _, (asks, *_), needs = planned(graph, program, RunSetting(config))
+    except BudgetError as error:
+        return RankPlan(1, 1, 0.0, {}, str(error), {}, 0.0, None)
+    rates = Rates(disk_bytes=machine.disk_bytes, kernel_edges=machine.kernel_edges)
+    stored = int(graph.out.chunk_bytes(with_weights=False).sum())
+    kept = 0 if needs.value_room else max(0, min(stored, machine.host_memory - needs.fixed))
+    read = stored - kept
+    sweep = Sweep(Cost(disk=read / rates.disk_bytes, kernel=edges / rates.kernel_edges), read, 0, {}, edges=int(edges))
+    windows, moved = windows_of(graph, asks, needs, "push") if needs.value_room else (0, 0)
+    if windows:
+        sweep = sweep.by_windows(windows, moved, vertices, index_disk_bytes(needs), rates)
+    costs = {"disk": sweep.cost.disk, "kernel": sweep.cost.kernel + vertex_seconds(vertices, machine.threads)}
+    places = {"device": 0.0, "host": float(kept), "disk": float(read)}
+    plan = RankPlan(1, 1, needs.fixed + kept, places, None, costs, 0.0, None, windows, moved, sweep.value_seconds)
+    return replace(plan, price=None if machine.price_per_hour is None else machine.price_per_hour * plan.seconds / 3600)
 
 
 def _lacking(rank_bytes: int, machine: Machine, local: int, device_room: float, host_room: float) -> str | None:

@@ -189,7 +189,7 @@ def forecast(
     sweeps = asks is not None and asks.program.everywhere and gathers_ahead(asks.program, config, asks.directions)
     rates, vertices = paper.feedback.given, vertex_seconds(graph.vertices, config.thread_count)
     if needs.value_room:
-        index = sum(int(one.degrees.lengths.sum()) for one in needs.adjacencies if one.degrees is not None)
+        index = index_disk_bytes(needs)
         first, later = (one.by_windows(windows, moved, graph.vertices, index, rates) for one in (first, later))
         first, later = (replace(one, vertices=vertices) for one in (first, later))
     elif sweeps and device.reads_host:
@@ -218,6 +218,11 @@ def forecast(
         windows=windows,
         value_room=needs.value_room,
     )
+
+
+def index_disk_bytes(needs: MemoryRequest) -> int:
+    """Bytes on disk of the row indexes that walks read."""
+    return sum(int(one.degrees.lengths.sum()) for one in needs.adjacencies if one.degrees is not None)
 
 
 def _slowest(graph: Graph, asks: RunRequirements | None, needs: MemoryRequest) -> tuple[Direction, int, int]:

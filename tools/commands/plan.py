@@ -51,26 +51,31 @@ def command(
     """Predict memory, seconds a sweep, what limits it, and the price of a run, for a graph that need not exist.
 
     For programs that walk every edge in every iteration. Every rank has all of the vertex state and an equal share of
-    the edges, on its device, in host memory or on disk, as far as there is room.
+    the edges, on its device, in host memory or on disk, as far as there is room. One rank of cores without memory for
+    the state keeps values of vertices in a file, as a run does.
 
     \b
     Examples:
       penstock plan --write-example > machine.toml
       penstock plan --vertices 3.5e9 --edges 128e9 --program pagerank --machine machine.toml --ranks 16,64,256
     """
-    from penstock.engine.planning.cluster_forecast import EXAMPLE, SweepWork, plan_ranks
+    from penstock.engine.planning.cluster_forecast import EXAMPLE, SweepWork, plan_ranks, plan_run
 
     if write_example:
         console.answer({"command": "plan", "example": EXAMPLE}, EXAMPLE.splitlines())
         return
     vertices, edges = _number("--vertices", vertices), _number("--edges", edges)
     machine, counts = _machine(place), rank_counts(ranks)
-    work = SweepWork.of(make_program(program, find_program(program), {}), int(vertices), edges, bytes_per_edge)
+    made = make_program(program, find_program(program), {})
+    work = SweepWork.of(made, int(vertices), edges, bytes_per_edge)
     plans = [plan_ranks(work, machine, count) for count in counts]
+    for at, one in enumerate(plans):
+        if one.ranks == 1 and one.lacking is not None and not machine.device_memory:
+            plans[at] = plan_run(made, int(vertices), edges, bytes_per_edge, machine)
     refused = [f"{one.ranks} ranks do not fit: {one.lacking}" for one in plans if one.lacking is not None]
     lines = [f"{program} on {vertices:,.0f} vertices and {edges:,.0f} edges; prices of {sweeps:,} sweeps"]
     rows = [_row(one, sweeps) for one in plans if one.lacking is None]
-    lines += [*(table(HEADS, rows) if rows else []), *refused]
+    lines += [*(table(HEADS, rows) if rows else []), *refused, *(_windows(one) for one in plans if one.windows)]
     facts = {
         "command": "plan",
         "program": program,
@@ -114,6 +119,12 @@ def _facts(one: RankPlan, sweeps: int) -> dict[str, object]:
     price = None if one.price is None else one.price * sweeps
     derived = {"seconds": one.seconds, "limited_by": one.limit, "exchange_share": one.exchange / one.seconds}
     return asdict(one) | derived | {"fits": True, "price": price}
+
+
+def _windows(one: RankPlan) -> str:
+    again = "each window reads the edges; " if one.windows > 1 else ""
+    moved = f"{format_bytes(one.value_bytes)} of them are read and written in {seconds(one.value_seconds)} of a sweep"
+    return f"{one.ranks} rank: {one.windows:,} windows of vertices, whose values are in a file: {again}{moved}"
 
 
 def _row(one: RankPlan, sweeps: int) -> tuple[object, ...]:

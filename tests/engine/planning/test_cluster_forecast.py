@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from penstock.engine.planning.cluster_forecast import EXAMPLE, Machine, SweepWork, plan_ranks
+from penstock.engine.planning.cluster_forecast import EXAMPLE, Machine, SweepWork, plan_ranks, plan_run
+from penstock.engine.planning.forecast import EDGE_PICKS, ROW_PICKS
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.triangles import Triangles
@@ -63,6 +64,36 @@ def test_exchange_and_price() -> None:
 )
 def test_what_does_not_fit(machine: Machine, ranks: int, words: str) -> None:
     assert words in str(plan_ranks(WORK, machine, ranks).lacking)
+
+
+LAPTOP = replace(CORES, ranks_per_host=1, disk_bytes=3e9, host_memory=16 << 30, kernel_edges=2.4e9, price_per_hour=36.0)
+CRAWL = (3_560_000_000, 128.7e9, 0.85)
+"""Common Crawl 2012: vertices, edges, bytes of an edge."""
+
+
+@pytest.mark.parametrize(("gib", "windows", "passes"), [(4, 11, 15), (16, 2, 6), (32, 1, 5)])
+def test_a_rank_without_memory_for_the_state_plans_windows_as_a_run(gib: int, windows: int, passes: int) -> None:
+    vertices, edges, each = CRAWL
+    found = plan_run(PageRank(), *CRAWL, replace(LAPTOP, host_memory=gib << 30))
+    assert (found.windows, found.lacking) == (windows, None)
+    assert (gib - 1) << 30 < found.memory <= gib << 30
+    assert found.value_bytes == pytest.approx(passes * 8 * vertices, rel=0.1)
+    assert found.value_seconds == pytest.approx(found.value_bytes / 3e9)
+    assert found.costs["disk"] == pytest.approx(windows * (edges * each + 0.7 * vertices) / 3e9, rel=0.01)
+    picks = windows * (ROW_PICKS * vertices + EDGE_PICKS * edges) if windows > 1 else 0
+    assert found.costs["kernel"] == pytest.approx((edges + picks) / 2.4e9 + vertices / 2.6e8 / 8)
+    assert found.price == pytest.approx(found.seconds / 100)
+
+
+def test_a_run_needs_less_memory_than_state_in_every_rank() -> None:
+    machine = replace(LAPTOP, host_memory=64 << 30)
+    assert plan_ranks(SweepWork.of(PageRank(), *CRAWL), machine, 1).lacking is not None
+    found = plan_run(PageRank(), *CRAWL, machine)
+    assert (found.windows, found.value_bytes, found.lacking) == (0, 0, None)
+    assert found.memory == pytest.approx(64 << 30)
+    assert found.places["host"] + found.places["disk"] == pytest.approx(128.7e9 * 0.85, rel=0.01)
+    small = plan_run(PageRank(), *CRAWL, replace(LAPTOP, host_memory=1 << 30))
+    assert "--host-memory" in str(small.lacking)
 
 
 def test_work_is_of_sweeps() -> None:

@@ -37,6 +37,18 @@ def test_people_read_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert "device 89%, host 11%" in capsys.readouterr().out
 
 
+def test_windows_of_vertices_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.toml").write_text(
+        'ranks_per_host = 1\nthreads = 8\ndisk_bytes = 3e9\nhost_memory = "16GiB"\nkernel_edges = 2.4e9\n'
+        "network_bytes = 1e9\nnetwork_latency = 1e-5\n"
+    )
+    arguments = ["--vertices", "3.56e9", "--edges", "128.7e9", "--bytes-per-edge", "0.85", "--machine", "m.toml"]
+    (one,) = answered(capsys, "plan", *arguments, "--ranks", 1)["ranks"]
+    assert (one["windows"], one["fits"]) == (2, True)
+    assert cli.run_command(["plan", *arguments, "--ranks", "1"]) == 0
+    assert "1 rank: 2 windows of vertices, whose values are in a file: each window reads" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
