@@ -37,9 +37,9 @@ from penstock.engine.planning.listed_edges import check_options
 from penstock.engine.planning.requirements import (
     RunRequirements,
     RunSetting,
-    by_pushes,
     check_program_on,
     held_bytes,
+    paged_bytes,
     planned,
     requirements_of,
     retried,
@@ -59,7 +59,7 @@ from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.state.fused_iterations import RunRecords
 from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.engine.state.result import Result
-from penstock.engine.state.state import State, fields_for, value_bytes
+from penstock.engine.state.state import State, fields_for, paged_fields
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.freed_memory import give_back_freed_memory, keep_no_large_blocks
 from penstock.storage.base.threads import ExclusiveUse
@@ -155,6 +155,8 @@ class Session:
         self._phase: PhaseRecord | None = None
         self._prepared: MemoryRequest | None = None
         self._planned: MemoryRequest | None = None
+        self._pages: StatePages | None = None
+        self._paged: tuple[list[Path], int] = [], 0
         self._other: Session | None = None
         self._announced: Program | None = None
         self._read_before = 0
@@ -312,6 +314,8 @@ class Session:
             self._setting = self._setting_of(checkpoints=checkpoints is not None)
             announced, self._announced = program is self._announced, None
             program, asks, self._planned = planned(self.graph, program, self._setting)
+            self._setting = replace(self._setting, by_windows=self._planned.value_room > 0)
+            self._paged = self._value_file(program, asks)
             if not (announced or has_phases(program)):
                 self._announce(asks[0])  # a GPU's kernels are compiled while edges are loaded
         with checkpoints or nullcontext():
@@ -444,7 +448,7 @@ class Session:
             first = asks[0] if asks else None
             if self._ranks is not None and first is not None:
                 check_combines(first.program, asynchronous=first.asynchronous)
-            folders, room = self._value_file(first) if needs.value_room and first is not None else ([], 0)
+            folders, room = self._value_file(program, asks) if needs.value_room else ([], 0)
             if folders:
                 check_folders(folders, room)
             from penstock.engine.planning.forecast import forecast
@@ -462,8 +466,12 @@ class Session:
         began = time.perf_counter()
         records, outer = RunRecords(), self._phase
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
-        fill = fill_of(self._kind, self.config.thread_count)
-        self._shared, self._whole = fields_for(program, count, dtype, fill=fill), program
+        self._whole, pages = program, self._value_pages()
+        if pages is None:
+            self._shared = fields_for(program, count, dtype, fill=fill_of(self._kind, self.config.thread_count))
+        else:
+            self._shared = paged_fields(program, pages, dtype, {})
+        self._pages = pages
         try:
             phases = enumerate((checkpoints or program).phases(self.graph, self._shared))
             for counted, phase in phases:
@@ -474,6 +482,8 @@ class Session:
                     continue
                 check_program_on(self.graph, phase)
                 check_phase(phase, self.graph, self.config.mode)
+                if pages is not None:
+                    pages.keep(self._shared)
                 result, values = yield from self._run_phase(phase, checkpoints, each)
                 check_sufficed(phase, values)
                 for name, ours in self._shared.items():
@@ -485,7 +495,7 @@ class Session:
             with stage("summary"):
                 found = program.finish(self.graph, self._shared)
         finally:
-            self._shared, self._whole, self._phase = {}, None, outer
+            self._shared, self._whole, self._phase, self._pages = {}, None, outer, None
         before = 0 if checkpoints is None else checkpoints.began
         return Result(program, self.graph, found, records, time.perf_counter() - began, program.converged, before)
 
@@ -593,8 +603,7 @@ class Session:
         else:
             taken = state.host_fields()
             start = program.start(self.graph, taken)
-            if not paged:
-                state.take(taken)
+            state.take(taken)
         check_start(program, start)
         loop.begin_buckets()
         # Where updates are seen at once, changed and active vertices differ by their bits: so every bit is set.
@@ -619,7 +628,7 @@ class Session:
         sent = self._degree_index(sending_direction(self.graph, program))
         streams, against = equipment.streams(directions, weighted, sent)
         fill = fill_of(self._kind, self.config.thread_count)
-        pages = self._value_pages(asks)
+        pages = self._value_pages() if self._whole is None else self._pages
         state = new_state(self._kind, self.graph, program, kernels.author, self._device, self._shared, fill, pages)
         if apart:
             state.accumulate_apart()
@@ -663,20 +672,20 @@ class Session:
             loop.rebalance = Rebalance(equipment).after_walk
         return loop
 
-    def _value_file(self, asks: RunRequirements) -> tuple[list[Path], int]:
+    def _value_file(self, program: Program, asks: Iterable[RunRequirements]) -> tuple[list[Path], int]:
         """Where values of vertices go that memory has no room for, and the bytes of all."""
         graph, scratch = self.graph, self.config.scratch
-        sizes = value_bytes(asks.program, graph.vertices, graph.vertex_dtype, apart=asks.apart)
+        arrays = {array for one in asks for array in paged_bytes(graph, program, one).items()}
         folders = folders_beside(graph.files) if scratch is None else [scratch]
-        return folders, sum(map(slot_bytes, sizes.values()))
+        return folders, sum(slot_bytes(size) for _, size in arrays)
 
-    def _value_pages(self, asks: RunRequirements) -> StatePages | None:
+    def _value_pages(self) -> StatePages | None:
         """Return what holds the values of vertices, in a file; None: memory does."""
         if self._planned is None or not self._planned.value_room:
             return None
         graph, pages = self.graph, self.graph.out.index().pages
         assert pages is not None, "values come with the rows of the index"
-        file = PageFile(*self._value_file(asks))
+        file = PageFile(*self._paged)
         return StatePages(graph.vertices, pages.rows, self._planned.value_room, file, self._timeline)
 
     def _degree_index(self, direction: AdjacencyDirection) -> Index:
@@ -715,9 +724,7 @@ class Session:
         return RunSetting(self.config, self._device.own_bytes, timeline_bytes, checkpoints, size)
 
     def _asks(self, program: Program) -> RunRequirements:
-        paged = self._planned is not None and self._planned.value_room
-        setting = by_pushes(self.graph, program, self._setting) if paged else self._setting
-        return requirements_of(self.graph, program, setting, self._whole)
+        return requirements_of(self.graph, program, self._setting, self._whole)
 
     def _check_told(self, program: Program) -> None:
         """Refuse a phase that was not announced and exceeds the memory. Raises BudgetError."""

@@ -58,15 +58,19 @@ class Windows:
     def __init__(self, program: Program, state: State, kernels: HostKernels, out: Index) -> None:
         self._state, self._kernels, self._steps, self._out = state, kernels, StepValues.of(program), out
         self.count, self._emptied, self.settled = 1, 0, False
-        self._before: tuple[int, float, float] = (0, 0.0, 0.0)
+        self._before = self._so_far()
 
     def note(self, record: IterationRecord) -> None:
         """Note in an iteration's record what was read from the file of values and written to it since the last one."""
-        pages, before = self._state.pages, self._before
-        assert pages is not None, "all values are in memory"
-        self._before = pages.file.bytes_moved, pages.file.busy_seconds, pages.waited_seconds
+        before, self._before = self._before, self._so_far()
         record.windows, record.value_bytes = self.count, self._before[0] - before[0]
         record.value_seconds, record.value_wait_seconds = self._before[1] - before[1], self._before[2] - before[2]
+
+    def _so_far(self) -> tuple[int, float, float]:
+        """Bytes moved, seconds of that, and seconds of waiting, of this run and those that shared its file."""
+        pages = self._state.pages
+        assert pages is not None, "all values are in memory"
+        return pages.file.bytes_moved, pages.file.busy_seconds, pages.waited_seconds
 
     def begin(self) -> None:
         """Begin the walks of an iteration."""

@@ -69,7 +69,8 @@ class RunSetting:
     """What a run's memory depends on besides the graph and the program.
 
     device_bytes: memory of the device behind a link, None without one. timeline_bytes: of a run that is traced.
-    checkpoints: whether it keeps some. ranks: how many processes share the edges.
+    checkpoints: whether it keeps some. ranks: how many processes share the edges. by_windows: whether values of
+    vertices are in a file, so that sweeps push: a pull would write the values of all rows once for each window.
     """
 
     config: Config
@@ -77,6 +78,7 @@ class RunSetting:
     timeline_bytes: int = 0
     checkpoints: bool = False
     ranks: int = 1
+    by_windows: bool = False
 
     @property
     def alone(self) -> bool:
@@ -133,11 +135,10 @@ class RunRequirements:
 
 
 def plan_memory(
-    graph: Graph, program: Program, setting: RunSetting, *, by_windows: bool = False
+    graph: Graph, program: Program, setting: RunSetting
 ) -> tuple[tuple[RunRequirements, ...], MemoryRequest]:
     """What a run asks for, program by program, the first one first, and in all; the program as its `form` has it.
 
-    by_windows: whether values of vertices may be in a file.
     Raises InputError for what cannot run, BudgetError for a budget that is too small: it names the least that works.
     """
 
@@ -146,42 +147,57 @@ def plan_memory(
         needs = reduce(
             MemoryRequest.joined, [one.needs for one in asks], _between_phases(graph, program, setting, asks)
         )
+        threads = min(setting.config.thread_count, PAGE_THREADS)
+        paged = replace(needs, page_threads=threads, plain=True)
+        if setting.by_windows:
+            needs = in_windows(graph, setting, program, asks, paged)
+            setting.room(graph, needs)
+            return asks, needs
         try:
             setting.room(graph, needs)
         except BudgetError:
             if not needs.in_order:
                 raise
-            threads = min(setting.config.thread_count, PAGE_THREADS)
-            paged = replace(needs, page_threads=threads, plain=True)
-            try:
-                setting.room(graph, paged)
-                needs = paged
-            except BudgetError:
-                if not (by_windows and len(asks) == 1 and asks[0].by_windows):
-                    raise
-                needs = in_windows(graph, setting, asks[0], paged)
-                setting.room(graph, needs)
+            setting.room(graph, paged)
+            needs = paged
         return asks, needs
 
     return retried(setting, attempt)
 
 
-def in_windows(graph: Graph, setting: RunSetting, one: RunRequirements, needs: MemoryRequest) -> MemoryRequest:
-    """These needs, with the values of vertices in a file but for what the budget has room for.
+def _has_pages(graph: Graph, program: Program, asks: tuple[RunRequirements, ...]) -> bool:
+    """Whether values of vertices may be in a file in all that a program may run."""
+    known = not has_phases(program) or (program.may_run(graph) is not None and has_value_pages(program))
+    return known and bool(asks) and all(one.by_windows for one in asks)
+
+
+def paged_bytes(graph: Graph, program: Program, one: RunRequirements) -> dict[str, int]:
+    """Bytes of each array that may be in a file while a program, or one of its phases, runs, by name."""
+    shared = field_bytes(program, graph.vertices, graph.vertex_dtype) if has_phases(program) else {}
+    return shared | value_bytes(one.program, graph.vertices, graph.vertex_dtype, apart=one.apart)
+
+
+def in_windows(
+    graph: Graph, setting: RunSetting, program: Program, asks: tuple[RunRequirements, ...], needs: MemoryRequest
+) -> MemoryRequest:
+    """These needs of all that a program may run, with the values of vertices in a file but for what there is room for.
 
     At least for two ranges of rows, of which one is at hand, and a window of as many vertices. Several threads read
     pages of the index where ranges of as many pages leave most of the room to the window.
     """
-    values = value_bytes(one.program, graph.vertices, graph.vertex_dtype, apart=one.apart)
+    values = [paged_bytes(graph, program, one) for one in asks]
     assert graph.out.degrees is not None, "rows in order are those of a file"
     edges, rows = graph.out.chunk_edges, page_rows(graph.out.degrees.spec.chunk_items)
-    others = needs.state_bytes - one.unmatched - sum(values.values()) + edges * graph.out.edge_bytes(needs.weighted)
-    page = rows * sum(size // max(1, graph.vertices) + 1 for size in values.values())
+    pairs = zip(asks, values, strict=True)
+    others = max(one.needs.state_bytes - one.unmatched - sum(sizes.values()) for one, sizes in pairs)
+    others += edges * graph.out.edge_bytes(needs.weighted)
+    page = rows * max(sum(size // max(1, graph.vertices) + 1 for size in sizes.values()) for sizes in values)
+    most = max(sum(sizes.values()) for sizes in values)
     threads = needs.page_threads
     while True:
         held = others + KEPT_ROW_BYTES * threads * rows  # with a chunk's edges to a window, and their rows
         needs = replace(needs, page_threads=threads, state_bytes=held)
-        room = min(sum(values.values()) + page, left_for_edges(setting.config, needs, graph))
+        room = min(most + page, left_for_edges(setting.config, needs, graph))
         if threads == 1 or room >= RANGES * threads * page:
             break
         threads //= 2
@@ -265,7 +281,8 @@ def _on_other_graphs(graph: Graph, program: Program, phase: Program, setting: Ru
     """What a phase asks for that runs on graphs no larger than this one, beside what its program keeps."""
     held = held_bytes(graph, program)
     for one in _all_requirements(graph, phase, setting):
-        yield replace(one, needs=replace(one.needs, state_bytes=one.needs.state_bytes + held))
+        needs = replace(one.needs, state_bytes=one.needs.state_bytes + held)
+        yield replace(one, needs=needs, by_windows=False)
 
 
 def held_bytes(graph: Graph, program: Program) -> int:
@@ -319,7 +336,8 @@ def requirements_of(
     layers.check(program if whole is None else whole, config, asynchronous=asynchronous and whole is None)
     apart = not asynchronous and program.combine not in ("union", "all")
     by_weight = weighted(program, graph)
-    directions = _directions(graph, replace(config, direction="push") if config.tuning.layers else config, program)
+    forced = replace(config, direction="push") if config.tuning.layers else config
+    directions = _directions(graph, forced, program, "push" if setting.by_windows else "pull")
     held = state_bytes(program, graph.vertices, graph.vertex_dtype, apart=apart) + setting.other_bytes
     working = program.working_bytes
     if whole is not None:
@@ -350,6 +368,7 @@ def requirements_of(
         threads=config.thread_count,
         state_bytes=held,
         working_bytes=working * graph.vertices,
+        sending=sending_direction(graph, program),
     )
     if setting.ranks > 1 and setting.device_bytes is not None:  # indexes of a rank's own rows, beside those of all
         held += sum(index_bytes(one) for one in needs.adjacencies)
@@ -368,22 +387,26 @@ def requirements_of(
     )
     unmatched = _unmatched_bytes(graph, program, setting, directions, needs)
     needs = replace(needs, state_bytes=needs.state_bytes + unmatched)
-    by_windows = needs.in_order and whole is None and setting.alone and has_value_pages(program, config)
+    by_windows = needs.in_order and setting.alone and _walks_by_windows(program, config)
     return RunRequirements(program, directions, by_weight, asynchronous, apart, needs, unmatched, by_windows)
 
 
-def has_value_pages(program: Program, config: Config) -> bool:
-    """Whether values of vertices may be in a file while a program runs: of single numbers, reached by their positions.
+def _walks_by_windows(program: Program, config: Config) -> bool:
+    """Whether the values of vertices may be in a file while a program walks edges.
 
     Not of programs that link trees, nor where tuning options push again what a view has changed.
     """
     tuning = config.tuning
     plain = not (tuning.layers or tuning.local_rounds or config.route in PUSHED or config.kernels == "reference")
-    numbers = not program.message_shape and all(not field.shape for field in fields_of(program).values())
-    starts = program.starts_anywhere or type(program).start is Program.start
+    return plain and not program.message_shape and program.combine != "union" and has_value_pages(program)
+
+
+def has_value_pages(program: Program) -> bool:
+    """Whether values of a program's vertices may be in a file: single numbers, reached by ranges and positions."""
+    methods = {"phases", "instead", "finish"} | (set() if program.starts_anywhere else {"start"})
     written = (vars(kind) for kind in type(program).__mro__ if kind is not Program)
-    ends = all(kind.get("ends_anywhere") for kind in written if not kind.keys().isdisjoint(("finish", "instead")))
-    return plain and numbers and starts and ends and program.combine != "union"
+    reached = all(kind.get("by_ranges") for kind in written if not methods.isdisjoint(kind))
+    return reached and all(not field.shape for field in fields_of(program).values())
 
 
 def wants_rows_in_order(graph: Graph, program: Program, directions: Mapping[Direction, object]) -> bool:
@@ -473,8 +496,10 @@ def sending_direction(graph: Graph, program: Program) -> AdjacencyDirection:
     return "in"
 
 
-def _directions(graph: Graph, config: Config, program: Program) -> dict[Direction, tuple[Traversal, ...]]:
-    """Which directions the run may walk, and how: only those get a share of the budget."""
+def _directions(
+    graph: Graph, config: Config, program: Program, sweeps: Direction
+) -> dict[Direction, tuple[Traversal, ...]]:
+    """Which directions the run may walk, and how: only those get a share of the budget; sweeps: theirs, if there is."""
     forced = "push" if config.route in PUSHED else config.direction
     listed = graph.layout == "list"
     found = traversals(program.along, directed=graph.directed, both_stored=graph.into is not None, listed=listed)
@@ -496,17 +521,9 @@ def _directions(graph: Graph, config: Config, program: Program) -> dict[Directio
         return {"pull": found["pull"]}
     if forced in found:
         return {forced: found[forced]}
-    if program.everywhere and "pull" in found:
-        return {"pull": found["pull"]}
+    if program.everywhere and sweeps in found:
+        return {sweeps: found[sweeps]}
     return found
-
-
-def by_pushes(graph: Graph, program: Program, setting: RunSetting) -> RunSetting:
-    """The same where sweeps go by windows: a pull would write the values of all rows once for each window."""
-    config, both = setting.config, graph.into is not None or not graph.directed
-    if config.direction != "auto" or not (program.everywhere and both):
-        return setting
-    return replace(setting, config=replace(config, direction="push"))
 
 
 def planned(
@@ -528,9 +545,12 @@ def planned(
                 forms.append(made := lighter)
                 continue
             refused = [refusal]
+            setting = replace(setting, by_windows=True)
             for form in forms:
+                if not _has_pages(graph, form, tuple(_all_requirements(graph, form, setting))):
+                    continue
                 try:
-                    return form, *plan_memory(graph, form, by_pushes(graph, form, setting), by_windows=True)
+                    return form, *plan_memory(graph, form, setting)
                 except BudgetError as other:
                     refused.append(other)
             raise min(refused, key=lambda one: one.least_mib) from None

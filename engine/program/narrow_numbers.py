@@ -32,7 +32,7 @@ def narrowed(program: Program, wide: str, narrow: str) -> Program:
 class NarrowNumbers:
     """What such a program has otherwise; comes before it among the bases."""
 
-    ends_anywhere = True
+    by_ranges = True
     wide: ClassVar[np.dtype[Any]]
     narrow: ClassVar[np.dtype[Any]]
 

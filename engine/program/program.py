@@ -226,9 +226,10 @@ class Program:
         are not read if all their rows are such.
     starts_anywhere : bool
         Whether `start` uses only what NumPy and CuPy arrays both offer, so that it may fill a GPU's fields.
-    ends_anywhere : bool
-        Whether `instead` and `finish` read fields by ranges and positions only, so that their values may be in a file.
-        Said by each class that defines one of them.
+    by_ranges : bool
+        Whether `start`, `phases`, `instead` and `finish` read and write fields by ranges, positions and operators only,
+        and write into no part that they have read, so that values may be in a file. Said by each class that defines one
+        of them; a `start` with `starts_anywhere` is one of those.
     along : {"out", "in", "both"}
         Messages follow the edges, go against them, or both; with "both" a pair of edges u -> v, v -> u carries two
         messages each way. `degree` counts the edges along which a vertex sends; it does not exist with "both".
@@ -289,7 +290,7 @@ class Program:
     chosen_by: ClassVar[str] = ""
     needs_weights: bool = False
     starts_anywhere: bool = False
-    ends_anywhere: ClassVar[bool] = False
+    by_ranges: ClassVar[bool] = False
     non_negative_weights: bool = False
     tolerance: ClassVar[float] = 0.0
     along: ClassVar[str] = "out"

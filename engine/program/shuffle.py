@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import original_ranks
-from penstock.engine.program.vertex_ranges import MANY_ROWS, ROWS, each_range, order_by
+from penstock.engine.program.vertex_ranges import MANY_ROWS, ROWS, each_range, number_places, order_by
 from penstock.storage.format.graph import Graph
 
 SHUFFLE_BYTES = 8
@@ -40,11 +40,7 @@ def shuffle(graph: Graph, out: NDArray[Any], first: int = 0) -> None:
         order = np.empty(graph.vertices, graph.vertex_dtype)
         order_by(mixed, order)
 
-    def fill(begin: int, end: int) -> None:
-        places = _unmixed(order[begin:end]) if plain else order[begin:end]
-        out[places] = np.arange(first + begin, first + end, dtype=out.dtype)
-
-    each_range(fill, graph.vertices)
+    number_places(out, lambda a, b: _unmixed(order[a:b]) if plain else order[a:b], first)
 
 
 def hashes(graph: Graph, seed: int) -> NDArray[np.uint64]:

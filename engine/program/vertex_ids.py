@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.vertex_ranges import MANY_ROWS, ROWS, each_range, order_by, over_ranges
+from penstock.engine.program.vertex_ranges import MANY_ROWS, ROWS, each_range, number_places, order_by, over_ranges
 from penstock.storage.access.graph_queries import names_of
 from penstock.storage.access.vertex_lookup import few_internal_ids, internal_id, is_number, side_of
 from penstock.storage.base.errors import InputError
@@ -278,12 +278,11 @@ def surely_in_original_order(graph: Graph) -> bool:
 
 def fill_ranks(graph: Graph, out: NDArray[Any]) -> None:
     """Set `out`, integers (vertices,), to the place of every internal id in `original_order`."""
-    order = None if in_original_order(graph) else original_order(graph)
-
-    def fill(first: int, last: int) -> None:
-        out[slice(first, last) if order is None else order[first:last]] = np.arange(first, last, dtype=out.dtype)
-
-    each_range(fill, graph.vertices)
+    if in_original_order(graph):
+        each_range(lambda a, b: out.__setitem__(slice(a, b), np.arange(a, b, dtype=out.dtype)), graph.vertices)
+    else:
+        order = original_order(graph)
+        number_places(out, lambda a, b: order[a:b])
 
 
 def original_ranks(graph: Graph) -> NDArray[Any]:

@@ -6,6 +6,7 @@ does not count, and as fast as memory is. Small graphs need no other thread.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
@@ -23,6 +24,8 @@ MANY_ROWS = 1 << 18
 """Vertices of a range where that is looked at once and copied little: a thousand calls take 30 ms."""
 ALONE = 1 << 20
 """Vertices up to which the caller's thread is enough: to start others, and to ask how many may be, takes as long."""
+PASSES = 64
+"""Passes at most over values in a file that are written in any order."""
 THREADS = 4
 """Most threads: so many keep the memory busy, and copies are bounded."""
 
@@ -48,6 +51,31 @@ def mask_of(function: Callable[[int, int], NDArray[np.bool_]], vertices: int) ->
 
     each_range(fill, vertices)
     return found
+
+
+def set_where(values: NDArray[Any], function: Callable[[int, int], NDArray[np.bool_]], value: Any) -> None:
+    """Set the values where function(first, last) is True, range by range."""
+
+    def fill(first: int, last: int) -> None:
+        places = first + np.flatnonzero(function(first, last))
+        if len(places):
+            values[places] = value
+
+    each_range(fill, len(values))
+
+
+def number_places(out: NDArray[Any], places: Callable[[int, int], NDArray[Any]], first: int = 0) -> None:
+    """Set `out` at the places that function(a, b) gives for a range of numbers to these, from `first` on."""
+
+    def fill(a: int, b: int) -> None:
+        out[places(a, b)] = np.arange(first + a, first + b, dtype=out.dtype)
+
+    if isinstance(out, np.ndarray):
+        each_range(fill, len(out))
+        return
+    size = max(ROWS, len(out) // PASSES)
+    for a in range(0, len(out), size):
+        fill(a, min(a + size, len(out)))
 
 
 class Mask:
@@ -114,8 +142,18 @@ def limited_ranges(sums: NDArray[np.int64], most: int) -> list[tuple[int, int]]:
 
 def absolute_sum(values: NDArray[Any]) -> float:
     """The sum of the absolute values, added up in NumPy's order (pairwise) without a copy of all."""
-    if len(values) <= ROWS:
-        return float(np.abs(values).sum())
-    half = len(values) // 2
+    return _sum_of(np.abs, values, 0, len(values))
+
+
+def l2_norm(values: NDArray[Any]) -> float:
+    """The root of the sum of the squares, added up in the same order."""
+    return math.sqrt(_sum_of(np.square, values, 0, len(values)))
+
+
+def _sum_of(function: np.ufunc, values: NDArray[Any], first: int, last: int) -> float:
+    """The sum of a function of the values of a range."""
+    if last - first <= ROWS:
+        return float(function(values[first:last]).sum())
+    half = (last - first) // 2
     half -= half % 8
-    return absolute_sum(values[:half]) + absolute_sum(values[half:])
+    return _sum_of(function, values, first, first + half) + _sum_of(function, values, first + half, last)

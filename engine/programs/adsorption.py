@@ -35,6 +35,7 @@ class Adsorption(Program):
     single = True
     tolerance = 1e-9
     extendable = ("max_iter", "tol")
+    by_ranges = True
 
     def __init__(
         self,
@@ -83,6 +84,7 @@ class Spread(Spreading):
     score = Field(np.float64)
     arriving = Field(np.float64, constant=True)
     seed = Field(np.float64, constant=True)
+    by_ranges = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Everybody begins with the seeds."""

@@ -34,6 +34,7 @@ class Betweenness(Program):
     paths = Field(np.float64, output=False)
     dependency = Field(np.float64, output=False)
     tolerance = 1e-9
+    by_ranges = True
 
     def __init__(
         self,
@@ -85,6 +86,7 @@ class CountPaths(Program):
     paths = Field(np.float64)
     combine = "sum"
     message = np.float64
+    by_ranges = True
 
     def __init__(self, source: int) -> None:
         self.source = source
@@ -120,6 +122,7 @@ class AddDependencies(Program):
     combine = "sum"
     along = "in"
     bucket = 1.0
+    by_ranges = True
 
     def __init__(self, depth: int) -> None:
         self.depth = depth
@@ -180,8 +183,9 @@ def _rescale(values: NDArray[np.float64], sources: NDArray[Any], normalized: boo
         count = np.where(drawn[first:last], len(sources) - 1.0, float(len(sources)))
         with np.errstate(divide="ignore", invalid="ignore"):
             if normalized:
-                values[first:last] /= count * (others - 1)
+                scaled = values[first:last] / (count * (others - 1))
             else:
-                values[first:last] *= others / (count * (1 if directed else 2))
+                scaled = values[first:last] * (others / (count * (1 if directed else 2)))
+            values[first:last] = scaled
 
     each_range(scale, len(values))

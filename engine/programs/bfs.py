@@ -87,7 +87,7 @@ class BFS(Ending, ByParents):
     visits_once = True
     accumulator = "parent"
     starts_anywhere = True
-    ends_anywhere = True
+    by_ranges = True
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class BFSLevels(Ending, ByLevels):
     visits_once = True
     accumulator = "level"
     starts_anywhere = True
-    ends_anywhere = True
+    by_ranges = True
 
     def __init__(self, source: int | Sequence[int]) -> None:
         self.source = source
@@ -164,6 +164,7 @@ class ByOriginalIds:
     early_exit = False
     visits_once = False
     starts_anywhere = False
+    by_ranges = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Put the sources on level 0."""

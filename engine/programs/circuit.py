@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative
 from penstock.engine.program.program import Field, Global, Program, Start, weighted
 from penstock.engine.program.vertex_ids import vertex_column
-from penstock.engine.program.vertex_ranges import each_range, mask_of, over_ranges
+from penstock.engine.program.vertex_ranges import mask_of, over_ranges, set_where
 from penstock.engine.programs.conductance import (
     Conductance,
     SelfLoops,
@@ -64,6 +64,7 @@ class Circuit(Program):
     single = True
     extendable = ("max_iter", "tol")
     measures = ("residual",)
+    by_ranges = True
 
     def __init__(
         self,
@@ -120,11 +121,7 @@ class Circuit(Program):
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The potentials; none where there is no path to a fixed one."""
         potential, grounded = state["potential"], state["grounded"]
-
-        def leave_out(first: int, last: int) -> None:
-            potential[first:last][grounded[first:last] == 0] = -np.inf
-
-        each_range(leave_out, graph.vertices)
+        set_where(potential, lambda first, last: grounded[first:last] == 0, -np.inf)
         return {"potential": potential}
 
 
@@ -134,6 +131,7 @@ class Grounded(Program):
     grounded = Field(np.uint32)
     combine = "or"
     along = "both"
+    by_ranges = True
     self_combining = True
     non_negative_weights = True
 
@@ -184,6 +182,7 @@ class Conjugate(Program):
     combine = "sum"
     along = "both"
     everywhere = True
+    by_ranges = True
     extendable = ("max_iter", "tol")
 
     def __init__(self, whole: Circuit) -> None:
@@ -268,20 +267,12 @@ def _hold(state: dict[str, NDArray[Any]], held: NDArray[np.int64]) -> None:
     """Leave nodes alone whose potential is fixed, or that have no path to one: they get no conductance."""
     conductance, grounded = state["conductance"], state["grounded"]
     conductance[held] = 0.0
-
-    def leave_out(first: int, last: int) -> None:
-        conductance[first:last][grounded[first:last] == 0] = 0.0
-
-    each_range(leave_out, len(conductance))
+    set_where(conductance, lambda first, last: grounded[first:last] == 0, 0.0)
 
 
 def _clear(remainder: NDArray[Any], conductance: NDArray[Any]) -> None:
     """Drop the currents of nodes without a conductance."""
-
-    def clear(first: int, last: int) -> None:
-        remainder[first:last][conductance[first:last] <= 0] = 0.0
-
-    each_range(clear, len(remainder))
+    set_where(remainder, lambda first, last: conductance[first:last] <= 0, 0.0)
 
 
 def _check_grounded(graph: Graph, grounded: NDArray[Any]) -> None:

@@ -59,6 +59,7 @@ class Distances(Together, Program, ABC):
     reached = Field(np.uint32, output=False)
     level = Field(np.uint32, output=False)
     tolerance = 1e-9
+    by_ranges = True
     searched = "level"
     answer = ""
 
@@ -191,9 +192,8 @@ class Distances(Together, Program, ABC):
 
         def add(first: int, last: int) -> None:
             here, counts = self._parts(distances, first, last)
-            total[first:last] += counts
-            squares[first:last] += counts * counts
-            reached[first:last] += here
+            for values, more in ((total, counts), (squares, counts * counts), (reached, here)):
+                values[first:last] = values[first:last] + more
 
         each_range(add, len(distances))
         reached[source] -= 1
@@ -201,19 +201,19 @@ class Distances(Together, Program, ABC):
     def _estimate(self, state: State, sources: NDArray[Any]) -> None:
         """Put the answers in the place of the sums, and their errors in that of the squares."""
         vertices = len(state["total"])
-        drawn = np.zeros(vertices, dtype=bool)
+        drawn, names = np.zeros(vertices, dtype=bool), ("reached", "total", "squares")
         drawn[sources] = True
 
         def fill(first: int, last: int) -> None:
             searches = len(sources) - drawn[first:last].astype(np.float64)
-            reached, total, squares = (state[name][first:last] for name in ("reached", "total", "squares"))
+            reached, total, squares = (state[name][first:last] for name in names)
             sample = Sample(searches, reached.astype(np.float64), total, squares, vertices - 1)
             with np.errstate(divide="ignore", invalid="ignore"):
                 values, variances = self.estimated(sample)
                 missed = 1.0 - searches / max(1, vertices - 1)
                 spread = np.sqrt(np.maximum(variances, 0.0) / (searches - 1) * missed)
-            total[:] = np.where(reached > 0, values, 0.0)
-            squares[:] = np.where((searches > 1) & (reached > 0), spread, -np.inf)
+            state["total"][first:last] = np.where(reached > 0, values, 0.0)
+            state["squares"][first:last] = np.where((searches > 1) & (reached > 0), spread, -np.inf)
 
         each_range(fill, vertices, size=ESTIMATED)
 
@@ -351,6 +351,8 @@ def _by_weights(program: Distances, kind: type[Distances], graph: Graph) -> Dist
 class LevelsFrom(BFSLevels):
     """Hops from one vertex (internal id)."""
 
+    by_ranges = True
+
     def start(self, graph: Graph, state: State) -> Start:
         """Nobody is reached but the source."""
         state["level"][:] = UNREACHED
@@ -368,6 +370,7 @@ class DistancesFrom(FloatSSSP):
     """Distances from one vertex (internal id), as float64 whatever the weights."""
 
     distance = Field(np.float64, fill=LARGEST, unreached=LARGEST)
+    by_ranges = True
 
     def start(self, graph: Graph, state: State) -> Start:
         """Nobody is reached but the source."""

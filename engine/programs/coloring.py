@@ -34,6 +34,7 @@ class Coloring(Program):
     turn = Field(VERTEX, output=False)
     rank = Field(VERTEX, output=False)
     working_bytes = SHUFFLE_BYTES
+    by_ranges = True
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Turns, and a window of colors."""
@@ -62,6 +63,7 @@ class Turns(Program):
     combine = "sum"
     message = np.int64
     along = "both"
+    by_ranges = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """In the first iteration a vertex counts the uncolored neighbors that precede it."""
@@ -99,6 +101,7 @@ class ColorWindow(Program):
     rank = Field(VERTEX, constant=True)
     combine = "or"
     along = "both"
+    by_ranges = True
 
     def __init__(self, first: int) -> None:
         self.first = first

@@ -15,11 +15,12 @@ from penstock.engine.program.program import Field, Program, Start
 from penstock.engine.program.vertex_ranges import each_range
 from penstock.engine.programs.weights import Sums
 from penstock.storage.base.budget import cores
+from penstock.storage.checkpoint.state_pages import PagedValues
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.index import Index
 from penstock.storage.read.degree_count import DegreeReader, degree_index, degrees_of
 
-Degreed = Index | DegreeReader | NDArray[np.int64]
+Degreed = Index | DegreeReader | PagedValues | NDArray[np.int64]
 """What has the degrees of all vertices."""
 
 
@@ -33,6 +34,7 @@ class Degrees(Program):
     degree = Field(np.int64, kept=False)
     in_degree = Field(np.int64, kept=False)
     out_degree = Field(np.int64, kept=False)
+    by_ranges = True
 
     def form(self, graph: Graph, mode: str) -> Program:
         """The same with a sweep, where in-edges are not stored."""
@@ -66,6 +68,7 @@ class CountedDegrees(Degrees):
     """The same of a graph without in-edges, which are counted in a sweep."""
 
     in_degree = Field(np.int64)
+    by_ranges = True
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """The sweep."""
@@ -101,13 +104,15 @@ class DegreeColumn:
             first, last, step = rows.indices(len(self))
             found = np.zeros(max(0, last - first), np.int64)
             for one in self._parts:
-                if isinstance(one, np.ndarray):
+                if isinstance(one, np.ndarray | PagedValues):
                     found += one[first:last]
                 else:
                     one.add_lengths(first, found)
             return found[::step]
         at = np.atleast_1d(rows)
-        total: Any = sum(one[at] if isinstance(one, np.ndarray) else one.lengths_of(at) for one in self._parts)
+        total: Any = sum(
+            one[at] if isinstance(one, np.ndarray | PagedValues) else one.lengths_of(at) for one in self._parts
+        )
         return total if np.ndim(rows) else total[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative
 from penstock.engine.program.program import Field, Global, Program, Start
+from penstock.engine.program.vertex_ranges import l2_norm
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.format.graph import Graph
 
@@ -31,6 +32,7 @@ class Eigenvector(Program):
     everywhere = True
     accumulator = "eigenvector"
     starts_anywhere = True
+    by_ranges = True
     tolerance = 1e-9
     single = True
     extendable = ("max_iter", "tol")
@@ -76,7 +78,7 @@ class Eigenvector(Program):
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Scale the L2 norm to 1."""
         found = state["eigenvector"]
-        norm = float(np.linalg.norm(found))
+        norm = l2_norm(found)
         if norm > 0:
             found /= norm
         return {"eigenvector": found}

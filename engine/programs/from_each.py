@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import NonNegative
 from penstock.engine.program.program import LARGEST, Field, Program, Start, fields_of, like, value_of, weighted
@@ -34,6 +35,7 @@ class FromEach(Together, Program):
     """
 
     tolerance = 1e-9
+    by_ranges = True
     search: ClassVar[Any] = BFSLevels
 
     def __init__(self, source: Vertices, weight: bool | str | None = True, cutoff: NonNegative | None = None) -> None:
@@ -113,8 +115,7 @@ def _keep_levels(search: SharedLevels, columns: list[NDArray[Any]]) -> None:
     def keep(first: int, last: int) -> None:
         for a, b, levels in search.levels(first, last):
             for column, found in zip(columns, levels.T, strict=True):
-                column[a:b] = found
-                column[a:b][found == 0] = absent
+                column[a:b] = np.where(found == 0, absent, found)
 
     each_range(keep, len(columns[0]))
     for column, source in zip(columns, search.sources, strict=True):
@@ -123,6 +124,8 @@ def _keep_levels(search: SharedLevels, columns: list[NDArray[Any]]) -> None:
 
 class Anew:
     """What a search has otherwise whose field holds the answer of the one before."""
+
+    by_ranges = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Nothing is reached but the source."""

@@ -62,6 +62,7 @@ class Heat(Program):
     single = True
     extendable = ("max_iter", "tol")
     measures = ("time",)
+    by_ranges = True
 
     def __init__(
         self,
@@ -137,6 +138,7 @@ class Diffusion(Program):
     along = "both"
     everywhere = True
     accumulator = "temperature"
+    by_ranges = True
     non_negative_weights = True
     extendable = ("max_iter", "tol")
 

@@ -40,6 +40,7 @@ class HITS(Program):
     former = Field(np.float64, output=False)
     tolerance = 1e-9
     extendable = ("max_iter", "tol")
+    by_ranges = True
 
     def __init__(self, tol: NonNegative = 1e-8, max_iter: Count = 1000, weight: bool | str | None = True) -> None:
         self.tol, self.max_iter, self.needs_weights = tol, max_iter, counts_by_weight(weight)

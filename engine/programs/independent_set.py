@@ -27,6 +27,7 @@ class MaximalIndependentSet(Program):
     message = VERTEX
     along = "both"
     working_bytes = SHUFFLE_BYTES
+    by_ranges = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Nobody is decided. Ranks begin at 1: what members say comes before them all."""

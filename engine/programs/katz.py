@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, Finite, NonNegative
 from penstock.engine.program.program import Field, Global, Program, Start, fields_of
+from penstock.engine.program.vertex_ranges import l2_norm
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
@@ -38,6 +39,7 @@ class Katz(Program):
     everywhere = True
     accumulator = "katz"
     starts_anywhere = True
+    by_ranges = True
     tolerance = 1e-9
     single = True
     extendable = ("max_iter",)
@@ -93,7 +95,7 @@ class Katz(Program):
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Scale the L2 norm to 1."""
         katz = state["katz"]
-        norm = float(np.linalg.norm(katz))
+        norm = l2_norm(katz)
         if self.normalized and norm > 0:
             katz /= norm
         return {"katz": katz}

@@ -44,6 +44,7 @@ class Neural(Program):
     combine = "sum"
     everywhere = True
     accumulator = "activation"
+    by_ranges = True
     tolerance = 1e-9
     single = True
     extendable = ("max_iter", "tol")

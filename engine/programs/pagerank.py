@@ -57,6 +57,7 @@ class WeightedPageRank(Ranking):
     rank = Field(np.float64)
     outgoing = Field(np.float64, output=False)
     non_negative_weights = True
+    by_ranges = True
     asynchronous: ClassVar[bool] = False
 
     def may_run(self, graph: Graph) -> Iterable[Program]:

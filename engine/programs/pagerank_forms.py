@@ -48,7 +48,8 @@ def fill_shares(graph: Graph, given: Given, name: str, vector: Vector) -> None:
         for vertex, weight in given.items():
             if not (isinstance(weight, int | float | np.number) and weight >= 0 and np.isfinite(weight)):
                 raise _refused(f"{name} of vertex {vertex}", weight)
-        np.add.at(vector, vertices_of(graph, list(given)), list(given.values()))
+        places, inverse = np.unique(vertices_of(graph, list(given)), return_inverse=True)
+        vector[places] = np.bincount(inverse, list(given.values()))
     else:
         raise InputError(f"{name} {brief(repr(given))} is no mapping; write {{id: weight}}, as networkx has it")
     with np.errstate(over="ignore"):
@@ -117,6 +118,7 @@ class Sweeps(Ranking):
     everywhere = True
     accumulator = "rank"
     starts_anywhere = True
+    by_ranges = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex has the same rank, or that of `nstart`."""
@@ -158,6 +160,7 @@ class PersonalizedPageRank(Sweeps):
     """Sweeps with a teleport vector of the user's."""
 
     starts_anywhere = False
+    by_ranges = True
     teleport = Field(np.float64, constant=True, output=False)
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
@@ -173,6 +176,7 @@ class PersonalizedPageRank(Sweeps):
 class DanglingPageRank(PersonalizedPageRank):
     """Sweeps whose dangling vertices spread by a vector of their own."""
 
+    by_ranges = True
     refuge = Field(np.float64, constant=True, output=False)
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
@@ -193,6 +197,7 @@ class ResidualPageRank(Sweeps):
     everywhere = False
     accumulator = ""
     order_free = True
+    by_ranges = True
     dangling = None  # type: ignore[assignment]
     change = None  # type: ignore[assignment]
     tolerance = 1e-6
@@ -274,6 +279,7 @@ class WeightedSweeps(Sweeps):
 class WeightedResidualPageRank(WeightedSweeps, ResidualPageRank):
     """Residual push by weight."""
 
+    by_ranges = True
     dangling = None  # type: ignore[assignment]
     change = None  # type: ignore[assignment]
 

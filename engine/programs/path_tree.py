@@ -29,7 +29,7 @@ from penstock.engine.program.vertex_ids import (
     names_by_rank,
     original_values,
 )
-from penstock.engine.program.vertex_ranges import each_range, mask_of, over_ranges
+from penstock.engine.program.vertex_ranges import mask_of, over_ranges, set_where
 from penstock.storage.format.graph import Graph
 
 
@@ -40,6 +40,7 @@ class TightEdges(Program):
     distance = Field(np.uint32, constant=True, unreached=LARGEST)
     combine = "min"
     message = VERTEX
+    by_ranges = True
 
     def __init__(self, equal: int, weight: bool) -> None:
         self.equal, self.needs_weights = equal, weight
@@ -83,6 +84,7 @@ class OnPaths(Program):
     combine = "min"
     self_combining = True
     along = "in"
+    by_ranges = True
 
     def __init__(self, targets: Sequence[int], weight: bool) -> None:
         self.targets, self.needs_weights = targets, weight
@@ -138,6 +140,7 @@ class PathTree(Program):
     tight: ClassVar[type[TightEdges]] = TightEdges
     back: ClassVar[type[OnPaths] | None] = None
     backwards = False
+    by_ranges = True
     parents: bool | None
     working_bytes = 1  # the mask of the first frontier
     source: Any
@@ -192,11 +195,7 @@ class PathTree(Program):
         name = next(iter(fields_of(self)))
         values, parent = state[name], state["parent"]
         none = _absent(self, name, values)
-
-        def want(first: int, last: int) -> None:
-            parent[first:last][values[first:last] != none] = len(values)
-
-        each_range(want, len(values))
+        set_where(parent, lambda first, last: values[first:last] != none, len(values))
 
     def _plant(self, graph: Graph, state: dict[str, NDArray[Any]]) -> None:
         """Make every source its own parent."""
@@ -211,12 +210,8 @@ class PathTree(Program):
         """The search's values, and parents as original ids."""
         name, parent = next(iter(fields_of(self))), state["parent"]
         named = names_by_rank if self.ranked else original_values
-        nobody = _absent(self, "parent", parent)
-
-        def forget(first: int, last: int) -> None:  # a search that did not converge leaves vertices without parents
-            parent[first:last][parent[first:last] == graph.vertices] = nobody
-
-        each_range(forget, len(parent))
+        nobody, wanted = _absent(self, "parent", parent), graph.vertices
+        set_where(parent, lambda a, b: parent[a:b] == wanted, nobody)  # of a search that did not converge
         return {name: state[name], "parent": named(graph, state["parent"])}
 
 

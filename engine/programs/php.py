@@ -35,6 +35,7 @@ class PHP(Program):
     tolerance = 1e-9
     single = True
     extendable = ("max_iter", "tol")
+    by_ranges = True
 
     def __init__(
         self,

@@ -30,6 +30,7 @@ class SCC(Program):
     component = Field(VERTEX)
     color = Field(VERTEX, output=False)
     working_bytes = 2
+    by_ranges = True
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Trimming, the largest component and coloring; in an undirected graph the weakly connected components."""
@@ -89,6 +90,7 @@ class TrimForward(Program):
     waiting = Field(np.int64)
     combine = "sum"
     message = np.int64
+    by_ranges = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """In the first iteration every remaining vertex counts its remaining in-neighbors."""
@@ -130,6 +132,7 @@ class ReachForward(Program):
     component = Field(VERTEX, constant=True)
     combine = "or"
     self_combining = True
+    by_ranges = True
     bit = 1
 
     def __init__(self, pivot: int) -> None:
@@ -163,6 +166,7 @@ class SpreadColor(Program):
     component = Field(VERTEX, constant=True)
     combine = "min"
     self_combining = True
+    by_ranges = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every remaining vertex starts with its own color."""
@@ -191,6 +195,7 @@ class ClaimColor(Program):
     combine = "min"
     self_combining = True
     along = "in"
+    by_ranges = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Roots are their own components."""
@@ -199,7 +204,7 @@ class ClaimColor(Program):
         def claim(first: int, last: int) -> NDArray[np.bool_]:
             part, own = component[first:last], np.arange(first, last, dtype=color.dtype)
             roots: NDArray[np.bool_] = (part == graph.vertices) & (color[first:last] == own)
-            part[roots] = own[roots]
+            component[first + np.flatnonzero(roots)] = own[roots]
             return roots
 
         return Start(active=mask_of(claim, graph.vertices))

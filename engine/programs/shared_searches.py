@@ -101,6 +101,7 @@ class SharedLevels(SharedSearch):
     digit_5 = Field(np.uint64, output=False)
     digit_6 = Field(np.uint64, output=False)
     digit_7 = Field(np.uint64, output=False)
+    by_ranges = True
 
     def __init__(self, sources: Sequence[int], last: float | None = None) -> None:
         super().__init__(sources)

@@ -42,7 +42,7 @@ class SSSP(Ending, Program):
     self_combining = True
     non_negative_weights = True
     starts_anywhere = True
-    ends_anywhere = True
+    by_ranges = True
     lightest = 0.0
 
     def __init__(
@@ -135,7 +135,7 @@ class WideSSSP(SSSP):
     """SSSP with uint64 distances."""
 
     distance = Field(np.uint64, fill=LARGEST, unreached=LARGEST)
-    ends_anywhere = True
+    by_ranges = True
 
     def edge(distance, weight):  # type: ignore[no-untyped-def]
         """Travels along an edge: the distance by way of it."""

@@ -67,7 +67,7 @@ class WCCByLabels(Program):
     self_combining = True
     along = "both"
     starts_anywhere = True
-    ends_anywhere = True
+    by_ranges = True
     alone = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:

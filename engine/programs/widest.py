@@ -37,7 +37,7 @@ class WidestPath(Ending, Program):
     combine = "max"
     self_combining = True
     starts_anywhere = True
-    ends_anywhere = True
+    by_ranges = True
 
     def __init__(
         self,

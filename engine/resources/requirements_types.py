@@ -16,6 +16,7 @@ from penstock.storage.format.row_pages import OFFSET_BYTES, held_pages, page_row
 if TYPE_CHECKING:
     from penstock.engine.resources.direction import Traversal
     from penstock.storage.format.graph import Adjacency, Graph
+    from penstock.transfer.values.task import Direction as AdjacencyDirection
 
 SMALL_CHANGE = 4 << 20
 """Bytes for what is too small to be counted one by one."""
@@ -67,14 +68,17 @@ class MemoryRequest:
         threads: int,
         state_bytes: int,
         working_bytes: int = 0,
+        sending: AdjacencyDirection = "out",
     ) -> MemoryRequest:
-        """The needs of these walks; an undirected graph has only one adjacency. Degrees are the out-index's.
+        """The needs of these walks; an undirected graph has only one adjacency.
 
-        names: whether values of the answer are vertices. threads: most that read ids.
+        sending: whose index has the degrees. names: whether values of the answer are vertices. threads: most that read
+        ids.
         """
         wanted = [graph.out if walk.key == "out" else graph.into for walk in walked]
         stored = _united([adjacency for adjacency in wanted if adjacency is not None])
-        indexed = _united([*stored, graph.out])
+        sent = graph.into if sending == "in" and graph.into is not None else graph.out
+        indexed = _united([*stored, graph.out, sent])
         ids = id_bytes(graph, names=names, threads=threads)
         return cls(stored, indexed, weighted, state_bytes, working_bytes, ids, plain=bool(stored))
 

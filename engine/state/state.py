@@ -168,13 +168,11 @@ class State:
         count = last - first
         self.first, self.last, self.pages = first, last, pages
         self._fill = fill or fill_ranges
+        self._paged: dict[str, Any] = {} if pages is None else paged_fields(program, pages, vertex_dtype, given or {})
         if pages is None:
             self.fields = fields_for(program, count, vertex_dtype, given, self._fill)
         else:
-            self.fields = {}
-            for name, spec in kept_fields(program).items():
-                dtype = resolve_dtype(spec.dtype, vertex_dtype)
-                self.fields[name] = pages.add(name, dtype, value_of(spec.fill, dtype))
+            self.fields = {name: pages.values(name) for name in self._paged}
         self.identity = author.identity
         self.message_shape = program.message_shape
         self._incoming: NDArray[Any] | None = None
@@ -289,8 +287,7 @@ class State:
 
     def host_fields(self) -> dict[str, Any]:
         """Every field's values in host memory, where they are; or what reads them there (`PagedValues`)."""
-        pages = self.pages
-        return self.fields if pages is None else {name: PagedValues(pages, name) for name in self.fields}
+        return self.fields if self.pages is None else dict(self._paged)
 
     def values_at(self, name: str, places: NDArray[np.int64]) -> NDArray[Any]:
         """What a field has at some vertices, in host memory."""
@@ -355,11 +352,14 @@ class State:
         return self.pending.words.view(np.uint8)[: -(-(self.last - self.first) // 8)]
 
     def take(self, fields: dict[str, NDArray[Any]]) -> None:
-        """Use these arrays of the host as fields, without a copy."""
+        """Use these arrays of the host as fields, without a copy; of values in a file write what is in others."""
         for name, values in fields.items():
             ours = self.fields[name]
             check_alike(name, (ours.dtype, ours.shape), values)
-            self.fields[name] = values
+            if self.pages is None:
+                self.fields[name] = values
+            elif values is not self._paged[name]:
+                self._paged[name][:] = values
 
 
 def fields_for(
@@ -382,6 +382,23 @@ def fields_for(
             continue
         check_alike(name, (dtype, (count, *spec.shape)), given[name])
         made[name] = given[name]
+    return made
+
+
+def paged_fields(program: Program, pages: StatePages, vertex_dtype: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a program's fields in pages: those that are given, the others at their first values.
+
+    Raises InputError for one that is given and of another dtype or shape.
+    """
+    made = {}
+    for name, spec in kept_fields(program).items():
+        dtype = resolve_dtype(spec.dtype, vertex_dtype)
+        if name in given:
+            check_alike(name, (dtype, (pages.vertices,)), given[name])
+            made[name] = given[name]
+        else:
+            pages.add(name, dtype, value_of(spec.fill, dtype))
+            made[name] = PagedValues(pages, name)
     return made
 
 

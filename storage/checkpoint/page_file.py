@@ -12,7 +12,7 @@ import os
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from penstock.storage.base.atomic import free_bytes, temporary_place
@@ -68,7 +68,7 @@ class PageFile:
         self.bytes_read = self.bytes_written = 0
         self._folders, self._lock, self._moving = list(folders), threading.Lock(), BusyTimer()
         self._ends = [0] * len(folders)
-        self._places: dict[object, tuple[int, int]] = {}
+        self._places: dict[tuple[object, int], tuple[int, int]] = {}
         self._sums: dict[object, int] = {}
         handles: list[int] = []
         self._closed = weakref.finalize(self, _close, handles)
@@ -97,13 +97,18 @@ class PageFile:
     def __contains__(self, key: object) -> bool:
         return key in self._sums
 
+    def forget(self, keys: Iterable[object]) -> None:
+        """Have no pages of these keys; their places are those of the next that are as long."""
+        for key in keys:
+            self._sums.pop(key, None)
+
     def write(self, key: object, page: memoryview) -> None:
         """Keep a page, in the place of what the key had. Raises RunError."""
         with self._lock:
-            at = self._places.get(key)
+            at = self._places.get((key, len(page)))
             if at is None:
                 number = len(self._places) % len(self._folders)
-                at = self._places[key] = number, self._ends[number]
+                at = self._places[key, len(page)] = number, self._ends[number]
                 self._ends[number] += len(page)
             self.bytes_written += len(page)
         with self._moving:
@@ -113,7 +118,7 @@ class PageFile:
     def read(self, key: object, page: memoryview) -> None:
         """Fill a page with what the key has. Raises RunError."""
         with self._lock:
-            at = self._places[key]
+            at = self._places[key, len(page)]
             self.bytes_read += len(page)
         with self._moving:
             self._whole("read", os.preadv, at, page)

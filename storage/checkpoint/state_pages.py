@@ -88,6 +88,27 @@ class StatePages:
         """Seconds so far in which something waited for pages to arrive."""
         return self._waiting.seconds
 
+    def keep(self, names: Collection[str]) -> None:
+        """Have only these arrays from now on; no page of another one is held. Raises RunError as `held`."""
+        others = self._arrays.keys() - names
+        with self._free:
+            units = [unit for unit in self._pages if unit[0] in others]
+            moving = [future for unit, future in self._leaving.items() if unit[0] in others]
+            for unit in units:
+                page = self._pages.pop(unit)
+                moving += [page.arrives] if page.arrives is not None else []
+                self._taken -= self._size(unit)
+            for taken in (self._idle, self._early, self._leaving):
+                for unit in [unit for unit in taken if unit[0] in others]:
+                    del taken[unit]
+        for future in moving:
+            future.result()
+        for unit in units:
+            self.give_back(unit)
+        self.file.forget(self.of(others, 0, self.vertices))
+        for name in others:
+            del self._arrays[name]
+
     def values(self, name: str) -> NDArray[Any]:
         """An array by its name."""
         return self._arrays[name].space.values
@@ -258,7 +279,7 @@ class StatePages:
 class PagedValues(NDArrayOperatorsMixin):
     """One array of `StatePages`, as programs and answers have it: read and written by position, copied when read.
 
-    shape (vertices,). Positions are one, a slice or an array of integers. Operators are NumPy's: those in place go by
+    shape (vertices,). Positions are one, a slice, integers or a mask. Operators are NumPy's: those in place go by
     ranges, others return an array of all vertices in memory.
     """
 
@@ -306,7 +327,9 @@ class PagedValues(NDArrayOperatorsMixin):
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: tuple[Any, ...] = (), **more: Any
     ) -> Any:
-        """Compute with all values; into an array of pages range by range."""
+        """Compute with all values; into an array of pages range by range. Not in place at positions (`add.at`)."""
+        if method == "at":
+            return NotImplemented
         if method != "__call__" or len(out) != 1 or not isinstance(out[0], PagedValues):
             given = [one[:] if isinstance(one, PagedValues) else one for one in inputs]
             return getattr(ufunc, method)(*given, **more, **({"out": out} if out else {}))
@@ -321,10 +344,18 @@ class PagedValues(NDArrayOperatorsMixin):
         """All values."""
         return np.asarray(self[:], dtype)
 
+    def sum(self) -> Any:
+        """The sum of all values, added up by ranges."""
+        return np.sum([self._values[v0:v1].sum() for v0, v1 in self._parts(0, len(self))])
+
     def _places(self, rows: Any) -> NDArray[Any]:
-        """Positions from the first vertex on; those below 0 count from behind."""
-        places = np.asarray(rows, np.int64)
-        return np.where(places < 0, places + len(self), places)
+        """Positions from the first vertex on, of integers, those below 0 being from behind, or of a mask."""
+        places = np.asarray(rows)
+        if places.dtype.kind not in "biu" and places.size:
+            raise IndexError(f"positions are a range, integers or a mask, and these are {places.dtype}")
+        if places.dtype == np.bool_:
+            return np.flatnonzero(places)
+        return np.where(places < 0, places + len(self), places).astype(np.int64)
 
     def _parts(self, first: int, last: int, changes: tuple[str, ...] = ()) -> Iterator[tuple[int, int]]:
         """Yield the vertices first..last-1 in parts, each in memory until the next is asked for."""

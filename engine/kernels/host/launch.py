@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Collection, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -130,21 +131,23 @@ class HostKernels:
         is_wanted: whether a part needs rows or values, None: each does. rows: whether rows are needed. values, changes:
         arrays that are read, and written; fresh: those of which all is written.
         """
-        if index.pages is None or not (rows or (state.pages is not None and (values or changes))):
+        indexed, paged = index.pages if rows else None, state.pages if values or changes else None
+        if indexed is None and paged is None:
             yield state
             return
         values = {*values, *changes}
         if self._steady:
             state.lows  # noqa: B018 (parts of it are taken)
-        step = index.pages.together
+        step = paged.rows if paged is not None else 1
+        step = index.pages.together if index.pages is not None else step
         for first in range(state.first - state.first % step, state.last, step):
             v0, v1 = max(first, state.first), min(first + step, state.last)
             part = state.part(v0, v1)
             if is_wanted is not None and not is_wanted(part):
                 yield part
                 continue
-            pages = index.pages.of_rows(v0, v1) if rows else ()
-            with index.pages.held(pages), state.held(values, v0, v1, changes, fresh, v1 + step):
+            at_hand = nullcontext() if indexed is None else indexed.held(indexed.of_rows(v0, v1))
+            with at_hand, state.held(values, v0, v1, changes, fresh, v1 + step):
                 yield part
 
     def select(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:

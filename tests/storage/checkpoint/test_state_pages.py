@@ -188,3 +188,35 @@ def test_operators_are_those_of_arrays(tmp_path: Path) -> None:
     assert isinstance(one < 3, np.ndarray)
     with pytest.raises(TypeError):
         np.add(one, 1j, out=one)
+
+
+def test_sums_and_masks_are_those_of_arrays_and_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    pages, wanted = made(tmp_path, PAGE, "value"), np.arange(VERTICES, dtype=np.float32)
+    values = PagedValues(pages, "value")
+    values[:] = wanted
+    assert float(values.sum()) == pytest.approx(float(wanted.sum()), rel=1e-6)
+    chosen = wanted % 3 == 0
+    np.testing.assert_array_equal(values[chosen], wanted[chosen])
+    values[chosen] = -1
+    wanted[chosen] = -1
+    np.testing.assert_array_equal(values[:], wanted)
+    with pytest.raises(IndexError, match="float64"):
+        values[np.array([1.0])]
+    with pytest.raises(TypeError):
+        np.add.at(values, [1, 1], 1)  # a copy would be added to
+
+
+def test_arrays_that_are_not_kept_leave_nothing_to_others_of_their_names(tmp_path: Path) -> None:
+    pages = made(tmp_path, 3 * PAGE, "kept", "other")
+    for name in ("kept", "other"):
+        PagedValues(pages, name)[:] = np.arange(VERTICES)
+    written = pages.file._ends
+    for dtype in (np.float32, np.float64, np.float32):
+        pages.keep({"kept"})
+        pages.add("other", dtype, 3)
+        other = PagedValues(pages, "other")
+        assert set(other[:].tolist()) == {3.0}
+        other[:] = np.arange(VERTICES)
+        np.testing.assert_array_equal(other[:], np.arange(VERTICES))
+    np.testing.assert_array_equal(PagedValues(pages, "kept")[:], np.arange(VERTICES))
+    assert sum(written) == sum(-(-VERTICES * size // 4096) for size in (4, 4, 8)) * 4096  # places are used again
