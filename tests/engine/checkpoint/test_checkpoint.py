@@ -150,8 +150,7 @@ WAYS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
-@pytest.mark.parametrize("name", ["bfs", "sssp", "pagerank", "wcc"])
+@covering("name, way", ("bfs", "sssp", "pagerank", "wcc"), WAYS, strength=1)
 def test_compiled_kernels_resume_on_every_device(name: str, way: dict[str, Any], tmp_path: Path) -> None:
     """Where the options that count are the same, also on another device than the one that was at work before."""
     graph = on_disk(EDGES, tmp_path / "graph.h5", chunk_edges=32)

@@ -204,16 +204,15 @@ def test_single_precision(name: str, way: dict[str, Any]) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("route", ["auto", "filter", "compaction", "zero-copy", "resident"])
-def test_over_a_link(route: str, tmp_path: Path) -> None:
+@covering("route, name", ("auto", "filter", "compaction", "zero-copy", "resident"), NAMES, strength=1)
+def test_over_a_link(route: str, name: str, tmp_path: Path) -> None:
     """Edges that the device does not keep, by every route."""
     edges = tangle(directed=True)
     graph = on_disk(edges, tmp_path / "g.h5", chunk_edges=32)
     room = {} if route == "resident" else {"device_edge_memory": 1 << 12}
-    for name in NAMES:
-        with Session(graph, device="emulated", partition_bytes=512, route=route, **room) as session:
-            make, check = CASES[name]
-            check(edges, session.run(make()).fields)
+    with Session(graph, device="emulated", partition_bytes=512, route=route, **room) as session:
+        make, check = CASES[name]
+        check(edges, session.run(make()).fields)
 
 
 @pytest.mark.parametrize("name", NAMES)

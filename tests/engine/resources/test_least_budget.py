@@ -43,6 +43,7 @@ from penstock.storage.base.errors import BudgetError
 from penstock.transfer.devices import cuda
 from support.catalogue_oracles import SOURCE
 from support.commands import answered, refused
+from support.covering import covering
 from support.graphs import on_disk
 from support.program_cases import CASES, tangle
 
@@ -149,8 +150,7 @@ def assert_least(graph: Graph, make: Callable[[], Program], option: str, most: i
     return refusal.least_mib
 
 
-@pytest.mark.parametrize("direct", [False, True])
-@pytest.mark.parametrize("name", MAKERS)
+@covering("name, direct", MAKERS, (False, True), strength=1)
 def test_the_least_that_is_told_is_the_least_that_runs(name: str, direct: bool, disk: Graph) -> None:
     assert_least(disk, MAKERS[name], "host_memory", direct_io=direct, threads=2)
 
