@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -87,12 +88,12 @@ DEVICES: dict[str, dict[str, Any]] = {
 }
 
 
-@covering("name, device, slots", ("bfs", "sssp", "wcc"), DEVICES, (0, 6))
+@covering("name, memory", ("bfs", "sssp", "wcc"), [*product(DEVICES, (0, 6))], strength=1)
 def test_only_chunks_that_active_rows_touch_are_read(
-    name: str, device: str, slots: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, memory: tuple[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each once an iteration, and all of them where nothing keeps any. Linking components reads every chunk once."""
-    options = DEVICES[device]
+    options, slots = DEVICES[memory[0]], memory[1]
     edges = shape("wide", directed=name != "wcc", weights="uint8" if name == "sssp" else None)
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=CHUNK)
     small_memory(monkeypatch, 4 * CHUNK, 3, slots)

@@ -136,7 +136,7 @@ def test_a_search_of_more_levels_than_a_byte_has_goes_in_rounds(more: dict[str, 
 
 def test_rounds_go_on_from_all_that_the_last_level_has() -> None:
     """A grid, to the reference and by both directions; vertices in another order than their ids."""
-    across = np.arange(300 * 7).reshape(300, 7)
+    across = np.arange(260 * 5).reshape(260, 5)
     ends = [(across[:-1], across[1:]), (across[:, :-1], across[:, 1:])]
     sources, targets = (np.concatenate([pair[side].ravel() for pair in ends]) for side in (0, 1))
     edges = EdgeList(across.size, sources, targets, None, False)
