@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.loop import Loop
     from penstock.engine.resources.config import Config
+    from penstock.storage.checkpoint.file import Values
     from penstock.storage.format.graph import Graph
 
 _log = logging.getLogger("penstock.engine.checkpoint.checkpoint")
@@ -354,7 +355,7 @@ class Checkpoints:
             "loop": numbers_of(loop),
         }
 
-    def _arrays(self, loop: Loop, shared: Fields) -> Iterator[tuple[str, NDArray[Any]]]:
+    def _arrays(self, loop: Loop, shared: Fields) -> Iterator[tuple[str, Values]]:
         yield from arrays_of(loop, shared)
         for level, fields in enumerate(self._earlier):
             for name, values in fields.items():

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.state.state import Frontier
+from penstock.engine.state.state import Frontier, State
 from penstock.storage.base.errors import RunError
 from penstock.storage.base.printable import brief
 from penstock.storage.checkpoint.file import Checkpoint, CheckpointError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from penstock.engine.execution.loop import Loop
+    from penstock.storage.checkpoint.file import Values
 
 MARKED = 1 << 22
 """Vertices whose bits are unpacked together."""
@@ -38,7 +38,7 @@ _JSON_FIELDS: dict[str, Callable[[Any], Any]] = {
 }
 """A loop's numbers that are kept, and what each is in JSON."""
 
-Fields = Mapping[str, "NDArray[Any]"]
+Fields = Mapping[str, "Values"]
 
 
 class RestoredRun:
@@ -49,7 +49,7 @@ class RestoredRun:
         self.path: Path = kept.path
         self.story: dict[str, Any] = kept.story
 
-    def fill(self, name: str, out: NDArray[Any]) -> None:
+    def fill(self, name: str, out: Values) -> None:
         """Read an array into `out`. Raises RunError where it is not there, or not of that dtype and shape."""
         try:
             self._kept.fill(name, out)
@@ -81,13 +81,13 @@ def numbers_of(loop: Loop) -> dict[str, Any]:
     return numbers | {"before": [loop.before.vertices, loop.before.edges]}
 
 
-def arrays_of(loop: Loop, shared: Fields) -> Iterator[tuple[str, NDArray[Any]]]:
+def arrays_of(loop: Loop, shared: Fields) -> Iterator[tuple[str, Values]]:
     """The arrays one by one; an array of a device is in host memory only until the next one is requested."""
     state = loop.state
     loop.kernels.use()
     yield "pending", state.pending_bits()
-    for name, values in state.fields.items():
-        yield f"field/{name}", state.to_host(values)
+    for name in state.fields:
+        yield f"field/{name}", state.host_field(name)
     if loop.met and not loop.finished:
         assert state.incoming is not None, "triangles are counted apart from the fields"
         yield "messages", state.to_host(state.incoming)
@@ -102,10 +102,9 @@ def restore(loop: Loop, shared: Fields, resumed: RestoredRun) -> None:
     for name, array in state.fields.items():
         values = shared.get(name)
         if values is None:
-            values = array if isinstance(array, np.ndarray) else np.empty(array.shape, array.dtype)
+            values = state.host_field(name) if isinstance(state, State) else np.empty(array.shape, array.dtype)
         resumed.fill(f"field/{name}", values)
-        if values is not array:
-            state.take({name: values})
+        state.take({name: values})
     _mark(loop, resumed)
     for name, kind in _JSON_FIELDS.items():
         setattr(loop, name, kind(saved[name]))

@@ -81,9 +81,14 @@ class RunSetting:
     by_windows: bool = False
 
     @property
+    def on_cores(self) -> bool:
+        """Whether the cores of one process compute."""
+        return self.device_bytes is None and self.ranks == 1
+
+    @property
     def alone(self) -> bool:
-        """Whether the cores of one process compute, and keep no checkpoints."""
-        return self.device_bytes is None and self.ranks == 1 and not self.checkpoints
+        """Whether they do, and keep no checkpoints."""
+        return self.on_cores and not self.checkpoints
 
     @property
     def other_bytes(self) -> int:
@@ -387,7 +392,7 @@ def requirements_of(
     )
     unmatched = _unmatched_bytes(graph, program, setting, directions, needs)
     needs = replace(needs, state_bytes=needs.state_bytes + unmatched)
-    by_windows = needs.in_order and setting.alone and _walks_by_windows(program, config)
+    by_windows = needs.in_order and setting.on_cores and _walks_by_windows(program, config)
     return RunRequirements(program, directions, by_weight, asynchronous, apart, needs, unmatched, by_windows)
 
 

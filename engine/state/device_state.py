@@ -134,6 +134,10 @@ class DeviceState:
         """Every field's values, copied to the host."""
         return {name: self.device.to_host(array) for name, array in self.fields.items()}
 
+    def host_field(self, name: str) -> NDArray[Any]:
+        """One of `host_fields`."""
+        return self.to_host(self.fields[name])
+
     def values_at(self, name: str, places: NDArray[np.int64]) -> NDArray[Any]:
         """As `State.values_at`."""
         return self.to_host(self.fields[name][places])
@@ -175,7 +179,7 @@ class DeviceState:
         words: NDArray[np.uint32] = self.device.to_host(self.pending.words)
         return words.view(np.uint8)[: -(-(self.last - self.first) // 8)]
 
-    def take(self, fields: dict[str, NDArray[Any]]) -> None:
+    def take(self, fields: dict[str, Any]) -> None:
         """Adopt values from the host."""
         self.sent_ahead = None
         for name, values in fields.items():

@@ -289,9 +289,13 @@ class State:
         """Every field's values in host memory, where they are; or what reads them there (`PagedValues`)."""
         return self.fields if self.pages is None else dict(self._paged)
 
+    def host_field(self, name: str) -> Any:
+        """One of `host_fields`."""
+        return self.host_fields()[name]
+
     def values_at(self, name: str, places: NDArray[np.int64]) -> NDArray[Any]:
         """What a field has at some vertices, in host memory."""
-        found: NDArray[Any] = self.host_fields()[name][places]
+        found: NDArray[Any] = self.host_field(name)[places]
         return found
 
     def has_nan(self, name: str) -> bool:
@@ -351,7 +355,7 @@ class State:
         """Who is pending: a bit a vertex, the lowest first, padded to whole bytes."""
         return self.pending.words.view(np.uint8)[: -(-(self.last - self.first) // 8)]
 
-    def take(self, fields: dict[str, NDArray[Any]]) -> None:
+    def take(self, fields: dict[str, Any]) -> None:
         """Use these arrays of the host as fields, without a copy; of values in a file write what is in others."""
         for name, values in fields.items():
             ours = self.fields[name]

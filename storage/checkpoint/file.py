@@ -26,15 +26,18 @@ from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import RunError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.threads import ThreadPool
+from penstock.storage.checkpoint.state_pages import PagedValues
 from penstock.storage.encoding.codec import Decoder, FrameError, checksum, compress
 
 FORMAT_VERSION = 1
 MAGIC = b"\x89PNSTK\r\n"
-FRAME_BYTES = 1 << 20
+FRAME_BYTES = 1 << 20  # a multiple of the bytes of any item
 LEVEL = -1
 """zstd's fastest: sparse bitmaps and levels shrink a lot, ranks hardly, and neither costs more than writing would."""
 WRITING_BYTES = 16 << 20
 """The most memory that writing takes: frames before and after compression, and the compressors (measured: 12.4 MiB)."""
+Values = NDArray[Any] | PagedValues
+"""Numbers in memory, or in another file."""
 _TRAILER = struct.Struct("<QQI4s")
 _END = b"KEPT"
 _KINDS = "biuf"
@@ -60,7 +63,7 @@ class StoredArray:
         return self.dtype.itemsize * prod(self.shape)
 
 
-def write_checkpoint(path: Path, story: dict[str, Any], arrays: Iterable[tuple[str, NDArray[Any]]]) -> int:
+def write_checkpoint(path: Path, story: dict[str, Any], arrays: Iterable[tuple[str, Values]]) -> int:
     """Write a checkpoint in place of `path`, whole or not at all; return its bytes.
 
     story: plain JSON. arrays: names and arrays of numbers, drawn one by one.
@@ -78,7 +81,7 @@ def write_checkpoint(path: Path, story: dict[str, Any], arrays: Iterable[tuple[s
         raise RunError(f"{path} could not be written: {error.strerror or error}") from error
 
 
-def _write(file: BinaryIO, story: dict[str, Any], arrays: Iterable[tuple[str, NDArray[Any]]]) -> None:
+def _write(file: BinaryIO, story: dict[str, Any], arrays: Iterable[tuple[str, Values]]) -> None:
     file.write(MAGIC)
     specs = []
     with ThreadPool(min(_THREADS, cores()), "checkpoint") as pool:
@@ -93,10 +96,11 @@ def _write(file: BinaryIO, story: dict[str, Any], arrays: Iterable[tuple[str, ND
     file.write(_TRAILER.pack(len(header), _header_checksum(header), FORMAT_VERSION, _END))
 
 
-def _pieces(array: NDArray[Any]) -> Iterator[NDArray[np.uint8]]:
-    raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    for first in range(0, len(raw), FRAME_BYTES):
-        yield raw[first : first + FRAME_BYTES]
+def _pieces(array: Values) -> Iterator[NDArray[np.uint8]]:
+    items = array if isinstance(array, PagedValues) else np.ascontiguousarray(array).reshape(-1)
+    step = FRAME_BYTES // array.dtype.itemsize
+    for first in range(0, len(items), step):
+        yield items[first : first + step].view(np.uint8)
 
 
 def _header_checksum(header: bytes) -> int:
@@ -124,20 +128,25 @@ class Checkpoint:
                 for _ in _frames(file, kept):
                     pass
 
-    def fill(self, name: str, out: NDArray[Any]) -> None:
+    def fill(self, name: str, out: Values) -> None:
         """Read an array into `out`, contiguous and of its dtype and shape. Raises CheckpointError, OSError."""
         kept = self.arrays.get(name)
         if kept is None:
             raise CheckpointError(f"it has no {name!r}")
         if (kept.dtype, kept.shape) != (out.dtype, out.shape):
             raise CheckpointError(f"its {name!r} is {kept.dtype} {kept.shape} and not {out.dtype} {out.shape}")
-        raw, decoder = out.reshape(-1).view(np.uint8), Decoder()
+        paged, decoder, step = isinstance(out, PagedValues), Decoder(), FRAME_BYTES // out.dtype.itemsize
+        items: Any = out if isinstance(out, PagedValues) else out.reshape(-1)
         with self.path.open("rb") as file:
             for number, frame in enumerate(_frames(file, kept)):
+                here = slice(number * step, min((number + 1) * step, len(items)))
+                part = np.empty(here.stop - here.start, out.dtype) if paged else items[here]
                 try:
-                    decoder.decompress(frame, raw[number * FRAME_BYTES : (number + 1) * FRAME_BYTES])
+                    decoder.decompress(frame, part.view(np.uint8))
                 except FrameError as error:
                     raise CheckpointError(f"it is damaged: {name!r}: {error}") from error
+                if paged:
+                    items[here] = part
 
 
 def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:

@@ -13,11 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
 from penstock.storage.base.atomic import writing
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.folder_lock import FolderLock
-from penstock.storage.checkpoint.file import Checkpoint, CheckpointError, write_checkpoint
+from penstock.storage.checkpoint.file import Checkpoint, CheckpointError, Values, write_checkpoint
 
 KEPT = 2
 LOCK = ".penstock-checkpoint.lock"
@@ -85,7 +84,7 @@ class CheckpointFolder:
         return None, wrong
 
     def write(
-        self, number: int, story: dict[str, Any], arrays: Iterable[tuple[str, NDArray[Any]]], *, anew: bool = False
+        self, number: int, story: dict[str, Any], arrays: Iterable[tuple[str, Values]], *, anew: bool = False
     ) -> int:
         """Keep a checkpoint under a number and the one before it, no others; return its bytes.
 

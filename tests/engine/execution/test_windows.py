@@ -10,7 +10,7 @@ import errno
 import gc
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from penstock.engine import Graph, Program, Session
+from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import windows
 from penstock.engine.execution.windows import AHEAD, Windows, window_vertices
 from penstock.engine.planning import requirements
@@ -179,6 +180,31 @@ def _compare(
     assert max(counts) == count or (kept and counts)
     assert kept or set(counts) == {count}
     assert forgotten or count < 6
+    assert_equal(found, wanted)
+
+
+@pytest.mark.parametrize("paged", [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize("name", ["bfs", "hits", "sssp", "sssp parents"])
+def test_a_run_goes_on_from_its_checkpoint_wherever_values_are(
+    name: str, paged: tuple[bool, bool], paged_graphs: dict[bool, Graph], forgotten: list[Unit], tmp_path: Path
+) -> None:
+    graph, make = paged_graphs[True], (MAKERS | OTHERS)[name]
+    wanted = answer(graph, make(), threads=1)
+    for resume, in_file in enumerate(paged):
+        for adjacency in graph.adjacencies:
+            adjacency.drop_index()
+        room = room_for(6, graph.vertices) if in_file else nullcontext(list[int]())
+        kept = Checkpoints(tmp_path / "kept", 1, resume=bool(resume))
+        with room as counts, Session(graph, threads=1) as session:
+            if resume:
+                found = dict(session.run(make(), kept).fields)
+            else:
+                steps = session.steps(make(), kept)
+                for _ in range(3):  # HITS: in its third phase
+                    next(steps)
+                steps.close()
+        assert bool(counts) == in_file
+    assert kept.began == 3
     assert_equal(found, wanted)
 
 

@@ -57,7 +57,7 @@ NUMBERS = arrays.arrays(
 
 
 @settings(max_examples=25)
-@given(held=st.dictionaries(st.text(max_size=8), NUMBERS, max_size=4), frame=st.integers(1, 200))
+@given(held=st.dictionaries(st.text(max_size=8), NUMBERS, max_size=4), frame=st.integers(1, 25).map(lambda n: 8 * n))
 def test_arrays_of_any_size_come_back_to_the_bit(
     tmp_path_factory: pytest.TempPathFactory, held: dict[str, Any], frame: int
 ) -> None:
