@@ -96,9 +96,10 @@ class Windows:
             last = min(first + size, state.last)
             if not (pushes or frontier.everything or state.active.part(first, last).words.any()):
                 continue
-            if pushes:
-                self._empty(last)
-            with state.held(far, first, last):
+            fresh = steps.emptied(state.messages) if pushes and self._emptied <= first else frozenset[str]()
+            with state.held(far, first, last, fresh=fresh):
+                if pushes:
+                    self._empty(last)
                 yield partial(self._at_hand, stream, frontier, (first, last), near)
                 if pushes:
                     self._note_changes(frontier, first, last)
