@@ -76,7 +76,7 @@ class Pipeline:
         """Return where the edges of one adjacency are; InputError when the graph does not have it."""
         found = self._directories.get(direction)
         if found is None:
-            adjacency = self._graph.out if direction == "out" else self._graph.into
+            adjacency = self._graph.adjacency(direction)
             if adjacency is None:
                 raise InputError(
                     "the graph has no in-adjacency: convert it again with --direction both, or run with push"

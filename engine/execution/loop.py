@@ -171,7 +171,7 @@ class Loop:
             yield from self._iterations()
         finally:
             for stream in self.streams.values():
-                stream.release()
+                self._begins(stream).release()
 
     def begin_buckets(self) -> None:
         """Begin with the first bucket of the program, which `start` may have set; without buckets all are due."""
@@ -230,7 +230,7 @@ class Loop:
             self.everything = self.everything and self.program.everywhere
             self.end_iteration(record.number)
             if self.finished:
-                record.tasks.extend(self.streams[self.direction].drain())
+                record.tasks.extend(self._begins(self.streams[self.direction]).drain())
             yield record
 
     def end_iteration(self, number: int) -> None:
@@ -241,9 +241,7 @@ class Loop:
 
     def index_bytes_read(self) -> int:
         """Bytes that were read from disk since the last call for rows of indexes that are not in memory."""
-        walked = *self.streams.values(), *self.against.values()
-        indexes = {id(one): one for one in (self.out, *(stream.index for stream in walked))}
-        read = sum(one.pages.bytes_read for one in indexes.values() if one.pages is not None)
+        read = sum(one.index_bytes_read for one in self.graph.adjacencies)
         before, self._index_bytes = self._index_bytes, read
         return read - before
 
@@ -483,21 +481,28 @@ class Loop:
             self.windows.begin()
         for number, stream in enumerate(self.walks(direction)):
             along = state.listed_along(frontier, stream.index) if number else frontier
-            for at_hand in self._windows(stream, frontier, scalars):
-                self._walk_stream(stream, along, scalars, rows, at_hand)
-                record.tasks.extend(stream.records)
-                record.plan_seconds += stream.plan_seconds
+            for walked, at_hand in self._windows(stream, frontier, scalars):
+                listed = along if walked is stream else replace(along, listed=False)  # the list counts other edges
+                self._walk_stream(walked, listed, scalars, rows, at_hand)
+                record.tasks.extend(walked.records)
+                record.plan_seconds += walked.plan_seconds
 
-    def _windows(self, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...]) -> Iterator[AtHand]:
-        """What to do with a walk's views, once for each window of vertices; once where all values are in memory."""
+    def _windows(
+        self, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...]
+    ) -> Iterator[tuple[EdgeStream, AtHand]]:
+        """What to walk, and what to do with its views, for each window of vertices; once where all values are held."""
         if self.windows is None:
-            return iter((iter,))
+            return iter(((stream, iter),))
         alone = not self.asynchronous and len(self.walks(self.direction)) == 1
 
         def settle(part: State) -> None:
             cast("HostKernels", self.kernels).apply(part, frontier, self.out, scalars)
 
         return self.windows.walk(stream, frontier, settle if alone else None)
+
+    def _begins(self, stream: EdgeStream) -> EdgeStream:
+        """The edges that the next sweep begins with."""
+        return stream if self.windows is None else self.windows.first(stream)
 
     def _pull_unmatched(self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]) -> None:
         """Pull along the rows that the last pull kept, which are all that there are."""
@@ -566,7 +571,8 @@ class Loop:
 
     def _apply(self, frontier: Frontier, scalars: tuple[Any, ...]) -> None:
         """Compute new values; where another sweep follows, its edges begin to come meanwhile."""
-        stream, device = self.streams[self.direction], self.streams[self.direction].pipeline.device
+        stream = self._begins(self.streams[self.direction])
+        device = stream.pipeline.device
         again = frontier.everything and self.program.everywhere and self.iteration + 1 < self.program.max_iter
         ahead, free = again and not stream.resident, self._walked  # edges may come during the exchange of ranks
         if ahead and self.ranks is None:

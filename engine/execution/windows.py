@@ -3,7 +3,8 @@
     for each window of vertices: its values -> for each view of rows: their values -> the view's edges to the window
                                  -> of a push: what its vertices become
 
-Owns the size of windows. Edges are read once for each window, the values of a window once, those of rows for each one.
+Owns the size of windows. The values of a window come once, those of rows for each one. Edges are read for each window,
+too, and cut to those that lead to it; where the file has windows (`penstock convert --windows`) each reads its own.
 Where those of a push find room they are kept: then they are read once, and of windows only the pages that they lead to.
 Messages of a sweep are not read where nothing has been combined in them yet.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.state.records import IterationRecord
     from penstock.engine.state.state import Frontier, State
+    from penstock.storage.format.graph import Adjacency
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 
@@ -48,6 +51,43 @@ def window_vertices(room: int, beside: tuple[int, int], page: int, together: int
     return max(1, (room - AHEAD * near * together) // max(1, far * page)) * page
 
 
+@dataclass(frozen=True)
+class WindowCut:
+    """How a walk's vertices are cut into windows.
+
+    size: vertices of a window, the last of each of the file's but one; count: of windows; reads: how often each edge
+    is read. of_file: vertices of a window of the file, each of which is cut; 0: all vertices are.
+    """
+
+    size: int
+    count: int
+    reads: int
+    of_file: int = 0
+
+    def parts(self, vertices: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the first and past the last vertex of each window, and the number of the file's that it is in."""
+        for number, start in enumerate(range(0, vertices, self.of_file or max(1, vertices))):
+            end = min(start + self.of_file, vertices) if self.of_file else vertices
+            for first in range(start, end, self.size):
+                yield first, min(first + self.size, end), number
+
+
+def cut_windows(adjacency: Adjacency, vertices: int, size: int, page: int, near: int) -> WindowCut:
+    """Cut the vertices that edges lead to into windows of at most `size`, of the file where that moves fewer bytes.
+
+    page: vertices of a page; near: bytes that come for a vertex of the rows, in each window.
+    """
+    count, of_file = -(-vertices // size), adjacency.window_vertices if adjacency.windows else 0
+    plain = WindowCut(size, count, count)
+    if count == 1 or not of_file or of_file % page:
+        return plain
+    reads = -(-of_file // size)
+    part = -(-of_file // (reads * page)) * page
+    cut = WindowCut(part, sum(1 for _ in WindowCut(part, 0, 0, of_file).parts(vertices)), reads, of_file)
+    edges = adjacency.edges * adjacency.edge_bytes(with_weights=False)
+    return min(plain, cut, key=lambda one: one.count * near * vertices + one.reads * edges)
+
+
 class Windows:
     """The windows of a run's walks; out: the index along whose rows a frontier's edges are counted.
 
@@ -59,6 +99,7 @@ class Windows:
         self._state, self._kernels, self._steps, self._out = state, kernels, StepValues.of(program), out
         self.count, self._emptied, self.settled = 1, 0, False
         self._before = self._so_far()
+        self._of_file: dict[str, EdgeStream] = {}
 
     def note(self, record: IterationRecord) -> None:
         """Note in an iteration's record what was read from the file of values and written to it since the last one."""
@@ -76,37 +117,67 @@ class Windows:
         """Begin the walks of an iteration."""
         self._emptied, self.settled = 0, False
 
-    def walk(self, stream: EdgeStream, frontier: Frontier, settle: Settle | None) -> Iterator[AtHand]:
-        """Yield what each window that has something to tell does with a walk's views; it is in memory meanwhile.
+    def walk(
+        self, stream: EdgeStream, frontier: Frontier, settle: Settle | None
+    ) -> Iterator[tuple[EdgeStream, AtHand]]:
+        """Yield of each window that has something to tell its edges, and what a walk does with their views.
 
-        settle: gives the vertices of a window new values, of a walk that brings all messages; None: others follow.
+        Its values are in memory meanwhile. settle: gives the vertices of a window new values, of a walk that brings all
+        messages; None: others follow.
         """
         state, steps, pushes = self._state, self._steps, stream.direction == "push"
-        assert state.pages is not None, "all values are in memory"
         self.settled = settle is not None and pushes and steps.applied_within(state.messages)
         far, near = steps.walked(state.messages, pushes=pushes)
         counted = stream.index is self._out and not frontier.everything
         if pushes and counted and (kept := self._kept_bytes(stream, frontier)) <= self._most_kept(stream):
             self.settled = self.settled and not self._kernels.author.uses_activity
-            yield partial(self._all_at_hand, stream, frontier, (far, near), settle if self.settled else None, kept)
+            last_step = settle if self.settled else None
+            yield stream, partial(self._all_at_hand, stream, frontier, (far, near), last_step, kept)
             return
-        size = window_vertices(self._room, *self._beside(stream))
-        self.count = -(-state.last // size)
-        for first in range(0, state.last, size):
-            last = min(first + size, state.last)
+        cut, hot_first = self._cut(stream), self._kernels.hot_first
+        self.count = cut.count
+        for first, last, number in cut.parts(state.last):
             if not (pushes or frontier.everything or state.active.part(first, last).words.any()):
                 continue
+            walked = self._stream_of(stream, number) if cut.of_file else stream
+            window = (first, last) if cut.reads > 1 else None
             fresh = steps.emptied(state.messages) if pushes and self._emptied <= first else frozenset[str]()
             with state.held(far, first, last, fresh=fresh):
                 if pushes:
                     self._empty(last)
-                yield partial(self._at_hand, stream, frontier, (first, last), near)
+                try:
+                    self._kernels.hot_first = hot_first and first == 0  # the hottest vertices are the first ones
+                    yield walked, partial(self._at_hand, walked, frontier, window, near)
+                finally:
+                    self._kernels.hot_first = hot_first
                 if pushes:
                     self._note_changes(frontier, first, last)
                 else:
                     self._empty(state.last)
                 if settle is not None and self.settled:
                     settle(state.part(first, last))
+            if walked is not stream and walked.index.pages is not None:
+                walked.index.pages.clear()
+
+    def first(self, stream: EdgeStream) -> EdgeStream:
+        """The stream that a walk over all edges begins with."""
+        return self._stream_of(stream, 0) if self._cut(stream).of_file else stream
+
+    def _cut(self, stream: EdgeStream) -> WindowCut:
+        """The windows of a walk along this stream."""
+        beside, page, together = self._beside(stream)
+        size, adjacency = window_vertices(self._room, beside, page, together), stream.directory.adjacency
+        if not all(window.direction in stream.pipeline.cache.extents for window in adjacency.windows):
+            adjacency = replace(adjacency, windows=())  # all edges have room, and are read once
+        return cut_windows(adjacency, self._state.last, size, page, beside[1])
+
+    def _stream_of(self, stream: EdgeStream, number: int) -> EdgeStream:
+        """The stream of a window of the file."""
+        window = stream.directory.adjacency.windows[number]
+        key = f"{stream.direction} {window.direction}"
+        if key not in self._of_file:
+            self._of_file[key] = stream.along(window)
+        return self._of_file[key]
 
     @property
     def _room(self) -> int:
@@ -187,7 +258,7 @@ class Windows:
             self._emptied = last
 
     def _at_hand(
-        self, stream: EdgeStream, frontier: Frontier, window: tuple[int, int], near: Collection[str],
+        self, stream: EdgeStream, frontier: Frontier, window: tuple[int, int] | None, near: Collection[str],
         arrivals: Iterator[View],
     ) -> Iterator[View]:  # fmt: skip
         """The views, of edges to the window, while the values of their rows are in memory."""
@@ -199,7 +270,7 @@ class Windows:
             if not pushes:
                 self._empty(view.v1)
             with state.held(near, view.v0, view.v1, until=until):
-                if self.count > 1:
+                if window is not None:
                     view = self._in_window(view, stream, frontier, window)
                 if view.e0 < view.e1:
                     yield view

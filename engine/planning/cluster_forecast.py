@@ -210,9 +210,10 @@ def plan_run(program: Program, vertices: int, edges: float, bytes_per_edge: floa
     kept = 0 if needs.value_room else max(0, min(stored, machine.host_memory - needs.fixed))
     read = stored - kept
     sweep = Sweep(Cost(disk=read / rates.disk_bytes, kernel=edges / rates.kernel_edges), read, 0, {}, edges=int(edges))
-    windows, moved = windows_of(graph, asks, needs, "push") if needs.value_room else (0, 0)
-    if windows:
-        sweep = sweep.by_windows(windows, moved, vertices, index_disk_bytes(needs), rates)
+    windows = moved = 0
+    if needs.value_room:
+        cut, moved = windows_of(graph, asks, needs, "push")
+        windows, sweep = cut.count, sweep.by_windows(cut, moved, vertices, index_disk_bytes(needs), rates)
     costs = {"disk": sweep.cost.disk, "kernel": sweep.cost.kernel + vertex_seconds(vertices, machine.threads)}
     places = {"device": 0.0, "host": float(kept), "disk": float(read)}
     plan = RankPlan(1, 1, needs.fixed + kept, places, None, costs, 0.0, None, windows, moved, sweep.value_seconds)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from penstock.engine.execution.windows import WindowCut
 from penstock.engine.planning.rank_forecast import (
     HOST_MPI,
     PACKED,
@@ -78,20 +79,20 @@ class Sweep:
         longest = max(follows, key=lambda name: follows[name])
         return longest if follows[longest] > self.cost.busiest else RESOURCES[int(np.argmax(self.cost))]
 
-    def by_windows(self, windows: int, moved: int, vertices: int, index_bytes: int, rates: Rates) -> Sweep:
+    def by_windows(self, cut: WindowCut, moved: int, vertices: int, index_bytes: int, rates: Rates) -> Sweep:
         """The same with values of so many vertices in a file, of which so many bytes are read and written.
 
-        Every window reads the row index, of so many bytes on disk, and all edges, decodes these and, of several, picks
-        its own; kernels walk each edge once.
+        Every window reads a row index, of so many bytes on disk. Edges are read, and decoded, as often as the cut says
+        and, if more than once, each window picks its own; kernels walk each edge once.
         """
-        picked = windows * (ROW_PICKS * vertices + EDGE_PICKS * self.edges) if windows > 1 else 0.0
-        disk = windows * (self.cost.disk + index_bytes / rates.disk_bytes)
-        decode = windows * self.cost.decode
+        picked = cut.count * ROW_PICKS * vertices + cut.reads * EDGE_PICKS * self.edges if cut.reads > 1 else 0.0
+        disk = cut.reads * self.cost.disk + cut.count * index_bytes / rates.disk_bytes
+        decode = cut.reads * self.cost.decode
         kernel = self.cost.kernel + picked / rates.kernel_edges + decode
         return replace(
             self,
             cost=self.cost._replace(disk=disk, decode=decode, kernel=kernel),
-            disk_bytes=windows * (self.disk_bytes + index_bytes),
+            disk_bytes=cut.reads * self.disk_bytes + cut.count * index_bytes,
             value_bytes=moved,
             value_seconds=moved / rates.disk_bytes,
         )
@@ -115,9 +116,10 @@ class Forecast:
     `direction`. placement: None in host memory, else memory of the device. loading: bytes that come from disk and go
     over the link before the first iteration. most_iterations: None where the program sets no bound. everywhere: whether
     each of them is such a sweep. phases: whether the sweeps are only those of the first of several programs that follow
-    one another. ranks: how many processes share the edges; all else is then of the first of them. windows: how often a
-    sweep reads the edges, since the values of so many vertices have room in memory, value_room bytes; the others are in
-    a file of value_file bytes in these folders. The sweeps are then in the direction that takes longer.
+    one another. ranks: how many processes share the edges; all else is then of the first of them. windows: in how many
+    parts a sweep has the values of vertices in memory, value_room bytes, and edge_reads: how often it reads the edges
+    for them; the others are in a file of value_file bytes in these folders. The sweeps are then in the direction that
+    takes longer.
     """
 
     program: str
@@ -135,6 +137,7 @@ class Forecast:
     phases: bool = False
     ranks: int = 1
     windows: int = 1
+    edge_reads: int = 1
     value_room: int = 0
     value_file: int = 0
     value_folders: tuple[Path, ...] = ()
@@ -178,7 +181,7 @@ def forecast(
             loading = _load(paper)
     pipeline = paper.pipeline
     walked = {} if asks is None else asks.directions
-    direction, windows, moved = _slowest(graph, asks, needs)
+    direction, cut, moved = _slowest(graph, asks, needs)
     keys: list[Any] = [walk.key for walk in walked.get(direction, ())]
     weighted = asks is not None and asks.weighted
     owned = None if own is None else {one.direction: own.rows(one.index()) for one in needs.adjacencies}
@@ -190,7 +193,7 @@ def forecast(
     rates, vertices = paper.feedback.given, vertex_seconds(graph.vertices, config.thread_count)
     if needs.value_room:
         index = index_disk_bytes(needs)
-        first, later = (one.by_windows(windows, moved, graph.vertices, index, rates) for one in (first, later))
+        first, later = (one.by_windows(cut, moved, graph.vertices, index, rates) for one in (first, later))
         first, later = (replace(one, vertices=vertices) for one in (first, later))
     elif sweeps and device.reads_host:
         packed = paper.plan.packed is not None
@@ -215,7 +218,8 @@ def forecast(
         most_iterations=None if most >= UNBOUNDED else most,
         everywhere=asks is None or asks.program.everywhere,
         ranks=size,
-        windows=windows,
+        windows=cut.count,
+        edge_reads=cut.reads,
         value_room=needs.value_room,
     )
 
@@ -225,14 +229,14 @@ def index_disk_bytes(needs: MemoryRequest) -> int:
     return sum(int(one.degrees.lengths.sum()) for one in needs.adjacencies if one.degrees is not None)
 
 
-def _slowest(graph: Graph, asks: RunRequirements | None, needs: MemoryRequest) -> tuple[Direction, int, int]:
-    """The direction of the sweeps, with windows and bytes of values: pulls, unless pushes have more windows."""
+def _slowest(graph: Graph, asks: RunRequirements | None, needs: MemoryRequest) -> tuple[Direction, WindowCut, int]:
+    """The direction of the sweeps, with windows and bytes of values: pulls, unless pushes read edges more often."""
     walked = {} if asks is None else asks.directions
     direction: Direction = "pull" if "pull" in walked else "push"
     if asks is None or not needs.value_room:
-        return direction, 1, 0
-    each: list[tuple[Direction, int, int]] = [(way, *windows_of(graph, asks, needs, way)) for way in walked]
-    return max(each, key=lambda one: one[1:])
+        return direction, WindowCut(max(1, graph.vertices), 1, 1), 0
+    each: list[tuple[Direction, WindowCut, int]] = [(way, *windows_of(graph, asks, needs, way)) for way in walked]
+    return max(each, key=lambda one: (one[1].reads, one[1].count, one[2]))
 
 
 def _shared(sweep: Sweep, needs: MemoryRequest, ranks: int) -> Sweep:

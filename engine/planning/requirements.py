@@ -14,7 +14,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.engine.execution import cel, layers, triangles, whole_rows
-from penstock.engine.execution.windows import AHEAD, window_vertices
+from penstock.engine.execution.windows import AHEAD, WindowCut, cut_windows, window_vertices
 from penstock.engine.planning.listed_edges import check_listed, list_bytes
 from penstock.engine.program.precision import formed
 from penstock.engine.program.program import (
@@ -32,7 +32,7 @@ from penstock.engine.program.program_check import check_field_types, check_progr
 from penstock.engine.program.step_values import StepValues, array_of_messages
 from penstock.engine.resources.direction import Traversal, traversals
 from penstock.engine.resources.memory_plan import EdgeRoom, edge_room, left_for_edges
-from penstock.engine.resources.requirements_types import MemoryRequest, index_bytes
+from penstock.engine.resources.requirements_types import MemoryRequest, index_bytes, row_index_bytes
 from penstock.engine.state.device_state import device_state_bytes
 from penstock.engine.state.row_blocks import message_capacity
 from penstock.engine.state.state import (
@@ -194,6 +194,7 @@ def in_windows(
     assert graph.out.degrees is not None, "rows in order are those of a file"
     edges, rows = graph.out.chunk_edges, page_rows(graph.out.degrees.spec.chunk_items)
     pairs = zip(asks, values, strict=True)
+    of_file = [window for adjacency in needs.adjacencies for window in adjacency.windows]
     others = max(one.needs.state_bytes - one.unmatched - sum(sizes.values()) for one, sizes in pairs)
     others += edges * graph.out.edge_bytes(needs.weighted)
     page = rows * max(sum(size // max(1, graph.vertices) + 1 for size in sizes.values()) for sizes in values)
@@ -201,6 +202,10 @@ def in_windows(
     threads = needs.page_threads
     while True:
         held = others + KEPT_ROW_BYTES * threads * rows  # with a chunk's edges to a window, and their rows
+        if of_file:  # pages of the rows of one at a time
+            held += max(index_bytes(one, threads) for one in of_file) + len(of_file) * (
+                row_index_bytes(0) + graph.vertices // 8192
+            )
         needs = replace(needs, page_threads=threads, state_bytes=held)
         room = min(most + page, left_for_edges(setting.config, needs, graph))
         if threads == 1 or room >= RANGES * threads * page:
@@ -210,8 +215,8 @@ def in_windows(
     return replace(needs, state_bytes=held + room, value_room=room)
 
 
-def windows_of(graph: Graph, one: RunRequirements, needs: MemoryRequest, direction: Direction) -> tuple[int, int]:
-    """In how many windows a sweep has the values of vertices, and the bytes of these that it reads and writes at most.
+def windows_of(graph: Graph, one: RunRequirements, needs: MemoryRequest, direction: Direction) -> tuple[WindowCut, int]:
+    """In which windows a sweep has the values of vertices, and the bytes of these that it reads and writes at most.
 
     A sweep is: what vertices send; for each window its values, and those of all rows; what vertices become.
     """
@@ -225,19 +230,22 @@ def windows_of(graph: Graph, one: RunRequirements, needs: MemoryRequest, directi
     together = rows * max(1, needs.page_threads)
     beside = steps.at_hand(each, messages, pushes=pushes)
     size = window_vertices(needs.value_room, beside, rows, together)
-    windows, stays = -(-graph.vertices // size), max(0, needs.value_room - beside[0] * min(size, graph.vertices))
+    stays = max(0, needs.value_room - beside[0] * min(size, graph.vertices))
+    walked = graph.adjacency(one.directions[direction][0].key)
+    assert walked is not None, "a direction that is walked is stored"
+    cut = cut_windows(walked, graph.vertices, size, rows, beside[1])
     emptied = steps.emptied(messages)
 
     def of(*names: Iterable[str]) -> int:
         return sum(sizes[name] for some in names for name in some)
 
-    moved = of(steps.reads("send"), steps.sends, far - emptied) + windows * of(near)
-    moved -= windows * min(of(near), stays)  # beside a window, from one walk of the rows to the next
-    moved += of([messages]) * (1 if pushes else windows) - (0 if pushes else of(near & emptied))
+    moved = of(steps.reads("send"), steps.sends, far - emptied) + cut.count * of(near)
+    moved -= cut.count * min(of(near), stays)  # beside a window, from one walk of the rows to the next
+    moved += of([messages]) * (1 if pushes else cut.count) - (0 if pushes else of(near & emptied))
     if one.apart:
         at_hand = far if pushes and steps.applied_within(messages) else frozenset[str]()
         moved += of(steps.applies(messages) - at_hand, (steps.changing | ({messages} - emptied)) - at_hand)
-    return windows, moved
+    return cut, moved
 
 
 def retried(setting: RunSetting, attempt: Callable[[RunSetting], Found]) -> Found:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.engine.resources.ownership import Ownership
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
+    from penstock.storage.format.graph import Adjacency
     from penstock.storage.format.index import Index
     from penstock.transfer.calibration.feedback import Basis, Feedback
     from penstock.transfer.devices.device import Event
@@ -92,6 +93,15 @@ class EdgeStream:
         if self._on_cores:
             table, (first, last) = self.directory.table, ownership.read(self.index)
             self.mine = (table.e0 < last) & (table.e1 > first)
+
+    def along(self, adjacency: Adjacency) -> EdgeStream:
+        """The stream of a window of the same edges; pages of its rows are read as those of this one."""
+        threads = 0 if self.index.pages is None else self.index.pages.threads
+        index = adjacency.index(threads or None, page_threads=threads)
+        return replace(
+            self, key=adjacency.direction, index=index, side=None, _started=None, _basis=None, _sweep=None,
+            _sweep_basis=None, _asked=None,
+        )  # fmt: skip
 
     @property
     def resident(self) -> bool:

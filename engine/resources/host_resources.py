@@ -125,7 +125,7 @@ class HostResources:
         ]
 
     def _stream(self, walk: Traversal, weighted: bool, sent: Index) -> EdgeStream:
-        adjacency = self.graph.out if walk.key == "out" else self.graph.into
+        adjacency = self.graph.adjacency(walk.key)
         assert adjacency is not None
         index = adjacency.index() if walk.ways is None else sent
         made = EdgeStream if walk.ways is None else partial(BlockStream, spans=self._spans, ways=walk.ways)
@@ -220,8 +220,7 @@ class HostResources:
     @property
     def bytes_read(self) -> int:
         """Bytes read from disk so far; any thread may ask."""
-        pages = [one.index().pages for one in self.needs.indexed] if self.needs.page_threads else []
-        rows = sum(one.bytes_read for one in pages if one is not None)
+        rows = sum(one.index_bytes_read for one in self.needs.indexed)
         return rows if self.reader is None else rows + self.reader.bytes_read
 
     def log(self) -> None:
@@ -299,4 +298,6 @@ def make_cache(
     """The cache that a division of the host's memory, or of a device's, has room for; apart: see `PartitionCache`."""
     dtypes, step = (graph.out.neighbor_dtype, graph.weight_dtype if needs.weighted else None), divided.partition_edges
     room = None if divided.whole else divided.slots * step
-    return PartitionCache(needs.adjacencies, step, dtypes, room, allocate, apart=apart)
+    windows = needs.adjacencies if needs.value_room and not divided.whole else ()
+    stored = (*needs.adjacencies, *(window for adjacency in windows for window in adjacency.windows))
+    return PartitionCache(stored, step, dtypes, room, allocate, apart=apart)

@@ -192,14 +192,22 @@ class Adjacency:
         return self.neighbors.part(first, last), of_file
 
     @property
+    def index_bytes_read(self) -> int:
+        """Bytes read for rows of the index that were wanted, of windows too; 0 where indexes are whole."""
+        pages = None if self._index is None else self._index.pages
+        return (0 if pages is None else pages.bytes_read) + sum(one.index_bytes_read for one in self.windows)
+
+    @property
     def has_row_pages(self) -> bool:
         """Whether its row index may be read by pages: one of a graph file whose chunks are whole blocks of it."""
         return self.degrees is not None and self.degrees.spec.chunk_items % (1 << WIDEST_SHIFT) == 0
 
     def drop_index(self) -> None:
-        """Free the row index of a graph on disk; the next ``index()`` reads it again."""
+        """Free the row index of a graph on disk, and of windows; the next ``index()`` reads it again."""
         if self.degrees is not None or self.blocks:
             self._index = None
+        for window in self.windows:
+            window.drop_index()
 
 
 @dataclass(frozen=True, slots=True)
@@ -556,6 +564,12 @@ class Graph(GraphQueries):
             if (ids := self.original_ids()) is not None:
                 write_ids(writer, ids)
         return Graph.open(path)
+
+    def adjacency(self, name: str) -> Adjacency | None:
+        """Return the adjacency of that name, "out", "in" or a window's (`Adjacency.direction`); None: it has none."""
+        windows = [window for adjacency in self.adjacencies for window in adjacency.windows]
+        found = {"out": self.out, "in": self.into} | {window.direction: window for window in windows}
+        return found.get(name)
 
     def with_adjacencies(self, out: Adjacency, into: Adjacency | None) -> "Graph":
         """Return the same graph with other adjacencies, such as the rows of some vertices (`Adjacency.of_rows`)."""

@@ -52,7 +52,7 @@ class RowPages:
     """
 
     def __init__(self, vertices: int, chunk_rows: int, threads: int) -> None:
-        self.rows, self._vertices, self._chunk_rows, self._threads = (
+        self.rows, self._vertices, self._chunk_rows, self.threads = (
             page_rows(chunk_rows),
             vertices,
             chunk_rows,
@@ -69,7 +69,7 @@ class RowPages:
     @property
     def together(self) -> int:
         """Rows of the pages that are read side by side."""
-        return self.rows * self._threads
+        return self.rows * self.threads
 
     @property
     def nbytes(self) -> int:
@@ -92,6 +92,13 @@ class RowPages:
                 yield v0, end
             v0 = end
 
+    def clear(self) -> None:
+        """Give the memory of all pages back that are not wanted."""
+        with self._lock:
+            for page in [page for page in self._held if self._wanted[page] <= 0]:
+                del self._held[page]
+                self.forget(page * self.rows, self.rows)
+
     def keep(self) -> None:
         """Read all pages, none of which is forgotten from then on. Raises what reading them raises."""
         with self._lock:
@@ -107,8 +114,8 @@ class RowPages:
         Several are read side by side.
         """
         found, places = places_by_page(pages)
-        for begin in range(0, len(found), self._threads):
-            some = found[begin : begin + self._threads].tolist()
+        for begin in range(0, len(found), self.threads):
+            some = found[begin : begin + self.threads].tolist()
             with self.held(some):
                 for page, here in zip(some, places[begin:], strict=False):
                     yield page * self.rows, min((page + 1) * self.rows, self._vertices), here
@@ -137,12 +144,12 @@ class RowPages:
         for page in pages:
             if page in self._held:  # those that were wanted last are forgotten last
                 self._held[page] = self._held.pop(page)
-        surplus = len(self._held) + len(lacking) - held_pages(self._threads)
+        surplus = len(self._held) + len(lacking) - held_pages(self.threads)
         for page in [page for page in self._held if self._wanted[page] <= 0][: max(0, surplus)]:
             del self._held[page]
             self.forget(page * self.rows, self.rows)
         try:
-            map_ranges(lambda at, _: self._load(lacking[at]), len(lacking), 1, self._threads)
+            map_ranges(lambda at, _: self._load(lacking[at]), len(lacking), 1, self.threads)
         except BaseException:
             for page in lacking:
                 self.forget(page * self.rows, self.rows)

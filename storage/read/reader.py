@@ -318,5 +318,6 @@ def decoder_bytes(graph: Graph) -> int:
 
 def _edge_frames(graph: Graph) -> list[Frames]:
     """The frames of all neighbors and weights."""
-    arrays = [frames for adjacency in graph.adjacencies for frames in (adjacency.neighbors, adjacency.weights)]
+    stored = [one for adjacency in graph.adjacencies for one in (adjacency, *adjacency.windows)]
+    arrays = [frames for one in stored for frames in (one.neighbors, one.weights)]
     return [frames for frames in arrays if frames is not None]

@@ -95,6 +95,9 @@ class FakeGraph:
     out: FakeAdjacency
     into: FakeAdjacency | None = None
 
+    def adjacency(self, name):
+        return self.out if name == "out" else self.into
+
 
 @dataclass
 class Arrived:

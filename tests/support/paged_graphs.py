@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,19 @@ def edges(*, directed: bool) -> EdgeList:
 @pytest.fixture(scope="module")
 def paged_graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Graph]]:
     """By whether it is directed, a graph of pages of two chunks."""
-    folder = tmp_path_factory.mktemp("rows")
+    with _made(tmp_path_factory.mktemp("rows")) as graphs:
+        yield graphs
+
+
+@pytest.fixture(scope="module")
+def graphs_in_windows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Graph]]:
+    """The same with three windows of two pages each."""
+    with _made(tmp_path_factory.mktemp("windows"), window_vertices=4 * CHUNK) as graphs:
+        yield graphs
+
+
+@contextmanager
+def _made(folder: Path, **options: Any) -> Iterator[dict[bool, Graph]]:
     with MonkeyPatch.context() as patch:
         for name, value in {
             "adjacency_writer.CHUNK_VERTICES": CHUNK,
@@ -39,7 +53,7 @@ def paged_graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool
         }.items():
             patch.setattr(f"penstock.storage.format.{name}", value)
         yield {
-            directed: on_disk(edges(directed=directed), folder / f"{directed}.h5", chunk_edges=1 << 13)
+            directed: on_disk(edges(directed=directed), folder / f"{directed}.h5", chunk_edges=1 << 13, **options)
             for directed in (True, False)
         }
 

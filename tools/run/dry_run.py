@@ -116,7 +116,9 @@ def _windows(found: Forecast) -> str | None:
     if not found.value_file:
         return None
     way = {"push": "pushing", "pull": "pulling"}[found.direction]
-    again = ", each of which reads the edges" if found.windows > 1 else ""
+    again = ", each of which reads its own edges" if found.windows > 1 else ""
+    if found.edge_reads > 1:
+        again = f", for which edges are read {found.edge_reads:,} times (once where converted with --windows)"
     folders = " and ".join(map(str, found.value_folders))
     kept = f"memory has room for {format_bytes(found.value_room)} of their values, and a file in {folders} for all"
     return f"{found.windows:,} of vertices when {way}{again}; {kept} ({format_bytes(found.value_file)})"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,8 @@ from penstock.transfer.values.cost import Cost
 if TYPE_CHECKING:
     from penstock.storage.format.index import Index
 
-Direction = Literal["out", "in"]
+Direction = str
+"""The name of an adjacency: "out", "in", or that of a window."""
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

@@ -21,7 +21,8 @@ import pytest
 from penstock.engine import Graph, Program, Session
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import windows
-from penstock.engine.execution.windows import AHEAD, Windows, window_vertices
+from penstock.engine.execution.windows import AHEAD, WindowCut, Windows, cut_windows, window_vertices
+from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.planning import requirements
 from penstock.engine.programs.bfs import BFS, BFSLevels
 from penstock.engine.programs.heat import Heat
@@ -30,16 +31,18 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.table import PROGRAMS
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.programs.widest import WidestPath
-from penstock.engine.resources.memory_plan import EdgeRoom, edge_room
+from penstock.engine.resources import memory_plan
+from penstock.engine.resources.memory_plan import EdgeRoom, budget_of, edge_room
 from penstock.storage.base.errors import BudgetError, InputError, RunError
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.checkpoint.state_pages import PagedValues, StatePages, Unit
+from penstock.transfer.planning.host_budget import least_reading_bytes
 from support.catalogue_oracles import SOURCE
 from support.covering import covering
-from support.paged_graphs import CHUNK, answer, assert_equal, paged_graphs
+from support.paged_graphs import CHUNK, answer, assert_equal, graphs_in_windows, paged_graphs
 from support.program_cases import CASES
 
-__all__ = ["paged_graphs"]
+__all__ = ["graphs_in_windows", "paged_graphs"]
 
 SEVERAL = [*range(9), SOURCE]
 """Sources of searches that run together."""
@@ -206,6 +209,71 @@ def test_a_run_goes_on_from_its_checkpoint_wherever_values_are(
         assert bool(counts) == in_file
     assert kept.began == 3
     assert_equal(found, wanted)
+
+
+@contextmanager
+def no_edges_kept() -> Iterator[None]:
+    """No budget has room for edges but those at hand."""
+
+    def short(config: Any, needs: Any, *given: Any) -> Any:
+        found = budget_of(config, needs, *given)
+        least = least_reading_bytes(found, needs.adjacencies, with_weights=needs.weighted, one_by_one=False)
+        return replace(found, host_memory=found.fixed + least)
+
+    with mock.patch.object(memory_plan, "budget_of", short):
+        yield
+
+
+@covering("name, way, directed, count", sorted(MAKERS), WAYS, (True, False), (2, 6), strength=2)
+def test_windows_of_the_file_give_the_same_answers(
+    name: str, way: str, directed: bool, count: int, graphs_in_windows: dict[bool, Graph], forgotten: list[Unit]
+) -> None:
+    graph, make, options = graphs_in_windows[directed], MAKERS[name], {"threads": 1} | WAYS[way]
+    try:
+        wanted = answer(graph, make(), **options)
+    except InputError as error:  # no such way for this program
+        pytest.skip(str(error))
+    with room_for(count, graph.vertices) as counts, no_edges_kept():
+        found = answer(graph, make(), **options)
+    assert max(counts) <= max(count, 3)
+    assert forgotten
+    assert_equal(found, wanted)
+
+
+@pytest.mark.parametrize("direction", ["push", "pull"])
+@pytest.mark.parametrize(("count", "reads"), [(2, 1), (3, 1), (6, 2)])
+def test_windows_of_the_file_are_read_once_where_each_has_room(
+    direction: Any, count: int, reads: int, graphs_in_windows: dict[bool, Graph]
+) -> None:
+    graph = graphs_in_windows[True]
+    program = PageRank(tol=0, max_iter=2, weight=None)
+    copies = mock.patch.object(HostKernels, "in_window", autospec=True, side_effect=HostKernels.in_window)
+    with (
+        room_for(count, graph.vertices),
+        no_edges_kept(),
+        copies as copied,
+        Session(graph, threads=1, direction=direction) as session,
+    ):
+        found = session.run(program)
+    way = "out" if direction == "push" else "in"
+    for record in found.records:
+        assert {task.direction for task in record.tasks} == {f"{way}/windows/{number}" for number in range(3)}
+        assert sum(task.edges for task in record.tasks) == reads * graph.edges
+        assert record.windows == max(count, 3)
+    assert copied.called == (reads > 1)
+
+
+def test_vertices_are_cut_as_moves_the_fewest_bytes(graphs_in_windows: dict[bool, Graph]) -> None:
+    adjacency, page = graphs_in_windows[True].out, PAGE
+    count, size = adjacency.vertices, adjacency.window_vertices
+    assert cut_windows(adjacency, count, 6 * PAGE, page, 4) == WindowCut(6 * PAGE, 1, 1)
+    assert cut_windows(adjacency, count, 3 * PAGE, page, 4) == WindowCut(size, 3, 1, size)
+    assert cut_windows(adjacency, count, 3 * PAGE, page, 4000) == WindowCut(3 * PAGE, 2, 2)
+    assert cut_windows(adjacency, count, PAGE, page, 4) == WindowCut(PAGE, 6, 2, size)
+    assert cut_windows(adjacency, count, PAGE, 3 * PAGE, 4) == WindowCut(PAGE, 6, 6)
+    parts = list(WindowCut(PAGE, 6, 2, size).parts(count))
+    assert parts[:3] == [(0, PAGE, 0), (PAGE, 2 * PAGE, 0), (2 * PAGE, 3 * PAGE, 1)]
+    assert parts[-1] == (5 * PAGE, count, 2)
 
 
 def unnamed(folder: Path) -> Iterator[str]:
