@@ -13,7 +13,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.vertex_ranges import MANY_ROWS, ROWS, each_range, number_places, order_by, over_ranges
+from penstock.engine.program.vertex_ranges import (
+    MANY_ROWS,
+    PASSES,
+    ROWS,
+    each_range,
+    number_places,
+    order_by,
+    over_ranges,
+)
 from penstock.storage.access.graph_queries import names_of
 from penstock.storage.access.vertex_lookup import few_internal_ids, internal_id, is_number, side_of
 from penstock.storage.base.errors import InputError
@@ -308,8 +316,9 @@ def smallest_members(graph: Graph, group: NDArray[Any]) -> NDArray[Any] | Vertex
     """For every vertex the first of its group; group (vertices,), changed, holds the smallest internal id in it."""
     if not in_original_order(graph):
         order, first = original_order(graph), np.empty(graph.vertices, graph.vertex_dtype)
-        for end in range(graph.vertices, 0, -ROWS):  # of several members that are written the last one is left
-            members = order[max(0, end - ROWS) : end][::-1]
+        size = ROWS if isinstance(group, np.ndarray) else max(ROWS, graph.vertices // PASSES)
+        for end in range(graph.vertices, 0, -size):  # of several members that are written the last one is left
+            members = order[max(0, end - size) : end][::-1]
             first[group[members]] = members
         del order
         each_range(partial(_replace, group, first), graph.vertices)

@@ -10,7 +10,7 @@ they are the weakly connected ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from penstock.engine.program.narrow_numbers import counting
 from penstock.engine.program.program import VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import smallest_members
 from penstock.engine.program.vertex_ranges import each_range, mask_of, over_ranges
-from penstock.engine.programs.wcc import WCC
+from penstock.engine.programs.wcc import WCC, WCCByLabels
 from penstock.storage.base.budget import cores
 from penstock.storage.format.graph import Graph
 from penstock.storage.read.degree_count import degree_index
@@ -31,11 +31,16 @@ class SCC(Program):
     color = Field(VERTEX, output=False)
     working_bytes = 2
     by_ranges = True
+    weak: ClassVar[type[Program]] = WCC
+
+    def lighter(self, graph: Graph) -> Program | None:
+        """The same of an undirected graph by labels."""
+        return None if graph.directed or type(self) is not SCC else SCCByLabels()
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Trimming, the largest component and coloring; in an undirected graph the weakly connected components."""
         if graph.vertices == 0 or not graph.directed:
-            return [WCC()] if graph.vertices else []
+            return [self.weak()] if graph.vertices else []
         reach = ReachForward(0), ReachBackward(0)
         return [*_trimming(graph), *reach, SpreadColor(), ClaimColor()]
 
@@ -47,7 +52,7 @@ class SCC(Program):
         if graph.vertices == 0:
             return
         if not graph.directed:
-            yield WCC()
+            yield self.weak()
             return
         for number in range(first, 2):
             yield _trimming(graph)[number]
@@ -81,6 +86,13 @@ class SCC(Program):
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Name every component by its smallest original id."""
         return {"component": smallest_members(graph, state["component"])}
+
+
+class SCCByLabels(SCC):
+    """Components of an undirected graph, whose vertices may be in a file."""
+
+    alone = True
+    weak = WCCByLabels
 
 
 class TrimForward(Program):

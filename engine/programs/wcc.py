@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import VERTEX, Field, Program, Start
-from penstock.engine.program.vertex_ids import original_values, smallest_members, surely_in_original_order
+from penstock.engine.program.vertex_ids import smallest_members
 from penstock.engine.program.vertex_ranges import ALONE
 from penstock.storage.base.budget import cores
 from penstock.storage.checkpoint.state_pages import PagedValues
@@ -30,8 +30,8 @@ class WCC(Program):
     starts_anywhere = True
 
     def lighter(self, graph: Graph) -> Program | None:
-        """Labels, whose vertices may be in a file, where they order vertices as their original ids do."""
-        return WCCByLabels() if graph.left is None and surely_in_original_order(graph) else None
+        """Labels, whose vertices may be in a file."""
+        return WCCByLabels()
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex is its own tree."""
@@ -47,8 +47,12 @@ class WCC(Program):
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Name every tree by the smallest original id in it."""
-        root = state["component"]
-        return {"component": root if graph.original is None else smallest_members(graph, root)}
+        return _named(graph, state["component"])
+
+
+def _named(graph: Graph, root: NDArray[Any]) -> dict[str, Any]:
+    """The answer, from the smallest vertex of each component."""
+    return {"component": root if graph.original is None else smallest_members(graph, root)}
 
 
 def _number(component: Any) -> None:
@@ -81,4 +85,4 @@ class WCCByLabels(Program):
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Name every component by its smallest original id."""
-        return {"component": original_values(graph, state["component"])}
+        return _named(graph, state["component"])
