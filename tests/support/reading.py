@@ -13,9 +13,8 @@ from penstock.storage.ingest.open_source import open_source
 Edges = list[tuple[Any, ...]]
 
 
-def edges_of(path: Path, format: str | None = None, **options: Any) -> tuple[Edges, Source]:
-    """The edges of a file as (source, target[, weight]) in order, ids that are strings as such, and the source."""
-    source = open_source([path], format, IngestOptions(threads=2, **options))
+def edges_in(source: Source) -> Edges:
+    """The edges of a source as (source, target[, weight]) in order, ids that are strings as such."""
     found: Edges = []
     for batch in source.batches():
         ends = [batch.sources.tolist(), batch.targets.tolist()]
@@ -24,7 +23,13 @@ def edges_of(path: Path, format: str | None = None, **options: Any) -> tuple[Edg
             ends = [[names[number] for number in end] for end in ends]
         columns = ends if batch.weights is None else [*ends, batch.weights.tolist()]
         found += zip(*columns, strict=True)
-    return found, source
+    return found
+
+
+def edges_of(path: Path, format: str | None = None, **options: Any) -> tuple[Edges, Source]:
+    """The edges of a file, and the source."""
+    source = open_source([path], format, IngestOptions(threads=2, **options))
+    return edges_in(source), source
 
 
 def small_blocks(patch: pytest.MonkeyPatch, size: int = 64) -> None:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine import Graph, Program, Result
 from penstock.engine.ranks.communicator import Communicator
+from penstock.engine.session import Session
+from support.graphs import in_memory
+from support.oracles import EdgeList
+from support.program_cases import tangle
 
 PATIENCE_SECONDS = 10
 Found = TypeVar("Found")
@@ -81,3 +87,24 @@ def on_ranks(size: int, work: Callable[[ThreadRanks], Found]) -> list[Found]:
     if errors:
         raise errors[0]
     return found  # type: ignore[return-value]
+
+
+def small(directed: bool) -> EdgeList:
+    """A graph whose edges every rank walks in plain Python."""
+    return tangle(directed=directed, core=24, tail=6, count=70)
+
+
+@cache
+def small_graph(directed: bool) -> Graph:
+    """The same in memory."""
+    return in_memory(small(directed))
+
+
+def run_on(program: Callable[[], Program], graph: Graph, size: int, **options: object) -> list[Result]:
+    """The result of a program in each of so many ranks, by the reference where `options` say nothing else."""
+
+    def work(ranks: ThreadRanks) -> Result:
+        with Session(graph, ranks=ranks, **{"kernels": "reference", "threads": 1} | options) as session:
+            return session.run(program())
+
+    return on_ranks(size, work)

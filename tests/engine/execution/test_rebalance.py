@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +23,8 @@ from support.covering import covering
 from support.forced_moves import moving
 from support.graphs import in_memory, on_disk
 from support.oracles import EdgeList
-from support.program_cases import CASES, PROGRAMS, check, program_of, tangle
-from support.thread_ranks import ThreadRanks, on_ranks
+from support.program_cases import CASES, PROGRAMS, check, program_of
+from support.thread_ranks import ThreadRanks, on_ranks, run_on, small, small_graph
 
 RANDOM = np.random.default_rng(7)
 LARGER = EdgeList(
@@ -39,26 +37,9 @@ LARGER = EdgeList(
 """Rows of about as many edges each."""
 
 
-def _small(directed: bool) -> EdgeList:
-    return tangle(directed=directed, core=24, tail=6, count=70)
-
-
-@cache
-def _graph(directed: bool) -> Graph:
-    return in_memory(_small(directed))
-
-
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     return on_disk(LARGER, tmp_path_factory.mktemp("graph") / "tangle.h5", chunk_edges=64)
-
-
-def _run(program: Callable[[], Program], graph: Graph, size: int, **options: object) -> list[Result]:
-    def work(ranks: ThreadRanks) -> Result:
-        with Session(graph, ranks=ranks, **{"kernels": "reference", "threads": 1} | options) as session:
-            return session.run(program())
-
-    return on_ranks(size, work)
 
 
 def _moves(result: Result) -> list[tuple[int, ...]]:
@@ -70,7 +51,7 @@ def test_a_run_that_is_over_keeps_no_state() -> None:
     gc.collect()
     gc.disable()
     try:
-        _run(PageRank, _graph(True), 2)
+        run_on(PageRank, small_graph(True), 2)
         assert not [one for one in gc.get_objects() if isinstance(one, Loop)]
     finally:
         gc.enable()
@@ -80,16 +61,16 @@ def test_a_run_that_is_over_keeps_no_state() -> None:
 def test_every_program_while_bounds_move(name: str, directed: bool) -> None:
     make, right = CASES[name]
     with moving():
-        for result in _run(make, _graph(directed), 3):
-            right(_small(directed), result.fields)
+        for result in run_on(make, small_graph(directed), 3):
+            right(small(directed), result.fields)
 
 
 @pytest.mark.parametrize("options", [{"direction": "push"}, {"direction": "pull"}, {"mode": "sync"}])
 @pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"wcc"}))
 def test_every_direction_while_bounds_move(name: str, options: dict[str, str]) -> None:
-    edges = _small(True)
+    edges = small(True)
     with moving():
-        results = _run(lambda: program_of(name, edges), _graph(True), 2, **options)
+        results = run_on(lambda: program_of(name, edges), small_graph(True), 2, **options)
     assert _moves(results[0])
     for result in results:
         check(name, edges, result.fields)
@@ -107,16 +88,16 @@ def test_edges_from_disk_follow_the_bounds(stored: Graph, name: str, room: str, 
     if room == "for some":
         monkeypatch.setattr(memory_plan, "divide_host_memory", little)
     with moving():
-        results = _run(lambda: program_of(name, LARGER), stored, 2)
+        results = run_on(lambda: program_of(name, LARGER), stored, 2)
     assert len(_moves(results[0])) >= 3
     for result in results:
         check(name, LARGER, result.fields)
 
 
 def test_pulled_sums_are_the_same_bits_wherever_the_bounds_are() -> None:
-    still = _run(lambda: program_of("pagerank", _small(True)), _graph(True), 1)[0]
+    still = run_on(lambda: program_of("pagerank", small(True)), small_graph(True), 1)[0]
     with moving():
-        moved = _run(lambda: program_of("pagerank", _small(True)), _graph(True), 3)
+        moved = run_on(lambda: program_of("pagerank", small(True)), small_graph(True), 3)
     assert {result.fields["rank"].tobytes() for result in moved} == {still.fields["rank"].tobytes()}
 
 
@@ -124,19 +105,19 @@ def test_vectors_while_bounds_move() -> None:
     def make() -> Program:
         return CollaborativeFiltering(rank=2, max_iter=3, rate=0.1)
 
-    still = _run(make, _graph(False), 1)[0]
+    still = run_on(make, small_graph(False), 1)[0]
     with moving():
-        moved = _run(make, _graph(False), 2)
+        moved = run_on(make, small_graph(False), 2)
     assert len(_moves(moved[0])) == 3
     np.testing.assert_array_equal(still.fields["vector"], moved[1].fields["vector"])
 
 
 def test_a_run_goes_on_from_a_checkpoint_with_other_bounds(tmp_path: Path) -> None:
-    edges = _small(True)
+    edges = small(True)
 
     def work(ranks: ThreadRanks, resume: bool) -> Result | None:
         folder = Checkpoints(tmp_path / "state", resume=resume, follows=ranks.rank > 0)
-        with Session(_graph(True), ranks=ranks, kernels="reference", threads=1) as session:
+        with Session(small_graph(True), ranks=ranks, kernels="reference", threads=1) as session:
             steps = session.steps(program_of("pagerank", edges), folder)
             if resume:
                 while True:
@@ -184,7 +165,7 @@ def _timed(monkeypatch: pytest.MonkeyPatch, clock: _Slow) -> None:
 def test_a_bad_start_is_balanced_within_five_iterations(stored: Graph, monkeypatch, shares: str, speeds) -> None:
     monkeypatch.setattr("penstock.engine.resources.ownership.MARGIN", 64)
     _timed(monkeypatch, _Slow([1.0 / speed for speed in speeds]))
-    results = _run(lambda: PageRank(tol=0, max_iter=7), stored, 2, shares=shares)
+    results = run_on(lambda: PageRank(tol=0, max_iter=7), stored, 2, shares=shares)
     assert 1 <= len(_moves(results[0])) <= 3
     assert max(record.number for record in results[0].records if record.moved) < 5
     last = results[0].records[-1].rank_seconds
@@ -192,14 +173,14 @@ def test_a_bad_start_is_balanced_within_five_iterations(stored: Graph, monkeypat
     assert _moves(results[0]) == _moves(results[1])
     summary = next(record for record in results[0].records if record.moved).summary()
     assert summary["moved"] == list(_moves(results[0])[0])
-    still = _run(lambda: PageRank(tol=0, max_iter=7), stored, 2, shares=shares, repartition=False)
+    still = run_on(lambda: PageRank(tol=0, max_iter=7), stored, 2, shares=shares, repartition=False)
     np.testing.assert_array_equal(results[0].fields["rank"], still[0].fields["rank"])
 
 
 def test_bounds_stay_where_that_was_asked_or_nothing_is_gained(stored: Graph, monkeypatch) -> None:
     _timed(monkeypatch, _Slow([1.0, 1.0]))
     for options in ({"shares": "1,3", "repartition": False}, {}):
-        assert not _moves(_run(lambda: PageRank(tol=0, max_iter=5), stored, 2, **options)[0])
+        assert not _moves(run_on(lambda: PageRank(tol=0, max_iter=5), stored, 2, **options)[0])
 
 
 def test_later_runs_of_a_session_begin_with_the_bounds_of_the_last_one(stored: Graph) -> None:
@@ -241,5 +222,5 @@ def test_a_rank_that_takes_much_is_given_no_more_than_its_memory_holds(stored: G
 
 def test_small_frontiers_are_not_compared(monkeypatch) -> None:
     monkeypatch.setattr(rebalance, "MUCH", 1)
-    for result in _run(lambda: program_of("bfs", LARGER), in_memory(LARGER), 2):
+    for result in run_on(lambda: program_of("bfs", LARGER), in_memory(LARGER), 2):
         assert not any(record.rank_seconds for record in result.records)

@@ -52,8 +52,7 @@ def on_disk(edges: EdgeList, path: Path, *, counted: bool = True) -> Graph:
     return graph
 
 
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("name", [name for name in CASES if name not in ROWS])
+@covering("name, directed", [name for name in CASES if name not in ROWS], (True, False), strength=1)
 def test_every_program_by_the_definition(name: str, directed: bool) -> None:
     edges = small(directed)
     make, verify = CASES[name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from support import thread_ranks
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import CASES, PROGRAMS, check, program_of, tangle
-from support.thread_ranks import ThreadRanks, on_ranks
+from support.thread_ranks import ThreadRanks, on_ranks, small, small_graph
 
 LINKED: dict[str, Any] = {"device": "emulated", "kernels": "reference"}
 SIMULATED: dict[str, Any] = {"device": "emulated", "kernels": "cuda"}
@@ -35,15 +34,6 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_ranks, "PATIENCE_SECONDS", 60)
 
 
-def _small(directed: bool) -> EdgeList:
-    return tangle(directed=directed, core=24, tail=6, count=70)
-
-
-@cache
-def _graph(directed: bool) -> Graph:
-    return in_memory(_small(directed))
-
-
 def _run(make: Any, graph: Graph, *each: dict[str, Any], **options: Any) -> list[Result]:
     def work(ranks: ThreadRanks) -> Result:
         with Session(graph, ranks=ranks, threads=1, **each[ranks.rank], **options) as session:
@@ -55,15 +45,15 @@ def _run(make: Any, graph: Graph, *each: dict[str, Any], **options: Any) -> list
 @pytest.mark.parametrize("name", CASES)
 def test_every_program_on_two_ranks_behind_links(name: str) -> None:
     make, right = CASES[name]
-    for result in _run(make, _graph(True), LINKED, LINKED):
-        right(_small(True), result.fields)
+    for result in _run(make, small_graph(True), LINKED, LINKED):
+        right(small(True), result.fields)
 
 
 @pytest.mark.parametrize("size", [1, 3])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_some_programs_on_one_and_on_three(name: str, size: int) -> None:
-    edges = _small(False)
-    for result in _run(lambda: program_of(name, edges), _graph(False), *[LINKED] * size):
+    edges = small(False)
+    for result in _run(lambda: program_of(name, edges), small_graph(False), *[LINKED] * size):
         check(name, edges, result.fields)
 
 
@@ -90,8 +80,8 @@ def test_programs_on_two_simulated_gpus(name: str) -> None:
 @pytest.mark.parametrize("name", ["wcc", "sssp", "pagerank"])
 def test_cores_beside_gpus(name: str) -> None:
     """What is said of links and of edges kept behind them is not said of the cores."""
-    edges, options = _small(True), {"device_edge_memory": 1 << 12}
-    for result in _run(lambda: program_of(name, edges), _graph(True), ON_CORES, SIMULATED, LINKED, **options):
+    edges, options = small(True), {"device_edge_memory": 1 << 12}
+    for result in _run(lambda: program_of(name, edges), small_graph(True), ON_CORES, SIMULATED, LINKED, **options):
         check(name, edges, result.fields)
 
 
@@ -114,19 +104,19 @@ def test_vectors_are_summed_by_the_owners_of_their_rows() -> None:
     def make() -> CollaborativeFiltering:
         return CollaborativeFiltering(rank=2, max_iter=2, rate=0.1)
 
-    (alone,) = _run(make, _graph(True), ON_CORES)
-    for result in _run(make, _graph(True), SIMULATED, ON_CORES):
+    (alone,) = _run(make, small_graph(True), ON_CORES)
+    for result in _run(make, small_graph(True), SIMULATED, ON_CORES):
         np.testing.assert_allclose(result.fields["vector"], alone.fields["vector"], rtol=1e-5)
 
 
 @simulator
 @pytest.mark.parametrize("name", ["bfs", "pagerank"])
 def test_a_run_goes_on_with_another_number_and_kind_of_ranks(name: str, tmp_path: Path) -> None:
-    edges = _small(True)
+    edges = small(True)
 
     def work(ranks: ThreadRanks, each: tuple[dict[str, Any], ...], stop: int, *, resume: bool) -> Result | None:
         kept = Checkpoints(tmp_path, 1, resume=resume, follows=ranks.rank > 0)
-        with Session(_graph(True), ranks=ranks, threads=1, **each[ranks.rank]) as session:
+        with Session(small_graph(True), ranks=ranks, threads=1, **each[ranks.rank]) as session:
             steps = session.steps(program_of(name, edges), kept)
             try:
                 for _ in range(stop):

@@ -5,45 +5,25 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
-from penstock.engine import Graph, Result
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.triangles import Triangles
 from penstock.engine.ranks.host_kernels import HostExchangeKernels
 from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
+from support.covering import covering
 from support.graphs import SHAPES, in_memory, on_disk, shape
 from support.oracles import EdgeList
-from support.program_cases import CASES, PROGRAMS, check, program_of, tangle
-from support.thread_ranks import ThreadRanks, on_ranks
+from support.program_cases import CASES, PROGRAMS, check, program_of
+from support.thread_ranks import ThreadRanks, on_ranks, run_on, small, small_graph
 
 
-def _small(directed: bool) -> EdgeList:
-    return tangle(directed=directed, core=24, tail=6, count=70)
-
-
-@cache
-def _graph(directed: bool) -> Graph:
-    return in_memory(_small(directed))
-
-
-def _run(program, graph: Graph, size: int, **options) -> list[Result]:
-    def work(ranks: ThreadRanks) -> Result:
-        with Session(graph, ranks=ranks, **{"kernels": "reference", "threads": 1} | options) as session:
-            return session.run(program())
-
-    return on_ranks(size, work)
-
-
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("name", CASES)
+@covering("name, directed", CASES, (True, False), strength=1)
 def test_every_program_on_two_ranks(name: str, directed: bool) -> None:
     make, right = CASES[name]
-    for result in _run(make, _graph(directed), 2):
-        right(_small(directed), result.fields)
+    for result in run_on(make, small_graph(directed), 2):
+        right(small(directed), result.fields)
 
 
 @pytest.mark.parametrize("kernels", ["reference", "host"])
@@ -54,16 +34,16 @@ def test_components_are_joined_by_ranges(kernels: str, at_once: int, monkeypatch
         random = np.random.default_rng(seed)
         edges = EdgeList(300, *random.integers(0, 300, (2, 260)), None, bool(seed % 2))
         graph = in_memory(edges)
-        for result in _run(lambda edges=edges: program_of("wcc", edges), graph, size, kernels=kernels):
+        for result in run_on(lambda edges=edges: program_of("wcc", edges), graph, size, kernels=kernels):
             check("wcc", edges, result.fields)
 
 
 @pytest.mark.parametrize("options", [{"direction": "push"}, {"direction": "pull"}, {"mode": "sync"}, {}])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_direction_and_mode_on_three_ranks(name: str, options: dict[str, str]) -> None:
-    edges = _small(True)
+    edges = small(True)
     options = {} if name == "wcc" else options
-    for result in _run(lambda: program_of(name, edges), _graph(True), 3, **options):
+    for result in run_on(lambda: program_of(name, edges), small_graph(True), 3, **options):
         check(name, edges, result.fields)
 
 
@@ -73,44 +53,44 @@ def test_odd_graphs_on_three_ranks(name: str) -> None:
     graph = in_memory(edges)
     assert name in SHAPES
     for program in ("sssp", "sweeps", "wcc") if edges.vertices else ("wcc",):
-        for result in _run(lambda program=program: program_of(program, edges), graph, 3):
+        for result in run_on(lambda program=program: program_of(program, edges), graph, 3):
             check(program, edges, result.fields)
 
 
 def test_pulled_sums_are_the_same_bits_for_any_number_of_ranks() -> None:
-    edges = _small(True)
-    found = [_run(lambda: program_of("pagerank", edges), _graph(True), size) for size in (1, 2, 3)]
+    edges = small(True)
+    found = [run_on(lambda: program_of("pagerank", edges), small_graph(True), size) for size in (1, 2, 3)]
     assert len({result.fields["rank"].tobytes() for results in found for result in results}) == 1
 
 
 def test_ranks_read_their_own_rows_only(tmp_path) -> None:
     edges = shape("wide")
     graph = on_disk(edges, tmp_path / "wide.h5", chunk_edges=512)
-    alone = _run(lambda: program_of("sweeps", edges), graph, 1)[0]
+    alone = run_on(lambda: program_of("sweeps", edges), graph, 1)[0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("penstock.engine.resources.ownership.MARGIN", 64)
-        shared = _run(lambda: program_of("sweeps", edges), graph, 2, repartition=False)
+        shared = run_on(lambda: program_of("sweeps", edges), graph, 2, repartition=False)
     assert all(one.bytes_disk < 0.6 * alone.bytes_read for one in shared[0].ranks)
     for result in shared:
         check("sweeps", edges, result.fields)
 
 
 def test_triangles_are_dealt_out_in_strips(monkeypatch) -> None:
-    edges = _small(False)
+    edges = small(False)
     monkeypatch.setattr("penstock.engine.execution.triangles.strip_edges", lambda graph, memory: 20)
-    results = _run(Triangles, _graph(False), 2)
+    results = run_on(Triangles, small_graph(False), 2)
     assert len(results[0].records) > 2
     for result in results:
         CASES["triangles"][1](edges, result.fields)
 
 
 def test_a_run_that_is_not_the_same_everywhere_is_refused() -> None:
-    edges = _small(True)
+    edges = small(True)
 
     def work(ranks: ThreadRanks) -> None:
         program = program_of("sssp", edges)
         program.source = np.int64(ranks.rank)
-        with Session(_graph(True), ranks=ranks, kernels="reference", threads=1) as session:
+        with Session(small_graph(True), ranks=ranks, kernels="reference", threads=1) as session:
             session.run(program)
 
     with pytest.raises(RunError, match="rank 1 has other values than rank 0 after 0 iterations"):
@@ -119,9 +99,9 @@ def test_a_run_that_is_not_the_same_everywhere_is_refused() -> None:
 
 @pytest.mark.parametrize("directed", [True, False])
 def test_vectors_are_summed_by_the_owners_of_their_rows(directed: bool) -> None:
-    edges = _small(directed)
+    edges, graph = small(directed), small_graph(directed)
     one, two = (
-        _run(lambda: CollaborativeFiltering(rank=2, max_iter=3, rate=0.1), _graph(directed), size)[0].fields["vector"]
+        run_on(lambda: CollaborativeFiltering(rank=2, max_iter=3, rate=0.1), graph, size)[0].fields["vector"]
         for size in (1, 2)
     )
     assert edges.weights is not None

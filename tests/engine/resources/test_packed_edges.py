@@ -171,8 +171,7 @@ def test_any_graph_and_budget_gives_the_answer(
         assert len(numbers) == len(set(numbers))
 
 
-@pytest.mark.parametrize("home", [home for home in HOMES if home != "memory"])
-@pytest.mark.parametrize("name", PROGRAMS)
+@covering("name, home", PROGRAMS, [home for home in HOMES if home != "memory"], strength=1)
 def test_wide_ids_give_the_answer(name: str, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packing(monkeypatch, 3, 2, 0.3, **HOMES[home])
     edges = tangle(directed=True)

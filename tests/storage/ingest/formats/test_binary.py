@@ -8,23 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.storage.base.errors import InputError
-from penstock.storage.ingest.core import source as ingest_options
-from penstock.storage.ingest.core.source import IngestOptions, Source
+from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
+from support.reading import edges_in, small_blocks
 
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingest_options, "SMALLEST_BLOCK", 64)
-    monkeypatch.setattr(ingest_options, "LARGEST_BLOCK", 64)
-
-
-def edges(source: Source) -> list[tuple[float, ...]]:
-    found: list[tuple[float, ...]] = []
-    for batch in source.batches():
-        columns = [batch.sources, batch.targets] + ([] if batch.weights is None else [batch.weights])
-        found += zip(*(column.tolist() for column in columns), strict=True)
-    return found
+    small_blocks(monkeypatch)
 
 
 @pytest.mark.parametrize("width", [32, 64])
@@ -34,14 +25,14 @@ def test_pairs(tmp_path: Path, width: int, count: int) -> None:
     path = tmp_path / "pairs"
     path.write_bytes(pairs.astype(f"<u{width // 8}").tobytes())
     source = open_source([path], f"binary{width}", IngestOptions())
-    assert edges(source) == list(map(tuple, pairs.tolist()))
+    assert edges_in(source) == list(map(tuple, pairs.tolist()))
     assert source.bytes_done == source.total_bytes == path.stat().st_size
 
 
 def test_compressed_pairs(tmp_path: Path) -> None:
     path = tmp_path / "pairs.gz"
     path.write_bytes(gzip.compress(np.arange(1000, dtype="<u4").tobytes()))
-    assert edges(open_source([path], "binary32", IngestOptions()))[-1] == (998, 999)
+    assert edges_in(open_source([path], "binary32", IngestOptions()))[-1] == (998, 999)
 
 
 @pytest.mark.parametrize(("width", "size"), [(32, 12), (32, 1), (64, 8), (64, 64 + 15)])
@@ -49,7 +40,7 @@ def test_a_length_that_is_no_whole_number_of_pairs(tmp_path: Path, width: int, s
     path = tmp_path / "pairs"
     path.write_bytes(bytes(size))
     with pytest.raises(InputError, match=rf"pairs: {size} bytes .*--format"):
-        edges(open_source([path], f"binary{width}", IngestOptions()))
+        edges_in(open_source([path], f"binary{width}", IngestOptions()))
 
 
 def test_a_pipe_is_read_as_it_comes(tmp_path: Path) -> None:
@@ -58,7 +49,7 @@ def test_a_pipe_is_read_as_it_comes(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(pairs.tobytes(),))
     writer.start()
-    assert edges(open_source([pipe], "binary32", IngestOptions())) == list(map(tuple, pairs.reshape(-1, 2).tolist()))
+    assert edges_in(open_source([pipe], "binary32", IngestOptions())) == list(map(tuple, pairs.reshape(-1, 2).tolist()))
     writer.join()
 
 

@@ -8,24 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
-from penstock.storage.ingest.core import source as ingest_options
-from penstock.storage.ingest.core.source import IngestOptions, RowSource, Source
+from penstock.storage.ingest.core.source import IngestOptions, RowSource
 from penstock.storage.ingest.formats.csr import cut_rows
 from penstock.storage.ingest.open_source import open_source
+from support.reading import edges_in, small_blocks
 
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingest_options, "SMALLEST_BLOCK", 64)
-    monkeypatch.setattr(ingest_options, "LARGEST_BLOCK", 64)
-
-
-def edges(source: Source) -> list[tuple[float, ...]]:
-    found: list[tuple[float, ...]] = []
-    for batch in source.batches():
-        columns = [batch.sources, batch.targets] + ([] if batch.weights is None else [batch.weights])
-        found += zip(*(column.tolist() for column in columns), strict=True)
-    return found
+    small_blocks(monkeypatch)
 
 
 @given(
@@ -52,7 +43,7 @@ def test_csr(degrees: list[int], width: int, weights: str | None, tmp_path_facto
     assert source.known_vertices == len(degrees)
     assert isinstance(source, RowSource)
     assert (source.edges, source.weighted) == (count, weights is not None)
-    assert edges(source) == list(zip(*(column.tolist() for column in expected), strict=True))
+    assert edges_in(source) == list(zip(*(column.tolist() for column in expected), strict=True))
     assert source.bytes_done == source.total_bytes
     if weights is not None:
         parts = [part.tolist() for part in source.weights()]
@@ -100,7 +91,7 @@ def csr(folder: Path, offsets: list[int], neighbors: list[int]) -> list[Path]:
 )
 def test_offsets_that_lie_are_refused(tmp_path: Path, offsets: list[int], neighbors: list[int], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        edges(open_source(csr(tmp_path, offsets, neighbors), "csr", IngestOptions()))
+        edges_in(open_source(csr(tmp_path, offsets, neighbors), "csr", IngestOptions()))
 
 
 def test_csr_needs_its_files(tmp_path: Path) -> None:

@@ -5,17 +5,16 @@ from typing import Any
 
 import pytest
 from penstock.storage.base.errors import InputError
-from penstock.storage.ingest.core import source as ingest_options
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
+from support.reading import Edges, edges_of, small_blocks
 
 GENERAL = "%%MatrixMarket matrix coordinate real general\n"
 
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingest_options, "SMALLEST_BLOCK", 128)
-    monkeypatch.setattr(ingest_options, "LARGEST_BLOCK", 128)
+    small_blocks(monkeypatch, 128)
 
 
 def file_of(folder: Path, text: str) -> Path:
@@ -24,12 +23,8 @@ def file_of(folder: Path, text: str) -> Path:
     return path
 
 
-def edges(path: Path, **options: Any) -> list[tuple[float, ...]]:
-    found: list[tuple[float, ...]] = []
-    for batch in open_source([path], None, IngestOptions(threads=2, **options)).batches():
-        columns = [batch.sources, batch.targets] + ([] if batch.weights is None else [batch.weights])
-        found += zip(*(column.tolist() for column in columns), strict=True)
-    return found
+def edges(path: Path, **options: Any) -> Edges:
+    return edges_of(path, **options)[0]
 
 
 def test_entries_become_edges_from_zero(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
 from pyarrow import parquet
+from support.reading import Edges, edges_of
 
 
 def write(folder: Path, **columns: Any) -> Path:
@@ -18,12 +19,8 @@ def write(folder: Path, **columns: Any) -> Path:
     return path
 
 
-def edges(path: Path, **options: Any) -> list[tuple[float, ...]]:
-    found: list[tuple[float, ...]] = []
-    for batch in open_source([path], None, IngestOptions(**options)).batches():
-        columns = [batch.sources, batch.targets] + ([] if batch.weights is None else [batch.weights])
-        found += zip(*(column.tolist() for column in columns), strict=True)
-    return found
+def edges(path: Path, **options: Any) -> Edges:
+    return edges_of(path, **options)[0]
 
 
 def test_columns_by_name_and_position(tmp_path: Path) -> None:

@@ -14,19 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
 from penstock.storage.ingest.bytes import blocks as line_blocks
-from penstock.storage.ingest.core import source as ingest_options
 from penstock.storage.ingest.core.source import IngestOptions, parse_delimiter
 from penstock.storage.ingest.open_source import open_source
 from penstock.storage.ingest.tables import delimited
-
-Edges = list[tuple[Any, ...]]
+from support.reading import Edges, edges_in, small_blocks
 
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 64 bytes, so that a few records make several, and some lie across two."""
-    monkeypatch.setattr(ingest_options, "SMALLEST_BLOCK", 64)
-    monkeypatch.setattr(ingest_options, "LARGEST_BLOCK", 64)
+    small_blocks(monkeypatch)
 
 
 def file_of(folder: Path, content: str | bytes, name: str = "edges.csv") -> Path:
@@ -41,15 +38,7 @@ def source_of(path: Path, format: str | None = None, **options: Any) -> Any:
 
 def read(path: Path, format: str | None = None, **options: Any) -> Edges:
     """All edges, as tuples; ids that are strings as strings."""
-    found: Edges = []
-    for batch in source_of(path, format, **options).batches():
-        ends: list[Any] = [batch.sources, batch.targets]
-        if batch.names is not None:
-            names = batch.names.names.strings()
-            ends = [names[end] for end in ends]
-        columns = [*ends, *([] if batch.weights is None else [batch.weights])]
-        found += zip(*(column.tolist() for column in columns), strict=True)
-    return found
+    return edges_in(source_of(path, format, **options))
 
 
 STRINGS: dict[str, Any] = {"string_ids": None}

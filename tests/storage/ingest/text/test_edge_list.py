@@ -12,29 +12,22 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
-from penstock.storage.ingest.core import source as ingest_options
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
 from penstock.storage.ingest.text.diagnose import count_fields
 from penstock.storage.ingest.text.edge_list import TextSource, read_ids
-
-Edges = list[tuple[float, ...]]
+from support.reading import Edges, edges_in, small_blocks
 
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 64 bytes, so that a few lines make several."""
-    monkeypatch.setattr(ingest_options, "SMALLEST_BLOCK", 64)
-    monkeypatch.setattr(ingest_options, "LARGEST_BLOCK", 64)
+    small_blocks(monkeypatch)
 
 
 def read(path: Path, **options: Any) -> Edges:
     """All edges of a text file, as tuples."""
-    found: Edges = []
-    for batch in TextSource([path], IngestOptions(threads=2, **options)).batches():
-        columns = [batch.sources, batch.targets] + ([] if batch.weights is None else [batch.weights])
-        found += zip(*(column.tolist() for column in columns), strict=True)
-    return found
+    return edges_in(TextSource([path], IngestOptions(threads=2, **options)))
 
 
 def file_of(folder: Path, content: str | bytes) -> Path:

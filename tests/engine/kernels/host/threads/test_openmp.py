@@ -46,7 +46,11 @@ def child(code: str, folder: os.PathLike[str], **settings: str) -> tuple[str, di
     return layer, dict(re.findall(r"(\w+) = '([^']*)'", ended.stderr)), ended.stderr
 
 
-@pytest.mark.parametrize("entry", ENTRIES)
+ROWS = [pytest.param(one, marks=pytest.mark.full) if one == "calibrate" else one for one in ENTRIES]
+"""`calibrate` calls the same kernel as `kernel`."""
+
+
+@pytest.mark.parametrize("entry", ROWS)
 def test_waiting_threads_soon_sleep(entry: str, tmp_path: os.PathLike[str]) -> None:
     layer, displayed, _ = child(ENTRIES[entry], tmp_path)
     if layer != "omp" or "GOMP_SPINCOUNT" not in displayed:
