@@ -40,6 +40,7 @@ from penstock.engine.state.state import (
     exchange_bytes,
     field_bytes,
     fields_for,
+    listing_bytes,
     state_bytes,
     value_bytes,
 )
@@ -195,7 +196,13 @@ def in_windows(
     edges, rows = graph.out.chunk_edges, page_rows(graph.out.degrees.spec.chunk_items)
     pairs = zip(asks, values, strict=True)
     of_file = [window for adjacency in needs.adjacencies for window in adjacency.windows]
-    others = max(one.needs.state_bytes - one.unmatched - sum(sizes.values()) for one, sizes in pairs)
+    others = max(
+        one.needs.state_bytes
+        - one.unmatched
+        - listing_bytes(one.program, graph.vertices, graph.vertex_dtype)
+        - sum(sizes.values())
+        for one, sizes in pairs
+    )
     others += edges * graph.out.edge_bytes(needs.weighted)
     page = rows * max(sum(size // max(1, graph.vertices) + 1 for size in sizes.values()) for sizes in values)
     most = max(sum(sizes.values()) for sizes in values)

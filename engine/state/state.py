@@ -185,9 +185,10 @@ class State:
             self.sent = pages.add(SENT, author.message, 0)
         else:
             self.sent = np.zeros(count if author.has_send else 1, dtype=author.message)
-        self.pending, self.active = Bitmap.empty(count), Bitmap.empty(count)
+        self.pending = Bitmap.empty(count)
+        self.active = self.pending if is_sweep(program) else Bitmap.empty(count)  # sweeps ask none of them
         self.touched = self.pending
-        capacity = _room_for_list(program, count)
+        capacity = _room_for_list(program, count, paged=pages is not None)
         self.vertices = np.empty(capacity, dtype=vertex_dtype)
         self.work = np.empty(capacity + 1, dtype=np.int64)
         self.walked = count  # about how many edges the last iteration walked: what the next step may cost
@@ -219,11 +220,11 @@ class State:
             self._incoming = self.pages.add(INCOMING, self.sent.dtype, self.identity)
         elif not self._accumulator:
             self._incoming = _array((count, *self.message_shape), self.identity, self.sent.dtype, self._fill)
-        self.touched = Bitmap.empty(count)
+        self.mark_apart()
 
     def mark_apart(self) -> None:
         """Give the marks of a walk a bitmap of their own also where messages go into the first field."""
-        if self.touched is self.pending:
+        if self.touched is self.pending and self.active is not self.pending:
             self.touched = Bitmap.empty(self.last - self.first)
 
     def keep_unmatched(self, size: int) -> None:
@@ -425,9 +426,14 @@ def has_frontier(program: Program) -> bool:
     return not (program.everywhere or needs_rows(program))
 
 
-def _room_for_list(program: Program, vertices: int) -> int:
-    """How many are listed on the cores, which link the rows of trees by their edges, not by a list."""
-    return SPAN if program.combine == "union" else list_capacity(program, vertices)
+def is_sweep(program: Program) -> bool:
+    """Whether every vertex sends in every iteration, and gets combined messages."""
+    return program.everywhere and not needs_rows(program)
+
+
+def _room_for_list(program: Program, vertices: int, *, paged: bool = False) -> int:
+    """How many are listed on the cores; none where trees are linked, or values are in pages: by compacted edges."""
+    return SPAN if paged or program.combine == "union" else list_capacity(program, vertices)
 
 
 def _listed(vertices: int) -> int:
@@ -462,15 +468,19 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
     total = sum(value_bytes(program, vertices, vertex_dtype, apart=apart).values())
     spans = max(1, -(-vertices // SPAN))
     bitmap = spans * (SPAN // 8 + 8)
-    if apart:
-        total += bitmap
+    total += bitmap if is_sweep(program) else (2 + apart) * bitmap
     if author_function(program, "priority") is not None:
         total += bitmap + 8 * spans  # `State.lows`
-    listed = _room_for_list(program, vertices) * (np.dtype(vertex_dtype).itemsize + 8)
+    listed = listing_bytes(program, vertices, vertex_dtype)
     if has_frontier(program):
         listed += _listed(vertices) * np.dtype(vertex_dtype).itemsize  # `State.lists`
     partial = spans * 8 * max(1, len(globals_of(program)))
-    return int(total + 2 * bitmap + listed + partial + 4096)
+    return int(total + listed + partial + 4096)
+
+
+def listing_bytes(program: Program, vertices: int, vertex_dtype: Any) -> int:
+    """Bytes of the list of a frontier, which is short where values are in pages."""
+    return _room_for_list(program, vertices) * (np.dtype(vertex_dtype).itemsize + 8)
 
 
 def value_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bool) -> dict[str, int]:
