@@ -433,7 +433,9 @@ def is_sweep(program: Program) -> bool:
 
 def _room_for_list(program: Program, vertices: int, *, paged: bool = False) -> int:
     """How many are listed on the cores; none where trees are linked, or values are in pages: by compacted edges."""
-    return SPAN if paged or program.combine == "union" else list_capacity(program, vertices)
+    if paged:
+        return 0
+    return SPAN if program.combine == "union" else list_capacity(program, vertices)
 
 
 def _listed(vertices: int) -> int:
@@ -479,7 +481,7 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
 
 
 def listing_bytes(program: Program, vertices: int, vertex_dtype: Any) -> int:
-    """Bytes of the list of a frontier, which is short where values are in pages."""
+    """Bytes of the list of a frontier, of which there is none where values are in pages."""
     return _room_for_list(program, vertices) * (np.dtype(vertex_dtype).itemsize + 8)
 
 
