@@ -482,7 +482,7 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
 
 def listing_bytes(program: Program, vertices: int, vertex_dtype: Any) -> int:
     """Bytes of the list of a frontier, of which there is none where values are in pages."""
-    return _room_for_list(program, vertices) * (np.dtype(vertex_dtype).itemsize + 8)
+    return int(_room_for_list(program, vertices) * (np.dtype(vertex_dtype).itemsize + 8))
 
 
 def value_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bool) -> dict[str, int]:
