@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest import mock
 
+import h5py
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,7 +20,7 @@ from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.convert.windows import check_memory, window_vertices
 from penstock.storage.format.fingerprint import fingerprint
 from penstock.storage.format.graph import Adjacency, Graph
-from penstock.storage.format.schema import HeaderError
+from penstock.storage.format.schema import FORMAT_VERSION, ROWS_VERSION, HeaderError
 from penstock.storage.format.writer import GraphWriter
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
@@ -90,6 +91,11 @@ def test_a_graph_is_the_same_with_windows_and_without(tmp_path: Path) -> None:
     plain, windows = (on_disk(edges, tmp_path / f"{size}.h5", window_vertices=size) for size in (0, 50))
     assert fingerprint(plain) == fingerprint(windows)
     assert plain.out.windows == ()
+    versions = []
+    for size in (0, 50):
+        with h5py.File(tmp_path / f"{size}.h5") as file:
+            versions.append(int(file.attrs["penstock_format"]))
+    assert versions == [ROWS_VERSION, FORMAT_VERSION]
 
 
 @pytest.mark.parametrize("wrong", ["window", "edges"])
