@@ -11,11 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.planning.forecast import Sweep, index_disk_bytes
-from penstock.engine.planning.paper_graph import paper_graph
 from penstock.engine.planning.rank_forecast import RankLink, exchange_seconds, exchanged_bytes, vertex_seconds
 from penstock.engine.planning.requirements import RunSetting, planned, windows_of
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
@@ -26,6 +25,9 @@ from penstock.storage.base.budget import parse_bytes
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.transfer.values.cost import Cost
 from penstock.transfer.values.rates import Rates
+
+if TYPE_CHECKING:
+    from penstock.storage.format.graph import Graph
 
 EXAMPLE = """\
 # One host of eight GPUs. Rates are per second; sizes are bytes, or text such as "130GiB".
@@ -133,8 +135,8 @@ class RankPlan:
 
     memory: bytes that a rank takes with its edges. places: its edges' bytes on the device, in host memory, on disk.
     lacking: why state does not fit, and what would; None where it does. costs: seconds by resource, at the same time.
-    price: of a sweep; None where machines have none. windows: of vertices, with value_bytes read from their file and
-    written to it in value_seconds; 0 where memory has all values.
+    price: of a sweep; None where machines have none. windows: of vertices, for which edges are read edge_reads times,
+    with value_bytes read from their file and written to it in value_seconds; 0 where memory has all values.
     """
 
     ranks: int
@@ -146,6 +148,7 @@ class RankPlan:
     exchange: float
     price: float | None
     windows: int = 0
+    edge_reads: int = 1
     value_bytes: int = 0
     value_seconds: float = 0.0
 
@@ -197,9 +200,9 @@ def plan_ranks(work: SweepWork, machine: Machine, ranks: int) -> RankPlan:
     )
 
 
-def plan_run(program: Program, vertices: int, edges: float, bytes_per_edge: float, machine: Machine) -> RankPlan:
+def plan_run(program: Program, graph: Graph, machine: Machine) -> RankPlan:
     """Predict a later sweep of one rank of cores as its run would plan it: with less memory than `SweepWork` takes."""
-    graph = paper_graph(vertices, int(edges), bytes_per_edge)
+    vertices, edges = graph.vertices, graph.edges
     config = Config(host_memory=machine.host_memory, threads=machine.threads)
     try:
         _, (asks, *_), needs = planned(graph, program, RunSetting(config))
@@ -209,14 +212,17 @@ def plan_run(program: Program, vertices: int, edges: float, bytes_per_edge: floa
     stored = int(graph.out.chunk_bytes(with_weights=False).sum())
     kept = 0 if needs.value_room else max(0, min(stored, machine.host_memory - needs.fixed))
     read = stored - kept
-    sweep = Sweep(Cost(disk=read / rates.disk_bytes, kernel=edges / rates.kernel_edges), read, 0, {}, edges=int(edges))
-    windows = moved = 0
+    sweep = Sweep(Cost(disk=read / rates.disk_bytes, kernel=edges / rates.kernel_edges), read, 0, {}, edges=edges)
+    windows, reads, moved = 0, 1, 0
     if needs.value_room:
         cut, moved = windows_of(graph, asks, needs, "push")
-        windows, sweep = cut.count, sweep.by_windows(cut, moved, vertices, index_disk_bytes(needs), rates)
+        windows, reads = cut.count, cut.reads
+        sweep = sweep.by_windows(cut, moved, vertices, index_disk_bytes(needs), rates)
     costs = {"disk": sweep.cost.disk, "kernel": sweep.cost.kernel + vertex_seconds(vertices, machine.threads)}
     places = {"device": 0.0, "host": float(kept), "disk": float(read)}
-    plan = RankPlan(1, 1, needs.fixed + kept, places, None, costs, 0.0, None, windows, moved, sweep.value_seconds)
+    plan = RankPlan(
+        1, 1, needs.fixed + kept, places, None, costs, 0.0, None, windows, reads, moved, sweep.value_seconds
+    )
     return replace(plan, price=None if machine.price_per_hour is None else machine.price_per_hour * plan.seconds / 3600)
 
 

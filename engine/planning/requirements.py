@@ -248,9 +248,11 @@ def windows_of(graph: Graph, one: RunRequirements, needs: MemoryRequest, directi
 
     moved = of(steps.reads("send"), steps.sends, far - emptied) + cut.count * of(near)
     moved -= cut.count * min(of(near), stays)  # beside a window, from one walk of the rows to the next
-    moved += of([messages]) * (1 if pushes else cut.count) - (0 if pushes else of(near & emptied))
+    within = one.apart and pushes and steps.applied_within(messages)
+    at_hand = far if within else frozenset[str]()
+    moved += of({messages} | steps.changing & at_hand) * (1 if pushes else cut.count)
+    moved -= 0 if pushes else of(near & emptied)
     if one.apart:
-        at_hand = far if pushes and steps.applied_within(messages) else frozenset[str]()
         moved += of(steps.applies(messages) - at_hand, (steps.changing | ({messages} - emptied)) - at_hand)
     return cut, moved
 

@@ -35,6 +35,8 @@ HEADS = ("ranks", "hosts", "memory a rank", "edges from", "a sweep", "limit", "e
 @click.option("--sweeps", type=click.IntRange(1), default=20, show_default=True, help="Sweeps of a run, for its price.")
 @click.option("--bytes-per-edge", type=click.FloatRange(0, min_open=True), default=2.3, show_default=True,
               help="Bytes of an edge as it is stored and sent, packed.")  # fmt: skip
+@click.option("--windows", type=click.IntRange(0), default=0, show_default=True,
+              help="Windows of the graph file (convert --windows), for a rank without room for values.")  # fmt: skip
 @click.option("--write-example", is_flag=True, help="Print a machine file, and do nothing else.")
 @console_options
 def command(
@@ -45,6 +47,7 @@ def command(
     ranks: str,
     sweeps: int,
     bytes_per_edge: float,
+    windows: int,
     write_example: bool,
     console: Console,
 ) -> None:
@@ -60,6 +63,7 @@ def command(
       penstock plan --vertices 3.5e9 --edges 128e9 --program pagerank --machine machine.toml --ranks 16,64,256
     """
     from penstock.engine.planning.cluster_forecast import EXAMPLE, SweepWork, plan_ranks, plan_run
+    from penstock.engine.planning.paper_graph import paper_graph
 
     if write_example:
         console.answer({"command": "plan", "example": EXAMPLE}, EXAMPLE.splitlines())
@@ -71,7 +75,7 @@ def command(
     plans = [plan_ranks(work, machine, count) for count in counts]
     for at, one in enumerate(plans):
         if one.ranks == 1 and one.lacking is not None and not machine.device_memory:
-            plans[at] = plan_run(made, int(vertices), edges, bytes_per_edge, machine)
+            plans[at] = plan_run(made, paper_graph(int(vertices), int(edges), bytes_per_edge, windows), machine)
     refused = [f"{one.ranks} ranks do not fit: {one.lacking}" for one in plans if one.lacking is not None]
     lines = [f"{program} on {vertices:,.0f} vertices and {edges:,.0f} edges; prices of {sweeps:,} sweeps"]
     rows = [_row(one, sweeps) for one in plans if one.lacking is None]
@@ -122,7 +126,7 @@ def _facts(one: RankPlan, sweeps: int) -> dict[str, object]:
 
 
 def _windows(one: RankPlan) -> str:
-    again = "each window reads the edges; " if one.windows > 1 else ""
+    again = f"edges are read {one.edge_reads:,} times; " if one.edge_reads > 1 else ""
     moved = f"{format_bytes(one.value_bytes)} of them are read and written in {seconds(one.value_seconds)} of a sweep"
     return f"{one.ranks} rank: {one.windows:,} windows of vertices, whose values are in a file: {again}{moved}"
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from penstock.engine.planning.cluster_forecast import EXAMPLE, Machine, SweepWork, plan_ranks, plan_run
 from penstock.engine.planning.forecast import EDGE_PICKS, ROW_PICKS
+from penstock.engine.planning.paper_graph import paper_graph
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.triangles import Triangles
@@ -67,14 +68,14 @@ def test_what_does_not_fit(machine: Machine, ranks: int, words: str) -> None:
 
 
 LAPTOP = replace(CORES, ranks_per_host=1, disk_bytes=3e9, host_memory=16 << 30, kernel_edges=2.4e9, price_per_hour=36.0)
-CRAWL = (3_560_000_000, 128.7e9, 0.85)
-"""Common Crawl 2012: vertices, edges, bytes of an edge."""
+CRAWL = paper_graph(3_560_000_000, 128_700_000_000, 0.85)
+"""Common Crawl 2012."""
 
 
 @pytest.mark.parametrize(("gib", "windows", "passes"), [(4, 8, 12), (16, 2, 6), (32, 1, 5)])
 def test_a_rank_without_memory_for_the_state_plans_windows_as_a_run(gib: int, windows: int, passes: int) -> None:
-    vertices, edges, each = CRAWL
-    found = plan_run(PageRank(), *CRAWL, replace(LAPTOP, host_memory=gib << 30))
+    vertices, edges, each = CRAWL.vertices, CRAWL.edges, 0.85
+    found = plan_run(PageRank(), CRAWL, replace(LAPTOP, host_memory=gib << 30))
     assert (found.windows, found.lacking) == (windows, None)
     assert (gib - 1) << 30 < found.memory <= gib << 30
     assert found.value_bytes == pytest.approx(passes * 8 * vertices, rel=0.1)
@@ -85,14 +86,22 @@ def test_a_rank_without_memory_for_the_state_plans_windows_as_a_run(gib: int, wi
     assert found.price == pytest.approx(found.seconds / 100)
 
 
+def test_edges_of_a_file_with_windows_are_read_once() -> None:
+    graph = paper_graph(CRAWL.vertices, CRAWL.edges, 0.85, windows=2)
+    found = plan_run(PageRank(), graph, LAPTOP)
+    assert (found.windows, found.edge_reads) == (2, 1)
+    assert found.costs["disk"] == pytest.approx((CRAWL.edges * 0.85 + 2 * 0.7 * CRAWL.vertices) / 3e9, rel=0.01)
+    assert found.costs["kernel"] == pytest.approx(CRAWL.edges / 2.4e9 + CRAWL.vertices / 2.6e8 / 8)
+
+
 def test_a_run_needs_less_memory_than_state_in_every_rank() -> None:
     machine = replace(LAPTOP, host_memory=64 << 30)
-    assert plan_ranks(SweepWork.of(PageRank(), *CRAWL), machine, 1).lacking is not None
-    found = plan_run(PageRank(), *CRAWL, machine)
+    assert plan_ranks(SweepWork.of(PageRank(), 3_560_000_000, 128.7e9, 0.85), machine, 1).lacking is not None
+    found = plan_run(PageRank(), CRAWL, machine)
     assert (found.windows, found.value_bytes, found.lacking) == (0, 0, None)
     assert found.memory == pytest.approx(64 << 30)
     assert found.places["host"] + found.places["disk"] == pytest.approx(128.7e9 * 0.85, rel=0.01)
-    small = plan_run(PageRank(), *CRAWL, replace(LAPTOP, host_memory=1 << 28))
+    small = plan_run(PageRank(), CRAWL, replace(LAPTOP, host_memory=1 << 28))
     assert "--host-memory" in str(small.lacking)
 
 

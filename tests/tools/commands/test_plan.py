@@ -46,7 +46,9 @@ def test_windows_of_vertices_are_told(capsys: pytest.CaptureFixture[str]) -> Non
     (one,) = answered(capsys, "plan", *arguments, "--ranks", 1)["ranks"]
     assert (one["windows"], one["fits"]) == (2, True)
     assert cli.run_command(["plan", *arguments, "--ranks", "1"]) == 0
-    assert "1 rank: 2 windows of vertices, whose values are in a file: each window reads" in capsys.readouterr().out
+    assert (
+        "1 rank: 2 windows of vertices, whose values are in a file: edges are read 2 times" in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(
