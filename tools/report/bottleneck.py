@@ -149,7 +149,7 @@ def _kernel(spent: Spent, share: float) -> str:
     vertices = spent.share("vertices")
     what = f"kernel-bound: kernels were at work {percent(share)} of the time"
     if spent.windows > 1:
-        what += f", on all edges in each of {spent.windows:,} windows of vertices"
+        what += f", on edges read in each of {spent.windows:,} windows of vertices"
     elif vertices >= share / 2:
         what += f", mostly on vertices rather than edges ({percent(vertices)})"
     elif (rate := spent.of_rate("kernel")) is not None:
