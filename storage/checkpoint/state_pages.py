@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 Unit = tuple[str, int]
 """The name of an array, and the number of a page."""
+FILE_ROWS = 1 << 15
+"""Vertices of a range (`vertex_ranges.py`): of a page of values that a program keeps in a file itself."""
 MOVERS = 4
 """Threads that read and write pages beside the kernels."""
 
@@ -334,8 +336,8 @@ class PagedValues(NDArrayOperatorsMixin):
             given = [one[:] if isinstance(one, PagedValues) else one for one in inputs]
             return getattr(ufunc, method)(*given, **more, **({"out": out} if out else {}))
         target, many = out[0], [isinstance(one, PagedValues) or np.ndim(one) > 0 for one in inputs]
-        for first in range(0, len(target), target._pages.rows):
-            here = slice(first, min(first + target._pages.rows, len(target)))
+        for first in range(0, len(target), FILE_ROWS):
+            here = slice(first, min(first + FILE_ROWS, len(target)))
             parts = [one[here] if each else one for one, each in zip(inputs, many, strict=True)]
             target[here] = ufunc(*parts, out=np.empty(here.stop - first, target.dtype), **more)
         return target
@@ -375,8 +377,6 @@ class PagedValues(NDArrayOperatorsMixin):
                 yield inside, places[inside]
 
 
-FILE_ROWS = 1 << 15
-"""Vertices of a page of values that a program keeps in a file itself: those of a range (`vertex_ranges.py`)."""
 FILE_PAGES = 8
 """Pages of them in memory, for as many threads as pass over ranges at once."""
 

@@ -15,7 +15,7 @@ from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.program import Program
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.pagerank_forms import WeightedSweeps
-from penstock.engine.state.state import Frontier, State
+from penstock.engine.state.state import Bitmap, Frontier, State
 from penstock.storage.format.graph import Graph
 from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import View
@@ -50,6 +50,7 @@ def gathered(program: Program, graph: Graph, frontier: Frontier, weighted: bool,
     state = State(program, kernels.author, 0, graph.vertices, graph.vertex_dtype)
     kernels.use()
     state.accumulate_apart()
+    state.active = Bitmap.empty(graph.vertices)  # sweeps have none of their own
     program.start(graph, state.fields)
     values = np.random.default_rng(3).random(graph.vertices)
     for field in state.fields.values():
