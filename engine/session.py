@@ -634,7 +634,8 @@ class Session:
             state.accumulate_apart()
         if self._ranks is not None:
             check_combines(program, asynchronous=asynchronous)
-            state.mark_apart()
+            if not apart:
+                state.mark_apart()
         state.groups = None if against else equipment.group_sources(program, kernels.author, streams)
         equipment.give_ids_back(cast("HostKernels", kernels), state.groups)
         if asks.unmatched and pages is None:

@@ -170,8 +170,8 @@ class Loop:
         try:
             yield from self._iterations()
         finally:
-            for stream in self.streams.values():
-                self._begins(stream).release()
+            for stream in (*self.streams.values(), *(self.windows.opened if self.windows is not None else ())):
+                stream.release()
 
     def begin_buckets(self) -> None:
         """Begin with the first bucket of the program, which `start` may have set; without buckets all are due."""

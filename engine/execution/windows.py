@@ -72,12 +72,13 @@ class WindowCut:
                 yield first, min(first + self.size, end), number
 
 
-def cut_windows(adjacency: Adjacency, vertices: int, size: int, page: int, near: int) -> WindowCut:
+def cut_windows(adjacency: Adjacency, steps: StepValues, vertices: int, size: int, page: int, near: int) -> WindowCut:
     """Cut the vertices that edges lead to into windows of at most `size`, of the file where that moves fewer bytes.
 
     page: vertices of a page; near: bytes that come for a vertex of the rows, in each window.
     """
-    count, of_file = -(-vertices // size), adjacency.window_vertices if adjacency.windows else 0
+    count = -(-vertices // size)
+    of_file = adjacency.window_vertices if adjacency.windows and not steps.asks_degree else 0
     plain = WindowCut(size, count, count)
     if count == 1 or not of_file or of_file % page:
         return plain
@@ -128,7 +129,7 @@ class Windows:
         state, steps, pushes = self._state, self._steps, stream.direction == "push"
         self.settled = settle is not None and pushes and steps.applied_within(state.messages)
         far, near = steps.walked(state.messages, pushes=pushes)
-        counted = stream.index is self._out and not frontier.everything
+        counted = stream.index is self._out and not (frontier.everything or steps.asks_degree)
         if pushes and counted and (kept := self._kept_bytes(stream, frontier)) <= self._most_kept(stream):
             self.settled = self.settled and not self._kernels.author.uses_activity
             last_step = settle if self.settled else None
@@ -159,6 +160,11 @@ class Windows:
             if walked is not stream and walked.index.pages is not None:
                 walked.index.pages.clear()
 
+    @property
+    def opened(self) -> Collection[EdgeStream]:
+        """The streams of windows of the file that were walked."""
+        return self._of_file.values()
+
     def first(self, stream: EdgeStream) -> EdgeStream:
         """The stream that a walk over all edges begins with."""
         return self._stream_of(stream, 0) if self._cut(stream).of_file else stream
@@ -169,7 +175,7 @@ class Windows:
         size, adjacency = window_vertices(self._room, beside, page, together), stream.directory.adjacency
         if not all(window.direction in stream.pipeline.cache.extents for window in adjacency.windows):
             adjacency = replace(adjacency, windows=())  # all edges have room, and are read once
-        return cut_windows(adjacency, self._state.last, size, page, beside[1])
+        return cut_windows(adjacency, self._steps, self._state.last, size, page, beside[1])
 
     def _stream_of(self, stream: EdgeStream, number: int) -> EdgeStream:
         """The stream of a window of the file."""

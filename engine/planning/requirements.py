@@ -240,7 +240,7 @@ def windows_of(graph: Graph, one: RunRequirements, needs: MemoryRequest, directi
     stays = max(0, needs.value_room - beside[0] * min(size, graph.vertices))
     walked = graph.adjacency(one.directions[direction][0].key)
     assert walked is not None, "a direction that is walked is stored"
-    cut = cut_windows(walked, graph.vertices, size, rows, beside[1])
+    cut = cut_windows(walked, steps, graph.vertices, size, rows, beside[1])
     emptied = steps.emptied(messages)
 
     def of(*names: Iterable[str]) -> int:

@@ -25,7 +25,8 @@ class StepValues:
 
     by_role: of each function of the author, and of all Globals as one, the fields of the vertex itself. source, target:
     what a message is made of and what decides whether it is taken, less where it goes to. changing: fields that are
-    not constant. has_send, in_place: as of `Author`.
+    not constant. has_send, in_place: as of `Author`. sweeps: whether all vertices send in every iteration. asks_degree:
+    whether messages are made of the degrees of their sources, which only the index of all edges has.
     """
 
     by_role: dict[str, frozenset[str]]
@@ -36,6 +37,7 @@ class StepValues:
     in_place: bool
     accumulator: str
     sweeps: bool
+    asks_degree: bool
 
     @classmethod
     def of(cls, program: Program) -> StepValues:
@@ -51,7 +53,7 @@ class StepValues:
         source = by_role.get("edge", frozenset()) | ({SENT} if has_send else set())
         target = pointed | by_role.get("cond", frozenset()) | by_role.get("suffices", frozenset())
         changing = frozenset(name for name, spec in fields.items() if not spec.constant)
-        ends = program.accumulator, program.everywhere
+        ends = program.accumulator, program.everywhere, "degree" in named
         return cls(by_role, source, target, changing, has_send, program.in_place, *ends)
 
     def reads(self, *roles: str) -> frozenset[str]:

@@ -42,6 +42,12 @@ def each_range(function: Callable[[int, int], None], vertices: int, *, size: int
         pass
 
 
+def is_any(values: NDArray[Any], wanted: Any) -> bool:
+    """Whether one of the values of all vertices is this one."""
+    found = over_ranges(lambda a, b: bool((values[a:b] == wanted).any()), len(values), size=MANY_ROWS)
+    return any(found)
+
+
 def mask_of(function: Callable[[int, int], NDArray[np.bool_]], vertices: int) -> NDArray[np.bool_]:
     """Bool (vertices,): what function(first, last) says of every range."""
     found = np.empty(vertices, np.bool_)

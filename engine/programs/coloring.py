@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start
 from penstock.engine.program.shuffle import SHUFFLE_BYTES, shuffle
-from penstock.engine.program.vertex_ranges import mask_of
+from penstock.engine.program.vertex_ranges import is_any, mask_of
 from penstock.storage.format.graph import Graph
 
 NONE = np.uint32(2**32 - 1)
@@ -44,7 +44,7 @@ class Coloring(Program):
         """Compute turns, then colors, window by window until every vertex has a color."""
         shuffle(graph, state["rank"])
         number = first
-        while number == first > 0 or number % 2 == 1 or bool(np.any(state["color"] == NONE)):
+        while number == first > 0 or number % 2 == 1 or is_any(state["color"], NONE):
             yield ColorWindow(number // 2 * WINDOW) if number % 2 else Turns()
             number += 1
 

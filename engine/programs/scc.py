@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.narrow_numbers import counting
 from penstock.engine.program.program import VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import smallest_members
-from penstock.engine.program.vertex_ranges import each_range, mask_of, over_ranges
+from penstock.engine.program.vertex_ranges import each_range, is_any, mask_of, over_ranges
 from penstock.engine.programs.wcc import WCC, WCCByLabels
 from penstock.storage.base.budget import cores
 from penstock.storage.format.graph import Graph
@@ -56,10 +56,10 @@ class SCC(Program):
             return
         for number in range(first, 2):
             yield _trimming(graph)[number]
-        if first >= 2 or bool(np.any(component == graph.vertices)):
+        if first >= 2 or is_any(component, graph.vertices):
             yield from self._largest(graph, state, max(2, first))
         number = max(6, first)
-        while number % 2 == 1 or bool(np.any(component == graph.vertices)):
+        while number % 2 == 1 or is_any(component, graph.vertices):
             yield (SpreadColor, ClaimColor)[number % 2]()
             number += 1
 

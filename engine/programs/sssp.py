@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.parameters import NonNegative, Width
 from penstock.engine.program.program import LARGEST, Field, Program, Start, like
 from penstock.engine.program.vertex_ids import internal_ids
-from penstock.engine.program.vertex_ranges import MANY_ROWS, over_ranges
+from penstock.engine.program.vertex_ranges import is_any
 from penstock.engine.programs.search_ends import Ending, Vertices
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.base.errors import InputError, RunError
@@ -117,8 +117,7 @@ class SSSP(Ending, Program):
     def instead(self, state: dict[str, NDArray[Any]]) -> Program | None:
         """64-bit distances, where 32 bits were not enough."""
         distance = state["distance"]
-        over = over_ranges(lambda a, b: bool(np.any(distance[a:b] == CEILING)), len(distance), size=MANY_ROWS)
-        return like(self, WideSSSP) if any(over) else None
+        return like(self, WideSSSP) if is_any(distance, CEILING) else None
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The distances, as far as they are asked for."""

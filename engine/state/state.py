@@ -220,11 +220,12 @@ class State:
             self._incoming = self.pages.add(INCOMING, self.sent.dtype, self.identity)
         elif not self._accumulator:
             self._incoming = _array((count, *self.message_shape), self.identity, self.sent.dtype, self._fill)
-        self.mark_apart()
+        if self.active is not self.pending:
+            self.mark_apart()
 
     def mark_apart(self) -> None:
         """Give the marks of a walk a bitmap of their own also where messages go into the first field."""
-        if self.touched is self.pending and self.active is not self.pending:
+        if self.touched is self.pending:
             self.touched = Bitmap.empty(self.last - self.first)
 
     def keep_unmatched(self, size: int) -> None:

@@ -107,7 +107,7 @@ class PageFile:
         with self._lock:
             at = self._places.get((key, len(page)))
             if at is None:
-                number = len(self._places) % len(self._folders)
+                number = min(range(len(self._folders)), key=self._ends.__getitem__)
                 at = self._places[key, len(page)] = number, self._ends[number]
                 self._ends[number] += len(page)
             self.bytes_written += len(page)

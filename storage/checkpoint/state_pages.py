@@ -143,8 +143,9 @@ class StatePages:
         with self._free:
             pages = self._want(wanted, fresh)
             self._holders[thread] += 1
-            self._read_ahead(then)
         try:
+            with self._free:
+                self._read_ahead(then)
             for page in pages:
                 if page.arrives is not None and not page.arrives.done():
                     with self._waiting, during(self._timeline, "engine", "wait"):

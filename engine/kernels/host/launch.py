@@ -236,7 +236,8 @@ class HostKernels:
     def send(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Compute what the frontier's vertices send, if the program has `send`."""
         state.walked = frontier.edges + frontier.vertices
-        read, emptied = self._steps.reads("send"), self._steps.emptied(state.messages)
+        read = self._steps.reads("send")
+        emptied = self._steps.emptied(state.messages) if self.author.in_place else frozenset[str]()
         changes = self._steps.sends
         fresh = (changes | emptied) - read if frontier.everything else frozenset()
         if self.author.has_send:

@@ -24,6 +24,8 @@ from penstock.engine.execution import windows
 from penstock.engine.execution.windows import AHEAD, WindowCut, Windows, cut_windows, window_vertices
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.planning import requirements
+from penstock.engine.program.program import Field, Start
+from penstock.engine.program.step_values import StepValues
 from penstock.engine.programs.bfs import BFS, BFSLevels
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.pagerank import PageRank
@@ -154,6 +156,49 @@ def room_for(count: int, vertices: int, *, kept: bool = False) -> Iterator[list[
         yield counts
 
 
+class Busiest(Program):
+    """Levels, and the most edges that a vertex of the level before has which leads here."""
+
+    level = Field(np.uint32, fill=2**32 - 1)
+    most = Field(np.uint32)
+    combine = "max"
+    message = np.uint32
+    by_ranges = True
+
+    def start(self, graph: Graph, state: dict[str, Any]) -> Start:
+        state["level"][SOURCE] = 0
+        return Start(active=np.array([SOURCE]))
+
+    def edge(degree):  # type: ignore[no-untyped-def]
+        return degree
+
+    def cond(level):  # type: ignore[no-untyped-def]
+        return level == 2**32 - 1
+
+    def vertex(incoming, iteration):  # type: ignore[no-untyped-def]
+        return iteration + 1, incoming
+
+
+class Shares(Program):
+    """What a vertex gets where each shares a million among its edges."""
+
+    share = Field(np.int64)
+    combine = "sum"
+    message = np.int64
+    everywhere = True
+    max_iter = 2
+    by_ranges = True
+
+    def start(self, graph: Graph, state: dict[str, Any]) -> Start:
+        return Start(everything=True)
+
+    def edge(degree):  # type: ignore[no-untyped-def]
+        return 1_000_000 // degree
+
+    def vertex(incoming):  # type: ignore[no-untyped-def]
+        return incoming
+
+
 @covering("name, way, directed, count, kept", sorted(MAKERS), WAYS, (True, False), WINDOWS, (True, False), strength=2)
 def test_answers_are_those_of_all_values_in_memory(
     name: str, way: str, directed: bool, count: int, kept: bool, paged_graphs: dict[bool, Graph], forgotten: list[Unit]
@@ -261,14 +306,24 @@ def test_windows_of_the_file_are_read_once_where_each_has_room(
     assert copied.called == (reads > 1)
 
 
+@pytest.mark.parametrize("make", [Busiest, Shares])
+@pytest.mark.parametrize("kept", [True, False])
+def test_degrees_of_sources_are_those_of_all_edges(
+    make: type[Program], kept: bool, graphs_in_windows: dict[bool, Graph], forgotten: list[Unit]
+) -> None:
+    with no_edges_kept():
+        _compare(make, graphs_in_windows[True], {"threads": 1, "direction": "push"}, (6, kept), forgotten)
+
+
 def test_vertices_are_cut_as_moves_the_fewest_bytes(graphs_in_windows: dict[bool, Graph]) -> None:
     adjacency, page = graphs_in_windows[True].out, PAGE
-    count, size = adjacency.vertices, adjacency.window_vertices
-    assert cut_windows(adjacency, count, 6 * PAGE, page, 4) == WindowCut(6 * PAGE, 1, 1)
-    assert cut_windows(adjacency, count, 3 * PAGE, page, 4) == WindowCut(size, 3, 1, size)
-    assert cut_windows(adjacency, count, 3 * PAGE, page, 4000) == WindowCut(3 * PAGE, 2, 2)
-    assert cut_windows(adjacency, count, PAGE, page, 4) == WindowCut(PAGE, 6, 2, size)
-    assert cut_windows(adjacency, count, PAGE, 3 * PAGE, 4) == WindowCut(PAGE, 6, 6)
+    count, size, steps = adjacency.vertices, adjacency.window_vertices, StepValues.of(BFS(SOURCE))
+    assert cut_windows(adjacency, steps, count, 6 * PAGE, page, 4) == WindowCut(6 * PAGE, 1, 1)
+    assert cut_windows(adjacency, steps, count, 3 * PAGE, page, 4) == WindowCut(size, 3, 1, size)
+    assert cut_windows(adjacency, steps, count, 3 * PAGE, page, 4000) == WindowCut(3 * PAGE, 2, 2)
+    assert cut_windows(adjacency, steps, count, PAGE, page, 4) == WindowCut(PAGE, 6, 2, size)
+    assert cut_windows(adjacency, steps, count, PAGE, 3 * PAGE, 4) == WindowCut(PAGE, 6, 6)
+    assert cut_windows(adjacency, replace(steps, asks_degree=True), count, 3 * PAGE, page, 4).of_file == 0
     parts = list(WindowCut(PAGE, 6, 2, size).parts(count))
     assert parts[:3] == [(0, PAGE, 0), (PAGE, 2 * PAGE, 0), (2 * PAGE, 3 * PAGE, 1)]
     assert parts[-1] == (5 * PAGE, count, 2)
