@@ -267,7 +267,7 @@ def no_edges_kept() -> Iterator[None]:
         yield
 
 
-@covering("name, way, directed, count", sorted(MAKERS), WAYS, (True, False), (2, 6), strength=2)
+@covering("name, way, directed, count", sorted(MAKERS), WAYS, (True, False), (2, 6), strength=1)
 def test_windows_of_the_file_give_the_same_answers(
     name: str, way: str, directed: bool, count: int, graphs_in_windows: dict[bool, Graph], forgotten: list[Unit]
 ) -> None:
