@@ -34,7 +34,7 @@ from penstock.storage.convert.sort.sort_groups import Ordering, SortedRows, Sort
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.workspace import Progress, Workspace, ignore
 from penstock.storage.convert.vertex_properties import sorted_vertices
-from penstock.storage.convert.windows import check_memory, window_vertices, write_windows
+from penstock.storage.convert.windows import most_windows, window_vertices, write_windows
 from penstock.storage.format.file_set import check_unused
 from penstock.storage.format.schema import vertex_dtype
 from penstock.storage.format.writer import GraphWriter
@@ -184,11 +184,10 @@ def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertRep
     """
     both = space.options.direction == "both" and not space.mirror
     ordering = ordering_of(space, edges, reverse=both)
-    size = window_vertices(space.options.windows, edges.vertices, space.options.host_memory)
+    kinds, memory = (ordering.vertex_dtype, ordering.weight_dtype), space.options.host_memory
+    most = most_windows(sum(kind.itemsize for kind in kinds if kind is not None), len(space.options.stripes), memory)
+    size = window_vertices(space.options.windows, edges.vertices, memory, most)
     windows = -(-edges.vertices // size) if size else 0
-    kinds = ordering.vertex_dtype, ordering.weight_dtype
-    edge_bytes = sum(kind.itemsize for kind in kinds if kind is not None)
-    check_memory(windows, edge_bytes, len(space.options.stripes), space.options.host_memory)
     edgeless: EdgelessCount | None = None
     if not isinstance(edges.store, Spill):
         edgeless = EdgelessCount(edges.vertices, space.options.host_memory, ends=not both)

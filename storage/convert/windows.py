@@ -28,10 +28,17 @@ SHARE = 2
 """One part in so many of the budget is for windows: of their values in a run, and of their chunks while written."""
 
 
-def window_vertices(windows: int | str | None, vertices: int, host_memory: int) -> int:
+def most_windows(edge_bytes: int, stripes: int, host_memory: int) -> int:
+    """How many windows are written at once in so much memory, one at least."""
+    chunk = edge_bytes * CHUNK_EDGES
+    return max(1, host_memory // (chunk * (HELD_CHUNKS + STRIPE_RUN * max(1, stripes))))
+
+
+def window_vertices(windows: int | str | None, vertices: int, host_memory: int, most: int) -> int:
     """Return the vertices of a window, whole pages of the row index; 0: there are none.
 
-    windows: how many; "auto": as few as have room for values in so much memory, none where one would do.
+    windows: how many; "auto": as few as have room for values in so much memory, none where one would do. most: as many
+    as can be written. Raises InputError for more.
     """
     if windows is None or vertices == 0:
         return 0
@@ -39,21 +46,15 @@ def window_vertices(windows: int | str | None, vertices: int, host_memory: int) 
     pages = -(-vertices // page)
     if windows == "auto":
         room = max(1, host_memory // SHARE // (VALUE_BYTES * page), -(-pages // MOST_WINDOWS))
-        windows = -(-pages // room)
-        if windows == 1:
-            return 0
-    return -(-pages // min(int(windows), pages)) * page
-
-
-def check_memory(count: int, edge_bytes: int, stripes: int, host_memory: int) -> None:
-    """Refuse more windows than can be written at once. Raises InputError."""
-    chunk = edge_bytes * CHUNK_EDGES
-    taken = count * chunk * (HELD_CHUNKS + STRIPE_RUN * max(1, stripes))
-    if taken > host_memory:
+        count = min(-(-pages // room), most)
+        return 0 if count == 1 else -(-pages // count) * page
+    count = min(int(windows), pages)
+    if count > most:
         raise InputError(
-            f"--windows: {count} windows need {format_bytes(taken)} while they are written, and --host-memory is "
-            f"{format_bytes(host_memory)}; give more, or at most {max(1, host_memory * count // taken)} windows"
+            f"--windows: {count} windows are written at once, for which --host-memory {format_bytes(host_memory)} is "
+            f"too small; give more, or at most {most} windows"
         )
+    return -(-pages // count) * page
 
 
 def write_windows(writer: GraphWriter, size: int, pool: Executor, threads: int, say: Callable[[int], None]) -> None:

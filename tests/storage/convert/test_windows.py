@@ -17,7 +17,7 @@ from penstock.engine import convert
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.append import append
 from penstock.storage.convert.sort.options import ConvertOptions
-from penstock.storage.convert.windows import check_memory, window_vertices
+from penstock.storage.convert.windows import most_windows, window_vertices
 from penstock.storage.format.fingerprint import fingerprint
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.schema import FORMAT_VERSION, ROWS_VERSION, HeaderError
@@ -143,20 +143,28 @@ def test_conversions_write_windows_and_appends_make_them_anew(tmp_path: Path) ->
 
 
 def test_as_few_windows_are_made_as_memory_has_room_for() -> None:
-    assert window_vertices(None, 1 << 25, 1 << 30) == 0
-    assert window_vertices("auto", 1 << 25, 1 << 30) == 0
-    assert window_vertices("auto", 1 << 25, 1 << 28) == 1 << 24
-    assert window_vertices("auto", 1 << 25, 100 << 20) == 11 * PAGE
-    assert window_vertices("auto", (1 << 25) + 1, 1 << 30) == 0
-    assert window_vertices(5, 1 << 25, 1 << 30) == 13 * PAGE
-    assert window_vertices(1000, 1 << 21, 1 << 30) == PAGE
-    assert window_vertices("auto", 0, 1 << 30) == window_vertices(3, 0, 1 << 30) == 0
+    for windows, vertices, memory, size in (
+        (None, 1 << 25, 1 << 30, 0),
+        ("auto", 1 << 25, 1 << 30, 0),
+        ("auto", 1 << 25, 1 << 28, 1 << 24),
+        ("auto", 1 << 25, 100 << 20, 11 * PAGE),
+        ("auto", (1 << 25) + 1, 1 << 30, 0),
+        ("auto", 0, 1 << 30, 0),
+        (5, 1 << 25, 1 << 30, 13 * PAGE),
+        (1000, 1 << 21, 1 << 30, PAGE),
+        (3, 0, 1 << 30, 0),
+    ):
+        assert window_vertices(windows, vertices, memory, 256) == size
 
 
-def test_more_windows_than_can_be_written_are_refused() -> None:
-    check_memory(5, 4, 0, 64 << 20)
-    with pytest.raises(InputError, match=r"6 windows need 66.0 MiB while they are written.*at most 5 windows"):
-        check_memory(6, 4, 0, 64 << 20)
+def test_no_more_windows_are_made_than_can_be_written() -> None:
+    assert most_windows(4, 0, 64 << 20) == 5
+    assert most_windows(8, 4, 1 << 20) == 1
+    assert window_vertices("auto", 1 << 25, 100 << 20, 2) == 32 * PAGE
+    assert window_vertices("auto", 1 << 25, 100 << 20, 1) == 0
+    assert window_vertices(5, 1 << 25, 64 << 20, 5) == 13 * PAGE
+    with pytest.raises(InputError, match=r"6 windows are written at once.* 64.0 MiB is too small.*at most 5 windows"):
+        window_vertices(6, 1 << 25, 64 << 20, 5)
 
 
 @pytest.mark.parametrize("windows", ["many", 0, 257, 1.5])
