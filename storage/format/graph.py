@@ -567,9 +567,12 @@ class Graph(GraphQueries):
 
     def adjacency(self, name: str) -> Adjacency | None:
         """Return the adjacency of that name, "out", "in" or a window's (`Adjacency.direction`); None: it has none."""
-        windows = [window for adjacency in self.adjacencies for window in adjacency.windows]
-        found = {"out": self.out, "in": self.into} | {window.direction: window for window in windows}
-        return found.get(name)
+        return self.into if name == "in" else next((one for one in self.all_rows if one.direction == name), None)
+
+    @property
+    def all_rows(self) -> list[Adjacency]:
+        """The adjacencies, each followed by its windows."""
+        return [one for adjacency in self.adjacencies for one in (adjacency, *adjacency.windows)]
 
     def with_adjacencies(self, out: Adjacency, into: Adjacency | None) -> "Graph":
         """Return the same graph with other adjacencies, such as the rows of some vertices (`Adjacency.of_rows`)."""

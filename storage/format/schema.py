@@ -398,9 +398,9 @@ class Header:
             weighted, edges = self.array(f"{direction}/{WEIGHTS}") is not None, 0
             for name in names:
                 neighbors, weights, degrees = (self.array(f"{name}/{part}") for part in (NEIGHBORS, WEIGHTS, DEGREES))
-                _require(degrees is not None and (weights is not None) == weighted, f"arrays of {name}")
+                whole = neighbors is not None and degrees is not None and (weights is not None) == weighted
+                _require(whole, f"arrays of {name}")
                 items = 0 if neighbors is None else neighbors.items
-                _require(neighbors is not None, f"arrays of {name}")
                 expected |= {f"{name}/{NEIGHBORS}": items, f"{name}/{WEIGHTS}": items}
                 expected[f"{name}/{DEGREES}"] = self.vertices
                 edges += items

@@ -318,6 +318,5 @@ def decoder_bytes(graph: Graph) -> int:
 
 def _edge_frames(graph: Graph) -> list[Frames]:
     """The frames of all neighbors and weights."""
-    stored = [one for adjacency in graph.adjacencies for one in (adjacency, *adjacency.windows)]
-    arrays = [frames for one in stored for frames in (one.neighbors, one.weights)]
+    arrays = [frames for one in graph.all_rows for frames in (one.neighbors, one.weights)]
     return [frames for frames in arrays if frames is not None]

@@ -104,8 +104,7 @@ class _Inspection:
     ) -> None:
         self.graph, self.result, self.progress = graph, result, progress
         self._open_scan = scan
-        stored = [one for adjacency in graph.adjacencies for one in (adjacency, *adjacency.windows)]
-        arrays = [frames for a in stored for frames in (a.degrees, a.neighbors, a.weights)]
+        arrays = [frames for a in graph.all_rows for frames in (a.degrees, a.neighbors, a.weights)]
         arrays += self._list_arrays()
         self._total = sum(int(frames.lengths.sum()) for frames in (*arrays, *self._id_arrays()) if frames is not None)
 
