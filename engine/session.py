@@ -59,7 +59,7 @@ from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.state.fused_iterations import RunRecords
 from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.engine.state.result import Result
-from penstock.engine.state.state import State, fields_for, paged_fields
+from penstock.engine.state.state import State, fields_for
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.freed_memory import give_back_freed_memory, keep_no_large_blocks
 from penstock.storage.base.threads import ExclusiveUse
@@ -315,7 +315,7 @@ class Session:
             announced, self._announced = program is self._announced, None
             program, asks, self._planned = planned(self.graph, program, self._setting)
             self._setting = replace(self._setting, by_windows=self._planned.value_room > 0)
-            self._paged = self._value_file(program, asks)
+            self._paged = self._value_file(program, asks, self._planned)
             if not (announced or has_phases(program)):
                 self._announce(asks[0])  # a GPU's kernels are compiled while edges are loaded
         with checkpoints or nullcontext():
@@ -448,9 +448,8 @@ class Session:
             first = asks[0] if asks else None
             if self._ranks is not None and first is not None:
                 check_combines(first.program, asynchronous=first.asynchronous)
-            folders, room = self._value_file(program, asks) if needs.value_room else ([], 0)
-            if folders:
-                check_folders(folders, room)
+            folders, room = self._value_file(program, asks, needs)
+            check_folders(folders, room)
             from penstock.engine.planning.forecast import forecast
 
             found = forecast(self.graph, self.config, self._device, first, self._with_others(needs), self._rank)
@@ -467,11 +466,8 @@ class Session:
         records, outer = RunRecords(), self._phase
         count, dtype = self.graph.vertices, self.graph.vertex_dtype
         self._whole, pages = program, self._value_pages()
-        if pages is None:
-            self._shared = fields_for(program, count, dtype, fill=fill_of(self._kind, self.config.thread_count))
-        else:
-            self._shared = paged_fields(program, pages, dtype, {})
-        self._pages = pages
+        fill = fill_of(self._kind, self.config.thread_count)
+        self._shared, self._pages = fields_for(program, count, dtype, fill=fill, pages=pages), pages
         try:
             phases = enumerate((checkpoints or program).phases(self.graph, self._shared))
             for counted, phase in phases:
@@ -673,8 +669,12 @@ class Session:
             loop.rebalance = Rebalance(equipment).after_walk
         return loop
 
-    def _value_file(self, program: Program, asks: Iterable[RunRequirements]) -> tuple[list[Path], int]:
-        """Where values of vertices go that memory has no room for, and the bytes of all."""
+    def _value_file(
+        self, program: Program, asks: Iterable[RunRequirements], needs: MemoryRequest
+    ) -> tuple[list[Path], int]:
+        """Where values of vertices go that memory has no room for, and the bytes of all; nowhere where it has some."""
+        if not needs.value_room:
+            return [], 0
         graph, scratch = self.graph, self.config.scratch
         arrays = {array for one in asks for array in paged_bytes(graph, program, one).items()}
         folders = folders_beside(graph.files) if scratch is None else [scratch]

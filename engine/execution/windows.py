@@ -97,7 +97,9 @@ class Windows:
     """
 
     def __init__(self, program: Program, state: State, kernels: HostKernels, out: Index) -> None:
-        self._state, self._kernels, self._steps, self._out = state, kernels, StepValues.of(program), out
+        assert state.pages is not None, "all values are in memory"
+        self._state, self._pages, self._kernels = state, state.pages, kernels
+        self._steps, self._out = StepValues.of(program), out
         self.count, self._emptied, self.settled = 1, 0, False
         self._before = self._so_far()
         self._of_file: dict[str, EdgeStream] = {}
@@ -110,8 +112,7 @@ class Windows:
 
     def _so_far(self) -> tuple[int, float, float]:
         """Bytes moved, seconds of that, and seconds of waiting, of this run and those that shared its file."""
-        pages = self._state.pages
-        assert pages is not None, "all values are in memory"
+        pages = self._pages
         return pages.file.bytes_moved, pages.file.busy_seconds, pages.waited_seconds
 
     def begin(self) -> None:
@@ -171,11 +172,10 @@ class Windows:
 
     def _cut(self, stream: EdgeStream) -> WindowCut:
         """The windows of a walk along this stream."""
-        beside, page, together = self._beside(stream)
-        size, adjacency = window_vertices(self._room, beside, page, together), stream.directory.adjacency
+        ((_, near), page, _), adjacency = self._beside(stream), stream.directory.adjacency
         if not all(window.direction in stream.pipeline.cache.extents for window in adjacency.windows):
             adjacency = replace(adjacency, windows=())  # all edges have room, and are read once
-        return cut_windows(adjacency, self._steps, self._state.last, size, page, beside[1])
+        return cut_windows(adjacency, self._steps, self._state.last, self._size(stream), page, near)
 
     def _stream_of(self, stream: EdgeStream, number: int) -> EdgeStream:
         """The stream of a window of the file."""
@@ -185,23 +185,21 @@ class Windows:
             self._of_file[key] = stream.along(window)
         return self._of_file[key]
 
-    @property
-    def _room(self) -> int:
-        assert self._state.pages is not None, "all values are in memory"
-        return self._state.pages.room
-
     def _beside(self, stream: EdgeStream) -> tuple[tuple[int, int], int, int]:
         """What `window_vertices` takes besides the room."""
-        state, pages, index = self._state, self._state.pages, stream.index.pages
-        assert pages is not None, "all values are in memory"
+        pages, index = self._pages, stream.index.pages
         assert index is not None, "values come with the rows of the index"
-        beside = self._steps.at_hand(pages.item_bytes, state.messages, pushes=stream.direction == "push")
+        beside = self._steps.at_hand(pages.item_bytes, self._state.messages, pushes=stream.direction == "push")
         return beside, pages.rows, index.together
+
+    def _size(self, stream: EdgeStream) -> int:
+        """Vertices of a window for which there is room."""
+        return window_vertices(self._pages.room, *self._beside(stream))
 
     def _most_kept(self, stream: EdgeStream) -> int:
         """Bytes of edges that may be kept: a part of the room, which leaves that of a window of a page."""
         (far, near), page, together = self._beside(stream)
-        room = self._room
+        room = self._pages.room
         return min(room // KEPT_SHARE, room - far * page - AHEAD * near * together)
 
     def _kept_bytes(self, stream: EdgeStream, frontier: Frontier) -> int:
@@ -218,18 +216,14 @@ class Windows:
 
         Windows are of pages that edges lead to. names: arrays of a window, and of rows. kept_bytes: of the edges.
         """
-        state, pages, (far, near) = self._state, self._state.pages, names
-        assert pages is not None, "all values are in memory"
+        state, pages, (far, near) = self._state, self._pages, names
         with pages.lent(kept_bytes):
             every = (self._in_window(view, stream, frontier, (0, state.last)) for view in arrivals)
             kept = [view for view in every if view.e1]
             reached = np.zeros(-(-state.last // pages.rows), np.bool_)
             for view in kept:
                 reached[view.neighbors // pages.rows] = True
-            numbers, most = (
-                np.flatnonzero(reached).tolist(),
-                window_vertices(self._room, *self._beside(stream)) // pages.rows,
-            )
+            numbers, most = np.flatnonzero(reached).tolist(), self._size(stream) // pages.rows
             groups = [numbers[begin : begin + most] for begin in range(0, len(numbers), most)]
             self.count = max(1, len(groups))
             for group in groups:
@@ -254,8 +248,7 @@ class Windows:
 
     def _empty(self, until: int) -> None:
         """Let messages of the vertices up to this one be combined with nothing, if a walk begins so."""
-        state, pages = self._state, self._state.pages
-        assert pages is not None, "all values are in memory"
+        state, pages = self._state, self._pages
         emptied = self._steps.emptied(state.messages)
         while emptied and self._emptied < until:
             last = min(self._emptied + pages.rows, state.last)
@@ -285,8 +278,7 @@ class Windows:
 
     def _note_changes(self, frontier: Frontier, v0: int, v1: int) -> None:
         """Note the pages of messages in which vertices v0..v1-1 have got some: a sweep marks none, but reaches most."""
-        state, pages = self._state, self._state.pages
-        assert pages is not None, "all values are in memory"
+        state, pages = self._state, self._pages
         for unit in pages.of((state.messages,), v0, v1):
             first = unit[1] * pages.rows
             if frontier.everything or state.touched.part(first, min(first + pages.rows, state.last)).words.any():

@@ -168,10 +168,8 @@ class State:
         count = last - first
         self.first, self.last, self.pages = first, last, pages
         self._fill = fill or fill_ranges
-        self._paged: dict[str, Any] = {} if pages is None else paged_fields(program, pages, vertex_dtype, given or {})
-        if pages is None:
-            self.fields = fields_for(program, count, vertex_dtype, given, self._fill)
-        else:
+        self.fields = self._paged = fields_for(program, count, vertex_dtype, given, self._fill, pages)
+        if pages is not None:
             self.fields = {name: pages.values(name) for name in self._paged}
         self.identity = author.identity
         self.message_shape = program.message_shape
@@ -372,38 +370,27 @@ def fields_for(
     program: Program,
     count: int,
     vertex_dtype: Any,
-    given: Mapping[str, NDArray[Any]] | None = None,
+    given: Mapping[str, Any] | None = None,
     fill: Fill | None = None,
-) -> dict[str, NDArray[Any]]:
+    pages: StatePages | None = None,
+) -> dict[str, Any]:
     """The program's fields, name -> array (count, *shape): those that are given, the others at their first values.
 
-    fill: what writes them, for the first touch of memory takes longer than its filling; None: one thread.
+    fill: what writes them, for the first touch of memory takes longer than its filling; None: one thread. pages: where
+    the others are, if not in memory; of these what reads them is returned (`PagedValues`).
     Raises InputError for one that is given and of another dtype or shape.
     """
-    made = {}
+    made: dict[str, Any] = {}
     for name, spec in kept_fields(program).items():
         dtype = resolve_dtype(spec.dtype, vertex_dtype)
-        if given is None or name not in given:
-            made[name] = _array((count, *spec.shape), value_of(spec.fill, dtype), dtype, fill or fill_ranges)
-            continue
-        check_alike(name, (dtype, (count, *spec.shape)), given[name])
-        made[name] = given[name]
-    return made
-
-
-def paged_fields(program: Program, pages: StatePages, vertex_dtype: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a program's fields in pages: those that are given, the others at their first values.
-
-    Raises InputError for one that is given and of another dtype or shape.
-    """
-    made = {}
-    for name, spec in kept_fields(program).items():
-        dtype = resolve_dtype(spec.dtype, vertex_dtype)
-        if name in given:
-            check_alike(name, (dtype, (pages.vertices,)), given[name])
+        first = value_of(spec.fill, dtype)
+        if given is not None and name in given:
+            check_alike(name, (dtype, (count, *spec.shape)), given[name])
             made[name] = given[name]
+        elif pages is None:
+            made[name] = _array((count, *spec.shape), first, dtype, fill or fill_ranges)
         else:
-            pages.add(name, dtype, value_of(spec.fill, dtype))
+            pages.add(name, dtype, first)
             made[name] = PagedValues(pages, name)
     return made
 

@@ -236,20 +236,13 @@ class HostKernels:
     def send(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Compute what the frontier's vertices send, if the program has `send`."""
         state.walked = frontier.edges + frontier.vertices
-        read = self._steps.reads("send")
-        emptied = self._steps.emptied(state.messages) if self.author.in_place else frozenset[str]()
-        changes = self._steps.sends
-        fresh = (changes | emptied) - read if frontier.everything else frozenset()
         if self.author.has_send:
-            rows = "send" in self._of_degree
+            read, sent = self._steps.reads("send"), self._steps.sends
+            emptied = self._steps.emptied(state.messages) if self.author.in_place else frozenset[str]()
+            fresh = (sent | emptied) - read if frontier.everything else frozenset()
+            is_wanted, rows = None if frontier.everything else _is_active, "send" in self._of_degree
             for part in self._parts(
-                state,
-                index,
-                None if frontier.everything else _is_active,
-                rows=rows,
-                values=read | emptied,
-                changes=changes,
-                fresh=fresh,
+                state, index, is_wanted, rows=rows, values=read | emptied, changes=sent, fresh=fresh
             ):
                 self._call(
                     vertex_kernels.make_send, part.walked < SMALL, len(part.active.summary), *_bitmap(part.active),
@@ -296,21 +289,20 @@ class HostKernels:
         self, view: View, state: State, frontier: Frontier, index: Index, window: Vertices, *, pushes: bool
     ) -> View:
         """What a view holds of edges to these vertices; for pushes that of active rows, compacted."""
-        small, given, arrays = view.e1 - view.e0 < SMALL, view, kernel_index(index)
-        wanted = state.active.words, frontier.everything or not pushes, np.uint64(state.first)
+        small, active = view.e1 - view.e0 < SMALL, state.active.words
 
         def run(kernel: JitKernel, steps: int, *arguments: Any) -> None:
             self._call(kernel, small, steps, *arguments)
 
         if self._window_rows is None:
             self._window_rows = demand.WindowRows(state.last, self._vertex_dtype)
-        if given.rows is not None and given.offsets is not None:  # all of them are wanted, by their places
-            view, wanted = replace(given, v0=0, v1=len(given.rows)), (wanted[0], True, np.uint64(0))
-            arrays = _own_index(given.offsets)
-        found = self._window_rows.narrowed(run, view, arrays, wanted, window, compacts=pushes)
-        if given.rows is None:
-            return found
-        return replace(found, v0=given.v0, v1=given.v1, rows=given.rows[found.rows])
+        narrowed = partial(self._window_rows.narrowed, run, window=window, compacts=pushes)
+        if view.rows is None or view.offsets is None:
+            whole = frontier.everything or not pushes
+            return narrowed(view, kernel_index(index), (active, whole, np.uint64(state.first)))
+        places = replace(view, v0=0, v1=len(view.rows))  # compacted rows, all of which are wanted, by their places
+        found = narrowed(places, _own_index(view.offsets), (active, True, np.uint64(0)))
+        return replace(found, v0=view.v0, v1=view.v1, rows=view.rows[found.rows])
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a compacted view, along all of them."""
