@@ -547,6 +547,7 @@ class Session:
                 checked = time.perf_counter()
                 check_same(program, loop.iteration, state.host_fields(), state.pending_bits(), self._ranks)
                 began += time.perf_counter() - checked
+                loop.keep_apart(checkpoints=checkpoints is not None)
         steps = self._operator(program, loop)
         records = RunRecords()
         look = nan_check.FIRST_LOOK

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from penstock.engine.execution import cel
+from penstock.engine.execution.owned_steps import OwnedSteps, keeps_apart
 from penstock.engine.execution.priorities import Horizon, bucket_width
 from penstock.engine.execution.shared_situation import certainly_pushed, own_seconds, progress_of, seen_by_all
 from penstock.engine.execution.windows import Windows
@@ -133,6 +134,10 @@ class Loop:
 
     def __post_init__(self) -> None:
         self.exchange = None if self.ranks is None else self._exchange_of_ranks(self.ranks)
+        self.owned: OwnedSteps | None = None
+        if self.exchange is not None and isinstance(self.state, State) and not self.devices.on_devices:
+            self.owned = OwnedSteps(self.program, self.state, self.exchange)
+        self._keeps_apart = False
         self.author = self.kernels.author
         self.totals: dict[str, float] = {}
         self.unexplored = self.graph.edges
@@ -169,6 +174,7 @@ class Loop:
         """Run until no vertex is active, the program is done, or its max_iter is reached."""
         try:
             yield from self._iterations()
+            self.hand_out()
         finally:
             for stream in (*self.streams.values(), *(self.windows.opened if self.windows is not None else ())):
                 stream.release()
@@ -214,11 +220,13 @@ class Loop:
             scalars = self.scalars()
             self._walk(frontier, record, scalars, rows)
             record.walk_seconds = time.perf_counter() - walking
-            self._exchange(frontier, record, settled=rows is not None)
-            if self.rebalance is not None:
+            shared = self._exchange(frontier, record, settled=rows is not None)
+            if self.rebalance is not None and shared:
                 self.rebalance(self, self.direction, frontier, record, record.walk_seconds)
             if not self.asynchronous:
                 self._apply(frontier, scalars)
+            if not shared:
+                self._share_pending(record)
             self.unexplored -= frontier.edges
             self.unvisited -= frontier.vertices
             record.totals = dict(self.totals)
@@ -282,10 +290,10 @@ class Loop:
             yield
         record.exchange_seconds += time.perf_counter() - began
 
-    def _exchange(self, frontier: Frontier, record: IterationRecord, *, settled: bool) -> None:
-        """Give all ranks the same messages; settled: after a walk of unsettled rows."""
+    def _exchange(self, frontier: Frontier, record: IterationRecord, *, settled: bool) -> bool:
+        """Give all ranks the same messages; return whether they have them. settled: after a walk of unsettled rows."""
         if self.exchange is None:
-            return
+            return True
         self._walked = self.streams[self.direction].pipeline.device.event(None)
         pulled = all(stream.direction == "pull" for stream in self.walks(self.direction))
         ownership = self.ownership if pulled else None
@@ -293,8 +301,28 @@ class Loop:
             if settled:
                 assert self.ownership is not None, "ranks own rows"
                 self.exchange.share_settled(self.ownership.bounds)
-            else:
-                self.exchange.share_messages(frontier.everything, None if ownership is None else ownership.bounds)
+                return True
+            bounds = None if ownership is None else ownership.bounds
+            kept_above = self.owned.kept_above if pulled and self._keeps_apart and self.owned is not None else None
+            return self.exchange.share_messages(frontier.everything, bounds, kept_above)
+
+    def _share_pending(self, record: IterationRecord) -> None:
+        """Give all ranks the same pending vertices, where owners alone have applied."""
+        assert self.exchange is not None, "ranks own vertices"
+        assert self.owned is not None, "ranks own vertices"
+        self.owned.apart = True
+        with self.exchanging(record):
+            self.exchange.share_pending()
+
+    def keep_apart(self, *, checkpoints: bool) -> None:
+        """Let owners alone have what wide pulls bring, where a program allows it, and no rank keeps checkpoints."""
+        able = self.owned is not None and not (self.asynchronous or self.author.uses_activity)
+        self._keeps_apart = able and keeps_apart(self.program) and not bool(self.gathered(checkpoints).any())
+
+    def hand_out(self) -> None:
+        """Give all ranks the values of all vertices, some of which owners alone may have."""
+        if self.owned is not None and self.ownership is not None:
+            self.owned.hand_out(self.ownership.bounds)
 
     def _note_bucket_size(self, frontier: Frontier) -> None:
         """When `limit` has moved, note whether the frontier can be fused: only then may fused iterations move it."""
@@ -406,8 +434,16 @@ class Loop:
         return frontier
 
     def _select(self) -> Frontier:
-        select = partial(self.kernels.select, self.state, self.out, self.scalars(), self.limit)
-        return select() if self.layers is None else self.layers.select(self.state, select)
+        scalars = self.scalars()
+
+        def select(state: VertexState) -> Frontier:
+            return self.kernels.select(state, self.out, scalars, self.limit)
+
+        if self.owned is not None and self.ownership is not None:
+            return self.owned.select(select, self.ownership.bounds)
+        return (
+            select(self.state) if self.layers is None else self.layers.select(self.state, partial(select, self.state))
+        )
 
     def _situation(self, frontier: Frontier) -> Situation:
         """What the direction rule looks at; ranks look at the same."""
@@ -472,6 +508,9 @@ class Loop:
     def _walk(self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...], rows: Demand | None) -> None:
         """Send, then run the kernels over the edges that the streams bring; rows: `_unsettled_rows`."""
         direction, state = self.direction, self.state
+        if self.owned is not None and self.owned.apart and direction == "push":
+            with self.exchanging(record):
+                self.hand_out()
         record.filling.extend(self.streams[direction].fill_heads(self.kernels, state))
         self.kernels.send(state, frontier, self.out, scalars)
         if direction == "pull" and state.unmatched is not None and state.unmatched.complete:

@@ -108,6 +108,7 @@ class Rebalance:
         """Let all that knows the bounds have the new ones, and read what this rank has got where it holds all else."""
         began = time.perf_counter()
         ownership = cast(Ownership, loop.ownership)
+        loop.hand_out()
         streams = [*loop.streams.values(), *loop.against.values()]
         resident = [stream for stream in streams if stream.resident]
         if loop.state.unmatched is not None:

@@ -53,7 +53,8 @@ class RankExchange:
     """Between this rank's state and those of the others, which hold the same vertices.
 
     ranks: for counts, which are the host's, and few messages. arrays: for all others, where the state is. at_once: how
-    many vertices' messages travel at once; all ranks construct it at the same time, and agree on that.
+    many vertices' messages travel at once; all ranks construct it at the same time, and agree on that. found: messages
+    of all ranks in the last exchange.
     """
 
     def __init__(self, state: VertexState, kernels: Kernels, ranks: Communicator, arrays: ArrayRanks) -> None:
@@ -61,17 +62,20 @@ class RankExchange:
         self.state: Any = state
         self.kernels: Any = kernels
         self.ranks, self.arrays = ranks, arrays
+        self.found = 0
         self.at_once = int(ranks.gather_numbers(np.array([self.kernels.exchanged_at_once])).min())
 
-    def share_messages(self, everything: bool, bounds: Ints | None = None) -> None:
-        """Give all ranks the same accumulators and marks.
+    def share_messages(self, everything: bool, bounds: Ints | None = None, kept_above: int | None = None) -> bool:
+        """Give all ranks the same accumulators and marks; return whether they have them.
 
         everything: all vertices have messages, and marks do not count. bounds: of a pull, the vertices that each rank
-        owns, and alone has found messages for; None: any rank may have found some for any vertex.
+        owns, and alone has found messages for; None: any rank may have found some for any vertex. kept_above: if a pull
+        finds more messages each rank keeps its own, and no marks but these (`share_pending`); None: all get them.
         """
         if everything:
             self._share_values(bounds, (0, self.state.last))
-            return
+            self.found = self.state.last
+            return True
         state, rank, few = self.state, self.ranks.rank, room_for_few(self.state.last)
         own = (0, state.last) if bounds is None else (int(bounds[rank]), int(bounds[rank + 1]))
         ours, found = (
@@ -79,12 +83,21 @@ class RankExchange:
         )
         counts = gather_few(self.ranks, self.kernels.count(state.touched, own, state.target, ours), ours, found)
         starts = starts_of(counts)
-        if int(starts[-1]) > room_for_few(state.last):
+        self.found = int(starts[-1])
+        if kept_above is not None and self.found > kept_above:
+            self.kernels.copy_marks(state.touched, own, state.touched.words.view(np.uint32))
+            return False
+        if self.found > few:
             self._share_many(own, starts, bounds)
-        elif int(starts[-1]):
+        elif self.found:
             self._merge(found.ids_here, found.values_here, starts, bounds)
         if state.incoming is None and state.touched is not state.pending:
             self.kernels.move_marks(state.touched, state.pending)
+        return True
+
+    def share_pending(self) -> None:
+        """Give all ranks the same pending vertices, each of which one of them has marked."""
+        self._combine_words(self.state.pending)
 
     def _share_many(self, own: Span, starts: Ints, bounds: Ints | None) -> None:
         """Exchange messages by ranges of vertices, so that what travels at once takes little memory.

@@ -1,0 +1,76 @@
+"""Steps of an iteration that each rank takes for its own vertices alone, where ranks are on cores.
+
+    wide frontiers:           each rank selects a part -> how many there are, from all
+    wide pulls of searches:   each rank applies what it has pulled -> who is pending, from all -> values, when asked for
+
+Messages of such pulls do not travel: other ranks need the marks alone until they push, or the search ends. Few messages
+do before that, and all ranks apply these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from penstock.engine.program.program import author_function
+from penstock.engine.program.step_values import SENT, StepValues
+from penstock.engine.ranks.rank_exchange import room_for_few
+from penstock.engine.state.state import SPAN, Frontier, State, list_capacity
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.program.program import Program
+    from penstock.engine.ranks.rank_exchange import RankExchange
+
+
+def keeps_apart(program: Program) -> bool:
+    """Whether ranks need nothing of each other's pulls but who is pending, until they push.
+
+    Of a search: who has got a message takes no more of them, and what a vertex sends is none of its values.
+    """
+    steps = StepValues.of(program)
+    alone = program.visits_once and not program.bounded and "global" not in steps.by_role
+    read = steps.changing | {SENT}
+    return alone and author_function(program, "priority") is None and steps.source.isdisjoint(read)
+
+
+class OwnedSteps:
+    """Those of one rank in a run; apart: whether other ranks lack values of this one's vertices, and it theirs."""
+
+    def __init__(self, program: Program, state: State, exchange: RankExchange) -> None:
+        self._state, self._exchange = state, exchange
+        self._changing = StepValues.of(program).changing
+        self._wide = list_capacity(program, state.last)
+        self._by_priority = author_function(program, "priority") is not None
+        self.apart = False
+
+    @property
+    def kept_above(self) -> int:
+        """If a pull finds more messages they stay with owners: any where values do, too, since other ranks' are old."""
+        return 0 if self.apart else room_for_few(self._state.last)
+
+    def select(self, select: Callable[[State], Frontier], bounds: NDArray[np.int64]) -> Frontier:
+        """Select what is pending; where it may be too much to be listed each rank counts about its own vertices."""
+        state, exchange = self._state, self._exchange
+        if self._by_priority or exchange.found <= self._wide:
+            return select(state)
+        starts = np.minimum(np.rint(bounds / SPAN).astype(np.int64) * SPAN, state.last)
+        starts[-1] = state.last
+        first, last = (int(start) for start in starts[exchange.ranks.rank :][:2])
+        own = select(state.part(first, last)) if first < last else Frontier(0, 0)
+        for begin, end in ((0, first), (last, state.last)):
+            if begin == end:
+                continue
+            pending, active = state.pending.part(begin, end), state.active.part(begin, end)
+            active.words[:], active.summary[:] = pending.words, pending.summary
+            pending.clear()
+        found = exchange.ranks.gather_numbers(np.array([own.vertices, own.edges])).sum(axis=0)
+        return Frontier(*found.tolist())
+
+    def hand_out(self, bounds: NDArray[np.int64]) -> None:
+        """Give all ranks the values of all vertices."""
+        if self.apart:
+            self.apart = False
+            for name in sorted(self._changing):
+                self._exchange.arrays.gather_slices(self._state.fields[name], bounds)

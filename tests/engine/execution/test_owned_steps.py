@@ -1,0 +1,130 @@
+"""What ranks compute of their own vertices alone: the answers and frontiers of one process."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from penstock.engine.checkpoint.checkpoint import Checkpoints
+from penstock.engine.execution import owned_steps
+from penstock.engine.execution.owned_steps import OwnedSteps, keeps_apart
+from penstock.engine.program.program import Program
+from penstock.engine.programs.bfs import BFS, BFSLevels
+from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.reachability import Reachability
+from penstock.engine.programs.sssp import SSSP
+from penstock.engine.session import Session
+from penstock.storage.format.graph import Graph
+from support.graphs import in_memory
+from support.oracles import EdgeList
+from support.thread_ranks import ThreadRanks, on_ranks, run_on
+
+VERTICES, WIDE = 20_000, 1_000
+COMPILED = {"kernels": "host"}
+
+
+@cache
+def graph() -> Graph:
+    """Of five spans of vertices, whose search has wide frontiers, and long ways at its end."""
+    random = np.random.default_rng(5)
+    core, way = VERTICES - 40, np.arange(VERTICES - 41, VERTICES)
+    source, target = random.integers(0, core, (2, 4 * core))
+    return in_memory(EdgeList(VERTICES, np.append(source, way[:-1]), np.append(target, way[1:]), None, False))
+
+
+class Noted:
+    """What the ranks of a run have done, as OwnedSteps says."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.handed_out = self.parts = 0
+        hand_out, select = OwnedSteps.hand_out, OwnedSteps.select
+
+        def noting_hand_out(owned: OwnedSteps, bounds: Any) -> None:
+            self.handed_out += owned.apart
+            hand_out(owned, bounds)
+
+        def noting_select(owned: OwnedSteps, one: Any, bounds: Any) -> Any:
+            def noting(state: Any) -> Any:
+                self.parts += state.last - state.first < VERTICES
+                return one(state)
+
+            return select(owned, noting, bounds)
+
+        patch.setattr(owned_steps, "list_capacity", lambda program, vertices: WIDE)
+        patch.setattr(OwnedSteps, "hand_out", noting_hand_out)
+        patch.setattr(OwnedSteps, "select", noting_select)
+
+
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> Noted:
+    """Counts of this test's ranks."""
+    return Noted(monkeypatch)
+
+
+@pytest.mark.parametrize(("size", "options"), [(2, {}), (3, {"direction": "pull"}), (2, {"direction": "push"})])
+@pytest.mark.parametrize("parents", [True, False])
+def test_searches_are_those_of_one_process(noted: Noted, size: int, options: dict[str, str], parents: bool) -> None:
+    (alone,) = run_on(lambda: BFS(3, parents=parents), graph(), 1, **COMPILED, **options)
+    assert not noted.parts
+    for result in run_on(lambda: BFS(3, parents=parents), graph(), size, **COMPILED, **options):
+        for name, values in alone.fields.items():
+            np.testing.assert_array_equal(result.fields[name], values)
+        told = [(one.direction, one.vertices, one.edges) for one in result.records]
+        assert told == [(one.direction, one.vertices, one.edges) for one in alone.records]
+    assert noted.parts >= size
+    assert noted.handed_out == (0 if options.get("direction") == "push" else size)
+
+
+def test_runs_with_checkpoints_hand_out_all_messages(noted: Noted, tmp_path: Any) -> None:
+    (alone,) = run_on(lambda: BFS(3), graph(), 1, **COMPILED)
+
+    def work(ranks: ThreadRanks) -> Any:
+        kept = Checkpoints(tmp_path / "kept", 1) if ranks.rank == 0 else None
+        with Session(graph(), ranks=ranks, kernels="host", threads=1) as session:
+            return session.run(BFS(3), checkpoints=kept)
+
+    for result in on_ranks(2, work):
+        np.testing.assert_array_equal(result.fields["parent"], alone.fields["parent"])
+    assert not noted.handed_out
+
+
+def test_frontiers_by_priority_are_selected_by_all(noted: Noted) -> None:
+    for result in run_on(lambda: SSSP(3), graph(), 2, **COMPILED):
+        assert len(result.records) > 2
+    assert not noted.parts
+
+
+class Sending(BFSLevels):
+    """A search that reads what its sources have."""
+
+    def edge(level):  # type: ignore[no-untyped-def]
+        """Travels along an edge."""
+        return level + 1
+
+
+@pytest.mark.parametrize(
+    ("program", "holds"),
+    [
+        (BFS(0), True),
+        (BFSLevels(0), True),
+        (BFS(0, target=5), False),
+        (Sending(0), False),
+        (Reachability(0), False),
+        (SSSP(0), False),
+        (PageRank(), False),
+    ],
+    ids=lambda one: type(one).__name__ if isinstance(one, Program) else None,
+)
+def test_searches_that_read_no_values_of_sources_stay_apart(program: Program, holds: bool) -> None:
+    assert keeps_apart(program) == holds
+
+
+def test_few_messages_stay_with_owners_once_values_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(owned_steps, "room_for_few", lambda vertices: 3)
+    owned = OwnedSteps.__new__(OwnedSteps)
+    owned._state = type("State", (), {"last": 100})()
+    for apart, most in ((False, 3), (True, 0)):
+        owned.apart = apart
+        assert owned.kept_above == most
