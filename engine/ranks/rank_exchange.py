@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.ranks.communicator import gather_few, starts_of
+from penstock.engine.state.state import SPAN
 
 if TYPE_CHECKING:
     from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
@@ -104,7 +105,7 @@ class RankExchange:
 
         own: whose messages are this rank's. starts: where those of each rank begin among all.
         """
-        state, step = self.state, self.at_once
+        state, step = self.state, -(-self.at_once // SPAN) * SPAN
         dense = False
         for first in range(0, state.last, step):
             span = first, min(first + step, state.last)
@@ -117,7 +118,7 @@ class RankExchange:
                 self._share_values(bounds, span)
                 dense = True
             elif form != "nothing":
-                self._share_listed(mine, starts, bounds, marked=form == "marked")
+                self._share_listed(mine, starts, bounds, span if form == "marked" else None)
         if dense:
             self._combine_words(state.touched)
 
@@ -148,31 +149,35 @@ class RankExchange:
         else:
             self.arrays.gather_slices(self.state.target, np.clip(bounds, *span))
 
-    def _share_listed(self, own: tuple[int, int], starts: Ints, bounds: Ints | None, *, marked: bool) -> None:
-        """Exchange messages with their ids; marked: with a bitmap in the place of these."""
+    def _share_listed(self, own: Span, starts: Ints, bounds: Ints | None, marked: Span | None) -> None:
+        """Exchange messages with their ids; marked: whole spans, with whose bitmap in the place of these."""
         state, kernels, rank = self.state, self.kernels, self.ranks.rank
         total, mine = int(starts[-1]), slice(int(starts[rank]), int(starts[rank + 1]))
         ids = kernels.buffer("ids", total, state.vertices.dtype)
         values = kernels.buffer("values", total, state.target.dtype)
         kernels.listed(state.touched, own, mine.stop - mine.start, state.target, ids[mine], values[mine])
         self.arrays.gather_slices(values, starts)
-        if marked:
-            self._list_marked(own, ids, starts.tolist())
+        if marked is not None:
+            self._list_marked(own, marked, ids, starts.tolist())
         else:
             self.arrays.gather_slices(ids, starts)
         self._merge(ids, values, starts, bounds)
 
-    def _list_marked(self, own: tuple[int, int], ids: Any, starts: list[int]) -> None:
-        """List in `ids` what other ranks have marked, by their bitmaps."""
-        marks, size = self.state.touched, self.ranks.size
+    def _list_marked(self, own: Span, span: Span, ids: Any, starts: list[int]) -> None:
+        """List in `ids` what other ranks have marked in a span, by their bitmaps of it."""
+        (first, last), size = span, self.ranks.size
+        marks = self.state.touched.part(first, last)
         words = marks.words.nbytes // 4
         found = self.kernels.buffer("bitmaps", size * words, np.uint32)
         bitmaps = [found[rank * words : (rank + 1) * words] for rank in range(size)]
-        self.kernels.copy_marks(marks, own, bitmaps[self.ranks.rank])
+        self.kernels.copy_marks(marks, (own[0] - first, own[1] - first), bitmaps[self.ranks.rank])
         self.arrays.gather_slices(found, words * np.arange(size + 1))
         for rank, bitmap in enumerate(bitmaps):
             if rank != self.ranks.rank:
-                self.kernels.enumerated(bitmap, (0, self.state.last), ids[starts[rank] : starts[rank + 1]])
+                listed = ids[starts[rank] : starts[rank + 1]]
+                self.kernels.enumerated(bitmap, (0, last - first), listed)
+                if first:
+                    listed += listed.dtype.type(first)
 
     def _merge(self, ids: Any, values: Any, starts: Ints, bounds: Ints | None) -> None:
         """Merge what all ranks have listed; rank r has items starts[r] to starts[r + 1] - 1 of ids and values.

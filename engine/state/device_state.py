@@ -7,6 +7,7 @@ all words of a bitmap sooner than it would follow a second level.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,12 @@ class DeviceBitmap:
     def clear(self) -> None:
         """Unset every bit."""
         self.words[...] = 0
+
+    def part(self, first: int, last: int) -> DeviceBitmap:
+        """The bits of positions first..last-1, whole spans but for the last, in the same memory."""
+        found, each = copy(self), SPAN // 32
+        found.words = self.words[first // SPAN * each : -(-last // SPAN) * each]
+        return found
 
     def summarize(self) -> None:
         """Do nothing, where `state.Bitmap` sets its second level."""

@@ -66,8 +66,8 @@ DENSE = 32  # at most so many bits for each position: they are packed rather tha
 MASKED = 1 << 21  # items of a mask that are added together, whole spans
 FILLED = 1 << 20  # vertices whose values a thread fills at once
 LIST_SHARE = 64  # the frontier is listed while it has at most 1/64 of the vertices
-EXCHANGED_AT_ONCE = 1 << 22
-"""Vertices whose messages ranks on cores exchange at once: some 60 MiB."""
+EXCHANGED_AT_ONCE = 1 << 20
+"""Vertices whose messages ranks on cores exchange at once: some 15 MiB."""
 FUSED_LIST = 1 << 15  # vertices of a frontier of fused iterations on the cores, by their messages and by themselves
 
 
@@ -490,12 +490,12 @@ def exchange_bytes(
     """Bytes that merging the states of several ranks takes beside a State (`engine/ranks/rank_exchange.py`).
 
     Marks of their own; a message of each vertex that is exchanged at once, ids and marks for those that are listed, and
-    marks of all ranks where that is not all vertices. sliced: every exchange is of slices, in their
-    places.
+    all ranks' marks of these where they are not all vertices. sliced: every exchange is of slices, in their places.
     """
     marks = max(1, -(-vertices // SPAN)) * (SPAN // 8 + 8)
     message = message_dtype(program, vertex_dtype).itemsize * int(np.prod(program.message_shape))
     if sliced:
         return int(marks)
-    every = marks * (1 + ranks if at_once < vertices else 1)
-    return int(every + max(2 * message, message + 10) * min(at_once, vertices))
+    if at_once < vertices:
+        marks += ranks * at_once // 8
+    return int(marks + max(2 * message, message + 10) * min(at_once, vertices))
