@@ -73,6 +73,12 @@ def compile_in(config: pytest.Config) -> None:
         config.add_cleanup(once.close)
 
 
+@pytest.fixture
+def unfused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each iteration by itself on the cores: a kernel for many takes a second to compile, for each program."""
+    monkeypatch.setattr("penstock.engine.kernels.host.launch.HostKernels.can_fuse", lambda *_: False)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of public graphs beside the checkout; the test skips where there is none."""

@@ -18,7 +18,6 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
-from penstock.engine.programs.widest import WidestPath
 from penstock.engine.resources import memory_plan
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError
@@ -55,7 +54,6 @@ def programs(edges: EdgeList) -> dict[str, Program]:
         "sssp": SSSP(source),
         "narrow": SSSP(source, delta=3.0),
         "reachability": Reachability(source),
-        "widest": WidestPath(source),
         "labels": Labels(),
     }
 
@@ -86,7 +84,7 @@ def cases(draw: st.DrawFn) -> tuple[EdgeList, dict[str, Any]]:
 @settings(max_examples=25)
 @given(
     case=cases(),
-    name=st.sampled_from(["sssp", "narrow", "reachability", "widest", "labels"]),
+    name=st.sampled_from(["sssp", "narrow", "labels"]),
     shelf=st.none() | st.tuples(st.sampled_from([32, 64]), st.integers(1, 3), st.integers(0, 6)),
 )
 def test_gives_the_answer_and_accounts_for_what_travels(

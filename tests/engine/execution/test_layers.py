@@ -34,6 +34,7 @@ def test_bounds_are_whole_spans_of_about_equal_edges(graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("program", ["sssp", "reachability", "widest"])
+@pytest.mark.usefixtures("unfused")
 def test_answers_are_those_without_layers(graph: Graph, program: str) -> None:
     parameters: dict[str, Any] = {"source": 3}
     plain = run(program, graph, **parameters)

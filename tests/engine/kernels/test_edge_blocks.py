@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -59,10 +60,15 @@ def test_every_program_by_the_definition(name: str, directed: bool) -> None:
     verify(edges, run(make(), listed(edges), **REFERENCE).fields)
 
 
-@pytest.mark.parametrize("directed", [True, False])
 @pytest.mark.parametrize(
-    "name",
-    ["bfs", "hits", pytest.param("pagerank", marks=pytest.mark.full), pytest.param("kcore", marks=pytest.mark.full)],
+    ("name", "directed"),
+    [
+        ("bfs", True),
+        ("bfs", False),
+        ("hits", True),
+        pytest.param("hits", False, marks=pytest.mark.full),
+        *(pytest.param(*row, marks=pytest.mark.full) for row in product(("pagerank", "kcore"), (True, False))),
+    ],
 )
 def test_kernels_of_the_cores(name: str, directed: bool) -> None:
     """With the edges, against them, both ways, and of undirected edges."""

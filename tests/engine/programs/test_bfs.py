@@ -148,6 +148,7 @@ def test_rounds_go_on_from_all_that_the_last_level_has() -> None:
         assert_alike(run(narrow, graph, **way), run(wide, graph, **way))
 
 
+@pytest.mark.usefixtures("unfused")
 def test_rounds_give_parents_by_original_ids(tmp_path: Path) -> None:
     ahead = np.arange(599)
     original = np.random.default_rng(0).permutation(600).astype(np.uint64)

@@ -38,11 +38,13 @@ def check(edges: EdgeList, program: Louvain, community: np.ndarray, *, weighted:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("directed", [True, False])
-def test_every_way_gives_the_answer(directed: bool, name: str, tmp_path: Path) -> None:
+def test_every_way_gives_the_answer(directed: bool, name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Plain Python, compiled, from disk in blocks of a few messages, with levels in files: the same communities.
 
     The first run has its rows in memory; there is no room for those of the others.
     """
+    if not directed:
+        request.getfixturevalue("unfused")
     edges = tangle(directed=directed)
     first = run(name, in_memory(edges))
     check(edges, first.program, first.fields["community"])

@@ -21,7 +21,10 @@ from support.graphs import in_memory, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import Patient, Wandering, check, program_of
 
-pytestmark = pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu")
+pytestmark = [
+    pytest.mark.skipif(not seam.SIMULATED, reason="there is a device: tests/gpu"),
+    pytest.mark.usefixtures("unfused"),  # the cores that are compared
+]
 
 DEVICE: dict[str, Any] = {"device": "emulated", "kernels": "cuda"}
 

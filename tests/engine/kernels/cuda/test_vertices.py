@@ -128,6 +128,7 @@ def test_no_program_is_needed_to_add_nothing_up() -> None:
 
 @pytest.mark.parametrize("many", [0, 99], ids=["by lines", "word by word"])
 @pytest.mark.parametrize("program", [BFS(0), SSSP(0, delta=20), WideSSSP(0)], ids=lambda one: type(one).__name__)
+@pytest.mark.usefixtures("unfused")
 def test_bitmaps_are_walked_in_two_ways(program: Program, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of words with many bits threads take neighboring bits, of others their own word; the last word is not full."""
     monkeypatch.setattr(device_functions, "MANY_BITS", many)
