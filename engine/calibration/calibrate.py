@@ -28,7 +28,6 @@ from penstock.storage.read.disk_probe import RUN_BYTES, DiskBlocks, DiskProbe, d
 from penstock.storage.read.probes import PLACES, decode_rates, made_chunks, stored_chunks
 from penstock.transfer.calibration.calibration import Calibration, Samples, copy_rates, derive, fastest
 from penstock.transfer.devices.device import Device
-from penstock.transfer.devices.host import HostDevice
 
 QUICK_SECONDS = 1.5
 """Of all probes together; what is left of two seconds is for loading this, finding the device, storing the result."""
@@ -134,7 +133,7 @@ def calibrate(
     else:
         _measure_unpacking(device, effort, found, cuda_kernels=cuda_kernels)
         _measure_storage(material, effort, found)
-    found.keep("gather", COMPILE_SECONDS, lambda: timing.gather(HostDevice(), arena, effort.each, found.clock))
+    found.keep("gather", COMPILE_SECONDS, lambda: timing.gather(Device(), arena, effort.each, found.clock))
     disk = found.tables.pop("disk", ())
     return Calibration(
         machine=machine_facts(device),

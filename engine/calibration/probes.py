@@ -22,7 +22,6 @@ from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS, LANES
 from penstock.storage.format.index import from_degrees
 from penstock.transfer.calibration.calibration import Samples
 from penstock.transfer.devices.device import Device, Unpacker, UnpackRequest
-from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.staging.gather import ActiveRows, GatherSource, compacted_layout, count_rows, gather_rows
 from penstock.transfer.staging.gather_buffers import MOST_THREADS, GatherBuffers
 from penstock.transfer.values.task import partitions
@@ -91,7 +90,7 @@ def skewed_ids(edges: int, vertices: int) -> NDArray[np.uint32]:
 
 def sweep(probes: HostProbes, arrays: tuple[Any, Any], seconds: float, clock: TimeBudget) -> Samples:
     """Edges per second of a sweep over (neighbors, values) that asks for values ahead, by threads of the host's."""
-    host, edges, samples = HostDevice(), len(arrays[0]), list[RateSample]()
+    host, edges, samples = Device(), len(arrays[0]), list[RateSample]()
     for threads in doublings(cores()):
         if not samples or clock.left > 0:
             work = partial(probes.sweep, *arrays, edges, threads)
@@ -121,7 +120,7 @@ def gather(host: Device, source: NDArray[np.uint32], seconds: float, clock: Time
     work = gathering(source)
     for threads in doublings(min(cores(), MOST_THREADS)):
         if not samples or clock.left > 0:
-            packs = GatherBuffers(HostDevice(), 0, 0, (np.uint32, None), threads)
+            packs = GatherBuffers(Device(), 0, 0, (np.uint32, None), threads)
             took = best_seconds(host, partial(_all_of, packs, work), seconds, clock)
             packs.close()
             samples.append(RateSample(threads, work.size, took))

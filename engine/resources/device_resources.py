@@ -24,8 +24,8 @@ from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.clocks.stage_clock import stage
 from penstock.transfer.devices import cuda
+from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.emulated import EmulatedDevice
-from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.fetch import fetch
 from penstock.transfer.staging.staging import DevicePacking, Staging
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from penstock.storage.format.graph import Adjacency, Graph
     from penstock.storage.format.index import Index
     from penstock.storage.read.partition_cache import PartitionCache
-    from penstock.transfer.devices.device import Device
     from penstock.transfer.staging.in_flight import Transfer
     from penstock.transfer.staging.partition_directory import PartitionDirectory
 
@@ -66,7 +65,7 @@ def device_of(config: Config) -> Device:
     """The device that the options name. InputError if not here."""
     name = named_device(config, cuda.count)
     if name == "cpu":
-        return HostDevice(threads=config.thread_count)
+        return Device(threads=config.thread_count)
     if name == "emulated":
         return EmulatedDevice(
             "emulated:0", config.thread_count, config.device_memory or 1 << 62, config.tuning.link_rate

@@ -15,7 +15,7 @@ from penstock.engine.resources.host_resources import make_cache, numbers, open_r
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.read.reader import Reader
-from penstock.transfer.devices.host import HostDevice
+from penstock.transfer.devices.device import Device
 from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.staging.link_reader import LinkReader
 from penstock.transfer.staging.page_locks import PageLocks
@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from penstock.engine.resources.memory_plan import MemoryPlan
     from penstock.engine.resources.packed_edges import PackedPlan
     from penstock.storage.format.graph import Adjacency, Graph
-    from penstock.transfer.devices.device import Device
     from penstock.transfer.planning.host_budget import HostBudget
 
 
-class PinnedHost(HostDevice):
+class PinnedHost(Device):
     """The host, all of whose memory is such that `device` copies from it at full speed and reads it in place."""
 
     def __init__(self, device: Device, threads: int) -> None:

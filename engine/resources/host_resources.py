@@ -26,7 +26,7 @@ from penstock.storage.format.read_plan import MOST_BYTES
 from penstock.storage.read.partition_cache import Allocate, PartitionCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.calibration.feedback import Feedback, Threads
-from penstock.transfer.devices.host import HostDevice
+from penstock.transfer.devices.device import Device
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.edge_source import LocalReader
 from penstock.transfer.staging.gather_buffers import MOST_THREADS
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
-    from penstock.transfer.devices.device import Device
     from penstock.transfer.planning.device_budget import DeviceBudget
     from penstock.transfer.planning.host_budget import HostBudget
 
@@ -81,7 +80,7 @@ class HostResources:
         needs = needs_of_rank(needs, self.ownership)
         self.reader: Reader | None = None
         self.chunk_edges = graph.out.chunk_edges
-        device = HostDevice(threads=config.thread_count)
+        device = Device(threads=config.thread_count)
         self.plan = MemoryPlan.of(graph, config, needs, device)
         divided = self.plan.host
         self.spare = self.host_spare = self.plan.spare

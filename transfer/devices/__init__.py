@@ -1,1 +1,1 @@
-"""Devices: the protocol, the host, CUDA, an emulated link, timestamps."""
+"""Devices: the cores, CUDA, an emulated link, timestamps."""

@@ -19,7 +19,7 @@ from penstock.storage.base import hardware_info
 from penstock.storage.base.errors import InputError, RunError, installing
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.clocks.stage_clock import stage
-from penstock.transfer.devices.device import Idle, Kind
+from penstock.transfer.devices.device import Device, Idle, Kind
 from penstock.transfer.values.rates import Rates
 
 INSTALL = f"install it with: {installing('cuda')}"
@@ -93,7 +93,7 @@ def nvtx() -> Any:
     return found if getattr(found, "available", found is not None) else None
 
 
-class CudaDevice:
+class CudaDevice(Device):
     """GPU number `number`, of which `memory_bytes` (default: nine tenths of what is free) may be used."""
 
     kind: Kind = "cuda"

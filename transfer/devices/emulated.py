@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.transfer.devices.device import Idle, Kind
-from penstock.transfer.devices.host import HostDevice
+from penstock.transfer.devices.device import Device, Idle, Kind
 from penstock.transfer.values.rates import Rates
 
 KERNELS = "kernels"
 """A stream of kernels: they run when they are given to it, after what they wait for, so its events are past."""
 
 
-class EmulatedDevice(HostDevice):
+class EmulatedDevice(Device):
     """The CPU cores as a device with `memory_bytes` of its own behind a link.
 
     Attributes: `bytes_in`, `bytes_out`: bytes copied to and from the device; `used_bytes`: allocated now.

@@ -16,8 +16,8 @@ from penstock.storage.base import hardware_info
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.measurement import TimeBudget
 from penstock.transfer.devices import emulated
+from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.emulated import EmulatedDevice
-from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.values.rates import Rates
 from support.fakes import SleepingClock
 from support.graphs import in_memory, on_disk, shape
@@ -59,7 +59,7 @@ def test_an_emulated_link_is_found_and_every_table_filled(cuda_kernels: bool, mo
 
 
 def test_a_host_has_no_link_to_measure() -> None:
-    found = calibrate(HostDevice(), Effort(None, 0.01, ARENA), Material(), clock=ticking(1e-3))
+    found = calibrate(Device(), Effort(None, 0.01, ARENA), Material(), clock=ticking(1e-3))
     assert set(found.tables) == {"kernel", "sweep", "launch", "decode", "gather"}
     assert found.rates.sweep_edges == max(sample.rate for sample in found.tables["sweep"])
     assert found.rates.copy_bytes == found.rates.line_rate == float("inf")
@@ -67,7 +67,7 @@ def test_a_host_has_no_link_to_measure() -> None:
 
 
 def test_a_probe_that_has_no_time_is_left_out_and_said() -> None:
-    found = calibrate(HostDevice(), Effort(1.5, 0.01, ARENA), Material(), clock=TimeBudget(0.0))
+    found = calibrate(Device(), Effort(1.5, 0.01, ARENA), Material(), clock=TimeBudget(0.0))
     assert found.tables == {}
     assert set(found.missing) == {"disk", "decode", "kernel", "sweep", "launch", "gather"}
     assert found.rates == Rates.host(found.threads)
@@ -81,8 +81,8 @@ def test_half_of_skewed_ids_are_in_the_first_hundredth() -> None:
 
 
 @pytest.mark.parametrize("step", [0.003, 0.02, 0.06])
-@pytest.mark.parametrize("device", [HostDevice, EmulatedDevice])
-def test_the_limit_is_kept_however_slow_the_machine(step: float, device: Callable[[], HostDevice]) -> None:
+@pytest.mark.parametrize("device", [Device, EmulatedDevice])
+def test_the_limit_is_kept_however_slow_the_machine(step: float, device: Callable[[], Device]) -> None:
     """Looking at the clock takes `step`; what has begun ends, which takes a few looks for each row of a table."""
     clock = ticking(step, 1.5)
     found = calibrate(device(), Effort(1.5, 0.05, ARENA), Material(), clock=clock)
@@ -104,7 +104,7 @@ def test_a_graph_on_disk_gives_its_own_chunks(tmp_path: Path) -> None:
     material = Material.of(graph)
     assert list(material.files) == [tmp_path / "g.h5"]
     assert material.disk == hardware_info.disk_of(tmp_path)
-    found = calibrate(HostDevice(), Effort(1.5, 0.01, ARENA), material, clock=ticking(1e-3, 10.0))
+    found = calibrate(Device(), Effort(1.5, 0.01, ARENA), material, clock=ticking(1e-3, 10.0))
     assert found.tables["decode"][0].amount % 4 == 0
     assert "too short" in found.missing["disk"]
     (tmp_path / "g.h5").unlink()
@@ -112,9 +112,7 @@ def test_a_graph_on_disk_gives_its_own_chunks(tmp_path: Path) -> None:
 
 
 def test_a_quick_calibration_encodes_nothing() -> None:
-    found = calibrate(
-        HostDevice(), Effort(1.5, 0.01, ARENA), Material.of(in_memory(shape("skewed"))), clock=TimeBudget()
-    )
+    found = calibrate(Device(), Effort(1.5, 0.01, ARENA), Material.of(in_memory(shape("skewed"))), clock=TimeBudget())
     assert "no graph file" in found.missing["decode"]
 
 

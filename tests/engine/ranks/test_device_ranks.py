@@ -14,8 +14,8 @@ from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.ranks.rank_exchange import RankExchange
 from penstock.engine.session import Session
+from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.emulated import EmulatedDevice
-from penstock.transfer.devices.host import HostDevice
 from support import thread_ranks
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
@@ -159,7 +159,7 @@ def test_ranks_know_of_each_others_devices() -> None:
     device = EmulatedDevice()
 
     def work(ranks: ThreadRanks) -> tuple[bool, bool, bool, bool]:
-        here = HostDevice() if ranks.rank == 0 else device
+        here = Device() if ranks.rank == 0 else device
         found = RankDevices.of(ranks, here, state_there=here is device)
         return found.linked, found.on_devices, found.alike, found.arrays is ranks
 

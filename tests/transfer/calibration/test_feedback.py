@@ -26,8 +26,8 @@ from penstock.transfer.calibration.feedback import (
 )
 from penstock.transfer.calibration.kernel_cost_fit import CostLaw
 from penstock.transfer.calibration.prediction_error import accuracy
+from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.emulated import EmulatedDevice
-from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.values.cost import DECODE, DISK, GATHER, KERNEL, LINK, Cost, line_seconds
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import TaskRecord
@@ -123,7 +123,7 @@ def test_corrected_rates_take_so_many_times_as_long(by: list[float]) -> None:
 @pytest.mark.parametrize("corrects", [True, False])
 def test_a_link_twice_as_slow_is_learnt_and_then_foretold(corrects: bool) -> None:
     """Each iteration predicts by the rates of the moment; what it takes never changes."""
-    feedback, device = Feedback(RATES, Threads(), corrects=corrects), HostDevice()
+    feedback, device = Feedback(RATES, Threads(), corrects=corrects), Device()
     error = 1.0
     for _ in range(20):
         rates = feedback.begin(device)
@@ -138,7 +138,7 @@ def test_a_link_twice_as_slow_is_learnt_and_then_foretold(corrects: bool) -> Non
 
 def test_an_error_passed_over_is_forgiven() -> None:
     """A route that was once slow and is not taken any more gets another chance."""
-    feedback, device = Feedback(RATES, Threads()), HostDevice()
+    feedback, device = Feedback(RATES, Threads()), Device()
     feedback.begin(device)
     feedback.note([record("compaction", Cost(gather=0.1), gather=0.4)])
     assert feedback.begin(device).gather_bytes < RATES.gather_bytes / 3
@@ -149,7 +149,7 @@ def test_an_error_passed_over_is_forgiven() -> None:
 
 
 def test_another_program_has_other_kernels() -> None:
-    feedback, device = Feedback(RATES, Threads()), HostDevice()
+    feedback, device = Feedback(RATES, Threads()), Device()
     feedback.turn_to("one")
     feedback.begin(device)
     feedback.note([record("filter", Cost(link=0.1, kernel=0.1), link=0.2, kernel=0.2)])
@@ -171,7 +171,7 @@ def test_another_program_has_other_kernels() -> None:
 @pytest.mark.parametrize(("launch", "each"), [(4e-5, 3e-9), (2e-2, 2e-8), (0.0, 1e-7)])
 def test_launches_and_edges_of_kernels_are_told_apart(launch: float, each: float) -> None:
     """After a few walks every task is foretold within 15 %, whatever its size, though one in seven goes wild."""
-    feedback, device, errors = Feedback(RATES, Threads()), HostDevice(), []
+    feedback, device, errors = Feedback(RATES, Threads()), Device(), []
     draw = np.random.default_rng(3)
     for walk in range(12):
         rates = feedback.begin(device, "pull")
@@ -190,7 +190,7 @@ def test_launches_and_edges_of_kernels_are_told_apart(launch: float, each: float
 @pytest.mark.parametrize(("launch", "row", "slower"), [(6e-5, 0.0, 1.0), (0.0, 2e-9, 3.0), (1e-2, 1e-9, 0.4)])
 def test_launches_and_lines_read_in_place_are_told_apart(launch: float, row: float, slower: float) -> None:
     """After a few walks every kernel that reads in place is foretold within 15 %, however little it reads."""
-    feedback, device, errors = Feedback(RATES, Threads()), HostDevice(), []
+    feedback, device, errors = Feedback(RATES, Threads()), Device(), []
     draw = np.random.default_rng(3)
     for _ in range(12):
         rates = feedback.begin(device, "push")
@@ -227,7 +227,7 @@ def test_walks_are_learnt_from_when_the_device_has_passed_them() -> None:
 
 
 def test_kinds_of_walks_have_laws_of_their_own() -> None:
-    feedback, device = Feedback(RATES, Threads()), HostDevice()
+    feedback, device = Feedback(RATES, Threads()), Device()
     for kind, took in (("push", 0.3), ("pull", 0.1)):
         feedback.begin(device, kind)
         feedback.note([record("filter", Cost(kernel=0.1), kernel=took)])
@@ -248,7 +248,7 @@ def test_a_launch_is_not_taken_for_work() -> None:
 
 def test_reads_that_overlap_count_once() -> None:
     disk = Disk()
-    feedback, device = Feedback(RATES, Threads(), disk), HostDevice()
+    feedback, device = Feedback(RATES, Threads(), disk), Device()
     disk.busy_seconds = 5.0
     feedback.begin(device)
     disk.busy_seconds = 6.0

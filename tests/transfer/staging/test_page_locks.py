@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from penstock.storage.format.packed_layout import PackedLayout
 from penstock.storage.read.partition_cache import PartitionCache
-from penstock.transfer.devices.host import HostDevice
+from penstock.transfer.devices.device import Device
 from penstock.transfer.staging.page_locks import PageLocks, consecutive
 
 CHUNK = 4096
 CHUNKS = 7
 
 
-class Host(HostDevice):
+class Host(Device):
     """Remembers what was locked."""
 
     def __init__(self) -> None:

@@ -9,11 +9,10 @@ import pytest
 from numpy.typing import DTypeLike, NDArray
 from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.emulated import EmulatedDevice
-from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.staging.slab_pool import SlabPool
 
 
-@pytest.mark.parametrize(("device", "way"), [(HostDevice(1), "host_array"), (EmulatedDevice("e", 1, 1 << 20), "array")])
+@pytest.mark.parametrize(("device", "way"), [(Device(1), "host_array"), (EmulatedDevice("e", 1, 1 << 20), "array")])
 def test_a_host_gives_what_may_be_page_locked(device: Device, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU reads slabs of its host in place: memory that is not page-locked is an illegal address there."""
     given: list[NDArray[Any]] = []

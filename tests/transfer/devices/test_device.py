@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from penstock.storage.base.errors import RunError
 from penstock.transfer.devices.device import Device
-from penstock.transfer.devices.host import HostDevice
 from penstock.transfer.staging.slab_pool import SlabPool
 
 
 def test_the_host_copies_at_once():
-    device: Device = HostDevice("host:1", threads=3)
+    device: Device = Device("host:1", threads=3)
     target, stream = device.array(4, np.uint32), device.stream()
     before = device.event(stream)
     device.copy_in(target, np.arange(4, dtype=np.uint32), stream)
@@ -24,7 +23,7 @@ def test_the_host_copies_at_once():
 
 
 def test_the_ceiling_holds_and_freeing_makes_room():
-    device = HostDevice(memory_bytes=100)
+    device = Device(memory_bytes=100)
     kept = device.array(20, np.uint32)
     with pytest.raises(RunError, match="--host-memory"):
         device.array(6, np.uint32)
@@ -36,7 +35,7 @@ def test_the_ceiling_holds_and_freeing_makes_room():
 
 
 def test_slabs_are_allocated_once_and_handed_out_one_to_each():
-    slabs = SlabPool(HostDevice(), 2, 10, np.uint32, np.uint8)
+    slabs = SlabPool(Device(), 2, 10, np.uint32, np.uint8)
     first, second = slabs.take(False), slabs.take(True)
     assert slabs.take(False) is None
     assert first.weights is None
@@ -51,4 +50,4 @@ def test_slabs_are_allocated_once_and_handed_out_one_to_each():
 
 def test_slabs_without_weights_refuse_to_give_them():
     with pytest.raises(ValueError, match="weights"):
-        SlabPool(HostDevice(), 1, 10, np.uint32, None).take(True)
+        SlabPool(Device(), 1, 10, np.uint32, None).take(True)
