@@ -16,7 +16,7 @@ from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.read.reader import Reader
 from penstock.transfer.devices.device import Device
-from penstock.transfer.staging.edge_source import LocalReader
+from penstock.transfer.staging.edge_source import EdgeSource
 from penstock.transfer.staging.link_reader import LinkReader
 from penstock.transfer.staging.page_locks import PageLocks
 from penstock.transfer.staging.staging import Staging
@@ -105,7 +105,7 @@ class HostEdgeSource:
         else:
             cache = packed.cache(budget, allocate)
         dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
-        staging = Staging(self._host, LocalReader(self.disk), cache, budget.options, dtypes)
+        staging = Staging(self._host, EdgeSource(self.disk), cache, budget.options, dtypes)
         locks = PageLocks(self._host, cache) if budget.whole and not self._paper else None
         return LinkReader(device, host=staging, adjacencies=needs.adjacencies, locks=locks)
 

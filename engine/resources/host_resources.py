@@ -28,7 +28,7 @@ from penstock.storage.read.reader import Reader
 from penstock.transfer.calibration.feedback import Feedback, Threads
 from penstock.transfer.devices.device import Device
 from penstock.transfer.pipeline import Pipeline
-from penstock.transfer.staging.edge_source import LocalReader
+from penstock.transfer.staging.edge_source import EdgeSource
 from penstock.transfer.staging.gather_buffers import MOST_THREADS
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.options import TransferOptions
@@ -103,7 +103,7 @@ class HostResources:
             if divided is not None and not paper:
                 self.reader = opened.enter_context(open_reader(graph, config, divided, timeline))
             dtypes, packed = (graph.out.neighbor_dtype, graph.out.weight_dtype), self.plan.packed is not None
-            source = LocalReader(self.reader)
+            source = EdgeSource(self.reader)
             self.pipeline = Pipeline(graph, Staging(device, source, cache, options, dtypes, kernels_unpack=packed))
             opened.callback(self.pipeline.close)
             self._opened = opened.pop_all()

@@ -14,7 +14,7 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.read.partition_cache import PartitionCache
 from penstock.transfer.devices.device import Device
 from penstock.transfer.pipeline import Pipeline
-from penstock.transfer.staging.edge_source import LocalReader
+from penstock.transfer.staging.edge_source import EdgeSource
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.task import Demand
@@ -199,7 +199,7 @@ def make(partitions=6, step=2, slots=None, slabs=2, instant=True, tail=3, weight
 
 def pipeline_of(graph, reader, cache, options, device="cpu"):
     dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
-    return Pipeline(graph, Staging(Device(device), LocalReader(reader), cache, options, dtypes))
+    return Pipeline(graph, Staging(Device(device), EdgeSource(reader), cache, options, dtypes))
 
 
 def make_cache(graph, step, slots, weights=True):

@@ -1,13 +1,10 @@
-"""The source of edges that a device does not hold: one protocol, and its requests.
-
-`LocalReader` serves a device that reads host memory, into which edges are read from disk unless the graph is in memory,
-`LinkReader` (link_reader.py) a device behind a link.
-"""
+"""Sources of edges that a device does not hold: `EdgeSource` of one that reads host memory, `LinkSource` of others."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,84 +21,30 @@ if TYPE_CHECKING:
     from penstock.storage.read.reader import Reader
 
 
-class EdgeSource(Protocol):
-    """What brings edges to where a device's kernels read them."""
+class EdgeSource:
+    """What brings edges to where a device's kernels read them.
 
-    @property
-    def staged(self) -> bool:
-        """Whether edges come from disk by way of host memory that does not hold all of them."""
-
-    @property
-    def cache(self) -> PartitionCache | None:
-        """The cache in host memory by way of which edges come, None where there is none."""
-
-    def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> CopyHandle | None:
-        """Start bringing chunks of a request to arrays whose item 0 is its first edge, and note them in its record.
-
-        Returns None while there is no room on the way.
-        """
-
-    def freed(self, event: Event) -> AbstractContextManager[None]:
-        """Let the targets of what is fetched meanwhile be written after the event.
-
-        Without it, and for None, they are written after all kernels launched so far.
-        """
-
-    def residency(self, adjacency: Adjacency, demand: Demand, absent: Bools, present: Bools) -> Residency | None:
-        """Return what a demand reads from disk into host memory, whose cache selects what it keeps; None: nothing.
-
-        absent: chunks of the demand that the device lacks, bool[chunks]. present: partitions of which it holds some,
-        bool[p].
-        """
-
-    def close(self) -> None:
-        """Return what was lent, and drop what was kept in place."""
-
-
-class LinkSource(EdgeSource, Protocol):
-    """The source of a device behind a link: the same, and host memory from which rows are gathered or read in place."""
-
-    def complete(self, adjacency: Adjacency, with_weights: bool) -> Bools:
-        """Return which chunks are in host memory for as long as a walk lasts, bool[chunks]."""
-
-    def pinned(self, adjacency: Adjacency, with_weights: bool) -> Arrays | None:
-        """Return the arrays of a whole adjacency in page-locked host memory, None where edges are staged."""
-
-    def hold(self, request: EdgeRequest) -> Transfer | None:
-        """Start bringing a request to host memory, where it stays until release; None while there is no room."""
-
-    def in_place(self, request: EdgeRequest) -> Transfer | None:
-        """The same, in arrays by which kernels of the device read host memory over the link."""
-
-    def payloads(self, request: EdgeRequest, held: View) -> PayloadRange:
-        """Return where the payloads of a partition are in host memory that kernels read; held: the view of `hold`."""
-
-    def lend(self, held: Transfer, event: Event = None) -> None:
-        """Release what `hold` returned when the device has passed the event, None: the kernels launched so far."""
-
-    def after(self) -> Event:
-        """Return the event after which the targets of what is fetched now may be written."""
-
-    def copy_async(
-        self, record: TaskRecord, pairs: list[tuple[DeviceArray, NDArray[Any]]], free: Event = None
-    ) -> Event:
-        """Start copying (target, source) arrays to the device; the event behind them. The record notes what it takes.
-
-        free: the event after which the targets may be written, None: when every kernel launched so far is done.
-        """
-
-
-class LocalReader:
-    """Edges of a device that reads host memory: they are read from disk or, without a reader, all in memory."""
-
-    staged = False
-    cache = None
+    This one serves a device that reads host memory: edges are read from disk or, without a reader, all in memory.
+    """
 
     def __init__(self, reader: Reader | None = None) -> None:
         self._reader = reader
 
-    def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> CopyHandle:
-        """Start reading and decoding chunks. Raises RuntimeError for a graph that is in memory."""
+    @property
+    def staged(self) -> bool:
+        """Whether edges come from disk by way of host memory that does not hold all of them."""
+        return False
+
+    @property
+    def cache(self) -> PartitionCache | None:
+        """The cache in host memory by way of which edges come, None where there is none."""
+        return None
+
+    def fetch(self, request: EdgeRequest, chunks: Ints, arrays: Arrays) -> CopyHandle | None:
+        """Start bringing chunks of a request to arrays whose item 0 is its first edge, and note them in its record.
+
+        Returns None while there is no room on the way. Raises RuntimeError for a graph that is in memory.
+        """
         if self._reader is None:
             raise RuntimeError(f"{len(chunks)} chunks of a graph in memory are to be read")
         if request.pieces is None:
@@ -112,14 +55,63 @@ class LocalReader:
         return handle
 
     def freed(self, event: Event) -> AbstractContextManager[None]:
-        """Do nothing: its kernels are done when they return."""
+        """Let the targets of what is fetched meanwhile be written after the event.
+
+        Without it, and for None, they are written after all kernels launched so far.
+        """
         return nullcontext()
 
-    def residency(self, adjacency: Adjacency, demand: Demand, absent: Bools, present: Bools) -> None:
-        """Return None: nothing is staged."""
+    def residency(self, adjacency: Adjacency, demand: Demand, absent: Bools, present: Bools) -> Residency | None:
+        """Return what a demand reads from disk into host memory, whose cache selects what it keeps; None: nothing.
+
+        absent: chunks of the demand that the device lacks, bool[chunks]. present: partitions of which it holds some,
+        bool[p].
+        """
+        return None
 
     def close(self) -> None:
-        """Do nothing: the reader is closed by its owner."""
+        """Return what was lent, and drop what was kept in place; a reader is closed by its owner."""
+
+
+class LinkSource(EdgeSource, ABC):
+    """The source of a device behind a link: the same, and host memory from which rows are gathered or read in place."""
+
+    @abstractmethod
+    def complete(self, adjacency: Adjacency, with_weights: bool) -> Bools:
+        """Return which chunks are in host memory for as long as a walk lasts, bool[chunks]."""
+
+    @abstractmethod
+    def pinned(self, adjacency: Adjacency, with_weights: bool) -> Arrays | None:
+        """Return the arrays of a whole adjacency in page-locked host memory, None where edges are staged."""
+
+    @abstractmethod
+    def hold(self, request: EdgeRequest) -> Transfer | None:
+        """Start bringing a request to host memory, where it stays until release; None while there is no room."""
+
+    @abstractmethod
+    def in_place(self, request: EdgeRequest) -> Transfer | None:
+        """The same, in arrays by which kernels of the device read host memory over the link."""
+
+    @abstractmethod
+    def payloads(self, request: EdgeRequest, held: View) -> PayloadRange:
+        """Return where the payloads of a partition are in host memory that kernels read; held: the view of `hold`."""
+
+    @abstractmethod
+    def lend(self, held: Transfer, event: Event = None) -> None:
+        """Release what `hold` returned when the device has passed the event, None: the kernels launched so far."""
+
+    @abstractmethod
+    def after(self) -> Event:
+        """Return the event after which the targets of what is fetched now may be written."""
+
+    @abstractmethod
+    def copy_async(
+        self, record: TaskRecord, pairs: list[tuple[DeviceArray, NDArray[Any]]], free: Event = None
+    ) -> Event:
+        """Start copying (target, source) arrays to the device; the event behind them. The record notes what it takes.
+
+        free: the event after which the targets may be written, None: when every kernel launched so far is done.
+        """
 
 
 def _targets(request: EdgeRequest, piece: NDArray[Any]) -> tuple[PayloadTarget, PayloadTarget | SlabTarget | None]:

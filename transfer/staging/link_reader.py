@@ -21,6 +21,7 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.read.partition_cache import PartitionCache
 from penstock.storage.read.pending_read import ReadRecord
 from penstock.transfer.devices.device import Device, DeviceArray, Event
+from penstock.transfer.staging.edge_source import LinkSource
 from penstock.transfer.staging.fetch import fetch
 from penstock.transfer.staging.in_flight import NOTHING_READ, Arrays, EdgeRequest, PayloadRange, Transfer
 from penstock.transfer.staging.page_locks import PageLocks, consecutive
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.storage.format.graph import Adjacency
 
 
-class LinkReader:
+class LinkReader(LinkSource):
     """Edges by way of host memory.
 
     arrays: of a graph in memory, by direction, all page-locked: neighbors and weights or, if `packed`, the words of

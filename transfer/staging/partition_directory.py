@@ -369,8 +369,8 @@ class PartitionDirectory:
         cache.use[:] = age(cache.use, counts, mine, total)
         wanted = np.zeros(len(cache.use), dtype=bool)
         wanted[mine] = counts > least
-        choice = choose(cache.use, cache.starts >= 0, wanted, cache.busy, cache.free, cache.sizes)
-        cache.replace(choice.evict, choice.admit)
-        if len(choice.evict) or len(choice.admit):
-            where = f"{len(choice.evict)} partitions lose their place in the cache, {len(choice.admit)} get one"
+        evict, admit = choose(cache.use, cache.starts >= 0, wanted, cache.busy, cache.free, cache.sizes)
+        cache.replace(evict, admit)
+        if len(evict) or len(admit):
+            where = f"{len(evict)} partitions lose their place in the cache, {len(admit)} get one"
             _log.debug("%s, %s-edges: %s", self.staging.device.name, self._key, where)

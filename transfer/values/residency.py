@@ -60,14 +60,6 @@ class Residency:
     plain_decode_bytes: Ints | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Entries that lose their place in the cache and entries that get one, int64 arrays."""
-
-    evict: Ints
-    admit: Ints
-
-
 def age(use: Floats, wanted: Floats, entries: slice, total: int) -> Floats:
     """Return the use of every entry after an iteration that wanted chunks of one adjacency.
 
@@ -96,8 +88,8 @@ def prior(edges: Ints, rows: Ints, edge_bytes: int) -> Floats:
     return np.asarray(np.round(4 * (1.0 + rows / held)) / 4, dtype=np.float64)
 
 
-def choose(use: Floats, kept: Bools, wanted: Bools, pinned: Bools, free: int, sizes: Ints) -> Choice:
-    """Return which entries to drop and which to keep from now on; all arrays have one item per entry.
+def choose(use: Floats, kept: Bools, wanted: Bools, pinned: Bools, free: int, sizes: Ints) -> tuple[Ints, Ints]:
+    """Return the entries that lose their place and those that get one; all arrays given have one item per entry.
 
     Only wanted entries are admitted (they are read anyway), the most used first: into what is `free`, of which each
     takes its size, then in place of unpinned kept ones whose use is less than half of theirs. One that finds no room
@@ -111,4 +103,4 @@ def choose(use: Floats, kept: Bools, wanted: Bools, pinned: Bools, free: int, si
     inside = inside[np.argsort(use[inside], kind="stable")]
     pairs = min(len(rest), len(inside))
     swaps = int(np.count_nonzero(use[rest[:pairs]] > SWAP * use[inside[:pairs]]))
-    return Choice(evict=np.sort(inside[:swaps]), admit=np.sort(np.append(fill, rest[:swaps])))
+    return np.sort(inside[:swaps]), np.sort(np.append(fill, rest[:swaps]))

@@ -18,7 +18,7 @@ from penstock.engine.resources import memory_plan
 from penstock.engine.resources.packed_edges import packing_pays
 from penstock.engine.session import Session
 from penstock.storage.base.slot_pool import aligned_empty
-from penstock.transfer.devices import host
+from penstock.transfer.devices import device as devices
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.rates import Rates
 from support.covering import covering
@@ -59,7 +59,7 @@ def spoilt(count: int, dtype: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def spoilt_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "aligned_empty", spoilt)
+    monkeypatch.setattr(devices, "aligned_empty", spoilt)
 
 
 def made(edges: EdgeList, home: str, path: Path, chunk: int = CHUNK, **options: Any) -> Graph:

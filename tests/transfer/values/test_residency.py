@@ -26,10 +26,10 @@ class Sweeps:
         self.wanted += len(numbers)
         self.use = age(self.use, wanted, slice(0, len(self.use)), len(self.use))
         free = self.slots - int(self.kept.sum())
-        choice = choose(self.use, self.kept, wanted > 0, np.zeros(len(self.use), bool), free)
-        self.kept[choice.evict] = False
-        self.kept[choice.admit] = True
-        self.swaps += len(choice.evict)
+        evict, admit = choose(self.use, self.kept, wanted > 0, np.zeros(len(self.use), bool), free)
+        self.kept[evict] = False
+        self.kept[admit] = True
+        self.swaps += len(evict)
         assert self.kept.sum() <= self.slots
 
 
@@ -66,24 +66,24 @@ def test_the_cache_follows_the_demand_when_it_moves():
 
 def test_the_most_used_take_the_free_slots():
     use = np.array([1.0, 9.0, 3.0, 9.0])
-    choice = choose(use, np.zeros(4, bool), np.ones(4, bool), np.zeros(4, bool), free=3)
-    assert choice.admit.tolist() == [1, 2, 3]
-    assert choice.evict.tolist() == []
+    evict, admit = choose(use, np.zeros(4, bool), np.ones(4, bool), np.zeros(4, bool), free=3)
+    assert admit.tolist() == [1, 2, 3]
+    assert evict.tolist() == []
 
 
 def test_only_more_than_twice_the_use_replaces():
     kept, wanted = np.array([True, False]), np.array([False, True])
     none = np.zeros(2, bool)
-    assert choose(np.array([1.0, 2.0]), kept, wanted, none, 0).admit.tolist() == []
-    choice = choose(np.array([1.0, 2.1]), kept, wanted, none, 0)
-    assert (choice.evict.tolist(), choice.admit.tolist()) == ([0], [1])
+    assert choose(np.array([1.0, 2.0]), kept, wanted, none, 0)[1].tolist() == []
+    evict, admit = choose(np.array([1.0, 2.1]), kept, wanted, none, 0)
+    assert (evict.tolist(), admit.tolist()) == ([0], [1])
 
 
 def test_pinned_stay_and_unwanted_are_not_admitted():
     use = np.array([0.0, 5.0, 50.0])
     kept = np.array([True, False, False])
-    assert choose(use, kept, np.array([False, True, False]), kept, 0).admit.tolist() == []
-    assert choose(use, kept, np.array([False, True, False]), ~kept, 0).admit.tolist() == [1]
+    assert choose(use, kept, np.array([False, True, False]), kept, 0)[1].tolist() == []
+    assert choose(use, kept, np.array([False, True, False]), ~kept, 0)[1].tolist() == [1]
 
 
 def test_age_halves_with_each_graph_of_chunks_wanted():
