@@ -18,8 +18,7 @@ from penstock.engine.programs.local_moves import CommunityLevel, GainSweep, Loca
 from penstock.engine.programs.modular_gain import Search
 from penstock.engine.programs.refinement import Refinement
 from penstock.engine.state.state import fields_for
-from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.parallel_map import pooled_map
 from penstock.storage.companion.job_compiler import listed_job
 from penstock.storage.companion.process import offer
 from penstock.storage.convert.contract import Grouping
@@ -174,7 +173,6 @@ def _read(adjacency: Adjacency, amounts: Callable[[NDArray[Any]], NDArray[np.int
             assert given is not None, "edges count by weights that there are"
             weights[here] = amounts(given)
 
-    with ThreadPool(threads, "penstock-read-rows") as pool:
-        for _ in ordered_map(pool, take, range(-(-edges // chunk)), threads + 1):
-            pass
+    for _ in pooled_map(take, range(-(-edges // chunk)), threads, "penstock-read-rows"):
+        pass
     return starts, neighbors, weights

@@ -11,9 +11,9 @@ from penstock.storage.results.result_tables import bytes_of, write, write_to
 from penstock.storage.tables.columns import WriteOptions
 
 if TYPE_CHECKING:
-    from penstock.storage.tables.arrow_files import OrderedFile
     from penstock.storage.tables.columns import Columns
     from penstock.storage.tables.formats import TableStyle
+    from penstock.storage.tables.synced_file import OrderedFile
 
 
 class AnswerTable(ABC):

@@ -11,17 +11,15 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 from penstock.storage.access.graph_queries import QueriedGraph, names_of, pieces_of, text_bytes
 from penstock.storage.base.atomic import whole_file
-from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.parallel_map import pooled_map
 from penstock.storage.tables.columns import WriteOptions, npy_head
 from penstock.storage.tables.edge_pieces import EdgePieces, Edges, ListPieces
 from penstock.storage.tables.formats import (
@@ -36,10 +34,7 @@ from penstock.storage.tables.formats import (
     format_of,
     table_size,
 )
-from penstock.storage.tables.synced_file import SyncedFile
-
-if TYPE_CHECKING:
-    from penstock.storage.tables.arrow_files import OrderedFile
+from penstock.storage.tables.synced_file import OrderedFile, SyncedFile
 
 DICTIONARY: dict[str, Any] = {"use_dictionary": ["source", "target"], "dictionary_pagesize_limit": 1 << 14}
 """Of Parquet: ids as numbers of a page's dictionary."""
@@ -173,13 +168,12 @@ class _Matrix:
 
     def _pass(self, function: Callable[[Edges], Any]) -> Iterator[Any]:
         """Yield what the function makes of each piece, in order."""
-        workers = self.options.threads or cores()
 
         def work(piece: int) -> Any:
             return function(self.pieces.read(piece))
 
-        with ThreadPool(workers, "edges") as pool:
-            for piece, found in enumerate(ordered_map(pool, work, range(self.pieces.count), workers + 1)):
+        with closing(pooled_map(work, range(self.pieces.count), self.options.threads, "edges")) as each:
+            for piece, found in enumerate(each):
                 self.before += self.pieces.stored(piece)
                 self.options.read(self.before)
                 yield found

@@ -14,7 +14,7 @@ import re
 import sys
 import threading
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -54,13 +54,6 @@ _IN_MEMORY, _OF_FILE = np.uint64(3 << 62), np.uint64(1 << 61)
 """Bits of an entry of /proc/self/pagemap: the page is in memory or swapped out; it is a file's, unchanged."""
 
 
-class _Known:
-    """The parts of libraries that were found, first byte and length, when so many modules were imported."""
-
-    modules = -1
-    parts: tuple[tuple[int, int], ...] = ()
-
-
 _looking = threading.Lock()
 
 
@@ -69,13 +62,17 @@ def give_back_library_pages() -> None:
     if sys.platform != "linux":
         return
     with _looking:
-        if _Known.modules != len(sys.modules):
-            _Known.modules, _Known.parts = len(sys.modules), ()
-            with suppress(OSError):  # a system that hides /proc
-                parts = library_parts(Path("/proc/self/maps").read_text(errors="replace"))
-                _Known.parts = tuple(part for part in parts if not _written(*part))
-        for first, size in _Known.parts:
+        for first, size in _unwritten_parts(len(sys.modules)):
             _madvise()(first, size, mmap.MADV_DONTNEED)  # a refusal leaves the pages where they are
+
+
+@lru_cache(maxsize=1)
+def _unwritten_parts(modules: int) -> list[tuple[int, int]]:
+    """First byte and length of each part that nobody has written, looked for when more modules are imported."""
+    with suppress(OSError):  # a system that hides /proc
+        parts = library_parts(Path("/proc/self/maps").read_text(errors="replace"))
+        return [part for part in parts if not _written(*part)]
+    return []
 
 
 def library_parts(maps: str) -> list[tuple[int, int]]:

@@ -13,30 +13,30 @@ Missing = Callable[[str, str, Origin | None, Any], bool]
 """Is given what people call a piece of code that is not kept, and the same; returns whether it is kept now."""
 
 
-class _Hooks:
-    """What is called for code that is asked for, kept or not, and for what is missing."""
-
-    asked: Asked | None = None
-    missing: Missing | None = None
+_asked: Asked | None = None
+_missing: Missing | None = None
+"""What is called for code that is asked for, kept or not, and for what is missing."""
 
 
 def when_asked(call: Asked | None) -> None:
     """Let `call` be given all code that is asked for from now on, before it is looked for; None: nothing."""
-    _Hooks.asked = call
+    global _asked
+    _asked = call
 
 
 def tell_asked(entry: str, origin: Origin | None, signature: Any) -> None:
     """Say that code is asked for."""
-    if _Hooks.asked is not None:
-        _Hooks.asked(entry, origin, signature)
+    if _asked is not None:
+        _asked(entry, origin, signature)
 
 
 def when_missing(call: Missing | None) -> Missing | None:
     """Let `call` be given all code that is missing from now on, None: nothing; return what was called before."""
-    before, _Hooks.missing = _Hooks.missing, call
+    global _missing
+    before, _missing = _missing, call
     return before
 
 
 def tell_missing(name: str, entry: str, origin: Origin | None = None, signature: Any = None) -> bool:
     """Say that code is not kept; return whether it is kept now. This process compiles it otherwise."""
-    return _Hooks.missing is not None and _Hooks.missing(name, entry, origin, signature)
+    return _missing is not None and _missing(name, entry, origin, signature)

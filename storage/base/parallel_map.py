@@ -85,6 +85,15 @@ def weighed_map(
         wait([future for future, _ in waiting if not future.cancel()])
 
 
+def pooled_map(
+    function: Callable[[Item], Result], items: Iterable[Item], threads: int | None, name: str
+) -> Generator[Result, None, None]:
+    """As `ordered_map`, by threads of its own (default: as many as cores), which are at work on the next items."""
+    workers = threads or cores()
+    with ThreadPool(workers, name) as pool:
+        yield from ordered_map(pool, function, items, workers + 1)
+
+
 def map_rows(
     function: Callable[[int, int], Result], rows: int, *, threads: int | None = None, size: int = ROWS
 ) -> Generator[Result, None, None]:
@@ -94,5 +103,4 @@ def map_rows(
     if workers <= 1:
         yield from (function(first, last) for first, last in parts)
         return
-    with ThreadPool(workers, "results") as pool:
-        yield from ordered_map(pool, lambda part: function(*part), parts, workers + 1)
+    yield from pooled_map(lambda part: function(*part), parts, workers, "results")

@@ -205,20 +205,19 @@ class StageClock:
 _CODE = ("compiling", "kernels")
 
 
-class _Installed:
-    """The clock that stages count on, if any."""
-
-    clock: StageClock | None = None
+_installed: StageClock | None = None
+"""The clock that stages count on, if any."""
 
 
 @contextmanager
 def installed(clock: StageClock) -> Iterator[StageClock]:
     """Let the stages of this process count on `clock` within the block."""
-    before, _Installed.clock = _Installed.clock, clock
+    global _installed
+    before, _installed = _installed, clock
     try:
         yield clock
     finally:
-        _Installed.clock = before
+        _installed = before
 
 
 _UNCOUNTED: AbstractContextManager[Meter] = nullcontext(Meter())
@@ -238,7 +237,7 @@ def stage(
     poll : callable, optional
         Returns the bytes moved so far, from any thread; without it, the block adds to the meter that it gets.
     """
-    clock = _Installed.clock
+    clock = _installed
     return _UNCOUNTED if clock is None else _within(clock, name, Meter(total_bytes, poll))
 
 
@@ -254,7 +253,7 @@ def _within(clock: StageClock, name: str, meter: Meter) -> Iterator[Meter]:
 @contextmanager
 def waiting() -> Iterator[None]:
     """Wait for other threads within the block: what they compile meanwhile counts as compiling of the job."""
-    clock = _Installed.clock
+    clock = _installed
     if clock is None:
         yield
         return

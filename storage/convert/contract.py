@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError
-from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.parallel_map import pooled_map
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.in_memory import EdgeArrays, graph_of
 from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions
@@ -167,10 +166,7 @@ class _Contracted:
             return
         inside = np.zeros(self._grouping.groups, np.int64)
         pieces = EdgePieces(self._graph.out, once=not self._graph.directed)
-        with (
-            ThreadPool(self._threads, "penstock-contract") as pool,
-            closing(ordered_map(pool, pieces.read, range(pieces.count), self._threads + 1)) as read,
-        ):
+        with closing(pooled_map(pieces.read, range(pieces.count), self._threads, "penstock-contract")) as read:
             for edges in read:
                 batch = self._between(edges, inside)
                 if len(batch):

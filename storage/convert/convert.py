@@ -132,17 +132,17 @@ def _read(space: Workspace, ids: InputIds) -> InputEdges:
         except InputError:
             ids.check()  # an id that no key holds is in no bitmap either, and that says what to do
             raise
-    found = ids.numbering(spill.largest)
+    vertices, without_edges, found = ids.numbering(spill.largest)
     original, left = known_ids(space)
     return InputEdges(
         store=spill,
-        vertices=found.vertices,
+        vertices=vertices,
         input_edges=space.read_edges,
         weights=spill.weight_range,
-        original=found.ids or original,
+        original=found or original,
         left=left,
-        without_edges=found.without_edges,
-        ids=found.ids,
+        without_edges=without_edges,
+        ids=found,
         renumbered=ids.renumbered,
     )
 

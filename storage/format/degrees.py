@@ -21,19 +21,13 @@ from penstock.storage.format.row_pages import RowPages
 from penstock.storage.format.schema import SPAN_COLUMNS
 
 
-class _Own(OwnDecoder):
-    """What a thread decodes with, and into."""
-
-    items: NDArray[Any] | None = None
-
-
 def read_index(degrees: Frames, direction: str, edges: int, threads: int, page_threads: int = 0) -> Index:
     """Return the row index of an adjacency of so many edges. Raises RunError where its degrees are damaged.
 
     threads: how many decode at once. page_threads: how many do when rows are wanted, whose degrees are then read
     again (`row_pages.py`); 0: all offsets are kept.
     """
-    spec, own = degrees.spec, _Own()
+    spec, own = degrees.spec, OwnDecoder()
     pages = RowPages(spec.items, spec.chunk_items, page_threads) if page_threads else None
     decoding, counting = threading.Semaphore(threads), threading.Lock()
 

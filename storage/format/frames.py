@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,31 +36,12 @@ READS = 4
 
 
 class OwnDecoder(threading.local):
-    """A decoder for each thread."""
+    """A decoder for each thread, and what it may decode into."""
+
+    items: NDArray[Any] | None = None
 
     def __init__(self) -> None:
         self.decoder = Decoder()
-
-
-class StoredIds(Protocol):
-    """Original ids in a graph file: whole numbers (`Frames`) or strings (`StringIdFrames`)."""
-
-    @property
-    def kind(self) -> np.dtype[Any]:
-        """Their dtype as NumPy has them."""
-
-    @property
-    def arrays(self) -> tuple[Frames, ...]:
-        """The frames of every array that they take."""
-
-    def whole(self) -> NDArray[Any]:
-        """All ids, (vertices,). Raises RunError."""
-
-    def part(self, first: int, last: int) -> NDArray[Any]:
-        """Ids first..last-1. Raises RunError."""
-
-    def taken(self, places: NDArray[Any]) -> NDArray[Any]:
-        """The ids at these places, in their order. Raises RunError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +252,9 @@ class StringIdFrames:
             )
         return StringArray(text, ends)
 
+
+StoredIds = Frames | StringIdFrames
+"""Original ids in a graph file, whole numbers or strings."""
 
 _NOWHERE = FrameLocations(np.empty(0, np.int64), np.empty(0, np.int64))
 """An array of which a file has nothing."""

@@ -4,18 +4,17 @@ Batches are formatted, and compressed as gzip members of their own, on every cor
 """
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import whole_file
-from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
-from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.parallel_map import pooled_map
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.core.source import Source
 
@@ -44,25 +43,19 @@ def write_edges(
         RunError: the disk is full or failed.
     """
     format_batch = _format_for(path)
-    workers = threads or cores()
-    edges = 0
-    with whole_file(path, force=force) as partial:
-        with partial.open("wb") as file:
-            for count, piece in _formatted(source, format_batch, workers):
-                file.write(piece)
-                edges += count
-                progress(edges)
-        return partial.stat().st_size
-
-
-def _formatted(source: Source, format_batch: Format, workers: int) -> Iterator[tuple[int, bytes | memoryview]]:
-    """Numbers of edges with their bytes, in order."""
 
     def work(batch: EdgeBatch) -> tuple[int, bytes | memoryview]:
         return len(batch), format_batch(batch)
 
-    with ThreadPool(workers, "export") as pool:
-        yield from ordered_map(pool, work, source.batches(), workers + 1)
+    edges = 0
+    with whole_file(path, force=force) as partial:
+        formatted = pooled_map(work, source.batches(), threads, "export")
+        with partial.open("wb") as file, closing(formatted) as pieces:
+            for count, piece in pieces:
+                file.write(piece)
+                edges += count
+                progress(edges)
+        return partial.stat().st_size
 
 
 def _as_text(batch: EdgeBatch) -> memoryview:

@@ -9,14 +9,14 @@ self-loops: conversion does that, when asked.
 """
 
 from collections.abc import Callable, Generator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.parallel_map import pooled_map
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest import synthetic_kernels as kernels
 
@@ -71,8 +71,8 @@ class SyntheticSource:
         """Yield all edges in order of their numbers, about threads + 2 batches in memory."""
         self.bytes_done = 0
         firsts = range(0, self.edges, BATCH_EDGES)
-        with ThreadPool(self.threads, "generate") as pool:
-            for batch in ordered_map(pool, self.batch, firsts, self.threads + 1):
+        with closing(pooled_map(self.batch, firsts, self.threads, "generate")) as batches:
+            for batch in batches:
                 self.bytes_done += len(batch) * self._edge_bytes
                 yield batch
 

@@ -6,15 +6,13 @@ are read once, chunk by chunk; every vertex takes 8 bytes for each end.
 
 from __future__ import annotations
 
-from contextlib import closing
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.storage.access.graph_queries import pieces_of
 from penstock.storage.base.budget import cores
-from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.parallel_map import pooled_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -120,8 +118,5 @@ def _counted(graph: Graph, end: int, threads: int) -> Values:
 def _by_piece(graph: Graph, work: Callable[[Edges], Any], threads: int) -> Iterator[Any]:
     """What work makes of each piece of the edges, in order."""
     pieces = pieces_of(graph, both_directions=not graph.directed)
-    with (
-        ThreadPool(threads, "penstock-assortativity") as pool,
-        closing(ordered_map(pool, lambda piece: work(pieces.read(piece)), range(pieces.count), threads + 1)) as found,
-    ):
-        yield from found
+    found = range(pieces.count)
+    return pooled_map(lambda piece: work(pieces.read(piece)), found, threads, "penstock-assortativity")

@@ -7,22 +7,11 @@ followed here down to pieces that NumPy adds up itself.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.parallel_map import ROWS, map_rows
-
-
-@dataclass(frozen=True)
-class ColumnStatistics:
-    """present: rows that have a value. nonzero: of these, values that are not 0. least, largest: None without any."""
-
-    present: int
-    nonzero: int = 0
-    least: Any = None
-    largest: Any = None
 
 
 def present_rows(values: NDArray[Any], absent: Any) -> NDArray[np.bool_] | None:
@@ -47,7 +36,7 @@ def count_present(values: NDArray[Any], absent: Any, *, threads: int | None = No
     return sum(counts)
 
 
-def count_nonzero(values: NDArray[Any], absent: Any, *, threads: int | None = None) -> ColumnStatistics:
+def count_nonzero(values: NDArray[Any], absent: Any, *, threads: int | None = None) -> tuple[int, int]:
     """Count rows that have a value, and those whose value is not 0."""
 
     def count(first: int, last: int) -> tuple[int, int]:
@@ -55,11 +44,11 @@ def count_nonzero(values: NDArray[Any], absent: Any, *, threads: int | None = No
         return len(found), int(np.count_nonzero(found))
 
     parts = list(map_rows(count, len(values), threads=threads))
-    return ColumnStatistics(sum(part[0] for part in parts), sum(part[1] for part in parts))
+    return sum(part[0] for part in parts), sum(part[1] for part in parts)
 
 
-def extremes(values: NDArray[Any], absent: Any, *, threads: int | None = None) -> ColumnStatistics:
-    """Count rows that have a value; find the least and the largest number (NaN where there is one)."""
+def extremes(values: NDArray[Any], absent: Any, *, threads: int | None = None) -> tuple[int, Any, Any]:
+    """Count rows that have a value; find the least and the largest number: NaN where there is one, None without any."""
 
     def find(first: int, last: int) -> tuple[int, Any, Any]:
         found = values[first:last]
@@ -75,9 +64,7 @@ def extremes(values: NDArray[Any], absent: Any, *, threads: int | None = None) -
     least = [part[1] for part in parts if part[1] is not None]
     largest = [part[2] for part in parts if part[2] is not None]
     count = sum(part[0] for part in parts)
-    if not least:
-        return ColumnStatistics(count)
-    return ColumnStatistics(count, least=np.array(least).min(), largest=np.array(largest).max())
+    return (count, np.array(least).min(), np.array(largest).max()) if least else (count, None, None)
 
 
 def _present_extremes(values: NDArray[Any], present: NDArray[np.bool_], absent: Any) -> tuple[Any, Any]:

@@ -83,10 +83,10 @@ def count_groups(
     """
     if len(labels) <= SMALL or labels.dtype.kind not in "iu":
         return _joined([_largest(*np.unique(present_values(labels, absent), return_counts=True), top, ties)], top, ties)
-    found = extremes(labels, absent, threads=threads)
-    if found.least is None:
+    _, least, largest = extremes(labels, absent, threads=threads)
+    if least is None:
         return GroupCounts(0, 0, [])
-    low, end = int(found.least), int(found.largest) + 1
+    low, end = int(least), int(largest) + 1
     if end - low <= DENSE * len(labels):
         return _joined(_dense(labels, absent, range(low, end), room_bytes, top, threads, ties), top, ties)
     return _joined(_scattered(labels, absent, room_bytes, top, threads, ties), top, ties)

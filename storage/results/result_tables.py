@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +20,7 @@ from penstock.storage.format import hdf5
 from penstock.storage.format.driver_file import DriverFile
 from penstock.storage.tables.columns import Column, Columns, Part, WriteOptions, first_field, mapped, npy_head
 from penstock.storage.tables.formats import ANSWERS, check_streamed, check_style, format_of
-from penstock.storage.tables.synced_file import SyncedFile
-
-if TYPE_CHECKING:
-    from penstock.storage.tables.arrow_files import OrderedFile
+from penstock.storage.tables.synced_file import OrderedFile, SyncedFile, write_all
 
 DEFAULTS = WriteOptions()
 Save = Callable[[Path, Columns, WriteOptions], None]
@@ -129,7 +125,7 @@ def _save_npy(path: Path, columns: Columns, options: WriteOptions) -> None:
 
     with SyncedFile(path, options.written) as file:
         file.write(npy_head(kind, (columns[first_field(columns)].rows,)))
-        file.write_all(mapped(written, records, threads=options.threads))
+        write_all(file, mapped(written, records, threads=options.threads))
 
 
 def _save_hdf5(path: Path, columns: Columns, options: WriteOptions) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from penstock.storage.base.budget import cores
-from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.parallel_map import pooled_map
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.tables.arrow_files import GROUP_ROWS, stream
 from penstock.storage.tables.edge_pieces import EdgePieces, ListPieces
@@ -75,16 +74,15 @@ class EdgeTable:
 
     def mapped(self, function: Callable[[Any], Any], *, threads: int | None, rows: int) -> Generator[Any, None, None]:
         """Yield the function of every batch, in order; a batch is a chunk of the graph, whatever `rows`."""
-        workers, cuts = threads or cores(), self._cuts
-        read = 0
+        cuts, read = self._cuts, 0
 
         def work(number: int) -> tuple[int, Any]:
             batch = self._batch(*divmod(number, cuts))
             return batch.num_rows, function(batch)
 
         numbers = range(self._pieces.count * cuts)
-        with ThreadPool(workers, "edges") as pool:
-            for number, (count, found) in enumerate(ordered_map(pool, work, numbers, workers + 1)):
+        with closing(pooled_map(work, numbers, threads, "edges")) as batches:
+            for number, (count, found) in enumerate(batches):
                 read += self._pieces.stored(number // cuts) if number % cuts == 0 else 0
                 self.rows += count
                 self._read(read)

@@ -14,6 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from penstock.storage.tables.columns import WriteOptions
 from penstock.storage.tables.formats import FORMATS
+from penstock.storage.tables.synced_file import OrderedFile, write_all
 
 TEXT_ROWS = 1 << 15
 """Rows that a thread turns into text at once: some MiB."""
@@ -25,16 +26,6 @@ GROUP_ROWS = 1 << 17
 """Rows of a row group of Parquet: the library keeps one in memory, encoded and not."""
 FORMULA = r"\A([=+\-@\t\r\n\x{FF1D}\x{FF0B}\x{FF0D}\x{FF20}])"
 """How a text begins that a spreadsheet may take for a formula, by OWASP's page "CSV Injection"."""
-
-
-class OrderedFile(Protocol):
-    """A file that is written from its beginning to its end; see `SyncedFile`."""
-
-    def write(self, data: Any) -> int:
-        """Append all of the data; return its bytes."""
-
-    def write_all(self, pieces: Generator[Any, None, None]) -> None:
-        """Append pieces one after another."""
 
 
 class Batches(Protocol):
@@ -64,9 +55,8 @@ def save_csv(
     names = safe(pa.record_batch([table.schema.names], ["names"])).column(0).to_pylist()
     csv.writer(head, delimiter=delimiter, lineterminator="\n").writerow(names)
     file.write(compressed(head.getvalue().encode(), gzip))
-    file.write_all(
-        table.mapped(lambda batch: csv_rows(safe(batch), layout, gzip), threads=options.threads, rows=TEXT_ROWS)
-    )
+    rows = table.mapped(lambda batch: csv_rows(safe(batch), layout, gzip), threads=options.threads, rows=TEXT_ROWS)
+    write_all(file, rows)
 
 
 def save_parquet(file: OrderedFile, table: Batches, options: WriteOptions, **encodings: Any) -> None:

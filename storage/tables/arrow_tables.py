@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.tables.arrow_files import TEXT_ROWS, OrderedFile, stream
+from penstock.storage.tables.arrow_files import TEXT_ROWS, stream
 from penstock.storage.tables.columns import Columns, Part, WriteOptions, first_field, mapped
+from penstock.storage.tables.synced_file import OrderedFile, write_all
 
 PLAIN = (1e-4, 1e10)
 """From here to before there Arrow and Python write numbers that are not whole alike."""
@@ -58,7 +59,8 @@ def save_graphalytics(file: OrderedFile, columns: Columns, options: WriteOptions
     name = first_field(columns)
     absent = "9223372036854775807" if name == "level" else "infinity"
     wanted = {"vertex": columns["vertex"], name: columns[name]}
-    file.write_all(mapped(wanted, partial(graphalytics_rows, absent=absent), threads=options.threads, size=TEXT_ROWS))
+    rows = partial(graphalytics_rows, absent=absent)
+    write_all(file, mapped(wanted, rows, threads=options.threads, size=TEXT_ROWS))
 
 
 def record_batches(columns: Columns) -> Any:

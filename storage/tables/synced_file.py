@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.storage.base.threads import ThreadPool
 
@@ -16,6 +16,20 @@ SYNC_BYTES = 32 << 20
 """Written before the disk is told to begin, or to go on: less, and telling it costs more than it saves."""
 PIECE_BYTES = 8 << 20
 """Written at once, so that a signal does not wait for more."""
+
+
+class OrderedFile(Protocol):
+    """A file that is written from its beginning to its end."""
+
+    def write(self, data: Any) -> int:
+        """Append all of the data; return its bytes."""
+
+
+def write_all(file: OrderedFile, pieces: Generator[Any, None, None]) -> None:
+    """Append pieces to a file one after another; they are closed, whatever happens."""
+    with closing(pieces):
+        for piece in pieces:
+            file.write(piece)
 
 
 class SyncedFile:
@@ -56,12 +70,6 @@ class SyncedFile:
         if self._written is not None:
             self._written(self._size)
         return done
-
-    def write_all(self, pieces: Generator[Any, None, None]) -> None:
-        """Append pieces one after another; they are closed, whatever happens."""
-        with closing(pieces):
-            for piece in pieces:
-                self.write(piece)
 
     @property
     def closed(self) -> bool:

@@ -18,7 +18,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.tables.arrow_edges import Names
 from penstock.storage.tables.columns import WriteOptions, npy_head
 from penstock.storage.tables.formats import FORMATS, check_style
-from penstock.storage.tables.synced_file import SyncedFile
+from penstock.storage.tables.synced_file import OrderedFile, SyncedFile, write_all
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ def save_walks(walks: WrittenWalks, path: Path, format: str, options: WriteOptio
         stream_walks(walks, file, format, options)
 
 
-def stream_walks(walks: WrittenWalks, file: Any, format: str, options: WriteOptions) -> None:
+def stream_walks(walks: WrittenWalks, file: OrderedFile, format: str, options: WriteOptions) -> None:
     """Write walks to an open file. Raises as `save_walks`."""
     check_style(options.style, format)
     if format == "npy":
-        file.write_all(_npy_parts(walks))
+        write_all(file, _npy_parts(walks))
         return
     from penstock.storage.tables import arrow_files  # Arrow takes long to import
     from penstock.storage.tables.arrow_tables import system_memory

@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from penstock.storage.base.budget import cores
-from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.parallel_map import pooled_map
 from penstock.storage.tables.arrow_edges import ArrowIds, Names
-from penstock.storage.tables.arrow_files import OrderedFile, compressed
+from penstock.storage.tables.arrow_files import compressed
 from penstock.storage.tables.columns import WriteOptions
+from penstock.storage.tables.synced_file import OrderedFile, write_all
 
 PIECE_CELLS = 1 << 18
 """Cells of walks that a thread converts at once."""
@@ -36,13 +35,7 @@ class WalkTable:
 
     def mapped(self, function: Callable[[Any], Any], *, threads: int | None, rows: int) -> Generator[Any, None, None]:
         """Yield the function of every batch, in order; a batch has some hundred thousand vertices, whatever `rows`."""
-        workers = threads or cores()
-
-        def work(walks: NDArray[Any]) -> Any:
-            return function(self.batch(walks))
-
-        with ThreadPool(workers, "walks") as pool:
-            yield from ordered_map(pool, work, self._pieces(), workers + 1)
+        return pooled_map(lambda walks: function(self.batch(walks)), self._pieces(), threads, "walks")
 
     def _pieces(self) -> Generator[NDArray[Any], None, None]:
         for block in self._blocks:
@@ -80,4 +73,4 @@ def save_walk_lines(file: OrderedFile, table: WalkTable, options: WriteOptions, 
         _, ends, text = joined.buffers()
         return compressed(text.slice(0, int(np.frombuffer(ends, np.int32)[len(joined)])), gzip)
 
-    file.write_all(table.mapped(lines, threads=options.threads, rows=0))
+    write_all(file, table.mapped(lines, threads=options.threads, rows=0))

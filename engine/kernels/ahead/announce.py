@@ -5,11 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from penstock.engine.kernels.ahead.choice import kind_on
 from penstock.engine.program.program import needs_rows
 from penstock.engine.program.program_description import describe_program, source_of
+from penstock.storage.companion.job_compiler import requests_of
 from penstock.storage.companion.process import expect, offer
-from penstock.storage.read.compile_ahead import reading_requests
 
 if TYPE_CHECKING:
     from penstock.engine.planning.requirements import RunRequirements, RunSetting
@@ -87,6 +88,23 @@ def announce_run(
         resident=resident,
     )
     announce(job, kind, config.memory_bytes)
+
+
+def reading_requests(vertices: Any, degrees: Any) -> list[dict[str, Any]]:
+    """Requests, as `compile_listed` takes them, of what reads rows without weights; of these dtypes on disk."""
+    from penstock.storage.encoding import unpack
+    from penstock.storage.format import index
+
+    words, numbers, lengths = np.zeros(1, np.uint32), np.zeros(1, np.int64), np.zeros(1, degrees)
+    rows = numbers, words, 0
+    return requests_of(
+        [
+            (unpack.unpack, words, np.zeros(1, vertices)),
+            (index._append_degrees, lengths, 0, 0, 0, numbers, words),
+            (index._add_lengths, *rows, 0, numbers),
+            (index._rows_of, *rows, 0, 0, numbers, numbers),
+        ]
+    )
 
 
 def _module(kind: str) -> str:

@@ -74,9 +74,9 @@ class SeenInLog:
 
     def assign(self) -> AssignedIds:
         """Say which ids are vertices."""
-        found = self._ids.numbering(-1)
+        vertices, _, found = self._ids.numbering(-1)
         original, left = known_ids(self._space)
-        return AssignedIds(found.vertices, found.ids, found.ids, found.ids or original, left)
+        return AssignedIds(vertices, found, found, found or original, left)
 
 
 class CompactIds:

@@ -8,7 +8,6 @@ ones do, the conversion must begin again (`convert.convert_opened`).
 
 from collections.abc import Generator
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -36,15 +35,6 @@ class Unlisted(Exception):  # noqa: N818
 
 class NeedsTable(InputError):  # noqa: N818
     """Ids of a batch behind the first that the bitmap does not hold, and a table (``renumber``) may."""
-
-
-@dataclass(frozen=True, slots=True)
-class Numbering:
-    """How many vertices there are, how many have no edge (None: unknown), and the ids that occur (None: 0 to n-1)."""
-
-    vertices: int
-    without_edges: int | None
-    ids: OccurringIds | None = None
 
 
 class InputIds:
@@ -99,8 +89,11 @@ class InputIds:
         if self.compacts and self.seen.full and self._space.source.known_vertices is None:
             raise self._too_many()
 
-    def numbering(self, largest: int) -> Numbering:
-        """Which ids are vertices, when all batches have come, with ids up to ``largest``. Raises InputError."""
+    def numbering(self, largest: int) -> tuple[int, int | None, OccurringIds | None]:
+        """When all batches have come, with ids up to ``largest``: how many vertices there are, and without an edge.
+
+        None where the latter is unknown. Third, the ids that occur; None: 0 to n-1. Raises InputError.
+        """
         self._space.saw_id(largest)
         named = max(self._space.source.known_vertices or 0, self._named)
         vertices, connected, ids = max(self._space.known_vertices, named), self.seen.with_edges, None
@@ -110,7 +103,7 @@ class InputIds:
                 raise self._too_many()
             if isinstance(found, OccurringIds):
                 vertices, ids, self.renumbered = found.count, found, True
-        return Numbering(vertices, None if connected is None else vertices - connected, ids)
+        return vertices, None if connected is None else vertices - connected, ids
 
     def _look_ahead(self) -> None:
         """Read the first batch, and let a log and a table take the place of a bitmap that does not hold its ids."""

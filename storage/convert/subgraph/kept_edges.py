@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import flush, writing
 from penstock.storage.base.jit import jit
-from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.parallel_map import pooled_map
 from penstock.storage.convert.sort.sort_groups import SortedRows
 from penstock.storage.convert.subgraph.vertex_bitmap import STEP, VertexBitmap, is_member, rank_of
 from penstock.storage.convert.vertex_properties import beside, forgetting
@@ -71,8 +70,7 @@ class KeptRows:
     def pieces(self) -> Iterator[KeptPiece]:
         """Yield what is kept of every chunk, in order. Raises RunError where one cannot be read."""
         self.adjacency.index(self.threads)
-        with ThreadPool(self.threads, "extract") as pool:
-            yield from ordered_map(pool, self._read, range(self.adjacency.chunks), self.threads + 1)
+        yield from pooled_map(self._read, range(self.adjacency.chunks), self.threads, "extract")
 
     def _read(self, chunk: int) -> KeptPiece:
         adjacency, chosen = self.adjacency, self.chosen

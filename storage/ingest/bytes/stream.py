@@ -42,6 +42,9 @@ PATIENCE_SECONDS = 2.0
 class Stream:
     """One input's bytes, decompressed within a part of ``host_memory``. Use as a context manager."""
 
+    closed = False
+    """What Arrow asks of a file before it reads."""
+
     def __init__(self, path: str | Path, host_memory: int = 1 << 30) -> None:
         self._raw = RawFile(path)
         self.name = self._raw.name

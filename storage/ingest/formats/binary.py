@@ -7,13 +7,13 @@ size that is no multiple of a pair's.
 
 import threading
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from penstock.storage.base.errors import InputError, RunError
-from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.parallel_map import pooled_map
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.file import PositionedFile
@@ -45,13 +45,13 @@ class PairSource(InputFiles):
                 yield from self._as_they_come(stream)
 
     def _by_position(self, path: str) -> Iterator[EdgeBatch]:
-        threads = self._options.workers
-        with PositionedFile(path) as file, ThreadPool(threads, "pairs") as pool:
+        with PositionedFile(path) as file:
             self._check_length(file.name, file.size)
             parts = range(0, file.size, self._block_bytes)
-            for batch in ordered_map(pool, partial(self._part, file), parts, threads + 1):
-                self._closed_bytes += batch.sources.nbytes + batch.targets.nbytes
-                yield batch
+            with closing(pooled_map(partial(self._part, file), parts, self._options.workers, "pairs")) as batches:
+                for batch in batches:
+                    self._closed_bytes += batch.sources.nbytes + batch.targets.nbytes
+                    yield batch
 
     def _part(self, file: PositionedFile, start: int, size: int | None = None, wanted: int | None = None) -> EdgeBatch:
         """The pairs that begin at a byte of a file; size, wanted: bytes and checksum of those that are read again."""

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
-from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.parallel_map import pooled_map
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT, PositionedFile
 from penstock.storage.ingest.core.source import IngestOptions, RowPiece
@@ -65,8 +64,7 @@ class CsrSource:
             neighbors, weights = self.load(piece)
             return EdgeBatch(sources_of(piece, neighbors.dtype), neighbors, weights)
 
-        with ThreadPool(self._threads, "csr") as pool:
-            yield from ordered_map(pool, read, self.pieces(self._piece_edges), self._threads + 1)
+        yield from pooled_map(read, self.pieces(self._piece_edges), self._threads, "csr")
 
     def pieces(self, limit: int) -> Iterator[RowPiece]:
         """Cut all edges into pieces of at most ``limit``, in order. See `options.RowSource`.

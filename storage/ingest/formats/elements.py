@@ -4,9 +4,10 @@ A parser is fed block by block and collects nodes and edges; a source makes a ba
 whole numbers, or text (a GraphML file whose first id is no number).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,34 +51,37 @@ class Edge(NamedTuple):
     line: int
 
 
-class ElementParser(Protocol):
+class ElementParser(ABC):
     """Finds nodes and edges in blocks of a file.
 
-    nodes, edges: found and not taken yet. directed: whether edges are. weight: the attribute that is the weight.
-    passed_over: an attribute of the first edge that could have been. defaults: of attributes that a node does not have.
-    unnamed: nodes that have no id, so that no edge names them.
+    attributes: whether nodes are to have theirs. nodes, edges: found and not taken yet. directed: whether edges are.
+    weight: the attribute that is the weight. passed_over: an attribute of the first edge that could have been.
+    defaults: of attributes that a node does not have. unnamed: nodes that have no id, so that no edge names them.
     """
 
-    nodes: list[Node]
-    edges: list[Edge]
-    directed: bool | None
-    weight: str | None
-    passed_over: str | None
-    defaults: dict[str, str]
-    unnamed: int
+    directed: bool | None = None
+    weight: str | None = None
+    passed_over: str | None = None
+    unnamed = 0
+
+    def __init__(self, file: str, *, attributes: bool) -> None:
+        self._file, self._attributes = file, attributes
+        self.nodes: list[Node] = []
+        self.edges: list[Edge] = []
+        self.defaults: dict[str, str] = {}
 
     @property
+    @abstractmethod
     def settled(self) -> bool:
         """Whether direction and weight are known."""
-        ...
 
+    @abstractmethod
     def feed(self, block: bytes) -> None:
         """Read on. Raises InputError naming the line."""
-        ...
 
+    @abstractmethod
     def close(self) -> None:
         """Check that the file ends where it may. Raises InputError."""
-        ...
 
 
 class ElementSource(InputFiles):

@@ -14,7 +14,7 @@ from pathlib import Path
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
 from penstock.storage.ingest.core.source import LONGEST_VALUE, IngestOptions
-from penstock.storage.ingest.formats.elements import DEEPEST, Edge, ElementSource, Node
+from penstock.storage.ingest.formats.elements import DEEPEST, Edge, ElementParser, ElementSource, Node
 from penstock.storage.ingest.formats.graphml import weight_name
 
 WEIGHTS = ("weight", "value")
@@ -35,26 +35,17 @@ def gml_source(path: str | Path, options: IngestOptions) -> ElementSource:
     return ElementSource(path, options, partial(GMLParser, str(path), names))
 
 
-class GMLParser:
-    """See `elements.ElementParser`. names: of the attributes of which the first edge's first is the weight.
-
-    attributes: whether nodes are to have theirs.
-    """
+class GMLParser(ElementParser):
+    """See `elements.ElementParser`. names: of the attributes of which the first edge's first is the weight."""
 
     def __init__(self, file: str, names: tuple[str, ...], *, attributes: bool = False) -> None:
-        self._file, self._names, self._attributes = file, names, attributes
-        self.nodes: list[Node] = []
-        self.edges: list[Edge] = []
-        self.defaults: dict[str, str] = {}
-        self.directed: bool | None = None
-        self.weight: str | None = None
-        self.passed_over: str | None = None
+        super().__init__(file, attributes=attributes)
+        self._names = names
         self._rest, self._line = b"", 1
         self._open: list[str] = []
         self._key: str | None = None
         self._found: dict[str, str] | None = None
         self._graphs = self._known_edges = self._kept = 0
-        self.unnamed = 0
 
     @property
     def settled(self) -> bool:

@@ -18,6 +18,7 @@ from penstock.storage.ingest.formats.elements import (
     DEEPEST,
     MOST_NAMES,
     Edge,
+    ElementParser,
     ElementSource,
     Node,
 )
@@ -60,22 +61,12 @@ def weight_name(options: IngestOptions, file: str) -> str | None:
     return str(options.columns[2])
 
 
-class GraphMLParser:
-    """See `elements.ElementParser`. name: of the attribute that is the weight; required: the graph must have it.
-
-    attributes: whether nodes are to have theirs.
-    """
-
-    unnamed = 0
+class GraphMLParser(ElementParser):
+    """See `elements.ElementParser`. name: of the attribute that is the weight; required: the graph must have it."""
 
     def __init__(self, file: str, name: str | None, *, required: bool = False, attributes: bool = False) -> None:
-        self._file, self._name, self._required, self._wanted = file, name, required, attributes
-        self.nodes: list[Node] = []
-        self.edges: list[Edge] = []
-        self.defaults: dict[str, str] = {}
-        self.directed: bool | None = None
-        self.weight: str | None = None
-        self.passed_over: str | None = None
+        super().__init__(file, attributes=attributes)
+        self._name, self._required = name, required
         self._keys: dict[str, str] = {}
         self._weights: set[str] = set()
         self._of_nodes: dict[str, str] = {}
@@ -145,7 +136,7 @@ class GraphMLParser:
         elif kind == "node":
             self._kept_bytes = 0
             one, line = self._of(given, "id", kind), self._parser.CurrentLineNumber
-            self._node = Node(one, line, {}) if self._wanted else Node(one, line)
+            self._node = Node(one, line, {}) if self._attributes else Node(one, line)
         elif kind == "data":
             self._key = self._of(given, "key", kind)
             if self._key not in self._keys:
@@ -188,7 +179,7 @@ class GraphMLParser:
         self._keep(self._key + name)
         if len(self._keys) > MOST_NAMES:
             raise self._error(f"it declares more than {MOST_NAMES} keys; leave out what is not read")
-        if self._wanted and name and of in ("node", "all"):
+        if self._attributes and name and of in ("node", "all"):
             self._of_nodes[self._key] = name
         if of_edges and self._name is not None and name == self._name:
             self._weights.add(self._key)

@@ -7,7 +7,6 @@ no table but a list of ids.
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -40,19 +39,6 @@ READ_AHEAD = 64
 """Blocks that pyarrow reads before they are asked for (32), twice: as text and as columns."""
 LEAST_BLOCK, MOST_BLOCK = 64 << 10, 1 << 20
 MOST_PARTS = 256
-
-
-class _Content:
-    """The content of a file as pyarrow reads it."""
-
-    closed = False
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-
-    def read(self, count: int = -1, /) -> bytes:
-        """The next bytes, fewer only at the end."""
-        return self._stream.read(count)
 
 
 @dataclass(frozen=True)
@@ -128,12 +114,7 @@ def open_vertex_table(path: Path, memory: int) -> VertexTable | None:
     if found is None or len(found[0]) < 2 or is_number(found[0][0]):
         return None
     names, delimiter, comments = found
-
-    @contextmanager
-    def opened() -> Iterator[_Content]:
-        with Stream(path, memory) as content:
-            yield _Content(content)
-
+    opened = partial(Stream, path, memory)
     return VertexTable(path, CsvRows(str(path), opened, delimiter, comments), columns_of(names, str(path)), memory)
 
 

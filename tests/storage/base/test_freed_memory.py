@@ -116,7 +116,7 @@ def test_nothing_is_done_where_the_system_does_not_tell(hidden: str, monkeypatch
     def refused(self: Path, **options: object) -> str:
         raise PermissionError(self)
 
-    monkeypatch.setattr(freed_memory._Known, "modules", -1)
+    freed_memory._unwritten_parts.cache_clear()
     monkeypatch.setattr(freed_memory, "_madvise", lambda: pytest.fail("pages were given back"))
     if hidden == "platform":
         monkeypatch.setattr(sys, "platform", "darwin")

@@ -10,7 +10,7 @@ from penstock.storage.base.missing_code import tell_missing, when_missing
 
 
 def test_another_process_compiles_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(missing_code._Hooks, "missing", None)
+    monkeypatch.setattr(missing_code, "_missing", None)
     assert not tell_missing("sum", "entry", dict, ())
     asked: list[Any] = []
     when_missing(lambda name, entry, origin, signature: asked.append((name, entry, origin, signature)) is None)

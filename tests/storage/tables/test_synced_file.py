@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from penstock.storage.tables import synced_file
-from penstock.storage.tables.synced_file import SyncedFile
+from penstock.storage.tables.synced_file import SyncedFile, write_all
 
 
 def test_pieces_are_appended_and_counted(tmp_path: Path) -> None:
     seen: list[int] = []
     with SyncedFile(tmp_path / "x", seen.append) as file:
         assert file.write(b"abc") == 3
-        file.write_all(piece for piece in (b"d", memoryview(b"ef")))
+        write_all(file, (piece for piece in (b"d", memoryview(b"ef"))))
         assert file.tell() == 6
     assert (tmp_path / "x").read_bytes() == b"abcdef"
     assert seen == [3, 4, 6]
@@ -42,7 +42,7 @@ def test_an_error_of_the_disk_is_raised(pieces: int, tmp_path: Path, monkeypatch
     monkeypatch.setattr(synced_file, "SYNC_BYTES", 1)
     monkeypatch.setattr(os, "fdatasync", fail)
     with pytest.raises(OSError, match="Input/output error"), SyncedFile(tmp_path / "x") as file:
-        file.write_all(b"abc" for _ in range(pieces))
+        write_all(file, (b"abc" for _ in range(pieces)))
     assert file.closed
 
 
@@ -57,5 +57,5 @@ def test_pieces_are_closed_when_the_disk_fails(tmp_path: Path) -> None:
             closed.append(True)
 
     with pytest.raises(TypeError), SyncedFile(tmp_path / "x") as file:
-        file.write_all(pieces())
+        write_all(file, pieces())
     assert closed == [True]

@@ -12,7 +12,7 @@ from penstock import convert, run
 from penstock.storage.base.missing_code import when_asked
 from penstock.storage.companion.process import request_for
 from penstock.storage.format.graph import Graph
-from penstock.storage.read.compile_ahead import reading_requests
+from penstock.engine.kernels.ahead.announce import reading_requests
 
 convert(sys.argv[1], sys.argv[2])
 graph, asked = Graph.open(sys.argv[2]), []
