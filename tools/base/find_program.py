@@ -13,6 +13,7 @@ import inspect
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -111,13 +112,8 @@ def _load(place: str) -> ModuleType:
 
 def _line_in(place: str, error: BaseException) -> str:
     """Where in the user's file an exception came from: `` (line 7)``."""
-    line = None
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename.endswith(place):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return "" if line is None else f" (line {line})"
+    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename.endswith(place)]
+    return f" (line {lines[-1]})" if lines else ""
 
 
 def make_program(name: str, kind: type[Program], parameters: Mapping[str, Any]) -> Program:

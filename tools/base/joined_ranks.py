@@ -69,8 +69,8 @@ def installed_mpiexec() -> str | None:
     return str(beside) if beside.exists() else shutil.which("mpiexec")
 
 
-class _Known:
-    joined: Joined | None = None
+_joined: Joined | None = None
+"""The ranks that this process has joined."""
 
 
 def started_by() -> tuple[int, str] | None:
@@ -105,23 +105,24 @@ def join() -> Joined | None:
             "mpiexec of the MPI that mpi4py uses (beside this Python), with srun --mpi=pmi2, or with --devices; "
             f"where this process is to run alone, unset {', '.join(one for one in SIZES if one in os.environ)}"
         )
-    _Known.joined = Joined(communicator, ranks_of_host(communicator))
+    global _joined
+    _joined = Joined(communicator, ranks_of_host(communicator))
     if os.environ.get(LAUNCHED):
         os.write(2, f"{MARK} {communicator.rank} {os.getpid()}\n".encode())
     if communicator.rank:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # rank 0 ends them all
-    return _Known.joined
+    return _joined
 
 
 def is_silent() -> bool:
     """Whether another process says what is wrong with the command line, which all ranks read before they join."""
-    return _Known.joined is None and started_by() is not None and any(os.environ.get(n, "0") != "0" for n in NUMBERS)
+    return _joined is None and started_by() is not None and any(os.environ.get(n, "0") != "0" for n in NUMBERS)
 
 
 def speaks() -> bool:
     """Whether stdout is this process' to write to: it is alone, or rank 0."""
-    return not is_silent() and (_Known.joined is None or _Known.joined.communicator.rank == 0)
+    return not is_silent() and (_joined is None or _joined.communicator.rank == 0)
 
 
 def speaker(message: str, *, common: bool = True) -> str:
@@ -129,7 +130,7 @@ def speaker(message: str, *, common: bool = True) -> str:
 
     common: whether all ranks find the same, so that the first speaks for all of them.
     """
-    joined = _Known.joined
+    joined = _joined
     if joined is None or (common and joined.communicator.rank == 0):
         return message
     if joined.communicator.rank:
@@ -139,7 +140,7 @@ def speaker(message: str, *, common: bool = True) -> str:
 
 def end_all(code: int) -> None:
     """End all ranks where this one has failed; return where there is one process, or nothing has failed."""
-    joined = _Known.joined
+    joined = _joined
     if joined is None or code == 0:
         return
     sys.stdout.flush()
@@ -151,7 +152,7 @@ def end_all(code: int) -> None:
 
 def end_all_crashed() -> None:
     """End all ranks where this one has met an error that nothing expects, after its traceback."""
-    joined = _Known.joined
+    joined = _joined
     if joined is None:
         return
     lines = traceback.format_exc()

@@ -20,25 +20,24 @@ from penstock.storage.base.printable import printable_message
 Write = Callable[[str], None]
 
 
-class _Present:
-    """What writes lines where bars are drawn, if they are."""
-
-    above: Write | None = None
+_above: Write | None = None
+"""What writes lines where bars are drawn, if they are."""
 
 
 @contextmanager
 def lines_above(write: Write) -> Iterator[None]:
     """Let `write` write the lines of this process within the block; any thread may call it."""
-    before, _Present.above = _Present.above, write
+    global _above
+    before, _above = _above, write
     try:
         yield
     finally:
-        _Present.above = before
+        _above = before
 
 
 def leave_terminal() -> None:
     """Give a terminal its cursor back where bars are drawn, for a process that ends without their end."""
-    if _Present.above is not None:
+    if _above is not None:
         with suppress(OSError):
             os.write(2, b"\r\x1b[2K\x1b[?25h")
 
@@ -48,8 +47,8 @@ def write_line(text: str) -> None:
 
     A line that stderr does not take, because its disk is full, is lost: the work goes on, and the exit code is its own.
     """
-    if _Present.above is not None:
-        _Present.above(text)
+    if _above is not None:
+        _above(text)
         return
     try:
         click.echo(text, err=True)

@@ -6,10 +6,11 @@ import importlib
 import io
 import json
 import sys
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing, redirect_stdout
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import click
@@ -38,7 +39,7 @@ class Console:
 
     def answer(self, facts: Mapping[str, Any], lines: Sequence[str]) -> None:
         """Write the result once: ``facts`` as JSON, or ``lines`` unless quiet."""
-        _Said.answer = True
+        _answered.set()
         if self.as_json:
             click.echo(json.dumps(plain(facts), allow_nan=False))
         elif not self.quiet:
@@ -66,21 +67,19 @@ def beside_a_table(console: Console) -> Console:
     return replace(console, to_stderr=True)
 
 
-class _Said:
-    """Whether the command that runs has written its result."""
-
-    answer = False
+_answered = Event()
+"""Whether the command that runs has written its result."""
 
 
 def write_error(message: str, kind: str, code: int) -> None:
     """Write an error as the one JSON object on stdout, unless the command's result is there already."""
-    if not _Said.answer:
+    if not _answered.is_set():
         click.echo(json.dumps({"error": {"message": message, "kind": kind, "exit_code": code}}))
 
 
 def begin_answer() -> None:
     """Note that a command begins, which has written nothing."""
-    _Said.answer = False
+    _answered.clear()
 
 
 def answer_of(words: Sequence[str]) -> dict[str, Any]:
@@ -199,12 +198,6 @@ class StandardOutput:
         sys.stdout.buffer.write(view)
         self._size += len(view)
         return len(view)
-
-    def write_all(self, pieces: Generator[Any, None, None]) -> None:
-        """Write pieces one after another; they are closed, whatever happens."""
-        with closing(pieces):
-            for piece in pieces:
-                self.write(piece)
 
     def tell(self) -> int:
         """Bytes written so far."""

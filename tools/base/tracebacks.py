@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from importlib.metadata import version
+from traceback import walk_tb
 from types import ModuleType, TracebackType
 
 from penstock.storage.base.budget import address_bytes, address_limit, format_bytes
@@ -37,12 +38,8 @@ def explain(error: BaseException) -> str | None:
 
 def _came_through(error: BaseException, package: str) -> bool:
     """Whether an exception was raised in a package, or in one whose name begins so, or in what these called."""
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_globals.get("__name__", "").partition(".")[0].startswith(package):
-            return True
-        trace = trace.tb_next
-    return False
+    frames = (frame for frame, _ in walk_tb(error.__traceback__))
+    return any(frame.f_globals.get("__name__", "").partition(".")[0].startswith(package) for frame in frames)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -65,13 +62,9 @@ def _memory(error: BaseException, said: str) -> str:
 
 def _where(trace: TracebackType | None) -> str | None:
     """The innermost function of ours that was at work."""
-    found = None
-    while trace is not None:
-        module = trace.tb_frame.f_globals.get("__name__", "")
-        if module.startswith("penstock."):
-            found = f"{module}.{trace.tb_frame.f_code.co_qualname}"
-        trace = trace.tb_next
-    return found
+    named = [(frame.f_globals.get("__name__", ""), frame.f_code.co_qualname) for frame, _ in walk_tb(trace)]
+    ours = [f"{module}.{function}" for module, function in named if module.startswith("penstock.")]
+    return ours[-1] if ours else None
 
 
 _modules: set[str] = set()
@@ -84,15 +77,10 @@ def note(module: ModuleType) -> None:
 
 def blame(error: BaseException) -> str | None:
     """A message about the innermost line of a user's program that an exception came through; None if there is none."""
-    found: TracebackType | None = None
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_globals.get("__name__") in _modules:
-            found = trace
-        trace = trace.tb_next
-    if found is None:
+    places = [(f.f_code, line) for f, line in walk_tb(error.__traceback__) if f.f_globals.get("__name__") in _modules]
+    if not places:
         return None
-    code = found.tb_frame.f_code
+    code, line = places[-1]
     said = str(error).partition("\n")[0]
     what = type(error).__name__ + (f": {said}" if said else "")
-    return f"{code.co_filename}:{found.tb_lineno}: {code.co_qualname}() raised {what}"
+    return f"{code.co_filename}:{line}: {code.co_qualname}() raised {what}"

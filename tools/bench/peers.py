@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 from penstock.tools.bench.queries import CORE, DAMPING, PAGERANK_SWEEPS, SWEEPS, TOLERANCE, katz_alpha
-from penstock.tools.bench.system import Implementation, Peer, SimpleEdges, Values, marked, package
+from penstock.tools.bench.system import Implementation, SimpleEdges, System, Values, marked, package
 
 
-class Scipy(Peer):
+class Scipy(System):
     """scipy.sparse.csgraph, and sweeps by scipy's matrix-vector product; numpy reads."""
 
     name = "scipy"
@@ -110,7 +110,7 @@ class Scipy(Peer):
                 return np.asarray(katz)
 
 
-class Networkit(Peer):
+class Networkit(System):
     """networkit, with all its OpenMP threads, or `threads`."""
 
     name = "networkit"
@@ -184,7 +184,7 @@ def _distances(run: Any) -> Values:
     return found
 
 
-class Igraph(Peer):
+class Igraph(System):
     """igraph; its PageRank (PRPACK) solves to its own precision."""
 
     name = "igraph"
@@ -258,7 +258,7 @@ def _corners(count: int, triangles: Any) -> Values:
     return np.bincount(np.asarray(triangles, dtype=np.int64).reshape(-1), minlength=count).astype(float)
 
 
-class Networkx(Peer):
+class Networkx(System):
     """networkx, on its own backend."""
 
     name = "networkx"

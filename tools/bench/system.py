@@ -133,7 +133,7 @@ class Implementation:
 
 
 class System(Protocol):
-    """A system to compare."""
+    """A system to compare; what it holds are its attributes."""
 
     name: str
 
@@ -144,7 +144,8 @@ class System(Protocol):
         """What this system has on the graph that it took or read, by the names of QUERIES."""
 
     def close(self) -> None:
-        """Free everything."""
+        """Forget everything."""
+        vars(self).clear()
 
 
 class TextSystem(System, Protocol):
@@ -155,14 +156,6 @@ class TextSystem(System, Protocol):
 
     def read_weights(self, text: Path) -> None:
         """Read the same edges with a third column of weights, for SSSP (not timed)."""
-
-
-class Peer:
-    """A system in this process: what it holds are its attributes."""
-
-    def close(self) -> None:
-        """Forget them."""
-        vars(self).clear()
 
 
 def package(name: str) -> Any:

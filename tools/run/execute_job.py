@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -62,20 +62,14 @@ class JobContext:
 class Told:
     """What is said of a program that has run, as far as somebody reads it.
 
-    result: for the metrics. whole: for JSON and the run directory. lines: for the terminal.
+    result: for the metrics. whole: for JSON and the run directory. lines: for the terminal. account: of its part of the
+    wall time.
     """
 
     result: dict[str, Any]
     whole: dict[str, Any]
     lines: list[str]
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A program that has run: what is said of it, and its part of the wall time."""
-
-    told: Told
-    account: Account
+    account: Account = field(default_factory=Account)
 
 
 def execute(job: Job, console: Console, began: float | None = None, ranks: Joined | None = None) -> None:
@@ -147,7 +141,7 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         context = JobContext(session, record, metrics, seen, checkpoints, console, clock)
         for step, program in zip(placed.steps, programs, strict=True):
             finished.append(_run(step, program, context, placed, last=step is placed.steps[-1]))
-            record.tell(programs=[one.told.whole for one in finished])
+            record.tell(programs=[one.whole for one in finished])
     _print_answers(placed, finished, used, clock, console)
 
 
@@ -190,7 +184,7 @@ def _rates(job: Job, graph: Graph, options: Mapping[str, Any], console: Console,
     return used
 
 
-def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last: bool) -> Finished:
+def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last: bool) -> Told:
     """Run one program, write its answer, and sum it up meanwhile; after the last one edges need no memory."""
     began, before = time.perf_counter(), context.clock.account()
     session, metrics = context.session, context.metrics
@@ -224,7 +218,7 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
         kept = context.checkpoints.finish()
         if kept:
             context.console.note(kept)
-    return Finished(told, context.clock.account().since(before).without("closing"))
+    return replace(told, account=context.clock.account().since(before).without("closing"))
 
 
 def _written(step: JobStep, summary: ResultSummary, context: JobContext, job: Job) -> Told:
@@ -274,10 +268,10 @@ def _told(step: JobStep, summary: ResultSummary, context: JobContext, job: Job) 
     return Told(result, whole, lines)
 
 
-def _print_answers(job: Job, finished: list[Finished], used: UsedRates, clock: JobClock, console: Console) -> None:
+def _print_answers(job: Job, finished: list[Told], used: UsedRates, clock: JobClock, console: Console) -> None:
     """Print the summaries of all programs, as lines or as JSON."""
-    each = [one.told.whole | {"rates": used.facts()} for one in finished]
-    lines = [line for one in finished for line in one.told.lines]
+    each = [one.whole | {"rates": used.facts()} for one in finished]
+    lines = [line for one in finished for line in one.lines]
     clock.clock.turn_to("other")
     whole = clock.account()
     lines.append(whole.line())

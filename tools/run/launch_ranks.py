@@ -21,7 +21,6 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -175,7 +174,7 @@ class Report:
         host, pid = socket.gethostname(), reported
         cause: int | None = code
         if known and first is not None:
-            pid, cause = first.pid, first.code or (code if first.pid == reported else None)
+            pid, cause = first[0], first[1] or (code if first[0] == reported else None)
         name = f"one of {self._ranks} ranks on {host}"
         if known and pid in self._rank_of:
             name = f"rank {self._rank_of[pid]} of {self._ranks} on {host} (process {pid})"
@@ -213,21 +212,8 @@ def _cause(code: int | None) -> str:
 
 _EXIT_CODE = 52
 """Among the fields of `stat_field`."""
-
-
-@dataclass(frozen=True)
-class Death:
-    """A process that has ended; status: as `os.waitpid` has it, None where its parent was faster."""
-
-    pid: int
-    status: int | None
-
-    @property
-    def code(self) -> int | None:
-        """The number of the signal that killed it, or its exit code; None where that is not known."""
-        if self.status is None:
-            return None
-        return os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else os.WEXITSTATUS(self.status)
+Death = tuple[int, int | None]
+"""A process that has ended, and the number of the signal that killed it, or its exit code; None: not known."""
 
 
 class FirstDeath:
@@ -245,12 +231,12 @@ class FirstDeath:
         try:
             file = os.pidfd_open(pid)
         except ProcessLookupError:
-            self._note([Death(pid, None)])
+            self._note([(pid, None)])
             return
         except OSError:
             return  # an older system
         if select.select([file], [], [], 0)[0]:
-            self._note([Death(pid, _status(pid))])
+            self._note([(pid, _code(pid))])
             return
         self._pids[file] = pid
         self._poll.register(file, select.EPOLLIN)
@@ -264,7 +250,7 @@ class FirstDeath:
         return bool(self._pids or self._ended)
 
     def _watch(self) -> None:
-        found = [Death(self._pids[file], _status(self._pids[file])) for file, _ in self._poll.poll()]
+        found = [(self._pids[file], _code(self._pids[file])) for file, _ in self._poll.poll()]
         if not self._ended:  # else one had ended before it could be watched
             self._note(found)
 
@@ -279,8 +265,10 @@ class FirstDeath:
         return None if self._unsure or not self._ended else self._ended[0]
 
 
-def _status(pid: int) -> int | None:
+def _code(pid: int) -> int | None:
+    """How a process has ended, as `Death` has it; None where its parent was faster."""
     try:
-        return stat_field(_EXIT_CODE, pid) or None  # 0: also of a process that is not ours
+        status = stat_field(_EXIT_CODE, pid)
     except OSError:
         return None
+    return abs(os.waitstatus_to_exitcode(status)) if status else None  # 0: also of a process that is not ours

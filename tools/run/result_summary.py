@@ -127,15 +127,13 @@ class ResultSummary:
         values, absent = self.result.numbers(name)
         facts: dict[str, Any] = {}
         if name in FLAGS:
-            found = column_statistics.count_nonzero(values, absent, threads=self.threads)
-            present, facts["count"] = found.present, found.nonzero
+            present, facts["count"] = column_statistics.count_nonzero(values, absent, threads=self.threads)
         elif name in NAMES_OF_VERTICES or name in GROUPS:
             present = column_statistics.count_present(values, absent, threads=self.threads)
         else:
-            found = column_statistics.extremes(values, absent, threads=self.threads)
-            present = found.present
-            if found.least is not None:
-                facts["min"], facts["max"] = found.least, found.largest
+            present, least, largest = column_statistics.extremes(values, absent, threads=self.threads)
+            if least is not None:
+                facts["min"], facts["max"] = least, largest
                 if values.dtype.kind == "f":
                     facts["sum"] = float(column_statistics.total(values, absent, threads=self.threads))
         if name in GROUPS:
