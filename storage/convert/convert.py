@@ -10,15 +10,17 @@ joined there are joined here too. With `--layout list` nothing is sorted (conver
 `ingest`, the file's layout is in `format`.
 """
 
-from collections.abc import Callable, Generator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
-from penstock.storage.convert.compile_ahead import compiled_ahead
+from penstock.storage.companion.job_compiler import listed_job
+from penstock.storage.companion.process import end, expect, offer
 from penstock.storage.convert.convert_list import write_list
 from penstock.storage.convert.csr_passthrough import CsrPassthrough, weight_range
 from penstock.storage.convert.rename import InputEdges, read_and_rename
@@ -26,12 +28,12 @@ from penstock.storage.convert.renumber.id_mapping import known_ids
 from penstock.storage.convert.renumber.input_ids import InputIds, NeedsTable
 from penstock.storage.convert.renumber.name_store import pieces_of
 from penstock.storage.convert.row_writer import EdgelessCount, RowSink
+from penstock.storage.convert.sort import radix
 from penstock.storage.convert.sort.groups import check_density, sort_plan
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
-from penstock.storage.convert.sort.radix import RULES
 from penstock.storage.convert.sort.read import SpillFiller
 from penstock.storage.convert.sort.sort_groups import Ordering, SortedRows, Sorter
-from penstock.storage.convert.sort.spill import Spill
+from penstock.storage.convert.sort.spill import Spill, copy_keys, copy_weights
 from penstock.storage.convert.sort.workspace import Progress, Workspace, ignore
 from penstock.storage.convert.vertex_properties import sorted_vertices
 from penstock.storage.convert.windows import most_windows, window_vertices, write_windows
@@ -149,7 +151,7 @@ def _read(space: Workspace, ids: InputIds) -> InputEdges:
 
 def ordering_of(space: Workspace, edges: InputEdges, *, reverse: bool = False) -> Ordering:
     """What the rows of the out-adjacency look like; ``reverse``: they also give each edge with its ends exchanged."""
-    summed = space.rule == RULES["sum"]
+    summed = space.rule == radix.RULES["sum"]
     # wide: ids of 2^32 and more do not fit the narrow sort keys (README.md here, step 1)
     wide = edges.store.wide if isinstance(edges.store, Spill) else edges.vertices > 1 << 32
     return Ordering(
@@ -251,3 +253,33 @@ def _write_rows(
             sink.put(rows)
             space.say(direction, sink.edges, store.edges)
     sink.finish()
+
+
+@contextmanager
+def compiled_ahead(options: ConvertOptions) -> Iterator[None]:
+    """Let a second process compile kernels of a conversion to rows, from the first on that is missing within."""
+    expect("convert")
+    offer(_job if options.workers > 1 and options.layout == "rows" else None, options.host_memory)
+    try:
+        yield
+    finally:
+        end()
+
+
+def _job() -> dict[str, Any]:
+    """The job of nearly every conversion, with ids of 32 bits."""
+    from penstock.storage.encoding import bitpack, codec
+
+    keys, numbers, ids = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.uint32)
+    calls: list[tuple[Any, ...]] = [  # those that are needed last come first, but for those of weights
+        (bitpack.pack, ids, ids, True),
+        (codec._differences, keys, keys),
+        (radix.split_sources, keys, 0, 0, ids),
+        (radix.split_keys, keys, 0, ids, ids),
+        (radix.move_digit, keys, ids, (keys[0], keys[0]), numbers, keys, ids),
+        (radix.count_digits, keys, keys, keys, np.zeros((1, 1), np.int64)),
+        (copy_keys, keys, numbers, numbers, keys),
+        (radix.sort_ties, keys, ids),
+        (copy_weights, keys, numbers, numbers, numbers, ids),
+    ]
+    return listed_job(calls)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from penstock.storage.base.missing_code import tell_missing
 from penstock.storage.companion import process
-from penstock.storage.convert.compile_ahead import compiled_ahead
+from penstock.storage.convert.convert import compiled_ahead
 from penstock.storage.convert.sort.options import ConvertOptions
 from support.faults import python
 
@@ -16,7 +16,7 @@ import sys
 from penstock import convert
 from penstock.storage.base.missing_code import when_asked
 from penstock.storage.companion.process import request_for
-from penstock.storage.convert.compile_ahead import _job
+from penstock.storage.convert.convert import _job
 
 asked = []
 when_asked(lambda entry, origin, signature: asked.append(request_for(origin, signature)))
@@ -29,7 +29,7 @@ import sys
 from pathlib import Path
 from penstock.storage.companion.claims import Claims
 from penstock.storage.companion.job_compiler import compile_listed
-from penstock.storage.convert.compile_ahead import _job
+from penstock.storage.convert.convert import _job
 
 asked, folder = [], Path(sys.argv[1])
 Claims.take = lambda claims, name: asked.append(name)
