@@ -42,6 +42,8 @@ class PinnedHost(Device):
         self._arrays.append(self._device.host_array(count, dtype))
         return self._arrays[-1]
 
+    array = host_array
+
     def register(self, array: NDArray[Any]) -> None:
         """Page-lock memory that was allocated elsewhere."""
         self._device.register(array)

@@ -109,7 +109,7 @@ def _complain(outcomes: list[Outcome], stuck: list[str]) -> None:
 
 @dataclass(frozen=True)
 class Here:
-    """The device, its rates (None: the engine's own, or nothing is slowed), and where these come from."""
+    """The device, its rates (None: nothing is slowed), and where these come from."""
 
     name: str
     kind: str
@@ -131,17 +131,15 @@ def _here(place: RouteDevice, graph: Graph, note: Note) -> Here:
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.device_resources import device_of
     from penstock.tools.run.rates import rates_for
-    from penstock.transfer.values.rates import Rates
 
     device = device_of(Config.of(**place.options))
     threads = place.options.get("threads", cores())
     name, kind = f"CPU, {threads} threads" if device.reads_host else device.name, device.kind
+    builtin = device.rates(threads) if device.measurable else None
     device.close()
     if kind == "emulated":
-        link_rate = place.options["tuning"].get("link_rate")
-        return Here(name, kind, None if link_rate is None else Rates.emulated(threads, link_rate), "told")
+        return Here(name, kind, builtin, "told")
     used = rates_for(graph, place.options, note, place.rates, measure=place.measure)
-    builtin = Rates.pcie5(threads) if kind == "cuda" else None
     return Here(name, kind, used.rates or builtin, used.facts()["source"])
 
 

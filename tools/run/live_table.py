@@ -169,9 +169,9 @@ class LiveTable:
 
     def _write(self, tally: Tally | None) -> None:
         if tally is not None and self._session is not None and self._show is not None:
-            device = self._session.device
-            held = resident_bytes() - self._before if device.reads_host else device.used_bytes
-            self._show.write(line(tally, held, linked=not device.reads_host))
+            device, linked = self._session.device, not self._session.device.reads_host
+            held = device.used_bytes if linked else resident_bytes() - self._before
+            self._show.write(line(tally, held, linked=linked))
 
 
 def heading(session: Session) -> str:

@@ -48,7 +48,7 @@ class SlabPool:
         self.count = self.free = count
         self.edges = edges
         self._in_turn = in_turn
-        self._allocate = device.host_array if device.reads_host else device.array  # page-locked where a GPU reads them
+        self._allocate = device.array
         self._types = (np.dtype(neighbor_dtype), None if weight_dtype is None else np.dtype(weight_dtype))
         self._numbers = list(reversed(range(count)))
         self._neighbors: dict[int, DeviceArray] = {}
