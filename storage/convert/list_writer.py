@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,10 @@ from penstock.storage.convert.sort.memory_quota import ArrayStore, StoredArrays
 from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding
 from penstock.storage.encoding.edge_keys import count_ends, fill_keys, sources_of_keys, spans_of, targets_of_keys
-from penstock.storage.format import schema, stripe
-from penstock.storage.format.adjacency_writer import ChunkedArray, WeightStats
+from penstock.storage.format import schema
+from penstock.storage.format.adjacency_writer import ChunkedArray, StripedArrays, WeightStats
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.file_set import AppendedTo, FileSet
-from penstock.storage.format.frame_writer import ChunkEncoder
 from penstock.storage.format.schema import CHUNK_EDGES, LIST_BLOCK, STRIPE_RUN, Header, ListPart
 from penstock.storage.format.writer import IdWriter
 
@@ -113,12 +112,8 @@ class ListBase:
         return len(self.tables[KEYS])
 
 
-class _Chunk(NamedTuple):
-    """The keys of one chunk, the spans of its blocks, and how many self-loops it has."""
-
-    keys: NDArray[np.uint64]
-    spans: NDArray[np.uint32]
-    self_loops: int
+_Chunk = tuple[NDArray[np.uint64], NDArray[np.uint32], int]
+"""The keys of one chunk, the spans of its blocks, and how many self-loops it has."""
 
 
 def _chunk_of(pieces: list[tuple[NDArray[Any], NDArray[Any]]], ids: OccurringIds | None) -> _Chunk:
@@ -129,40 +124,7 @@ def _chunk_of(pieces: list[tuple[NDArray[Any], NDArray[Any]]], ids: OccurringIds
         fill(sources, targets, keys[at : at + len(sources)])
         at += len(sources)
     pieces.clear()
-    return _Chunk(keys, *spans_of(keys, LIST_BLOCK))
-
-
-class StripedArray:
-    """One array over all shards, written in groups as it comes."""
-
-    def __init__(self, files: FileSet, path: str, coding: Coding) -> None:
-        self._files, self._path, self._group = files, path, 0
-        self._stream = ChunkEncoder(coding, files.pool, files.threads + 1)
-        for shard in files.shards:
-            files.create(shard, path, coding)
-
-    def append(self, items: NDArray[Any]) -> None:
-        """Add items, at most a chunk at a time; the array is kept, not copied."""
-        self._stream.append(items)
-        size = STRIPE_RUN * len(self._files.shards)
-        while self._stream.ready >= size:
-            self._write(size)
-
-    def finish(self, before: NDArray[np.uint64] | None, items_before: int) -> int:
-        """Write what is left; before: the chunk table of what other files have. Return the chunks written here."""
-        self._stream.finish()
-        size = STRIPE_RUN * len(self._files.shards)
-        while self._stream.ready:
-            self._write(min(size, self._stream.ready))
-        coding, items = self._stream.coding, self._stream.items
-        self._files.add(self._path, coding, items_before + items, before)
-        return -(-items // coding.chunk_items)
-
-    def _write(self, chunks: int) -> None:
-        shards = self._files.shards
-        for place in stripe.group_stripes(self._group, chunks, len(shards)):
-            self._files.place(shards[place], self._path, self._stream.take())
-        self._group += 1
+    return keys, *spans_of(keys, LIST_BLOCK)
 
 
 class ListWriter:
@@ -221,9 +183,8 @@ class ListWriter:
     def __enter__(self) -> "ListWriter":
         try:
             self._files.open(force=self._force)
-            self._keys = StripedArray(
-                self._files, KEYS, Coding(schema.KEY_ENCODING, np.dtype(np.uint64), CHUNK_EDGES, LEVELS["shuffled"])
-            )
+            coding = Coding(schema.KEY_ENCODING, np.dtype(np.uint64), CHUNK_EDGES, LEVELS["shuffled"])
+            self._keys = StripedArrays(self._files, {KEYS: coding}, self._files.threads + 1)
         except BaseException as error:
             self._files.abandon(error)
             raise
@@ -262,13 +223,13 @@ class ListWriter:
     def _collect(self, most: int) -> None:
         """Count the edges of finished chunks and hand these to their encoder, until at most ``most`` are being made."""
         while len(self._making) > most:
-            chunk = self._making.popleft().result()
-            new = chunk.keys[self._counted :]
+            keys, spans, self_loops = self._making.popleft().result()
+            new = keys[self._counted :]
             self._counted = 0
             self._counts.count(sources_of_keys(new), targets_of_keys(new))
-            self._spans.append(chunk.spans)
-            self.self_loops += chunk.self_loops
-            self._keys.append(chunk.keys)
+            self._spans.append(spans)
+            self.self_loops += self_loops
+            self._keys.append(keys)
 
     def finish_edges(self, weight_dtype: np.dtype[Any] | None) -> tuple[float, float, float] | None:
         """Write what is left of keys, then weights and spans; return the range of the weights."""
@@ -278,7 +239,9 @@ class ListWriter:
         base = self._base
         chunks = 0 if base is None else base.chunks
         tables = {} if base is None else base.tables
-        self._stored = self._keys.finish(tables.get(KEYS), chunks * CHUNK_EDGES)
+        (written,) = self._keys.lengths
+        self._stored = -(-written // CHUNK_EDGES)
+        self._keys.finish(tables.get(KEYS), chunks * CHUNK_EDGES)
         stats = None if weight_dtype is None else self._write_weights(weight_dtype, tables.get(WEIGHTS), chunks)
         spans = ChunkedArray(self._files, f"out/{schema.SPANS}", np.dtype(np.uint32), "plain")
         for part in self._spans:
@@ -291,7 +254,8 @@ class ListWriter:
     ) -> tuple[float, float, float]:
         encoding = schema.values_encoding(kind)
         level = PLAIN_WEIGHT_LEVEL if encoding == "plain" else LEVELS[encoding]
-        array, stats = StripedArray(self._files, WEIGHTS, Coding(encoding, kind, CHUNK_EDGES, level)), WeightStats()
+        coding, stats = Coding(encoding, kind, CHUNK_EDGES, level), WeightStats()
+        array = StripedArrays(self._files, {WEIGHTS: coding}, self._files.threads + 1)
         if self._base is not None and self._base.header.weight_range is not None:
             stats.low, mean, stats.high = self._base.header.weight_range
             stats.count = chunks * CHUNK_EDGES

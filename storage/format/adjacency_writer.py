@@ -6,7 +6,7 @@ dtype is known only when all of them are.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, Future
 from typing import Any, NamedTuple
 
@@ -133,6 +133,50 @@ class WeightStats:
         return (self.low, self.total / self.count, self.high) if self.count else (0.0, 0.0, 0.0)
 
 
+class StripedArrays:
+    """Arrays of edges over all shards, written in groups as they come: per stripe a run of chunks of each array.
+
+    codings: of each array, by its path. ahead: chunks of each that wait for a thread.
+    """
+
+    def __init__(self, files: FileSet, codings: Mapping[str, Coding], ahead: int) -> None:
+        self._files, self._group = files, 0
+        self._streams = {path: ChunkEncoder(coding, files.pool, ahead) for path, coding in codings.items()}
+        for path, coding in codings.items():
+            for shard in files.shards:
+                files.create(shard, path, coding)
+
+    @property
+    def lengths(self) -> set[int]:
+        """How many items the arrays have; one number where they agree."""
+        return {stream.items for stream in self._streams.values()}
+
+    def append(self, *arrays: NDArray[Any]) -> None:
+        """Add items of each array, any number; they are kept, not copied."""
+        for first in range(0, len(arrays[0]), CHUNK_EDGES):
+            for stream, items in zip(self._streams.values(), arrays, strict=True):
+                stream.append(items[first : first + CHUNK_EDGES])
+            self._write(STRIPE_RUN * len(self._files.shards))
+
+    def finish(self, before: NDArray[np.uint64] | None = None, items_before: int = 0) -> None:
+        """Write what is left; before: the chunk table of what other files have."""
+        for stream in self._streams.values():
+            stream.finish()
+        self._write(1)
+        for path, stream in self._streams.items():
+            self._files.add(path, stream.coding, items_before + stream.items, before)
+
+    def _write(self, least: int) -> None:
+        """Write groups while there are at least so many chunks of each array."""
+        shards = self._files.shards
+        while (ready := min(stream.ready for stream in self._streams.values())) >= least:
+            places = stripe.group_stripes(self._group, min(ready, STRIPE_RUN * len(shards)), len(shards))
+            for path, stream in self._streams.items():
+                for place in places:
+                    self._files.place(shards[place], path, stream.take())
+            self._group += 1
+
+
 class AdjacencyWriter:
     """One adjacency being written: edges row after row, and the degrees of those rows.
 
@@ -150,16 +194,12 @@ class AdjacencyWriter:
         degree_kind: np.dtype[Any] | None = None,
     ) -> None:
         self._files, self._name, self._vertices = files, name, vertices
-        self._streams: dict[str, ChunkEncoder] = {}
+        codings = {}
         for part, (kind, encoding) in kinds.items():
-            path = f"{name}/{part}"
             fast = part == schema.WEIGHTS and encoding == "plain"
             level = PLAIN_WEIGHT_LEVEL if fast else LEVELS[encoding]
-            coding = Coding(encoding, kind, CHUNK_EDGES, level)
-            self._streams[path] = ChunkEncoder(coding, files.pool, ahead)
-            for shard in files.shards:
-                files.create(shard, path, coding)
-        self._group = 0
+            codings[f"{name}/{part}"] = Coding(encoding, kind, CHUNK_EDGES, level)
+        self._arrays, self._weighted = StripedArrays(files, codings, ahead), len(codings) > 1
         self._degrees: CompressedDegrees | WrittenDegrees = CompressedDegrees(files.pool, ahead)
         if degree_kind is not None:
             self._degrees = WrittenDegrees(self._degree_array(degree_kind), degree_kind)
@@ -169,18 +209,17 @@ class AdjacencyWriter:
     @property
     def weight_range(self) -> tuple[float, float, float] | None:
         """Smallest, mean and largest weight so far; None for a graph without weights."""
-        return self._range.value if len(self._streams) > 1 else None
+        return self._range.value if self._weighted else None
 
     def append(self, neighbors: NDArray[Any], weights: NDArray[Any] | None = None) -> None:
         """Add the next edges, in CSR order; any number. The arrays are the writer's then: do not change them."""
-        given = [neighbors, weights] if len(self._streams) > 1 else [neighbors]
-        for first in range(0, len(neighbors), CHUNK_EDGES):
-            for stream, items in zip(self._streams.values(), given, strict=True):
-                assert items is not None, "this graph has weights"
-                stream.append(items[first : first + CHUNK_EDGES])
-            if weights is not None:
-                self._range.append(weights[first : first + CHUNK_EDGES])
-            self._write_groups()
+        if not self._weighted:
+            self._arrays.append(neighbors)
+            return
+        assert weights is not None, "this graph has weights"
+        for first in range(0, len(weights), CHUNK_EDGES):
+            self._range.append(weights[first : first + CHUNK_EDGES])
+        self._arrays.append(neighbors, weights)
 
     def degrees(self, degrees: NDArray[Any]) -> None:
         """Add the lengths of the next rows; any number, before or after their edges. Do not change them then."""
@@ -188,20 +227,14 @@ class AdjacencyWriter:
 
     def finish(self) -> None:
         """Write what is left. Raises ValueError when degrees and edges do not agree."""
-        edges = {stream.items for stream in self._streams.values()}
-        rows = self._degrees
+        edges, rows = self._arrays.lengths, self._degrees
         if isinstance(rows, CompressedDegrees):
             rows.finish()
         if edges != {rows.total} or rows.vertices != self._vertices:
             raise ValueError(
                 f"{rows.vertices} degrees that sum up to {rows.total} for {self._vertices} vertices and {edges} edges"
             )
-        for stream in self._streams.values():
-            stream.finish()
-        self._write_groups()
-        self._write_group(self._ready())
-        for path, stream in self._streams.items():
-            self._files.add(path, stream.coding, stream.items)
+        self._arrays.finish()
         if isinstance(rows, CompressedDegrees):
             array = self._degree_array(schema.count_dtype(rows.largest))
             for degrees in rows.release():
@@ -213,20 +246,3 @@ class AdjacencyWriter:
 
     def _degree_array(self, kind: np.dtype[Any]) -> ChunkedArray:
         return ChunkedArray(self._files, f"{self._name}/{schema.DEGREES}", kind, schema.values_encoding(kind))
-
-    def _ready(self) -> int:
-        return min(stream.ready for stream in self._streams.values())
-
-    def _write_groups(self) -> None:
-        size = STRIPE_RUN * len(self._files.shards)
-        while self._ready() >= size:
-            self._write_group(size)
-
-    def _write_group(self, chunks: int) -> None:
-        """Place a group: per stripe a run of chunks of each array."""
-        shards = self._files.shards
-        places = stripe.group_stripes(self._group, chunks, len(shards))
-        for path, stream in self._streams.items():
-            for place in places:
-                self._files.place(shards[place], path, stream.take())
-        self._group += 1
