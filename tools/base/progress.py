@@ -204,19 +204,18 @@ COMPILING = "compiling kernels, once on this machine"
 """The bar of what a command waits for where its kernels are not in the user's cache."""
 
 
-class CompilingBar:
-    """Shows that a command waits for kernels to be compiled, and which."""
+def compiling_bar(show: ProgressBars) -> Callable[[], None]:
+    """Return what shows that a command waits for kernels to be compiled, and which, or that it is over."""
+    beside, before = show.beside(), compile_times()
 
-    def __init__(self, show: ProgressBars) -> None:
-        self._show, self._before = show.beside(), compile_times()
-
-    def look(self) -> None:
-        """Show it, or that it is over."""
+    def look() -> None:
         kernel, now = compiled_now(), compile_times()
         if kernel is None:
-            self._show.drop(COMPILING)
-            return
-        show_compiling(self._show, kernel, now.compiled - self._before.compiled, now.compiling - self._before.compiling)
+            beside.drop(COMPILING)
+        else:
+            show_compiling(beside, kernel, now.compiled - before.compiled, now.compiling - before.compiling)
+
+    return look
 
 
 def show_compiling(show: ProgressBars, kernel: str, number: int, taken: float) -> None:
@@ -234,7 +233,7 @@ def show_compiling(show: ProgressBars, kernel: str, number: int, taken: float) -
 @contextmanager
 def compiling_shown(show: ProgressBars) -> Iterator[None]:
     """Show within the block that the command waits for kernels to be compiled."""
-    with looked_at(show, CompilingBar(show).look):
+    with looked_at(show, compiling_bar(show)):
         yield
 
 
@@ -308,11 +307,11 @@ def waiting(title: str, *, quiet: bool) -> Iterator[None]:
     began = time.monotonic()
     with _drawing(bars()) as shown:
         show = ProgressBars(shown)
-        bar = CompilingBar(show)
+        show_kernels = compiling_bar(show)
 
         def look() -> None:
             show(title, time.monotonic() - began, None, "seconds")
-            bar.look()
+            show_kernels()
 
         look()
         with looking_again(look):

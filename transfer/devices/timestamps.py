@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from penstock.storage.base.timeline import NO_WORK, Timeline, Work
@@ -23,29 +22,20 @@ RENEW = 1.0
 """Seconds after which another event ties the device to the clock."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Pending:
-    track: int
-    name: str
-    span: tuple[Any, Any]
-    work: Work
-    iteration: int
-
-
 class DeviceTimestamps:
     """Spans of one device on their way into a timeline. One thread uses it."""
 
     def __init__(self, timeline: Timeline, device: Device) -> None:
         self.timeline = timeline
         self._device = device
-        self._pending: deque[_Pending] = deque()
+        self._pending: deque[tuple[int, str, tuple[Any, Any], Work, int]] = deque()
         self._tie = device.event(None)
         device.wait(self._tie)
         self._at = time.perf_counter()
 
     def add(self, track: int, name: str, span: tuple[Any, Any], work: Work = NO_WORK) -> None:
         """Keep a span between two events for `take`."""
-        self._pending.append(_Pending(track, name, span, work, self.timeline.iteration))
+        self._pending.append((track, name, span, work, self.timeline.iteration))
 
     def note(self, records: Iterable[TaskRecord]) -> None:
         """Keep what the tasks of a walk sent over the link, and what the device unpacked for them.
@@ -65,11 +55,10 @@ class DeviceTimestamps:
 
     def take(self) -> None:
         """Put into the timeline what the device has passed, in the order in which it was added."""
-        while self._pending and self._device.done(self._pending[0].span[1]):
-            kept = self._pending.popleft()
-            began, ended = kept.span
+        while self._pending and self._device.done(self._pending[0][2][1]):
+            track, name, (began, ended), work, iteration = self._pending.popleft()
             seconds = max(0.0, self._device.seconds(began, ended))
-            self.timeline.add(kept.track, kept.name, self._moment(began), seconds, kept.work, kept.iteration)
+            self.timeline.add(track, name, self._moment(began), seconds, work, iteration)
 
     def _moment(self, event: Any) -> float:
         since = self._device.seconds(self._tie, event)
