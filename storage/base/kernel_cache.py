@@ -94,7 +94,7 @@ class KernelStore:
 
     def keep(self, key: str, content: bytes) -> None:
         """Keep `content` under `key`, in place of what was there; logs once where it cannot."""
-        folders = kernel_places().folders
+        folders, _ = kernel_places()
         if not folders:
             return  # `take` has said so
         target = folders[0] / f"{key}{self.suffix}"

@@ -21,7 +21,6 @@ import os
 import stat
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 from penstock.storage.base.errors import InputError
 
@@ -33,14 +32,9 @@ LEVELS = {"x86-64-v4": f"{_V3},+avx512bw,+avx512cd,+avx512dq,+avx512f,+avx512vl"
 _log = logging.getLogger("penstock.storage.base.user_cache")
 
 
-class KernelPlaces(NamedTuple):
-    """Folders of compiled kernels: they are looked for in all, in this order, and kept in the first.
-
-    trouble: why that is not the user's folder; None where it is, and where that is an administrator's, only to be read.
-    """
-
-    folders: tuple[Path, ...]
-    trouble: str | None = None
+KernelPlaces = tuple[tuple[Path, ...], str | None]
+"""Folders of compiled kernels, which are looked for in all, in this order, and kept in the first; and why that is not
+the user's folder: None where it is, and where that is an administrator's, only to be read."""
 
 
 def user_cache() -> Path:
@@ -68,7 +62,7 @@ def kernel_places() -> KernelPlaces:
     try:
         folder = own_place(kernel_folder())
         if is_writable(folder):
-            return KernelPlaces((folder,))
+            return (folder,), None
         shared = (folder,) if folder.is_dir() else ()
         trouble = None if shared else f"{folder} cannot be made; {way_out()}"
     except InputError as error:
@@ -76,8 +70,8 @@ def kernel_places() -> KernelPlaces:
     try:
         private = own_place(Path(os.environ.get("TMPDIR") or "/tmp") / f"penstock-{os.geteuid()}" / "kernels")
     except InputError as error:
-        return KernelPlaces(shared, f"{trouble}; {error}" if trouble else str(error))
-    return KernelPlaces((private, *shared), trouble)
+        return shared, f"{trouble}; {error}" if trouble else str(error)
+    return (private, *shared), trouble
 
 
 def shipped_places() -> tuple[Path, ...]:

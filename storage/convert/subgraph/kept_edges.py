@@ -43,12 +43,8 @@ class Bounds(NamedTuple):
         return np.asarray((values >= self.low) & (values <= self.high))
 
 
-class KeptPiece(NamedTuple):
-    """What is kept of a chunk: rows (None: nothing is), how many self-loops, and how many entries the chunk has."""
-
-    rows: SortedRows | None
-    loops: int
-    entries: int
+KeptPiece = tuple[SortedRows | None, int, int]
+"""What is kept of a chunk: rows (None: nothing is), how many self-loops, and how many entries the chunk has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +77,7 @@ class KeptRows:
         new = chosen.below(v0)
         degrees = np.zeros(chosen.below(v1) - new, np.uint32)
         if len(degrees) == 0:
-            return KeptPiece(None, 0, last - first)
+            return None, 0, last - first
         starts = np.clip(index.starts(v0, v1 + 1), first, last) - first
         targets, weights = adjacency.edges_in(first, last)
         allowed = np.empty(0, np.bool_)
@@ -91,7 +87,7 @@ class KeptRows:
         places = np.empty(len(targets), np.int32)
         count, loops = keep_edges(starts, v0, targets, allowed, chosen.words, chosen.before, degrees, kept, places)
         values = None if weights is None else weights[places[:count]]
-        return KeptPiece(SortedRows(new, degrees, kept[:count].copy(), values), loops, last - first)
+        return SortedRows(new, degrees, kept[:count].copy(), values), loops, last - first
 
 
 @jit

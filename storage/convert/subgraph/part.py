@@ -72,9 +72,9 @@ class Subgraph:
     def rows(self, adjacency: Adjacency, stage: str | None = None) -> Iterator[tuple[SortedRows | None, int]]:
         """Yield the rows that stay of each chunk, and their self-loops."""
         done = 0
-        for piece in KeptRows(adjacency, self.chosen, self.options.weights, self.threads).pieces():
-            done += piece.entries
-            yield piece.rows, piece.loops
+        for rows, loops, entries in KeptRows(adjacency, self.chosen, self.options.weights, self.threads).pieces():
+            done += entries
+            yield rows, loops
             self.options.watch(stage or adjacency.direction, done, adjacency.edges)
 
     def batches(self, stage: str) -> Iterator[EdgeBatch]:

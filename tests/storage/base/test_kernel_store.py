@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from penstock.storage.base import kernel_cache
 from penstock.storage.base.kernel_cache import KernelStore
-from penstock.storage.base.user_cache import KernelPlaces, kernel_folder
+from penstock.storage.base.user_cache import kernel_folder
 
 
 @pytest.fixture
@@ -88,10 +88,10 @@ def test_entries_are_looked_for_in_order_and_kept_in_the_first(
     tmp_path: Path, store: KernelStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
-    monkeypatch.setattr(kernel_cache, "kernel_places", lambda: KernelPlaces((second,)))
+    monkeypatch.setattr(kernel_cache, "kernel_places", lambda: ((second,), None))
     store.keep("a", b"old")
     store.keep("b", b"shared")
-    monkeypatch.setattr(kernel_cache, "kernel_places", lambda: KernelPlaces((first, second)))
+    monkeypatch.setattr(kernel_cache, "kernel_places", lambda: ((first, second), None))
     store.keep("a", b"new")
     assert (store.take("a"), store.take("b"), store.take("c")) == (b"new", b"shared", None)
     (first / "a.cubin").write_bytes(b"damaged")
@@ -103,7 +103,7 @@ def shipped(tmp_path: Path, store: KernelStore, monkeypatch: pytest.MonkeyPatch)
     """A folder of kernels that another store has made: `a`, `b`, and `level`."""
     folder = tmp_path / "shipped"
     with monkeypatch.context() as patch:
-        patch.setattr(kernel_cache, "kernel_places", lambda: KernelPlaces((folder,)))
+        patch.setattr(kernel_cache, "kernel_places", lambda: ((folder,), None))
         for key in ("a", "b", "level"):
             store.keep(key, f"shipped {key}".encode())
     monkeypatch.setattr(kernel_cache, "shipped_places", lambda: (folder,))
@@ -142,7 +142,7 @@ def test_where_kernels_are_instead_is_said_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     kernel_cache._say.cache_clear()
-    places = KernelPlaces(tuple(tmp_path / name for name in folders), "the reason")
+    places = tuple(tmp_path / name for name in folders), "the reason"
     monkeypatch.setattr(kernel_cache, "kernel_places", lambda: places)
     with caplog.at_level(logging.WARNING, "penstock.storage.base.kernel_cache"):
         for key in "ab":

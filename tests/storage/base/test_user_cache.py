@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from penstock.storage.base import user_cache
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.user_cache import (
     kernel_folder,
@@ -76,7 +75,7 @@ def test_the_users_own_folder_is_used(cache: Path) -> None:
 
 def test_a_folder_is_made_for_this_user_alone(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(root / "new"))
-    assert kernel_places().folders == (kernel_folder(),)
+    assert kernel_places()[0] == (kernel_folder(),)
     umask = os.umask(0)
     try:
         make_place(kernel_folder())
@@ -103,14 +102,14 @@ def test_a_folder_that_others_can_write_is_not_used(place: str, mode: int, root:
 def test_all_that_others_can_write_is_named_at_once(cache: Path) -> None:
     for place in (cache, kernel_folder()):
         place.chmod(0o777)
-    assert f"`chmod go-w {cache} {kernel_folder()}`" in str(kernel_places().trouble)
+    assert f"`chmod go-w {cache} {kernel_folder()}`" in str(kernel_places()[1])
 
 
 def test_a_sticky_bit_protects_what_is_in_a_folder_not_the_folder(cache: Path) -> None:
     cache.chmod(0o1777)
-    assert kernel_places().trouble is None
+    assert kernel_places()[1] is None
     kernel_folder().chmod(0o1777)
-    assert kernel_places().trouble is not None
+    assert kernel_places()[1] is not None
 
 
 def test_own_links_are_followed(root: Path, cache: Path) -> None:
@@ -157,7 +156,7 @@ def test_a_folder_that_root_made_is_read_by_all_and_lacks_are_kept_elsewhere(roo
     assert "cannot be used: Permission denied" in as_stranger(kernel_places)
     for place in (cache, cache / "penstock", kernel_folder()):
         place.chmod(0o755)
-    assert as_stranger(kernel_places) == repr(user_cache.KernelPlaces((private(root, STRANGER), kernel_folder()), None))
+    assert as_stranger(kernel_places) == repr(((private(root, STRANGER), kernel_folder()), None))
     assert as_stranger(lambda: read_own(kernel_folder() / "entry")) == "b'content'"
 
 
@@ -167,9 +166,9 @@ def test_another_users_home_is_not_mine(root: Path, cache: Path, monkeypatch: py
     assert as_stranger(lambda: make_place(private(root, STRANGER))) == "None"
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(root / "tmp"))
     (root / "tmp" / "penstock").symlink_to(private(root, STRANGER).parent)
-    assert kernel_places().folders == (private(root),)
+    assert kernel_places()[0] == (private(root),)
     os.lchown(root / "tmp" / "penstock", STRANGER, -1)
-    assert as_stranger(kernel_places) == repr(user_cache.KernelPlaces((private(root, STRANGER),), None))
+    assert as_stranger(kernel_places) == repr(((private(root, STRANGER),), None))
 
 
 @as_root
