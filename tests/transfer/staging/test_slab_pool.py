@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import DTypeLike, NDArray
-from penstock.transfer.devices.device import Device
+from penstock.engine.resources.host_edge_source import PinnedHost
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.staging.slab_pool import SlabPool
 
 
-@pytest.mark.parametrize(("device", "way"), [(Device(1), "host_array"), (EmulatedDevice("e", 1, 1 << 20), "array")])
-def test_a_host_gives_what_may_be_page_locked(device: Device, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("pinned", "way"), [(True, "host_array"), (False, "array")])
+def test_the_host_of_a_gpu_gives_what_is_page_locked(pinned: bool, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU reads slabs of its host in place: memory that is not page-locked is an illegal address there."""
+    device = EmulatedDevice("e", 1, 1 << 20)
     given: list[NDArray[Any]] = []
 
     def array(count: int, dtype: DTypeLike) -> NDArray[Any]:
@@ -22,6 +23,7 @@ def test_a_host_gives_what_may_be_page_locked(device: Device, way: str, monkeypa
         return given[-1]
 
     monkeypatch.setattr(device, way, array)
-    slab = SlabPool(device, 1, 64, np.uint32, None).take(with_weights=False)
+    owner = PinnedHost(device, 1) if pinned else device
+    slab = SlabPool(owner, 1, 64, np.uint32, None).take(with_weights=False)
     assert slab is not None
     assert np.shares_memory(slab.neighbors, given[0])
