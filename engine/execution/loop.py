@@ -450,7 +450,7 @@ class Loop:
         found = self._own_situation(frontier)
         if self.ranks is None or not is_open(found) or is_certain(found, frontier):
             return found
-        if not (self.devices.linked or can_choose(found)):
+        if not (self.devices.linked or can_choose(found) or found.selective):
             return found
         if self._seen is not None and (pushed := certainly_pushed(found, self._seen, frontier)) is not None:
             return pushed
@@ -477,7 +477,7 @@ class Loop:
             on_cores,
             from_disk=any(stream.from_disk for stream in absent),
             kept=kept,
-            selective=self.program.combine in SELECTIVE and self.ranks is None,
+            selective=self.program.combine in SELECTIVE,
             leaves_rows=self.author.has_suffices,
         )
         if weighs(situation, frontier):
