@@ -56,6 +56,7 @@ from penstock.engine.resources.device_resources import DeviceResources, device_o
 from penstock.engine.resources.host_resources import HostResources
 from penstock.engine.resources.memory_plan import EdgeRoom, HeldBytes
 from penstock.engine.resources.requirements_types import MemoryRequest
+from penstock.engine.state.device_pages import DevicePages
 from penstock.engine.state.fused_iterations import RunRecords
 from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.engine.state.result import Result
@@ -594,8 +595,7 @@ class Session:
         """Initialize the state with first values and first frontier; return whether that is every vertex."""
         state = loop.state
         state.take({name: values for name, values in self._shared.items() if name in state.fields})
-        paged = isinstance(state, State) and state.pages is not None
-        if program.starts_anywhere and not paged:
+        if program.starts_anywhere and state.pages is None:
             start = program.start(self.graph, state.fields)
         else:
             taken = state.host_fields()
@@ -678,6 +678,8 @@ class Session:
             return [], 0
         graph, scratch = self.graph, self.config.scratch
         arrays = {array for one in asks for array in paged_bytes(graph, program, one).items()}
+        if needs.device_room and needs.value_room >= sum(size for _, size in arrays):
+            return [], 0
         folders = folders_beside(graph.files) if scratch is None else [scratch]
         return folders, sum(slot_bytes(size) for _, size in arrays)
 
@@ -688,7 +690,11 @@ class Session:
         graph, pages = self.graph, self.graph.out.index().pages
         assert pages is not None, "values come with the rows of the index"
         file = PageFile(*self._paged)
-        return StatePages(graph.vertices, pages.rows, self._planned.value_room, file, self._timeline)
+        found = StatePages(graph.vertices, pages.rows, self._planned.value_room, file, self._timeline)
+        needs = self._planned
+        if not needs.device_room:
+            return found
+        return DevicePages(self._device, found, needs.device_room, self._timeline, keeps_rows=needs.keeps_rows)
 
     def _degree_index(self, direction: AdjacencyDirection) -> Index:
         """Return the index whose rows are as long as the vertices' degrees; a list's are read or counted once."""
@@ -723,7 +729,8 @@ class Session:
     def _setting_of(self, *, checkpoints: bool) -> RunSetting:
         timeline_bytes = 0 if self._timeline is None else self._timeline.nbytes
         size = 1 if self._ranks is None else self._ranks.size
-        return RunSetting(self.config, self._device.own_bytes, timeline_bytes, checkpoints, size)
+        given = self.config, self._device.own_bytes, timeline_bytes, checkpoints, size
+        return RunSetting(*given, kind=self._kind, grain=self._device.grain)
 
     def _asks(self, program: Program) -> RunRequirements:
         return requirements_of(self.graph, program, self._setting, self._whole)

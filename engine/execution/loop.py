@@ -156,8 +156,9 @@ class Loop:
         self._index_bytes = 0
         self.index_bytes_read()
         self.windows: Windows | None = None
-        if isinstance(self.state, State) and self.state.pages is not None:
-            self.windows = Windows(self.program, self.state, cast("HostKernels", self.kernels), self.out)
+        if self.state.pages is not None:
+            known = cast("State", self.state), cast("HostKernels", self.kernels)  # or those of a device
+            self.windows = Windows(self.program, *known, self.out)
 
     def _exchange_of_ranks(self, ranks: Communicator) -> RankExchange:
         assert self.devices.arrays is not None, "ranks exchange arrays"
@@ -405,7 +406,7 @@ class Loop:
         """Whether rows may be relaxed both ways: every edge in two rows, values seen at once, no direction forced."""
         together = self.devices.on_devices and self.devices.alike
         able = self.ranks is None or (together and "degree" not in words_of(self.program))
-        alone = self.layers is None and able and not self.against
+        alone = self.layers is None and self.windows is None and able and not self.against
         return alone and self.asynchronous and not self.graph.directed and self.author.settles and self.forced is None
 
     @property
@@ -535,7 +536,7 @@ class Loop:
         alone = not self.asynchronous and len(self.walks(self.direction)) == 1
 
         def settle(part: State) -> None:
-            cast("HostKernels", self.kernels).apply(part, frontier, self.out, scalars)
+            self.kernels.apply(part, frontier, self.out, scalars)
 
         return self.windows.walk(stream, frontier, settle if alone else None)
 

@@ -72,13 +72,27 @@ class WindowCut:
                 yield first, min(first + self.size, end), number
 
 
-def cut_windows(adjacency: Adjacency, steps: StepValues, vertices: int, size: int, page: int, near: int) -> WindowCut:
+def windows_walked(adjacency: Adjacency, steps: StepValues) -> tuple[Adjacency, ...]:
+    """The windows of the file that may be walked in place of all edges, if there are any.
+
+    Not where messages are made of the degrees of their sources: a window has a part of the edges of each.
+    """
+    return () if steps.asks_degree else adjacency.windows
+
+
+def cut_windows(
+    adjacency: Adjacency, steps: StepValues, vertices: int, size: int, page: int, near: int, *, picks: bool = True
+) -> WindowCut:
     """Cut the vertices that edges lead to into windows of at most `size`, of the file where that moves fewer bytes.
 
-    page: vertices of a page; near: bytes that come for a vertex of the rows, in each window.
+    page: vertices of a page; near: bytes that come for a vertex of the rows, in each window. picks: whether edges to a
+    part of the vertices may be picked from others; else windows are those of the file, or there is one.
     """
+    if not picks:
+        of_file = adjacency.window_vertices if windows_walked(adjacency, steps) else 0
+        return WindowCut(of_file or vertices, -(-vertices // of_file) if of_file else 1, 1, of_file)
     count = -(-vertices // size)
-    of_file = adjacency.window_vertices if adjacency.windows and not steps.asks_degree else 0
+    of_file = adjacency.window_vertices if windows_walked(adjacency, steps) else 0
     plain = WindowCut(size, count, count)
     if count == 1 or not of_file or of_file % page:
         return plain
@@ -91,6 +105,8 @@ def cut_windows(adjacency: Adjacency, steps: StepValues, vertices: int, size: in
 
 class Windows:
     """The windows of a run's walks; out: the index along whose rows a frontier's edges are counted.
+
+    state, kernels: of the cores, or of a device, where edges are not picked.
 
     count: of the last walk. settled: whether it has given vertices new values. emptied: the messages of vertices before
     this one are those of the walk.
@@ -131,7 +147,8 @@ class Windows:
         self.settled = settle is not None and pushes and steps.applied_within(state.messages)
         far, near = steps.walked(state.messages, pushes=pushes)
         counted = stream.index is self._out and not (frontier.everything or steps.asks_degree)
-        if pushes and counted and (kept := self._kept_bytes(stream, frontier)) <= self._most_kept(stream):
+        kept = self._kept_bytes(stream, frontier)
+        if pushes and counted and self._kernels.picks and kept <= self._most_kept(stream):
             self.settled = self.settled and not self._kernels.author.uses_activity
             last_step = settle if self.settled else None
             yield stream, partial(self._all_at_hand, stream, frontier, (far, near), last_step, kept)
@@ -173,9 +190,10 @@ class Windows:
     def _cut(self, stream: EdgeStream) -> WindowCut:
         """The windows of a walk along this stream."""
         ((_, near), page, _), adjacency = self._beside(stream), stream.directory.adjacency
-        if not all(window.direction in stream.pipeline.cache.extents for window in adjacency.windows):
+        picks = self._kernels.picks
+        if picks and not all(window.direction in stream.pipeline.cache.extents for window in adjacency.windows):
             adjacency = replace(adjacency, windows=())  # all edges have room, and are read once
-        return cut_windows(adjacency, self._steps, self._state.last, self._size(stream), page, near)
+        return cut_windows(adjacency, self._steps, self._state.last, self._size(stream), page, near, picks=picks)
 
     def _stream_of(self, stream: EdgeStream, number: int) -> EdgeStream:
         """The stream of a window of the file."""
@@ -189,8 +207,8 @@ class Windows:
         """What `window_vertices` takes besides the room."""
         pages, index = self._pages, stream.index.pages
         assert index is not None, "values come with the rows of the index"
-        beside = self._steps.at_hand(pages.item_bytes, self._state.messages, pushes=stream.direction == "push")
-        return beside, pages.rows, index.together
+        far, near = self._steps.at_hand(pages.item_bytes, self._state.messages, pushes=stream.direction == "push")
+        return (far, near + pages.row_bytes), pages.rows, max(pages.rows, index.together)
 
     def _size(self, stream: EdgeStream) -> int:
         """Vertices of a window for which there is room."""

@@ -217,7 +217,7 @@ def plan_run(program: Program, graph: Graph, machine: Machine) -> RankPlan:
     if needs.value_room:
         cut, moved = windows_of(graph, asks, needs, "push")
         windows, reads = cut.count, cut.reads
-        sweep = sweep.by_windows(cut, moved, vertices, index_disk_bytes(needs), rates)
+        sweep = sweep.by_windows(cut, moved, vertices, index_disk_bytes(needs), rates, rates.disk_bytes)
     costs = {"disk": sweep.cost.disk, "kernel": sweep.cost.kernel + vertex_seconds(vertices, machine.threads)}
     places = {"device": 0.0, "host": float(kept), "disk": float(read)}
     plan = RankPlan(

@@ -79,8 +79,10 @@ class Sweep:
         longest = max(follows, key=lambda name: follows[name])
         return longest if follows[longest] > self.cost.busiest else RESOURCES[int(np.argmax(self.cost))]
 
-    def by_windows(self, cut: WindowCut, moved: int, vertices: int, index_bytes: int, rates: Rates) -> Sweep:
-        """The same with values of so many vertices in a file, of which so many bytes are read and written.
+    def by_windows(
+        self, cut: WindowCut, moved: int, vertices: int, index_bytes: int, rates: Rates, value_rate: float
+    ) -> Sweep:
+        """The same with values of so many vertices elsewhere, so many bytes of which come and go, so many a second.
 
         Every window reads a row index, of so many bytes on disk. Edges are read, and decoded, as often as the cut says
         and, if more than once, each window picks its own; kernels walk each edge once.
@@ -94,7 +96,7 @@ class Sweep:
             cost=self.cost._replace(disk=disk, decode=decode, kernel=kernel),
             disk_bytes=cut.reads * self.disk_bytes + cut.count * index_bytes,
             value_bytes=moved,
-            value_seconds=moved / rates.disk_bytes,
+            value_seconds=moved / value_rate,
         )
 
     def on_cores(self, rates: Rates, vertices: float, *, packed: bool) -> Sweep:
@@ -118,8 +120,9 @@ class Forecast:
     each of them is such a sweep. phases: whether the sweeps are only those of the first of several programs that follow
     one another. ranks: how many processes share the edges; all else is then of the first of them. windows: in how many
     parts a sweep has the values of vertices in memory, value_room bytes, and edge_reads: how often it reads the edges
-    for them; the others are in a file of value_file bytes in these folders. The sweeps are then in the direction that
-    takes longer.
+    for them; the others are in a file of value_file bytes in these folders, or nowhere else, if that is 0. device_room:
+    bytes of values and rows that a device has, 0 for all or where there is none. The sweeps are then in the direction
+    that takes longer.
     """
 
     program: str
@@ -139,6 +142,7 @@ class Forecast:
     windows: int = 1
     edge_reads: int = 1
     value_room: int = 0
+    device_room: int = 0
     value_file: int = 0
     value_folders: tuple[Path, ...] = ()
 
@@ -183,6 +187,8 @@ def forecast(
     walked = {} if asks is None else asks.directions
     direction, cut, moved = _slowest(graph, asks, needs)
     keys: list[Any] = [walk.key for walk in walked.get(direction, ())]
+    if needs.device_room:
+        keys = [one.direction for one in needs.adjacencies]
     weighted = asks is not None and asks.weighted
     owned = None if own is None else {one.direction: own.rows(one.index()) for one in needs.adjacencies}
     first = _sweep(pipeline, paper.feedback.given, keys, weighted, owned)
@@ -193,7 +199,8 @@ def forecast(
     rates, vertices = paper.feedback.given, vertex_seconds(graph.vertices, config.thread_count)
     if needs.value_room:
         index = index_disk_bytes(needs)
-        first, later = (one.by_windows(cut, moved, graph.vertices, index, rates) for one in (first, later))
+        rate = rates.copy_bytes if needs.device_room else rates.disk_bytes
+        first, later = (one.by_windows(cut, moved, graph.vertices, index, rates, rate) for one in (first, later))
         first, later = (replace(one, vertices=vertices) for one in (first, later))
     elif sweeps and device.reads_host:
         packed = paper.plan.packed is not None
@@ -221,6 +228,7 @@ def forecast(
         windows=cut.count,
         edge_reads=cut.reads,
         value_room=needs.value_room,
+        device_room=needs.device_room,
     )
 
 

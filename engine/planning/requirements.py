@@ -14,7 +14,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.engine.execution import cel, layers, triangles, whole_rows
-from penstock.engine.execution.windows import AHEAD, WindowCut, cut_windows, window_vertices
+from penstock.engine.execution.windows import AHEAD, WindowCut, cut_windows, window_vertices, windows_walked
 from penstock.engine.planning.listed_edges import check_listed, list_bytes
 from penstock.engine.program.precision import formed
 from penstock.engine.program.program import (
@@ -32,7 +32,8 @@ from penstock.engine.program.program_check import check_field_types, check_progr
 from penstock.engine.program.step_values import StepValues, array_of_messages
 from penstock.engine.resources.direction import Traversal, traversals
 from penstock.engine.resources.memory_plan import EdgeRoom, edge_room, left_for_edges
-from penstock.engine.resources.requirements_types import MemoryRequest, index_bytes, row_index_bytes
+from penstock.engine.resources.requirements_types import SMALL_CHANGE, MemoryRequest, index_bytes, row_index_bytes
+from penstock.engine.state.device_pages import device_page_rows
 from penstock.engine.state.device_state import device_state_bytes
 from penstock.engine.state.row_blocks import message_capacity
 from penstock.engine.state.state import (
@@ -45,9 +46,11 @@ from penstock.engine.state.state import (
     value_bytes,
 )
 from penstock.engine.state.unmatched_rows import unmatched_bytes
+from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError, InputError
+from penstock.storage.base.slot_pool import ALIGNMENT
 from penstock.storage.checkpoint.file import WRITING_BYTES
-from penstock.storage.format.row_pages import page_rows
+from penstock.storage.format.row_pages import OFFSET_BYTES, page_rows
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
@@ -60,6 +63,8 @@ PAGE_THREADS = 8
 """Threads at most that read pages of a row index side by side: each takes some MiB."""
 RANGES = 8
 """Ranges of rows whose values would find room beside each other: fewer leave little to a window."""
+EDGE_SHARE = 4
+"""Edges get this part of what bitmaps leave of a device, where its values come in pages."""
 KEPT_ROW_BYTES = 16
 """Bytes for a row of a page while its edges to a window are kept."""
 PUSHED = ("compaction", "cel")  # routes that bring the rows of active vertices only
@@ -71,7 +76,8 @@ class RunSetting:
 
     device_bytes: memory of the device behind a link, None without one. timeline_bytes: of a run that is traced.
     checkpoints: whether it keeps some. ranks: how many processes share the edges. by_windows: whether values of
-    vertices are in a file, so that sweeps push: a pull would write the values of all rows once for each window.
+    vertices are in a file, so that sweeps push: a pull would write the values of all rows once for each window. kind:
+    of kernels. grain: bytes of which memory for pages is a multiple there.
     """
 
     config: Config
@@ -80,6 +86,8 @@ class RunSetting:
     checkpoints: bool = False
     ranks: int = 1
     by_windows: bool = False
+    kind: str = "host"
+    grain: int = ALIGNMENT
 
     @property
     def on_cores(self) -> bool:
@@ -90,6 +98,11 @@ class RunSetting:
     def alone(self) -> bool:
         """Whether they do, and keep no checkpoints."""
         return self.on_cores and not self.checkpoints
+
+    @property
+    def pages_there(self) -> bool:
+        """Whether a device may have values in pages: a GPU of one process, which keeps no checkpoints."""
+        return self.kind == "cuda" and self.ranks == 1 and not self.checkpoints
 
     @property
     def other_bytes(self) -> int:
@@ -157,6 +170,8 @@ def plan_memory(
         paged = replace(needs, page_threads=threads, plain=True)
         if setting.by_windows:
             needs = in_windows(graph, setting, program, asks, paged)
+            if setting.device_bytes is not None:
+                needs = in_device_windows(graph, setting, program, asks, needs)
             setting.room(graph, needs)
             return asks, needs
         try:
@@ -171,9 +186,10 @@ def plan_memory(
     return retried(setting, attempt)
 
 
-def _has_pages(graph: Graph, program: Program, asks: tuple[RunRequirements, ...]) -> bool:
+def _has_pages(graph: Graph, program: Program, setting: RunSetting, asks: tuple[RunRequirements, ...]) -> bool:
     """Whether values of vertices may be in a file in all that a program may run."""
     known = not has_phases(program) or (program.may_run(graph) is not None and has_value_pages(program))
+    known = known and (setting.on_cores or not has_phases(program))
     return known and bool(asks) and all(one.by_windows for one in asks)
 
 
@@ -196,6 +212,7 @@ def in_windows(
     edges, rows = graph.out.chunk_edges, page_rows(graph.out.degrees.spec.chunk_items)
     pairs = zip(asks, values, strict=True)
     of_file = [window for adjacency in needs.adjacencies for window in adjacency.windows]
+    of_file += [one for one in needs.adjacencies if all(one is not whole for whole in needs.indexed)]
     others = max(
         one.needs.state_bytes
         - one.unmatched
@@ -222,6 +239,60 @@ def in_windows(
     return replace(needs, state_bytes=held + room, value_room=room)
 
 
+def in_device_windows(
+    graph: Graph, setting: RunSetting, program: Program, asks: tuple[RunRequirements, ...], needs: MemoryRequest
+) -> MemoryRequest:
+    """These needs where a device has values and rows in pages, too, and edges come by the windows of the file.
+
+    A device picks no edges: each window of the file, or all vertices where it has none, has its values there at once.
+    Edges get a quarter of what bitmaps leave, where the user does not say how much. Raises BudgetError.
+    """
+    device, config = setting.device_bytes, setting.config
+    assert device is not None, "there is a device"
+    assert graph.out.degrees is not None, "rows in order are those of a file"
+    rows = page_rows(graph.out.degrees.spec.chunk_items)
+    page = device_page_rows(setting.grain, rows)
+    together = max(page, rows * max(1, needs.page_threads))
+    held, most, least, window = 0, 0, 0, 0
+    for one in asks:
+        sizes = paged_bytes(graph, program, one)
+        each = {name: size // max(1, graph.vertices) for name, size in sizes.items()}
+        lists = listing_bytes(one.program, graph.vertices, graph.vertex_dtype)
+        lists += device_state_bytes(one.program, graph.vertices, graph.vertex_dtype)
+        held = max(held, one.needs.state_bytes - lists - sum(sizes.values()))
+        messages = array_of_messages(one.program.accumulator, sizes, apart=one.apart)
+        steps = StepValues.of(one.program)
+        for walk in one.directions["push"]:
+            whole, pushes = graph.adjacency(walk.key), walk.direction == "push"
+            assert whole is not None, "a direction that is walked is stored"
+            far, near = steps.at_hand(each, messages, pushes=pushes)
+            cut = cut_windows(whole, steps, graph.vertices, 0, page, near, picks=False)
+            pages = -(-min(cut.size, graph.vertices) // page) + (cut.of_file % page > 0)  # it may begin inside of one
+            taken = far * pages * page + AHEAD * (near + OFFSET_BYTES) * together
+            least, window = max((least, window), (taken, cut.size))
+        most = max(most, sum(each.values()) * -(-graph.vertices // page) * page)
+    spare = OFFSET_BYTES * page  # with where the row behind a range begins
+    held += SMALL_CHANGE + spare
+    read = (*needs.indexed, *needs.adjacencies)
+    held += sum(one.edges // 256 + one.vertices // 1024 for one in read)  # tiles, blocks of rows
+    given = config.device_edge_memory
+    edges = max(0, device - held) // EDGE_SHARE if given is None else given
+    if device - held - edges < least:
+        wanted = held + (given + least if given is not None else -(-least * EDGE_SHARE // (EDGE_SHARE - 1)))
+        raise BudgetError(
+            "--device-memory",
+            f"bitmaps of vertices and pages of rows take {format_bytes(held)}, edges {format_bytes(edges)}, and values "
+            f"of a window of {window} vertices {format_bytes(least)}",
+            -(-wanted // (1 << 20)),
+            ", or convert with more --windows",
+        )
+    room = min(most + OFFSET_BYTES * graph.vertices * len(read), device - held - edges)
+    rows_kept = OFFSET_BYTES * sum(one.vertices for one in read)
+    kept = replace(needs, state_bytes=needs.state_bytes + rows_kept, keeps_rows=True)
+    keeps = left_for_edges(config, kept, graph) >= needs.edge_bytes  # else edges are worth more than rows
+    return replace(kept if keeps else needs, device_held=held + room, device_room=room)
+
+
 def windows_of(graph: Graph, one: RunRequirements, needs: MemoryRequest, direction: Direction) -> tuple[WindowCut, int]:
     """In which windows a sweep has the values of vertices, and the bytes of these that it reads and writes at most.
 
@@ -236,11 +307,12 @@ def windows_of(graph: Graph, one: RunRequirements, needs: MemoryRequest, directi
     rows = page_rows(graph.out.degrees.spec.chunk_items)
     together = rows * max(1, needs.page_threads)
     beside = steps.at_hand(each, messages, pushes=pushes)
-    size = window_vertices(needs.value_room, beside, rows, together)
-    stays = max(0, needs.value_room - beside[0] * min(size, graph.vertices))
+    room = needs.device_room or needs.value_room
+    size = window_vertices(room, beside, rows, together)
     walked = graph.adjacency(one.directions[direction][0].key)
     assert walked is not None, "a direction that is walked is stored"
-    cut = cut_windows(walked, steps, graph.vertices, size, rows, beside[1])
+    cut = cut_windows(walked, steps, graph.vertices, size, rows, beside[1], picks=not needs.device_room)
+    stays = max(0, room - beside[0] * min(cut.size, graph.vertices))
     emptied = steps.emptied(messages)
 
     def of(*names: Iterable[str]) -> int:
@@ -359,7 +431,8 @@ def requirements_of(
     apart = not asynchronous and program.combine not in ("union", "all")
     by_weight = weighted(program, graph)
     forced = replace(config, direction="push") if config.tuning.layers else config
-    directions = _directions(graph, forced, program, "push" if setting.by_windows else "pull")
+    by_device = setting.by_windows and setting.device_bytes is not None
+    directions = _directions(graph, forced, program, "push" if setting.by_windows else "pull", by_device=by_device)
     held = state_bytes(program, graph.vertices, graph.vertex_dtype, apart=apart) + setting.other_bytes
     working = program.working_bytes
     if whole is not None:
@@ -397,6 +470,10 @@ def requirements_of(
     union, undirected = program.combine == "union", not graph.directed
     here = program.everywhere and setting.ranks == 1 and setting.device_bytes is None
     decodes = here and gathers_ahead(program, config, directions)  # `kernels/host/packed_sweep.py`
+    if by_device:
+        steps = StepValues.of(program)
+        read = [one for whole in needs.adjacencies for one in (windows_walked(whole, steps) or (whole,))]
+        needs = replace(needs, adjacencies=tuple(read))
     needs = replace(
         needs,
         state_bytes=held,
@@ -405,11 +482,12 @@ def requirements_of(
         one_pass=union and undirected,
         plain=by_weight if decodes else needs.plain,
         all_rows=counts,
-        in_order=setting.device_bytes is None and wants_rows_in_order(graph, program, directions),
+        in_order=(setting.device_bytes is None or setting.by_windows)
+        and wants_rows_in_order(graph, program, directions),
     )
     unmatched = _unmatched_bytes(graph, program, setting, directions, needs)
     needs = replace(needs, state_bytes=needs.state_bytes + unmatched)
-    by_windows = needs.in_order and setting.on_cores and _walks_by_windows(program, config)
+    by_windows = needs.in_order and (setting.on_cores or setting.pages_there) and _walks_by_windows(program, config)
     return RunRequirements(program, directions, by_weight, asynchronous, apart, needs, unmatched, by_windows)
 
 
@@ -519,9 +597,12 @@ def sending_direction(graph: Graph, program: Program) -> AdjacencyDirection:
 
 
 def _directions(
-    graph: Graph, config: Config, program: Program, sweeps: Direction
+    graph: Graph, config: Config, program: Program, sweeps: Direction, *, by_device: bool
 ) -> dict[Direction, tuple[Traversal, ...]]:
-    """Which directions the run may walk, and how: only those get a share of the budget; sweeps: theirs, if there is."""
+    """Which directions the run may walk, and how: only those get a share of the budget.
+
+    sweeps: theirs, if there is. by_device: whether values of vertices come to a device in pages, for pushes only.
+    """
     forced = "push" if config.route in PUSHED else config.direction
     listed = graph.layout == "list"
     found = traversals(program.along, directed=graph.directed, both_stored=graph.into is not None, listed=listed)
@@ -532,7 +613,7 @@ def _directions(
             f"{name_of(graph)}: {forced} needs in-edges, which this graph does not store; convert it with "
             f"--direction both, or run with --direction {next(iter(found))}"
         )
-    if program.combine == "union":
+    if program.combine == "union" or (by_device and "push" in found):
         return {"push": found["push"]}
     if needs_rows(program):
         if "pull" not in found or len({walk.direction for walk in found["pull"]}) > 1:
@@ -566,10 +647,12 @@ def planned(
             if lighter is not None and (setting.alone or not lighter.alone):
                 forms.append(made := lighter)
                 continue
+            if lighter is not None and setting.pages_there:
+                forms.append(lighter)
             refused = [refusal]
             setting = replace(setting, by_windows=True)
             for form in forms:
-                if not _has_pages(graph, form, tuple(_all_requirements(graph, form, setting))):
+                if not _has_pages(graph, form, setting, tuple(_all_requirements(graph, form, setting))):
                     continue
                 try:
                     return form, *plan_memory(graph, form, setting)

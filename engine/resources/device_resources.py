@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from penstock.engine.kernels.packed.unpackers import unpacker_of
@@ -113,6 +113,8 @@ class DeviceResources(HostResources):
         self.graph, self.config, self.own_needs = graph, config, needs
         self.chunk_edges = graph.out.chunk_edges
         self._device = device
+        for one in (*needs.indexed, *needs.adjacencies) if needs.page_threads else ():
+            one.index(config.thread_count, page_threads=needs.page_threads)
         device.use()
         self._kept: list[Any] = []
         self.plan = placed = MemoryPlan.of(graph, config, needs, device)
@@ -207,11 +209,11 @@ class DeviceResources(HostResources):
 
     def directory(self, adjacency: Adjacency) -> PartitionDirectory:
         """Where the edges of an adjacency are."""
-        return self.pipeline.directory("out" if adjacency.direction == "out" else "in")
+        return self.pipeline.directory(cast("Any", adjacency.direction))
 
     def _stream(self, walk: Traversal, weighted: bool, sent: Index) -> EdgeStream:
         stream = super()._stream(walk, weighted, sent)
-        stream.degrees = self._degrees[stream.directory.key]
+        stream.degrees = self._degrees.get(stream.directory.key)
         if self.own_needs is not self.needs:
             stream.part = stream.index.edges / max(1, self.graph.edges)
         if walk == FORWARD["pull"] and not weighted:

@@ -321,7 +321,7 @@ class EdgeStream:
 
     def _is_packable(self, kernels: Kernels[Any]) -> bool:
         """Whether active rows may be gathered."""
-        return self.direction == "push" and kernels.author.combine != "union"
+        return self.direction == "push" and kernels.author.combine != "union" and (self._on_cores or self.index.whole)
 
     def _tables(self, blocks: Any) -> tuple[Ints, NDArray[np.uint8], tuple[int, int, int]]:
         """Room for what kernels count of every partition and of every chunk, and the sizes by which they do.

@@ -172,7 +172,8 @@ class MemoryPlan:
         if self.device is None or self.device_bytes is None:
             return None
         parts = {
-            "state and index": self.needs.device_bytes,
+            "state and index": self.needs.device_bytes - self.needs.device_room,
+            "pages of values and rows": self.needs.device_room,
             "heads of rows": head_bytes(self.head_index, self.needs.indexed[0].edge_bytes(with_weights=False)),
             "slabs": self.device.staged_bytes,
             "cache": self._cache_bytes(self.device),

@@ -39,6 +39,8 @@ class MemoryRequest:
     in_order: whether rows of an index are wanted in order, so that pages of it may be read when they are wanted.
     page_threads: how many threads then read pages side by side; 0: indexes are whole.
     value_room: bytes, of the state's, of pages of values, where the others are in a file; 0: all are in memory.
+    device_held: bytes of a device, besides edges, where values come there in pages, device_room of them for these and
+    those of indexes; 0: it has all. keeps_rows: whether host memory then keeps all rows of indexes.
     """
 
     adjacencies: tuple[Adjacency, ...]
@@ -56,6 +58,9 @@ class MemoryRequest:
     in_order: bool = False
     page_threads: int = 0
     value_room: int = 0
+    device_held: int = 0
+    device_room: int = 0
+    keeps_rows: bool = False
 
     @classmethod
     def of(
@@ -95,12 +100,12 @@ class MemoryRequest:
     @property
     def device_bytes(self) -> int:
         """What of a device's memory is taken besides edges."""
-        return self.state_bytes + self.index_bytes + SMALL_CHANGE
+        return self.device_held or self.state_bytes + self.index_bytes + SMALL_CHANGE
 
     @property
     def fixed(self) -> int:
         """What of the host's memory is taken besides edges."""
-        return self.device_bytes + self.working_bytes + self.id_bytes
+        return self.state_bytes + self.index_bytes + SMALL_CHANGE + self.working_bytes + self.id_bytes
 
     def covers(self, other: MemoryRequest, spare: int = 0) -> bool:
         """Whether resources made for these needs, with `spare` bytes unused, suffice for the other's."""
@@ -111,6 +116,7 @@ class MemoryRequest:
         same = same and self.plain >= other.plain
         same = same and self.all_rows >= other.all_rows
         same = same and (self.page_threads, self.value_room) == (other.page_threads, other.value_room)
+        same = same and (self.device_held, self.device_room) == (other.device_held, other.device_room)
         return same and both.fixed <= self.fixed + spare
 
     def joined(self, other: MemoryRequest) -> MemoryRequest:
@@ -119,6 +125,9 @@ class MemoryRequest:
             self.and_also(other),
             state_bytes=self.state_bytes if self.value_room else max(self.state_bytes, other.state_bytes),
             value_room=self.value_room,
+            device_held=self.device_held,
+            device_room=self.device_room,
+            keeps_rows=self.keeps_rows,
             working_bytes=max(self.working_bytes, other.working_bytes),
             id_bytes=max(self.id_bytes, other.id_bytes),
         )

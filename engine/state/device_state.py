@@ -7,18 +7,23 @@ all words of a bitmap sooner than it would follow a second level.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.program import Program, fields_of, resolve_dtype, value_of
+from penstock.engine.program.step_values import INCOMING, SENT, array_of_messages
 from penstock.engine.state.oriented_rows import DeviceOrientedRows
-from penstock.engine.state.state import SPAN, State, has_frontier, list_capacity
+from penstock.engine.state.state import MASKED, SPAN, State, has_frontier, is_sweep, list_capacity
+from penstock.storage.checkpoint.state_pages import PagedValues
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.bindings import Author
+    from penstock.engine.state.device_pages import DevicePages
     from penstock.engine.state.grouped_sources import GroupedSources
     from penstock.engine.state.state import Frontier
     from penstock.engine.state.unmatched_rows import UnmatchedRows
@@ -36,6 +41,18 @@ class DeviceBitmap:
     def __init__(self, device: Device, vertices: int) -> None:
         self.words = device.array(max(1, -(-vertices // SPAN)) * (SPAN // 32), np.uint32)
         self.clear()
+
+    def spans_with_some(self, rows: int) -> list[bool]:
+        """Of each range of so many positions, whole spans, whether some bit is set."""
+        each = rows // 32
+        whole = len(self.words) // each * each
+        parts = (self.words[:whole], each), (self.words[whole:], len(self.words) - whole)
+        return [
+            found
+            for words, each in parts
+            if each and len(words)
+            for found in words.reshape(-1, each).any(axis=1).tolist()
+        ]
 
     def clear(self) -> None:
         """Unset every bit."""
@@ -58,16 +75,22 @@ class DeviceState:
     same memory as kernels write it. partial_here float64[1, globals]: where kernels put the Globals' sums; adding:
     whether some are on the way. sent_ahead: where `sent` already holds what every vertex sends next, the numbers that
     the author's `send` read; else None. arrays: the fields' arrays in declared order, as kernels take them (the same
-    tuple until fields are swapped).
+    tuple until fields are swapped). pages: what holds the arrays of values where the device has no room for all.
     """
 
-    def __init__(self, program: Program, author: Author, span: tuple[int, int], vertex_dtype: Any, device: Any) -> None:
-        self.device = device
+    def __init__(
+        self, program: Program, author: Author, span: tuple[int, int], vertex_dtype: Any, device: Any,
+        pages: DevicePages | None = None,
+    ) -> None:  # fmt: skip
+        self.device, self.pages = device, pages
         self.first, self.last = span
         count = self.last - self.first
         self.fields: dict[str, Any] = {}
         for name, spec in fields_of(program).items():
             dtype = resolve_dtype(spec.dtype, vertex_dtype)
+            if pages is not None:
+                self.fields[name] = pages.add(name, dtype, value_of(spec.fill, dtype))
+                continue
             array = device.array(count * int(np.prod(spec.shape, dtype=np.int64)), dtype)
             array[...] = value_of(spec.fill, dtype)
             self.fields[name] = array.reshape((count, *spec.shape)) if spec.shape else array
@@ -79,10 +102,15 @@ class DeviceState:
         self._apart = False
         self.unmatched: UnmatchedRows | None = None  # these two on the cores only
         self.groups: GroupedSources | None = None
-        self.sent = device.array(count if author.has_send else 1, author.message)
-        self.pending, self.active = DeviceBitmap(device, count), DeviceBitmap(device, count)
+        if pages is not None and author.has_send:
+            self.sent = pages.add(SENT, author.message, 0)
+        else:
+            self.sent = device.array(count if author.has_send else 1, author.message)
+        self.pending = DeviceBitmap(device, count)
+        alike = pages is not None and is_sweep(program)  # sweeps ask none of them
+        self.active = self.pending if alike else DeviceBitmap(device, count)
         self.touched = self.pending
-        capacity = list_capacity(program, count, LIST_SHARE)
+        capacity = SPAN if pages is not None else list_capacity(program, count, LIST_SHARE)
         self.vertices = device.array(capacity, vertex_dtype)
         self.work = device.array(capacity + 1, np.int64)
         self.walked = count
@@ -108,16 +136,50 @@ class DeviceState:
         if self._apart:
             return
         count, self._apart = len(next(iter(self.fields.values()))), True
-        if not self._accumulator:
+        if not self._accumulator and self.pages is not None:
+            self._incoming = self.pages.add(INCOMING, self.sent.dtype, self.identity)
+        elif not self._accumulator:
             shape = (count, *self.message_shape)
             self._incoming = self.device.array(int(np.prod(shape, dtype=np.int64)), self.sent.dtype).reshape(shape)
             self._incoming[...] = self.identity
-        self.touched = DeviceBitmap(self.device, count)
+        if self.active is not self.pending:
+            self.touched = DeviceBitmap(self.device, count)
 
     def mark_apart(self) -> None:
         """Give the marks of a walk a bitmap of their own also where messages go into the first field."""
         if self.touched is self.pending:
             self.touched = DeviceBitmap(self.device, self.last - self.first)
+
+    @property
+    def messages(self) -> str:
+        """As `State.messages`."""
+        return array_of_messages(self._accumulator, self.fields, apart=self._apart)
+
+    def part(self, first: int, last: int) -> DeviceState:
+        """As `State.part`."""
+        part, here = copy(self), slice(first - self.first, last - self.first)
+        part.first, part.last = first, last
+        part.fields = {name: values[here] for name, values in self.fields.items()}
+        part.arrays = tuple(part.fields.values())
+        part._incoming = None if self._incoming is None else self._incoming[here]
+        part.sent = self.sent[here] if len(self.sent) == self.last - self.first else self.sent
+        part.pending, part.active, part.touched = (
+            marks.part(here.start, here.stop) for marks in (self.pending, self.active, self.touched)
+        )
+        return part
+
+    @contextmanager
+    def held(
+        self, names: Collection[str], v0: int, v1: int, changes: Collection[str] = (), fresh: Collection[str] = (),
+        until: int = 0,
+    ) -> Iterator[None]:  # fmt: skip
+        """As `State.held`, on the device."""
+        if self.pages is None:
+            yield
+            return
+        then = self.pages.of([name for name in names if name not in fresh], v1, until)
+        with self.pages.held(self.pages.of(names, v0, v1), changes, fresh, then):
+            yield
 
     @property
     def target(self) -> Any:
@@ -128,7 +190,7 @@ class DeviceState:
     @property
     def partial(self) -> NDArray[np.float64]:
         """The Globals' sums, float64 (1, globals), in host memory, after the kernels that sum them."""
-        if self.adding:
+        if self.adding or self.pages is not None:
             self.device.finish()
             self.adding = False
         return self._partial
@@ -137,21 +199,29 @@ class DeviceState:
         """The frontier without its list, which is on the device and is along another adjacency's rows."""
         return replace(frontier, listed=False)
 
-    def host_fields(self) -> dict[str, NDArray[Any]]:
-        """Every field's values, copied to the host."""
-        return {name: self.device.to_host(array) for name, array in self.fields.items()}
+    def host_fields(self) -> dict[str, Any]:
+        """Every field's values, copied to the host; or what reads them there (`PagedValues`)."""
+        return {name: self.host_field(name) for name in self.fields}
 
-    def host_field(self, name: str) -> NDArray[Any]:
+    def host_field(self, name: str) -> Any:
         """One of `host_fields`."""
-        return self.to_host(self.fields[name])
+        if self.pages is None:
+            return self.to_host(self.fields[name])
+        self.pages.flush()
+        return PagedValues(self.pages.host, name)
 
     def values_at(self, name: str, places: NDArray[np.int64]) -> NDArray[Any]:
         """As `State.values_at`."""
+        if self.pages is not None:
+            found: NDArray[Any] = self.host_field(name)[places]
+            return found
         return self.to_host(self.fields[name][places])
 
     def has_nan(self, name: str) -> bool:
-        """As `State.has_nan`, found out on the device."""
-        values = self.fields[name]
+        """As `State.has_nan`, found out on the device, or in host memory where it has not all values."""
+        values = self.fields[name] if self.pages is None else self.host_field(name)
+        if self.pages is not None:
+            return any(np.isnan(values[at : at + MASKED].min()) for at in range(0, len(values), MASKED))
         return values.size > 0 and bool(np.isnan(float(values.min())))
 
     def oriented_rows(self, rows: int, edges: int) -> DeviceOrientedRows:
@@ -190,7 +260,10 @@ class DeviceState:
         """Adopt values from the host."""
         self.sent_ahead = None
         for name, values in fields.items():
-            self.device.copy_in(self.fields[name], values, None)
+            if self.pages is None:
+                self.device.copy_in(self.fields[name], values, None)
+            elif not isinstance(values, PagedValues):
+                self.host_field(name)[:] = values
 
 
 VertexState = State | DeviceState

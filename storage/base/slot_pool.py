@@ -63,6 +63,9 @@ class ReservedArray:
         begin, end = self.span(first, last)
         return memoryview(self._space)[begin:end]
 
+    def back(self, first: int, last: int) -> None:
+        """Do nothing: an item has memory from when it is written."""
+
     def forget(self, first: int, last: int) -> None:
         """Give the memory of `span` back; what is there is 0 then."""
         begin, end = self.span(first, last)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from penstock.storage.base.budget import check_room, stack_bytes
 from penstock.storage.base.errors import InputError, RunError
@@ -135,3 +135,17 @@ class ExclusiveUse:
         with self._lock:
             self._closed = True
             yield
+
+
+class PerThread(Generic[T]):
+    """What each thread has for itself, made by `make` at its first call."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make, self._mine = make, threading.local()
+
+    def __call__(self) -> T:
+        """The calling thread's."""
+        if not hasattr(self._mine, "made"):
+            self._mine.made = self._make()
+        made: T = self._mine.made
+        return made

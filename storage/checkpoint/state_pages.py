@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -39,7 +39,7 @@ MOVERS = 4
 
 
 @dataclass(slots=True)
-class _Array:
+class PagedArray:
     """An array, and what each item is at first."""
 
     space: ReservedArray
@@ -47,12 +47,40 @@ class _Array:
 
 
 @dataclass(slots=True)
-class _Page:
-    """A page in memory. wanted: by how many; changed: whether the file has older values; arrives: when it is there."""
+class Page:
+    """A page in memory.
+
+    wanted: by how many; changed: whether the file has older values; arrives: when it is there; used: after which event
+    a device's kernels no longer read it.
+    """
 
     wanted: int = 0
     changed: bool = False
     arrives: Future[None] | None = None
+    used: Any = None
+
+
+class PageStore(Protocol):
+    """Where pages are that are not in memory: a file (`PageFile`), or the host's memory of a device's pages."""
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes that were read and written so far."""
+
+    @property
+    def busy_seconds(self) -> float:
+        """Seconds so far in which at least one page was read or written."""
+
+    def __contains__(self, key: object) -> bool: ...
+
+    def forget(self, keys: Iterable[object]) -> None:
+        """Have no pages of these keys."""
+
+    def write(self, key: Any, page: Any) -> None:
+        """Keep a page, in the place of what the key had. Raises RunError."""
+
+    def read(self, key: Any, page: Any) -> None:
+        """Fill a page with what the key has. Raises RunError."""
 
 
 class StatePages:
@@ -60,14 +88,17 @@ class StatePages:
 
     vertices: of each array. rows: vertices of a page. room: bytes of the pages that may be in memory. file: holds the
     others. Passes over all vertices come again and again: so what was used last makes room first, and the rest stays.
-    timeline: where reads, writes and waiting are stamped, if anywhere.
+    timeline: where reads, writes and waiting are stamped, if anywhere. row_bytes: what comes for a row of an index
+    besides, in the same room.
     """
 
-    def __init__(self, vertices: int, rows: int, room: int, file: PageFile, timeline: Timeline | None = None) -> None:
+    row_bytes = 0
+
+    def __init__(self, vertices: int, rows: int, room: int, file: PageStore, timeline: Timeline | None = None) -> None:
         self._timeline, self._waiting = timeline, BusyTimer()
         self.vertices, self.rows, self.room, self.file = vertices, rows, room, file
-        self._arrays: dict[str, _Array] = {}
-        self._pages: dict[Unit, _Page] = {}
+        self._arrays: dict[str, PagedArray] = {}
+        self._pages: dict[Unit, Page] = {}
         self._leaving: dict[Unit, Future[None]] = {}
         self._idle: dict[Unit, None] = {}  # pages that nobody wants, what was wanted last behind
         self._early: dict[Unit, None] = {}  # pages that nobody has wanted yet
@@ -81,9 +112,13 @@ class StatePages:
 
         Raises MemoryError where so much address space cannot be had.
         """
-        whole = self.rows * np.dtype(dtype).itemsize % HUGE_PAGE == 0  # else a page would take memory of the next one
-        self._arrays[name] = _Array(ReservedArray(self.vertices, dtype, huge=whole), first)
+        self._arrays[name] = PagedArray(self._reserved(dtype), first)
         return self.values(name)
+
+    def _reserved(self, dtype: DTypeLike) -> ReservedArray:
+        """Address space for the values of all vertices."""
+        whole = self.rows * np.dtype(dtype).itemsize % HUGE_PAGE == 0  # else a page would take memory of the next one
+        return ReservedArray(self.vertices, dtype, huge=whole)
 
     @property
     def waited_seconds(self) -> float:
@@ -165,7 +200,7 @@ class StatePages:
         with self._free:
             self._pages[unit].changed = True
 
-    def _want(self, units: list[Unit], fresh: Collection[str]) -> list[_Page]:
+    def _want(self, units: list[Unit], fresh: Collection[str]) -> list[Page]:
         """The pages, each of which is in memory or on its way, and stays."""
         taken: list[Unit] = []
         try:
@@ -227,11 +262,11 @@ class StatePages:
         """Let a page come into the place of others that nobody wants, which leave first."""
         leave = self._make_room(self._size(unit))
         self._taken += self._size(unit)
-        page = self._pages[unit] = _Page()
+        page = self._pages[unit] = Page()
         page.arrives = self._movers.submit(self._exchange, leave, self._leaving.get(unit), unit, reads=reads)
         self._leaving.update((one, page.arrives) for one, _ in leave)
 
-    def _make_room(self, size: int) -> list[tuple[Unit, _Page]]:
+    def _make_room(self, size: int) -> list[tuple[Unit, Page]]:
         """Forget pages that nobody wants until there is room for so many bytes; these are to be written."""
         leave = []
         while self._taken + size > self.room:
@@ -240,7 +275,7 @@ class StatePages:
             self._taken -= self._size(one)
         return leave
 
-    def _write(self, leave: list[tuple[Unit, _Page]]) -> None:
+    def _write(self, leave: list[tuple[Unit, Page]]) -> None:
         """Write what leaves, and give its memory back."""
         for one, page in leave:
             if page.arrives is not None:
@@ -251,12 +286,13 @@ class StatePages:
             self.give_back(one)
 
     def _exchange(
-        self, leave: list[tuple[Unit, _Page]], before: Future[None] | None, unit: Unit, *, reads: bool
+        self, leave: list[tuple[Unit, Page]], before: Future[None] | None, unit: Unit, *, reads: bool
     ) -> None:
         """Write what leaves, then read a page. before: after which the file has the page."""
         self._write(leave)
         if before is not None:
             before.result()
+        self._arrays[unit[0]].space.back(*self._vertices_of(unit))
         if reads and unit in self.file:
             with during(self._timeline, "disk", "read values"):
                 self.file.read(unit, self._bytes(unit))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 NEIGHBORS = 1
 WEIGHTS = 2
 NOWHERE = -1
+NO_CHUNKS = np.zeros(0, np.uint8)
 
 Ints = NDArray[np.int64]
 Allocate = Callable[[int, DTypeLike], NDArray[Any]]
@@ -121,19 +122,19 @@ class PartitionCache:
         return int(self._entries[direction].start) + number
 
     def entries(self, direction: str) -> slice:
-        """Return the entries of one adjacency."""
-        return self._entries[direction]
+        """Return the entries of one adjacency; none where it is read by its windows alone."""
+        return self._entries.get(direction, slice(0, 0))
 
     def held(self, direction: str) -> NDArray[np.uint8]:
         """Return per chunk of an adjacency what is here: bits NEIGHBORS and WEIGHTS, uint8[chunks]."""
-        return self._held[direction]
+        return self._held.get(direction, NO_CHUNKS)
 
     def complete(self, direction: str, with_weights: bool) -> bool:
         """Return whether every partition has a place, and every chunk of an adjacency is here."""
         known = self._complete.get((direction, with_weights))
         if known is None:
             bits = needed(with_weights)
-            known = self.whole and bool(np.all((self._held[direction] & bits) == bits))
+            known = self.whole and direction in self._held and bool(np.all((self._held[direction] & bits) == bits))
             self._complete[direction, with_weights] = known
         return known
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from _pytest.monkeypatch import MonkeyPatch
 from penstock.engine import Graph, Program, Session
+from penstock.storage.checkpoint.state_pages import PagedValues, StatePages, Unit
 from support.catalogue_oracles import SOURCE
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList
@@ -42,20 +43,59 @@ def graphs_in_windows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict
 
 
 @contextmanager
-def _made(folder: Path, **options: Any) -> Iterator[dict[bool, Graph]]:
+def pages_of(rows: int) -> Iterator[None]:
+    """Pages of indexes have so many rows within, a multiple of CHUNK."""
     with MonkeyPatch.context() as patch:
         for name, value in {
             "adjacency_writer.CHUNK_VERTICES": CHUNK,
             "writer.CHUNK_VERTICES": CHUNK,
             "index.WIDEST_SHIFT": 12,
-            "row_pages.PAGE_ROWS": 2 * CHUNK,
+            "row_pages.PAGE_ROWS": rows,
             "graph.WIDEST_SHIFT": 12,
         }.items():
             patch.setattr(f"penstock.storage.format.{name}", value)
+        yield
+
+
+@contextmanager
+def _made(folder: Path, **options: Any) -> Iterator[dict[bool, Graph]]:
+    with pages_of(2 * CHUNK):
         yield {
             directed: on_disk(edges(directed=directed), folder / f"{directed}.h5", chunk_edges=1 << 13, **options)
             for directed in (True, False)
         }
+
+
+@pytest.fixture
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> list[Unit]:
+    """Pages whose memory is given back; what is there is wrong from then on, and what is read is not written to."""
+    give_back, add, read, found = StatePages.give_back, StatePages.add, PagedValues.__getitem__, []
+
+    def leave(pages: StatePages, unit: Unit) -> None:
+        give_back(pages, unit)
+        spoil(pages.values(unit[0])[unit[1] * pages.rows :][: pages.rows])
+        found.append(unit)
+
+    def spoiled(pages: StatePages, *given: Any) -> Any:
+        values = add(pages, *given)
+        spoil(values)
+        return values
+
+    def closed(values: PagedValues, rows: Any) -> Any:
+        part = read(values, rows)
+        if isinstance(part, np.ndarray):
+            part.flags.writeable = False
+        return part
+
+    monkeypatch.setattr(StatePages, "give_back", leave)
+    monkeypatch.setattr(StatePages, "add", spoiled)
+    monkeypatch.setattr(PagedValues, "__getitem__", closed)
+    return found
+
+
+def spoil(values: Any) -> None:
+    """Make values wrong, whatever they are."""
+    values.view(np.uint8)[...] = 0xA7
 
 
 def answer(graph: Graph, program: Program, **options: Any) -> dict[str, np.ndarray[Any, Any]]:

@@ -107,6 +107,11 @@ def _disk(spent: Spent, share: float) -> str:
 def _values(spent: Spent, share: float) -> str:
     moved, took = spent.moved.get("values", 0), spent.busy.get("values", 0.0)
     rate = f" ({format_bytes(moved)} at {per_second(moved / took)})" if moved and took > 0 else ""
+    if spent.linked:
+        return (
+            f"values-bound: values of vertices were on their way over the link {percent(share)} of the time{rate}; "
+            "more --device-memory would keep more of them there."
+        )
     return (
         f"values-bound: the file of values of vertices was read or written {percent(share)} of the time{rate}; "
         "more --host-memory would keep more of them in memory, and a faster disk would help."
@@ -160,7 +165,8 @@ def _kernel(spent: Spent, share: float) -> str:
     if others[next_one] >= 0.1:
         arrived = f"next is {_NAMES[next_one]}, {percent(others[next_one])}"
     if spent.windows > 1:
-        return f"{what}; {arrived}: more --host-memory would make fewer windows."
+        memory = "--device-memory, and fewer --windows of the file," if spent.linked else "--host-memory"
+        return f"{what}; {arrived}: more {memory} would make fewer windows."
     cure = "nothing but less work or a faster GPU would help" if spent.linked else "more cores or a GPU would help"
     return f"{what}; {arrived}: {cure}, more memory would not."
 
@@ -222,7 +228,7 @@ def percent(share: float) -> str:
 
 
 def _more_host(spent: Spent) -> str:
-    if spent.windows > 1:
+    if spent.windows > 1 and not spent.linked:
         return f"{spent.windows:,} windows of vertices read them, and more --host-memory would make fewer"
     lacking = spent.edges_bytes - spent.host_bytes
     if lacking <= 0:

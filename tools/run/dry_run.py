@@ -113,22 +113,27 @@ def _loading(found: Forecast) -> str | None:
 
 def _windows(found: Forecast) -> str | None:
     """How often edges are read, and where values of vertices are that memory has no room for; None without any."""
-    if not found.value_file:
+    if not (found.value_file or found.device_room):
         return None
     way = {"push": "pushing", "pull": "pulling"}[found.direction]
     again = ", each of which reads its own edges" if found.windows > 1 else ""
     if found.edge_reads > 1:
         again = f", for which edges are read {found.edge_reads:,} times (once where converted with --windows)"
-    folders = " and ".join(map(str, found.value_folders))
-    kept = f"memory has room for {format_bytes(found.value_room)} of their values, and a file in {folders} for all"
-    return f"{found.windows:,} of vertices when {way}{again}; {kept} ({format_bytes(found.value_file)})"
+    kept = f"memory has room for {format_bytes(found.value_room)} of their values"
+    if found.value_file:
+        folders = " and ".join(map(str, found.value_folders))
+        kept += f", and a file in {folders} for all ({format_bytes(found.value_file)})"
+    if found.device_room:
+        kept = f"the device has room for {format_bytes(found.device_room)} of their values and rows, host {kept}"
+    return f"{found.windows:,} of vertices when {way}{again}; {kept}"
 
 
 def _sweep(sweep: Sweep) -> str:
+    values = "over it" if sweep.link_bytes else "from and to their file"
     moved = [
         f"{format_bytes(sweep.disk_bytes)} from disk" if sweep.disk_bytes else "nothing from disk",
-        *([f"{format_bytes(sweep.value_bytes)} of values from and to their file"] if sweep.value_bytes else []),
         *([f"{format_bytes(sweep.link_bytes)} over the link"] if sweep.link_bytes else []),
+        *([f"{format_bytes(sweep.value_bytes)} of values {values}"] if sweep.value_bytes else []),
     ]
     routes = ", ".join(f"{count:,} {route}" for route, count in sorted(sweep.routes.items()))
     limit = f" ({sweep.limit})" if sweep.seconds else ""

@@ -19,6 +19,7 @@ from penstock.storage.base import hardware_info
 from penstock.storage.base.errors import InputError, RunError, installing
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.clocks.stage_clock import stage
+from penstock.transfer.devices.cuda_memory import GRAIN, ReservedDeviceArray
 from penstock.transfer.devices.device import Device, Idle, Kind
 from penstock.transfer.values.rates import Rates
 
@@ -101,6 +102,7 @@ class CudaDevice(Device):
     idle: Idle = ("emulated",), "a GPU's link is as fast as it is", "emulated"
     glance = 0.25
     runs_ahead = measurable = True
+    grain = GRAIN
 
     def __init__(self, number: int = 0, memory_bytes: int | None = None) -> None:
         import cupy
@@ -223,6 +225,11 @@ class CudaDevice(Device):
                 f"{self.memory_bytes} in use: raise --device-memory, or lower --device-edge-memory"
             ) from error
         return self._cupy.ndarray((count,), kind, memptr=memory)
+
+    def reserved(self, count: int, dtype: DTypeLike) -> ReservedDeviceArray:
+        """Reserve address space on the device."""
+        with self._device:
+            return ReservedDeviceArray(self._cupy, self._device.id, count, dtype)
 
     def free(self, array: Any) -> None:
         """Forget an array: its memory returns to the pool with its last user."""

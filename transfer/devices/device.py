@@ -15,7 +15,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.storage.base.errors import RunError
-from penstock.storage.base.slot_pool import aligned_empty
+from penstock.storage.base.slot_pool import ALIGNMENT, ReservedArray, aligned_empty
 from penstock.transfer.values.rates import Rates
 
 Kind = Literal["host", "emulated", "cuda"]
@@ -36,7 +36,8 @@ class Device:
     pull's look at a vertex takes, in edges of a kernel: to count which accept, and to serve them (measured: 12 to 14 ns
     against 5 on a CPU core; on a GPU 12 bytes of its memory, read twice). runs_ahead: whether kernels still run when
     their call returns, so that only events tell their seconds. measurable: whether times of its link correct the rates;
-    a link that is emulated without a rate takes none.
+    a link that is emulated without a rate takes none. grain: bytes of which memory in reserved address space is a
+    multiple.
     """
 
     kind: Kind = "host"
@@ -47,6 +48,7 @@ class Device:
     glance = 2.5
     runs_ahead = False
     measurable = True
+    grain = ALIGNMENT
 
     def __init__(self, name: str = "cpu", threads: int = 1, memory_bytes: int = 1 << 62) -> None:
         self.name = name
@@ -96,6 +98,10 @@ class Device:
         self._sizes[array.ctypes.data] = size
         weakref.finalize(array.base, self._sizes.pop, array.ctypes.data, None)
         return array
+
+    def reserved(self, count: int, dtype: DTypeLike) -> Any:
+        """Reserve address space for `count` items, of which none has memory: as a `ReservedArray`."""
+        return ReservedArray(count, dtype, huge=False)
 
     def free(self, array: DeviceArray) -> None:
         """Return an array made by `array`; it may not be used again."""

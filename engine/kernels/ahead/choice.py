@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from penstock.engine.kernels.interface import ways_along
 from penstock.engine.program.program import needs_rows
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.engine.kernels.interface import Kernels
     from penstock.engine.program.bindings import Author
     from penstock.engine.program.program import Program
+    from penstock.engine.state.device_pages import DevicePages
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.state import Fill
     from penstock.storage.checkpoint.state_pages import StatePages
@@ -74,7 +75,8 @@ def new_state(
 ) -> VertexState:  # fmt: skip
     """The state where kernels of this kind reach it; given, fill, pages: as of `State`."""
     if has_state_there(kind):
-        return DeviceState(program, author, (0, graph.vertices), graph.vertex_dtype, device)
+        span = 0, graph.vertices
+        return DeviceState(program, author, span, graph.vertex_dtype, device, cast("DevicePages | None", pages))
     return State(program, author, 0, graph.vertices, graph.vertex_dtype, given, fill, pages)
 
 

@@ -7,6 +7,8 @@ way of numba's own word, translated by `explain`.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +39,8 @@ from penstock.engine.kernels.host.union_find import most_frequent
 from penstock.engine.kernels.hot_vertices import has_sums_apart, is_hot, pushes_many, sums_numbers
 from penstock.engine.kernels.interface import EdgeView, ReadyRows, VertexArrays
 from penstock.engine.program.bindings import Author, bind
-from penstock.engine.program.program import arguments, author_function, fields_of
+from penstock.engine.program.program import arguments, author_function, fields_of, functions_of
+from penstock.engine.program.step_values import StepValues
 from penstock.engine.state.device_state import TALLIES, DeviceBitmap
 from penstock.engine.state.fused_iterations import FusedIterations, FusedLimits
 from penstock.engine.state.state import MASKED, Frontier
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
     from penstock.engine.program.program import Program
+    from penstock.engine.state.device_pages import DevicePages
     from penstock.engine.state.device_state import DeviceState
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.storage.format.index import Index
@@ -60,11 +64,15 @@ RUN_TILES = 8
 
 @dataclass(frozen=True)
 class DeviceIndex:
-    """A row index on the device: `arrays` as kernels take them; `starts[t]`: the row of the first edge of tile t."""
+    """A row index on the device: `arrays` as kernels take them; `starts[t]`: the row of the first edge of tile t.
+
+    rows: the name of the offsets in `DevicePages`, None where all of them are there.
+    """
 
     index: Index
     arrays: tuple[Any, Any, Any]
     starts: Any
+    rows: str | None = None
 
 
 class CudaKernels:
@@ -72,10 +80,11 @@ class CudaKernels:
 
     indexes: row indexes that are on the device already, by `id`; shared by all programs of a session.
     over_links: whether `fused_iterations` may read edges over a link. both_ways: whether it may push along two
-    adjacencies. hot_first: whether the graph's first vertices have the most edges.
+    adjacencies. hot_first: whether the graph's first vertices have the most edges. picks: whether `in_window` picks
+    edges.
     """
 
-    over_links, both_ways, hot_first = True, False, False
+    over_links, both_ways, hot_first, picks = True, False, False, False
 
     def __init__(
         self, program: Program, vertex_dtype: Any, weighted: bool, device: Any, indexes: dict[int, DeviceIndex]
@@ -91,6 +100,9 @@ class CudaKernels:
         self._fits = fused.fits(program, self.author)
         self._made = _MADE.setdefault(f"{self.author.key}{self.author.message}", {})
         self._indexes = indexes
+        self._pages: DevicePages | None = None
+        self._steps = StepValues.of(program)
+        self._of_degree = {role for role, function in functions_of(program) if "degree" in arguments(function)}
         self._buffers: dict[str, Any] = {}
         self._marks: dict[str, NDArray[np.uint32]] = {}
         self._shared: dict[int, tuple[Any, Any]] = {}
@@ -115,58 +127,138 @@ class CudaKernels:
 
     def placed(self, index: Index) -> DeviceIndex:
         """The index on the device, copied at its first use."""
-        found = self._indexes.get(id(index))
-        if found is None:
-            bases, offsets, shift = index.arrays()
-            arrays = self.device.to_device(bases), self.device.to_device(offsets), np.uint64(shift)
+        pages = None if index.whole else self._pages
+        known = self._indexes if pages is None else pages.placed
+        if id(index) not in known:
             tiles = -(-index.edges // TILE)
             starts = self.device.array(max(1, tiles), np.uint32 if index.vertices < 2**32 else np.uint64)
-            push.tile_rows(blocks_for(tiles), arrays, np.uint64(index.vertices), np.int64(tiles), starts)
-            found = self._indexes[id(index)] = DeviceIndex(index, arrays, starts)
-        return found
+            bases, rows = self.device.to_device(index.bases), None
+            if pages is None:
+                offsets = self.device.to_device(index.arrays()[1])
+            else:
+                rows, offsets = pages.add_rows(index)
+            known[id(index)] = found = DeviceIndex(index, (bases, offsets, np.uint64(index.shift)), starts, rows)
+            if pages is None:
+                self._find_tiles(found, (0, index.vertices), (0, tiles))
+        return known[id(index)]
+
+    def _find_tiles(self, known: DeviceIndex, rows: tuple[int, int], tiles: tuple[int, int]) -> None:
+        """Find the first row of some tiles among these rows."""
+        rows_, tiles_ = tuple(map(np.uint64, rows)), tuple(map(np.int64, tiles))
+        push.tile_rows(blocks_for(tiles[1] - tiles[0]), known.arrays, rows_, tiles_, known.starts)
+
+    @contextmanager
+    def _at_hand(self, state: DeviceState, index: Index, v0: int, v1: int, until: int = 0) -> Iterator[DeviceIndex]:
+        """Have the rows v0..v1-1 of an index on the device within; those up to `until` are wanted next."""
+        self._pages = state.pages
+        known = self.placed(index)
+        if known.rows is None or state.pages is None:
+            yield known
+            return
+        pages = state.pages
+        then = pages.of_rows(known.rows, v1, min(until, state.pages.vertices)) if until > v1 else ()
+        with pages.held(pages.of_rows(known.rows, v0, v1), then=then):
+            yield known
+
+    @contextmanager
+    def _rows_of(self, view: View, state: DeviceState, index: Index) -> Iterator[DeviceIndex]:
+        """Have the rows of a view on the device within, and where its tiles begin."""
+        with self._at_hand(state, index, view.v0, view.v1) as known:
+            if known.rows is not None:
+                tiles = view.e0 // TILE, min(-(-view.e1 // TILE) + 1, len(known.starts))
+                self._find_tiles(known, (view.v0, view.v1), tiles)
+            yield known
+
+    def _parts(
+        self, state: DeviceState, index: Index, marks: Collection[str] = (), *, rows: bool = True,
+        values: Collection[str] = (), changes: Collection[str] = (), fresh: Collection[str] = (),
+    ) -> Iterator[tuple[DeviceState, tuple[Any, Any, Any]]]:  # fmt: skip
+        """The state, and the index as kernels take it; by pages, where a device has not all of them.
+
+        marks: bitmaps of the state; pages with none of their bits are left out. rows: whether rows are needed. values,
+        changes: arrays that are read, and written; fresh: those of which all is written.
+        """
+        self._pages = pages = state.pages
+        arrays = self.placed(index).arrays
+        if pages is None:
+            yield state, arrays
+            return
+        small = pages.host.rows  # of which each window is a multiple
+        marked = [getattr(state, name).spans_with_some(small) for name in marks]
+        v1 = state.first
+        while v1 < state.last:
+            v0, v1 = v1, min((v1 // pages.rows + 1) * pages.rows, state.last)
+            here = slice((v0 - state.first) // small, -(-(v1 - state.first) // small))
+            if marked and not any(any(found[here]) for found in marked):
+                continue
+            at_hand = self._at_hand(state, index, v0, v1, v1 + pages.rows) if rows else nullcontext()
+            with at_hand, state.held({*values, *changes}, v0, v1, changes, fresh, v1 + pages.rows):
+                yield state.part(v0, v1), arrays
 
     def select(self, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
         """Move what is pending with a priority below `limit` into the frontier and list it."""
-        words, base = len(state.active.words), np.uint64(state.first)
-        blocks = -(-words // BLOCK)
-        counts = self._buffer("counts", 3 * blocks, np.int64).reshape(3, blocks)
-        rests = self._buffer("rests", blocks, np.float64)
-        arrays = self.placed(index).arrays
-        self._call(
-            frontier_kernels.make_select, blocks, state.pending.words, state.active.words, arrays, state.arrays,
-            scalars, np.float64(limit), base, counts, rests,
-        )  # fmt: skip
-        tallies, waiting = self._buffer("tallies", TALLIES, np.int64), np.int64(min(TALLIES, len(self._waiting)))
-        frontier_kernels.sum_up(
-            1, counts, rests, state.totals, state.device_readback, state.device_readback_rest, tallies, waiting,
-            state.device_readback_lines,
-        )  # fmt: skip
-        frontier_kernels.enumerate_marked(
-            blocks, state.active.words, arrays, base, counts, state.totals, state.vertices, state.work
-        )
-        self.device.finish()
-        for (record, each), runs in zip(self._waiting, state.host_readback_lines.tolist(), strict=False):
-            record.lines_read += runs * each
-        self._waiting.clear()
-        count, state.lines, total = (int(number) for number in state.host_readback[:3])
-        listed = 0 < count <= len(state.vertices)
-        return Frontier(count, total, listed=listed, rest=float(state.host_readback_rest[0]))
+        if state.pages is not None:
+            state.active.clear()  # of pages where nothing is pending
+        found, edges, lines, rest, listed = 0, 0, 0, np.inf, 0
+        for part, arrays in self._parts(state, index, ("pending",), values=self._steps.reads("priority")):
+            words, base = len(part.active.words), np.uint64(part.first)
+            blocks = -(-words // BLOCK)
+            counts = self._buffer("counts", 3 * blocks, np.int64).reshape(3, blocks)
+            rests = self._buffer("rests", blocks, np.float64)
+            self._call(
+                frontier_kernels.make_select, blocks, part.pending.words, part.active.words, arrays, part.arrays,
+                scalars, np.float64(limit), base, counts, rests,
+            )  # fmt: skip
+            tallies, waiting = self._buffer("tallies", TALLIES, np.int64), np.int64(min(TALLIES, len(self._waiting)))
+            frontier_kernels.sum_up(
+                1, counts, rests, state.totals, state.device_readback, state.device_readback_rest, tallies, waiting,
+                state.device_readback_lines,
+            )  # fmt: skip
+            if state.pages is None:
+                frontier_kernels.enumerate_marked(
+                    blocks, part.active.words, arrays, base, counts, state.totals, state.vertices, state.work
+                )
+            self.device.finish()
+            for (record, each), runs in zip(self._waiting, state.host_readback_lines.tolist(), strict=False):
+                record.lines_read += runs * each
+            self._waiting.clear()
+            numbers = state.host_readback[:3].tolist()
+            found, lines, edges = (sum(pair) for pair in zip((found, lines, edges), numbers, strict=True))
+            rest = min(rest, float(state.host_readback_rest[0]))
+        state.lines = lines
+        listed = state.pages is None and 0 < found <= len(state.vertices)
+        return Frontier(found, edges, listed=listed, rest=rest)
 
     def send(self, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Compute what the frontier's vertices send, if the program has `send` and `apply` has not done it."""
         whole, ahead, state.sent_ahead = frontier.everything, state.sent_ahead, None
         if self.author.has_send and not (whole and ahead is not None and ahead == self._sending(scalars)):
-            blocks = self._blocks_of_all(state) if whole else blocks_for(len(state.active.words))
-            self._call(
-                vertex_kernels.make_send, blocks, state.active.words, np.bool_(whole), self.placed(index).arrays,
-                state.arrays, scalars, state.sent, np.uint64(state.first),
-            )  # fmt: skip
-        if self.author.in_place:
-            state.target[...] = state.identity
+            read, sent = self._steps.reads("send"), self._steps.sends
+            marks, fresh = (() if whole else ("active",)), sent - read if whole else frozenset[str]()
+            rows = "send" in self._of_degree
+            for part, arrays in self._parts(state, index, marks, rows=rows, values=read, changes=sent, fresh=fresh):
+                blocks = self._blocks_of_all(part) if whole else blocks_for(len(part.active.words))
+                self._call(
+                    vertex_kernels.make_send, blocks, part.active.words, np.bool_(whole), arrays, part.arrays, scalars,
+                    part.sent, np.uint64(part.first),
+                )  # fmt: skip
+        if self.author.in_place and state.pages is None:
+            self.empty(state)
+
+    def empty(self, state: DeviceState) -> None:
+        """Let messages be combined with nothing."""
+        state.target[...] = state.identity
 
     def push(self, view: View, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a packed view, along all of them."""
-        known, edges = self.placed(index), self._edges_of(view)
+        with self._rows_of(view, state, index) as known:
+            self._push(view, state, frontier, known, scalars)
+
+    def _push(
+        self, view: View, state: DeviceState, frontier: Frontier, known: DeviceIndex, scalars: tuple[Any, ...]
+    ) -> None:
+        """Push along rows that are at hand."""
+        index, edges = known.index, self._edges_of(view)
         values = state.arrays, scalars, _vertices_of(state)
         active = state.active.words, np.bool_(frontier.everything)
         if view.rows is not None:
@@ -292,7 +384,15 @@ class CudaKernels:
         skip: of every row, this many edges have been looked at before (early exit only).
         """
         assert view.rows is None, "views are packed for pushes only"
-        into, out = (self.placed(index) for index in indices)
+        with self._rows_of(view, state, indices[0]) as into:
+            self._pull(view, state, frontier, (into, self.placed(indices[1])), scalars, skip)
+
+    def _pull(
+        self, view: View, state: DeviceState, frontier: Frontier, known: tuple[DeviceIndex, DeviceIndex],
+        scalars: tuple[Any, ...], skip: int,
+    ) -> None:  # fmt: skip
+        """Gather along rows that are at hand."""
+        into, out = known
         sources = out.arrays, state.active.words, np.bool_(frontier.everything)
         common = into.arrays, into.starts, sources, state.arrays, scalars, state.identity, _vertices_of(state)
         if self.author.early_exit:
@@ -330,27 +430,31 @@ class CudaKernels:
 
     def apply(self, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Turn combined messages into new values and the next pending vertices."""
-        whole, words = frontier.everything, (state.touched.words, state.active.words, state.pending.words)
-        blocks = self._blocks_of_all(state) if whole else blocks_for(len(words[0]))
-        shares = self._shares_of(blocks)
-        self._call(
-            (vertex_kernels.make_apply, self._changing, self._steady is not None), blocks, *words, np.bool_(whole),
-            self.placed(index).arrays, state.arrays, scalars, state.incoming, state.identity, np.uint64(state.first),
-            state.sent, shares,
-        )  # fmt: skip
+        whole, paged = frontier.everything, state.pages is not None
+        rows, changing = not self._of_degree.isdisjoint(("vertex", "active", "global")), self._steps.changing
+        values, kept = self._steps.applies(state.messages), {state.messages} - self._steps.emptied(state.messages)
+        marks = () if whole else ("touched", "active")
+        ahead = self._steady is not None and not paged  # other windows may still wait for what was sent
+        shares = self._shares_of(state)
+        for part, arrays in self._parts(state, index, marks, rows=rows, values=values, changes=changing | kept):
+            words = part.touched.words, part.active.words, part.pending.words
+            mine = self._own_shares(part, shares)
+            blocks = len(mine) if whole else blocks_for(len(words[0]))
+            self._call(
+                (vertex_kernels.make_apply, self._changing, ahead), blocks, *words, np.bool_(whole), arrays,
+                part.arrays, scalars, part.incoming, part.identity, np.uint64(part.first), part.sent, mine,
+            )  # fmt: skip
         if whole:
-            state.sent_ahead = self._sending(scalars)
+            state.sent_ahead = self._sending(scalars) if ahead else None
             state.touched.clear()
             self._fold(state, shares)
 
     def reduce(self, state: DeviceState, index: Index, scalars: tuple[Any, ...]) -> None:
         """Leave the Globals' values in `state.partial`."""
-        count, blocks = state.last - state.first, self._blocks_of_all(state)
-        shares = self._shares_of(blocks)
-        self._call(
-            vertex_kernels.make_reduce, blocks, self.placed(index).arrays, state.arrays, scalars, np.uint64(count),
-            np.uint64(state.first), shares,
-        )  # fmt: skip
+        shares, values = self._shares_of(state), self._steps.changing | self._steps.reads("global")
+        for part, arrays in self._parts(state, index, rows="global" in self._of_degree, values=values):
+            mine, count, base = self._own_shares(part, shares), np.uint64(part.last - part.first), np.uint64(part.first)
+            self._call(vertex_kernels.make_reduce, len(mine), arrays, part.arrays, scalars, count, base, mine)
         self._fold(state, shares)
 
     def count_active(
@@ -359,11 +463,13 @@ class CudaKernels:
     ) -> None:  # fmt: skip
         """Demand of a push: see `Kernels`; table and chunks are the host's, blocks the device's."""
         counted = self._cleared(table, chunks)
-        words = state.active.words
-        self._call(
-            demand.count_active, blocks_for(-(-len(words) // demand.WORDS_EACH)), words, self.placed(index).arrays,
-            np.uint64(state.first), tuple(np.int64(size) for size in sizes), *counted, self._blocks(blocks),
-        )  # fmt: skip
+        blocks = self._blocks(blocks)
+        for part, arrays in self._parts(state, index, ("active",)):
+            words = part.active.words
+            self._call(
+                demand.count_active, blocks_for(-(-len(words) // demand.WORDS_EACH)), words, arrays,
+                np.uint64(part.first), tuple(np.int64(size) for size in sizes), *counted, blocks,
+            )  # fmt: skip
         self._read(counted, (table, chunks))
 
     def add_pending(
@@ -373,10 +479,11 @@ class CudaKernels:
         """Add the active vertices' pending values to `values`, float64[partitions] of the host, where rows begin."""
         added = self._buffer("pending", len(values), np.float64)
         added[...] = 0
-        self._call(
-            demand.make_add_pending, blocks_for(len(state.active.words)), state.active.words, self.placed(index).arrays,
-            state.arrays, scalars, np.uint64(state.first), np.int64(partition_edges), added,
-        )  # fmt: skip
+        for part, arrays in self._parts(state, index, ("active",), values=self._steps.reads("pending")):
+            self._call(
+                demand.make_add_pending, blocks_for(len(part.active.words)), part.active.words, arrays, part.arrays,
+                scalars, np.uint64(part.first), np.int64(partition_edges), added,
+            )  # fmt: skip
         self.device.copy_out(values, added, None)
         self.device.finish()
 
@@ -387,12 +494,14 @@ class CudaKernels:
     ) -> None:  # fmt: skip
         """Demand of a pull, as `count_active`; skip and function as `Kernels` says."""
         counted = self._cleared(table, chunks)
-        count = state.last - state.first
-        self._call(
-            (demand.make_count_cond, function), blocks_for(-(-count // demand.VERTICES_EACH)), np.uint64(count),
-            self.placed(index).arrays, state.arrays, scalars, np.uint64(state.first), self._skipped(state, skip),
-            tuple(np.int64(size) for size in sizes), *counted, self._blocks(blocks),
-        )  # fmt: skip
+        blocks = self._blocks(blocks)
+        for part, arrays in self._parts(state, index, values=self._steps.reads(function)):
+            count = part.last - part.first
+            self._call(
+                (demand.make_count_cond, function), blocks_for(-(-count // demand.VERTICES_EACH)), np.uint64(count),
+                arrays, part.arrays, scalars, np.uint64(part.first), self._skipped(part, skip),
+                tuple(np.int64(size) for size in sizes), *counted, blocks,
+            )  # fmt: skip
         self._read(counted, (table, chunks))
 
     def link_first_neighbors(self, view: View, state: DeviceState, index: Index, each: int) -> None:
@@ -490,10 +599,24 @@ class CudaKernels:
             shares[:, column] = float(value)
         return shares
 
-    def _shares_of(self, blocks: int) -> Any:
-        """Every block's share of the Globals, which the blocks write."""
-        columns = max(1, len(self.author.totals))
+    def _shares_of(self, state: DeviceState) -> Any:
+        """The share of the Globals of every block of a loop over all vertices, page after page, which blocks write."""
+        blocks, pages, columns = self._blocks_of_all(state), state.pages, max(1, len(self.author.totals))
+        if pages is not None:
+            blocks = -(-pages.vertices // pages.host.rows) * self._blocks_of_page(pages)
         return self._buffer("shares of blocks", blocks * columns, np.float64).reshape(blocks, columns)
+
+    def _own_shares(self, part: DeviceState, shares: Any) -> Any:
+        """Those of the blocks of a page, or of all."""
+        if part.pages is None:
+            return shares
+        each = self._blocks_of_page(part.pages)
+        first = part.first // part.pages.host.rows * each
+        return shares[first : first + each]
+
+    def _blocks_of_page(self, pages: DevicePages) -> int:
+        """Blocks of a loop over a page of the device, in the shares of the first of the host's pages in it."""
+        return blocks_for(pages.host.rows, many_blocks())
 
     def _fold(self, state: DeviceState, shares: Any) -> None:
         """Add these shares up, float64[any, globals], to be read in `state.partial`; does not wait."""

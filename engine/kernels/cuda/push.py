@@ -43,11 +43,12 @@ ZERO = np.int64(0)
 
 
 @kernel
-def tile_rows(index, rows, count, found):  # type: ignore[no-untyped-def]
-    """Kernel: the row of the first edge of every tile."""
-    tile = global_thread()
-    while tile < count:
-        found[tile] = find_row(index, np.uint64(0), rows, tile * np.int64(TILE))
+def tile_rows(index, rows, tiles, found):  # type: ignore[no-untyped-def]
+    """Kernel: the row of the first edge of every tile of these, of rows [first, last), which are at hand."""
+    first, last = rows
+    tile = tiles[0] + global_thread()
+    while tile < tiles[1]:
+        found[tile] = find_row(index, first, last, tile * np.int64(TILE))
         tile += all_threads()
 
 

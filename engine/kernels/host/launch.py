@@ -95,10 +95,10 @@ class HostKernels:
     them. both_ways: whether it may push along two adjacencies. loads: always 0; on a GPU, the kernels compiled or
     loaded so far. all_threads: those of all ranks together, by which edges are cut into blocks. `state.walked` is about
     how many edges and vertices the iteration walks; where it is below SMALL, most kernels run on one thread. hot_first:
-    whether the graph's first vertices have the most edges.
+    whether the graph's first vertices have the most edges. picks: whether `in_window` picks edges.
     """
 
-    over_links, both_ways, hot_first = False, True, False
+    over_links, both_ways, hot_first, picks = False, True, False, True
     loads = 0
 
     def __init__(

@@ -38,14 +38,14 @@ from penstock.engine.resources import memory_plan
 from penstock.engine.resources.memory_plan import EdgeRoom, budget_of, edge_room
 from penstock.storage.base.errors import BudgetError, InputError, RunError
 from penstock.storage.base.timeline import Timeline
-from penstock.storage.checkpoint.state_pages import PagedValues, StatePages, Unit
+from penstock.storage.checkpoint.state_pages import Unit
 from penstock.transfer.planning.host_budget import least_reading_bytes
 from support.catalogue_oracles import SOURCE
 from support.covering import covering
-from support.paged_graphs import CHUNK, answer, assert_equal, graphs_in_windows, paged_graphs
+from support.paged_graphs import CHUNK, answer, assert_equal, forgotten, graphs_in_windows, paged_graphs
 from support.program_cases import CASES, Fields
 
-__all__ = ["graphs_in_windows", "paged_graphs"]
+__all__ = ["forgotten", "graphs_in_windows", "paged_graphs"]
 
 
 def few_sweeps(name: str) -> Callable[[], Program]:
@@ -101,37 +101,6 @@ WAYS: dict[str, dict[str, Any]] = {
 WINDOWS = (1, 2, 6)
 PAGE = 2 * CHUNK
 InMemory = Callable[[Callable[[], Program], bool], Fields]
-
-
-@pytest.fixture
-def forgotten(monkeypatch: pytest.MonkeyPatch) -> list[Unit]:
-    """Pages whose memory is given back; what is there is wrong from then on, and what is read is not written to."""
-    give_back, add, read, found = StatePages.give_back, StatePages.add, PagedValues.__getitem__, []
-
-    def spoil(pages: StatePages, unit: Unit) -> None:
-        give_back(pages, unit)
-        _spoil(pages.values(unit[0])[unit[1] * pages.rows :][: pages.rows])
-        found.append(unit)
-
-    def spoiled(pages: StatePages, *given: Any) -> Any:
-        values = add(pages, *given)
-        _spoil(values)
-        return values
-
-    def closed(values: PagedValues, rows: Any) -> Any:
-        part = read(values, rows)
-        if isinstance(part, np.ndarray):
-            part.flags.writeable = False
-        return part
-
-    monkeypatch.setattr(StatePages, "give_back", spoil)
-    monkeypatch.setattr(StatePages, "add", spoiled)
-    monkeypatch.setattr(PagedValues, "__getitem__", closed)
-    return found
-
-
-def _spoil(values: Any) -> None:
-    values.view(np.uint8)[...] = 0xA7
 
 
 @contextmanager

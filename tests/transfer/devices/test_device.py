@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from penstock.storage.base.errors import RunError
 from penstock.transfer.devices.device import Device
+from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.staging.slab_pool import SlabPool
 
 
@@ -51,3 +52,17 @@ def test_slabs_are_allocated_once_and_handed_out_one_to_each():
 def test_slabs_without_weights_refuse_to_give_them():
     with pytest.raises(ValueError, match="weights"):
         SlabPool(Device(), 1, 10, np.uint32, None).take(True)
+
+
+@pytest.mark.parametrize("make", [Device, EmulatedDevice])
+def test_reserved_address_space_has_memory_where_it_is_backed(make):
+    device: Device = make()
+    items = 4 * device.grain
+    space = device.reserved(items, np.uint8)
+    space.back(0, 2 * device.grain)
+    space.values[: 2 * device.grain] = 3
+    space.forget(0, 2 * device.grain)
+    space.back(0, 2 * device.grain)
+    space.values[:5] = 4
+    assert space.values[:5].tolist() == [4] * 5
+    assert space.span(0, device.grain)[1] - space.span(0, device.grain)[0] == device.grain

@@ -1,0 +1,190 @@
+"""Values of vertices of which a device has some pages: all are in host memory or, where that has no room, in a file.
+
+    file <- `StatePages` of the host -> over the link -> pages of the device, in reserved address space there
+
+Owns the way between the two. Row indexes come the same way, and are read only. A page is as long as one of the host, or
+as several of them where the device gives memory in larger pieces.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from penstock.storage.base.threads import PerThread
+from penstock.storage.checkpoint.state_pages import PagedArray, StatePages, Unit
+from penstock.storage.clocks.stage_clock import BusyTimer
+from penstock.storage.format.row_pages import OFFSET_BYTES
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+    from penstock.storage.base.timeline import Timeline
+    from penstock.storage.checkpoint.state_pages import Page
+    from penstock.storage.format.index import Index
+    from penstock.transfer.devices.device import Device
+
+
+def device_page_rows(grain: int, rows: int) -> int:
+    """Vertices of a page of a device: whole pages of `rows` of the host, so that one of a byte each is whole grains."""
+    return -(-grain // rows) * rows
+
+
+class HostSide:
+    """What a device's pages are read from and written to, as a `PageFile` is by pages of the host.
+
+    pages: of the host. rows: vertices of a page of the device. mover: a thread's own stream of copies, and the bytes of
+    values that it moved; the device is the thread's current one from then on.
+    """
+
+    def __init__(self, device: Device, pages: StatePages, rows: int) -> None:
+        self._device, self._pages, self._rows = device, pages, rows
+        self.indexes: dict[str, Index] = {}
+        self._moved: list[list[int]] = []
+        self.mover, self._moving = PerThread(self._new_mover), BusyTimer()
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of values that went over the link so far, both ways."""
+        return sum(moved[0] for moved in self._moved)
+
+    @property
+    def busy_seconds(self) -> float:
+        """Seconds so far in which at least one page was on its way."""
+        return self._moving.seconds
+
+    def __contains__(self, unit: object) -> bool:
+        return True
+
+    def forget(self, units: Iterable[object]) -> None:
+        """Do nothing: the host's pages are forgotten there."""
+
+    def read(self, unit: Unit, page: Any) -> None:
+        """Fill a page of the device. Raises RunError where the host's cannot be read."""
+        with self._moving, self._at_hand(unit, len(page)) as source:
+            self._device.copy_in(page, source, self.mover()[0])
+            self._arrive(unit, source.nbytes)
+
+    def write(self, unit: Unit, page: Any) -> None:
+        """Keep a page of the device. Raises RunError where the host has to make room and cannot."""
+        with self._moving, self._at_hand(unit, len(page), writes=True) as target:
+            self._device.copy_out(target, page, self.mover()[0])
+            self._arrive(unit, target.nbytes)
+
+    def _new_mover(self) -> tuple[Any, list[int]]:
+        self._device.use()
+        self._moved.append([0])
+        return self._device.stream(), self._moved[-1]
+
+    def _arrive(self, unit: Unit, size: int) -> None:
+        """Wait until a copy is done, and count it."""
+        stream, moved = self.mover()
+        self._device.wait(self._device.event(stream))
+        moved[0] += size * (unit[0] not in self.indexes)
+
+    @contextmanager
+    def _at_hand(self, unit: Unit, count: int, *, writes: bool = False) -> Iterator[NDArray[Any]]:
+        """The items of a page while they are in host memory."""
+        name, first = unit[0], unit[1] * self._rows
+        index = self.indexes.get(name)
+        if index is not None:
+            assert index.pages is not None, "rows come with the values"
+            with index.pages.held(index.pages.of_rows(first, first + count)):
+                yield index.offsets[first : first + count]
+            return
+        changed = (name,) if writes else ()
+        with self._pages.held(self._pages.of((name,), first, first + count), changed, changed):
+            yield self._pages.values(name)[first : first + count]
+
+
+class DevicePages(StatePages):
+    """Arrays of all vertices on a device, of which pages take so many bytes there; `StatePages` says the rest.
+
+    host: pages of the same arrays in host memory, all of whose bytes are page-locked where none of them leaves it.
+    room: bytes of the device. keeps_rows: whether host memory keeps all rows of indexes. placed: indexes whose offsets
+    are among the pages, by `id` (`DeviceIndex`).
+    """
+
+    row_bytes = OFFSET_BYTES
+
+    def __init__(
+        self, device: Device, host: StatePages, room: int, timeline: Timeline | None = None, *, keeps_rows: bool
+    ) -> None:
+        self._device, self.host, self._keeps_rows = device, host, keeps_rows
+        rows = device_page_rows(device.grain, host.rows)
+        self.side = HostSide(device, host, rows)
+        super().__init__(host.vertices, rows, room, self.side, timeline)
+        self.placed: dict[int, Any] = {}
+        self._locked: list[NDArray[Any]] = []
+        weakref.finalize(self, _unlock, device, self._locked).atexit = False
+
+    def add(self, name: str, dtype: DTypeLike, first: Any) -> Any:
+        """Return a new array of the device, as `StatePages.add`; the host has one, too."""
+        values = self.host.add(name, dtype, first)
+        if self.host.room >= sum(self.host.item_bytes.values()) * self.vertices:
+            self._lock(values)
+        return super().add(name, dtype, first)
+
+    def _lock(self, items: NDArray[Any]) -> None:
+        """Page-lock memory of the host, which the link then reads at its rate."""
+        self._device.register(items)
+        self._locked.append(items)
+
+    def add_rows(self, index: Index) -> tuple[str, Any]:
+        """Return the offsets of an index on the device, and the name of their array."""
+        name = f"rows of {id(index)}"
+        if name not in self.side.indexes:
+            self.side.indexes[name] = index
+            if self._keeps_rows:
+                assert index.pages is not None, "rows come with the values"
+                index.pages.keep()
+                self._lock(index.offsets)
+            self._arrays[name] = PagedArray(self._device.reserved(index.vertices + 1, np.uint32), 0)
+        return name, self.values(name)
+
+    def of_rows(self, name: str, v0: int, v1: int) -> list[Unit]:
+        """The pages of an index that kernels read for rows v0..v1-1: with where the row behind them begins."""
+        return [(name, page) for page in range(v0 // self.rows, v1 // self.rows + 1)]
+
+    def keep(self, names: Collection[str]) -> None:
+        """As `StatePages.keep`, on the device and in host memory."""
+        self._device.finish()
+        super().keep({*names, *self.side.indexes})
+        self.host.keep(names)
+
+    def flush(self) -> None:
+        """Write what has changed, and have no page on the device; none is held."""
+        with self._free:
+            leave = self._make_room(self.room)
+            left = self._movers.submit(self._write, leave)
+            self._leaving.update((unit, left) for unit, _ in leave)
+        left.result()
+
+    def _reserved(self, dtype: DTypeLike) -> Any:
+        return self._device.reserved(self.vertices, dtype)
+
+    def _make_room(self, size: int) -> list[tuple[Unit, Page]]:
+        leave = super()._make_room(size)
+        if leave:
+            event = self._device.event(None)
+            for _, page in leave:
+                page.used = event
+        return leave
+
+    def _write(self, leave: list[tuple[Unit, Page]]) -> None:
+        """Write what leaves once the kernels that were launched on it are done."""
+        self.side.mover()
+        for _, page in leave:
+            self._device.wait(page.used)
+        super()._write(leave)
+
+    def _bytes(self, unit: Unit) -> Any:
+        first, last = self._vertices_of(unit)
+        return self.values(unit[0])[first:last]
+
+
+def _unlock(device: Device, arrays: list[NDArray[Any]]) -> None:
+    for values in arrays:
+        device.unregister(values)

@@ -1,0 +1,176 @@
+"""Runs whose values of vertices come to a device in pages give the answers of those that have all values.
+
+Values and rows that the device does not have are wrong numbers here (`forgotten`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+from penstock.engine import Graph, Program, Session
+from penstock.engine.execution.windows import Windows
+from penstock.engine.planning import requirements
+from penstock.engine.program.program import Field, Start
+from penstock.engine.programs.bfs import BFS, BFSLevels
+from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.sssp import SSSP
+from penstock.engine.programs.wcc import WCC
+from penstock.engine.resources.memory_plan import EdgeRoom, edge_room
+from penstock.storage.base.errors import BudgetError
+from penstock.storage.checkpoint.state_pages import Unit
+from support.covering import covering
+from support.graphs import on_disk, skewed, weighed
+from support.oracles import EdgeList
+from support.paged_graphs import CHUNK, answer, assert_equal, forgotten, pages_of
+
+__all__ = ["forgotten"]
+
+VERTICES = 3 * CHUNK - 100
+SOURCE = 5
+DEVICE = {"device": "emulated", "kernels": "cuda", "threads": 1}
+FILES = {"plain": {}, "windows": {"window_vertices": 2 * CHUNK}, "pages": {"window_vertices": CHUNK}}
+
+
+class Shares(Program):
+    """What a vertex gets where each shares a million among its edges, and the sum of it."""
+
+    share = Field(np.int64)
+    combine = "sum"
+    message = np.int64
+    everywhere = True
+    max_iter = 2
+    by_ranges = True
+
+    def start(self, graph: Graph, state: dict[str, Any]) -> Start:
+        return Start(everything=True)
+
+    def edge(degree):  # type: ignore[no-untyped-def]
+        return 1_000_000 // degree
+
+    def vertex(incoming):  # type: ignore[no-untyped-def]
+        return incoming
+
+
+MAKERS: dict[str, Callable[[], Program]] = {
+    "pagerank": lambda: PageRank(tol=0, max_iter=2, weight=None),
+    "levels": lambda: BFSLevels(SOURCE),
+    "bfs": lambda: BFS(SOURCE),
+    "sssp": lambda: SSSP(SOURCE),
+    "wcc": WCC,
+    "shares": Shares,
+}
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, bool], Graph]]:
+    """By windows in the file, and whether it has in-edges: three pages of a chunk."""
+    random, folder = np.random.default_rng(3), tmp_path_factory.mktemp("pages")
+    ends = random.permutation(VERTICES)[skewed(VERTICES, VERTICES // 4, 4)]
+    ends[:, :100] = np.stack([np.full(100, SOURCE), random.integers(0, VERTICES, 100)])
+    edges = weighed(EdgeList(VERTICES, ends[0], ends[1], None, directed=True), "uint8")
+    with pages_of(CHUNK):
+        yield {
+            (name, both): on_disk(edges, folder / f"{name}{both}.h5", both=both, chunk_edges=1 << 10, **options)
+            for name, options in FILES.items()
+            for both in (True, False)
+        }
+
+
+@contextmanager
+def short_of_room(pages: int | None) -> Iterator[list[int]]:
+    """No device has room for all values, but for so many pages of 8 bytes; yields how many windows walks had.
+
+    pages: None for what is planned.
+    """
+    walk, planned, counts = Windows.walk, requirements.in_device_windows, []
+
+    def refused(graph: Graph, config: Any, needs: Any, device_bytes: int | None) -> EdgeRoom:
+        if not needs.value_room:
+            raise BudgetError("--device-memory", "the state is large", 1000)
+        return edge_room(graph, config, needs, device_bytes)
+
+    def least(graph: Graph, setting: Any, program: Any, asks: Any, needs: Any) -> Any:
+        found = planned(graph, setting, program, asks, needs)
+        room = found.device_room if pages is None else 8 * pages * CHUNK
+        return replace(found, device_held=found.device_held - found.device_room + room, device_room=room)
+
+    def noted(self: Windows, *given: Any) -> Any:
+        yield from walk(self, *given)
+        counts.append(self.count)
+
+    with (
+        mock.patch.object(requirements, "edge_room", refused),
+        mock.patch.object(requirements, "in_device_windows", least),
+        mock.patch.object(Windows, "walk", noted),
+    ):
+        yield counts
+
+
+@covering("name, file, both, keeps", sorted(MAKERS), sorted(FILES), (True, False), (True, False), strength=1)
+def test_answers_are_those_of_all_values_in_memory(
+    name: str,
+    file: str,
+    both: bool,
+    keeps: bool,
+    graphs: dict[tuple[str, bool], Graph],
+    forgotten: list[Unit],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """keeps: whether host memory has room for the rows of all indexes."""
+    if not keeps:
+        monkeypatch.setattr(requirements, "left_for_edges", lambda *given: 1 << 24)
+    graph = graphs[file, both]
+    wanted = answer(graph, MAKERS[name](), threads=1)
+    with short_of_room(14) as counts:
+        found = answer(graph, MAKERS[name](), **DEVICE)
+    windows = {"plain": 1, "windows": 2, "pages": 3}[file]
+    assert set(counts) == {1 if name == "shares" else windows}
+    assert forgotten
+    assert_equal(found, wanted)
+
+
+def test_values_are_in_a_file_where_host_memory_has_no_room_either(
+    graphs: dict[tuple[str, bool], Graph], forgotten: list[Unit]
+) -> None:
+    graph = graphs["windows", True]
+    wanted = answer(graph, PageRank(tol=0, max_iter=2, weight=None), threads=1)
+    planned = requirements.in_windows
+
+    def little(*given: Any) -> Any:
+        found = planned(*given)
+        return replace(found, value_room=8 * 4 * CHUNK)
+
+    with mock.patch.object(requirements, "in_windows", little), short_of_room(14):
+        found = answer(graph, PageRank(tol=0, max_iter=2, weight=None), **DEVICE)
+    assert_equal(found, wanted)
+
+
+def test_the_least_memory_of_a_device_is_that_of_a_window(graphs: dict[tuple[str, bool], Graph]) -> None:
+    graph = graphs["pages", True]
+    wanted = answer(graph, BFS(SOURCE), threads=1)
+    with short_of_room(None) as counts:
+        with pytest.raises(BudgetError, match=r"values of a window of 4096 vertices .* more --windows") as refused:
+            answer(graph, BFS(SOURCE), device_memory=1 << 20, **DEVICE)
+        memory = {"host_memory": 1 << 30, "device_memory": refused.value.least_mib << 20}
+        found = answer(graph, BFS(SOURCE), **memory, **DEVICE)
+        with Session(graph, **memory, **DEVICE) as session:
+            planned = session.forecast(BFS(SOURCE))
+    assert set(counts) == {planned.windows} == {3}
+    assert planned.first.value_bytes > 0
+    assert_equal(found, wanted)
+
+
+def test_synchronous_runs_of_small_partitions_give_the_same(
+    graphs: dict[tuple[str, bool], Graph], forgotten: list[Unit]
+) -> None:
+    graph = graphs["windows", False]
+    wanted = answer(graph, SSSP(SOURCE), threads=1)
+    with short_of_room(14):
+        found = answer(graph, SSSP(SOURCE), mode="sync", partition_bytes=4096, **DEVICE)
+    assert_equal(found, wanted)
