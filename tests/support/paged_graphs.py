@@ -22,8 +22,10 @@ VERTICES = 11 * CHUNK - 100
 
 
 def edges(*, directed: bool) -> EdgeList:
+    """Edges of which a third is skewed, so that coreness and coloring end soon."""
     random = np.random.default_rng(3)
-    ends = random.permutation(VERTICES)[skewed(VERTICES, 3 * VERTICES, 4)]
+    ends = random.integers(0, VERTICES, (2, 3 * VERTICES))
+    ends[:, :VERTICES] = random.permutation(VERTICES)[skewed(VERTICES, VERTICES, 4)]
     ends[:, :CHUNK] = np.stack([np.full(CHUNK, SOURCE), random.integers(0, VERTICES, CHUNK)])
     return weighed(EdgeList(VERTICES, ends[0], ends[1], None, directed), "uint8")
 

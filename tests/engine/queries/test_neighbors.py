@@ -12,7 +12,6 @@ import pytest
 from penstock.engine import NeighborSampler, from_edges, sample_neighbors
 from penstock.engine.program import vertex_ids
 from penstock.storage.base.errors import BudgetError, InputError
-from scipy.stats import chisquare
 from support.graphs import in_memory, on_disk, shape, weighed
 
 
@@ -48,6 +47,8 @@ def test_samples_are_edges_hop_by_hop(replace: bool, direction: str) -> None:
 
 @pytest.mark.parametrize(("replace", "fanout"), [(False, 3), (True, 2)])
 def test_neighbors_are_equally_likely(replace: bool, fanout: int) -> None:
+    from scipy.stats import chisquare  # half a second to import
+
     star = np.arange(1, 9)
     with NeighborSampler(from_edges(star, np.zeros(8, int)), [fanout], replace=replace) as sampler:
         drawn = np.concatenate([sampler.sample([0], seed=seed).edge for seed in range(400)])
@@ -55,6 +56,8 @@ def test_neighbors_are_equally_likely(replace: bool, fanout: int) -> None:
 
 
 def test_neighbors_are_drawn_by_weight() -> None:
+    from scipy.stats import chisquare  # half a second to import
+
     weights = np.array([1.0, 0.0, 2.0, 3.0, 4.0])
     graph = from_edges(np.arange(1, 6), np.zeros(5, int), weights)
     likely = weights / weights.sum()

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from penstock.engine import Graph, from_edges, walk
 from penstock.engine.queries.walk_memory import WalkMemory
 from penstock.storage.base.errors import BudgetError, InputError
-from scipy.stats import chisquare
 from support.covering import covering
 from support.graphs import in_memory, on_disk, shape
 
@@ -55,6 +54,8 @@ def second_order(p: float, q: float) -> Callable[..., NDArray[np.float64]]:
 
 def check_frequencies(walks: NDArray[Any], expected: Callable[[int, int], NDArray[np.float64]]) -> None:
     """Steps are as frequent as expected after every pair of vertices (chi-square, p above 1e-4)."""
+    from scipy.stats import chisquare  # half a second to import
+
     before = np.concatenate([np.full((len(walks), 1), -1), walks[:, :-2]], axis=1).ravel()
     at, after = walks[:, :-1].ravel(), walks[:, 1:].ravel()
     pairs = 0
