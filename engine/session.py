@@ -314,7 +314,7 @@ class Session:
         with stage("state"):
             self._setting = self._setting_of(checkpoints=checkpoints is not None)
             announced, self._announced = program is self._announced, None
-            program, asks, self._planned = planned(self.graph, program, self._setting)
+            program, asks, self._planned = planned(self.graph, program, self._setting, self._most_of_all)
             self._setting = replace(self._setting, by_windows=self._planned.value_room > 0)
             self._paged = self._value_file(program, asks, self._planned)
             if not (announced or has_phases(program)):
@@ -730,7 +730,12 @@ class Session:
         timeline_bytes = 0 if self._timeline is None else self._timeline.nbytes
         size = 1 if self._ranks is None else self._ranks.size
         given = self.config, self._device.own_bytes, timeline_bytes, checkpoints, size
-        return RunSetting(*given, kind=self._kind, grain=self._device.grain)
+        mixed = self._rank_devices.linked
+        return RunSetting(*given, kind=self._kind, mixed=mixed, grain=self._device.grain)
+
+    def _most_of_all(self, number: int) -> int:
+        """Return the largest number that a rank has; without ranks this one."""
+        return number if self._ranks is None else int(self._ranks.gather_numbers(np.array([number])).max())
 
     def _asks(self, program: Program) -> RunRequirements:
         return requirements_of(self.graph, program, self._setting, self._whole)

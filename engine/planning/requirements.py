@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from inspect import signature
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from penstock.engine.execution import cel, layers, triangles, whole_rows
 from penstock.engine.execution.windows import AHEAD, WindowCut, cut_windows, window_vertices, windows_walked
@@ -76,8 +76,9 @@ class RunSetting:
 
     device_bytes: memory of the device behind a link, None without one. timeline_bytes: of a run that is traced.
     checkpoints: whether it keeps some. ranks: how many processes share the edges. by_windows: whether values of
-    vertices are in a file, so that sweeps push: a pull would write the values of all rows once for each window. kind:
-    of kernels. grain: bytes of which memory for pages is a multiple there.
+    vertices are in a file, so that sweeps push: a pull would write the values of all rows once for each window.
+    kind: of kernels. mixed: whether edges come over a link in some rank. grain: bytes of which memory for pages is
+    a multiple there.
     """
 
     config: Config
@@ -87,6 +88,7 @@ class RunSetting:
     ranks: int = 1
     by_windows: bool = False
     kind: str = "host"
+    mixed: bool = False
     grain: int = ALIGNMENT
 
     @property
@@ -98,6 +100,11 @@ class RunSetting:
     def alone(self) -> bool:
         """Whether they do, and keep no checkpoints."""
         return self.on_cores and not self.checkpoints
+
+    def takes(self, lighter: Program) -> bool:
+        """Whether such a program may run in the place of one that asks for more."""
+        on_cores = self.device_bytes is None and not (self.mixed or self.checkpoints)
+        return (self.alone or not lighter.alone) and (on_cores or not lighter.on_cores)
 
     @property
     def pages_there(self) -> bool:
@@ -630,21 +637,22 @@ def _directions(
 
 
 def planned(
-    graph: Graph, program: Program, setting: RunSetting
+    graph: Graph, program: Program, setting: RunSetting, agree: Callable[[int], int] = int
 ) -> tuple[Program, tuple[RunRequirements, ...], MemoryRequest]:
     """The program that runs for this one, and what it asks for; lighter ones (`Program.lighter`) where memory is short,
     then with values of vertices in a file.
 
+    agree: of ranks, how many times lighter a program all of them take, by how many this one asks for.
     Raises InputError for what cannot run, BudgetError where the lightest does not fit.
     """
     made = formed(program, graph, setting.config.mode, setting.config.precision)
     forms = [made]
     while True:
         try:
-            return made, *plan_memory(graph, made, setting)
+            found = plan_memory(graph, made, setting)
         except BudgetError as refusal:
             lighter = made.lighter(graph)
-            if lighter is not None and (setting.alone or not lighter.alone):
+            if lighter is not None and setting.takes(lighter):
                 forms.append(made := lighter)
                 continue
             if lighter is not None and setting.pages_there:
@@ -659,3 +667,8 @@ def planned(
                 except BudgetError as other:
                     refused.append(other)
             raise min(refused, key=lambda one: one.least_mib) from None
+        here = len(forms) - 1
+        steps = agree(here) - here
+        for _ in range(steps):
+            made = cast("Program", made.lighter(graph))
+        return made, *(plan_memory(graph, made, setting) if steps else found)

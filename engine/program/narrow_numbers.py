@@ -49,5 +49,6 @@ def _narrow(kind: Any, wide: str, narrow: str) -> Any:
     given, taken = (one.type for one in types.values())
     fields = {name: replace(one, dtype=taken) for name, one in fields_of(kind).items() if one.dtype is given}
     words = {name: getattr(kind, name) for name in ("__doc__", "__module__", "__qualname__")}
-    alone = types["narrow"].itemsize < 4  # see `Program.alone`
-    return type(kind.__name__, (NarrowNumbers, kind), {**words, **types, **fields, "message": taken, "alone": alone})
+    on_cores = types["narrow"].itemsize < 4  # see `Program.on_cores`
+    own = {**words, **types, **fields, "message": taken, "on_cores": on_cores}
+    return type(kind.__name__, (NarrowNumbers, kind), own)

@@ -236,7 +236,7 @@ class Round:
 class InRounds(Ending, Program):
     """A search that goes in rounds. wide: what it is otherwise; kind: of its rounds."""
 
-    alone = True
+    on_cores = True
     wide: ClassVar[Any]
     kind: ClassVar[Any]
     deep: PagedValues | None = None

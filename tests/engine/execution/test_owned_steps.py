@@ -11,7 +11,7 @@ from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import owned_steps
 from penstock.engine.execution.owned_steps import OwnedSteps, keeps_apart
 from penstock.engine.program.program import Program
-from penstock.engine.programs.bfs import BFS, BFSLevels
+from penstock.engine.programs.bfs import BFS, BFSLevels, InRounds
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
@@ -75,6 +75,31 @@ def test_searches_are_those_of_one_process(noted: Noted, size: int, options: dic
         assert told == [(one.direction, one.vertices, one.edges) for one in alone.records]
     assert noted.parts >= size
     assert noted.handed_out == (0 if options.get("direction") == "push" else size)
+
+
+@pytest.mark.parametrize("program", [BFS(0), BFS(0, parents=False), Reachability(0)], ids=["bfs", "levels", "reached"])
+def test_numbers_of_a_byte_give_the_same(program: Program) -> None:
+    way = np.arange(VERTICES - 1)
+    deep = in_memory(EdgeList(600, way[:599], way[1:600], None, False))
+    (alone,) = run_on(lambda: program, deep, 1)
+    for result in run_on(lambda: program.form(deep, "auto").lighter(deep), deep, 2):  # type: ignore[arg-type, return-value]
+        for name, values in alone.fields.items():
+            np.testing.assert_array_equal(result.fields[name], values)
+
+
+def test_ranks_take_the_lightest_form_that_one_of_them_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def work(ranks: ThreadRanks) -> Any:
+        with Session(graph(), ranks=ranks, threads=1, device="cpu") as session:
+            session._most_of_all = lambda number: asked.append(number) or 1  # type: ignore[method-assign]
+            return session.run(BFS(3, parents=False))
+
+    (alone,) = run_on(lambda: BFS(3, parents=False), graph(), 1, **COMPILED)
+    for result in on_ranks(2, work):
+        assert isinstance(result.program, InRounds)
+        np.testing.assert_array_equal(result.fields["level"], alone.fields["level"])
+    assert asked == [0, 0]
 
 
 def test_runs_with_checkpoints_hand_out_all_messages(noted: Noted, tmp_path: Any) -> None:

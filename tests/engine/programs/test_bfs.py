@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +178,13 @@ def test_levels_are_as_narrow_as_memory_asks_for() -> None:
     for size, program in zip(fixed, programs, strict=True):
         setting = RunSetting(Config(direction="push", host_memory=size))
         assert level_dtypes([planned(graph, BFS(0, parents=False), setting)[0]]) == level_dtypes([program])
-    for others in ({"ranks": 2}, {"checkpoints": True}, {"device_bytes": fixed[-1]}):
+        assert level_dtypes([planned(graph, BFS(0, parents=False), setting, lambda steps: 1)[0]]) == ["uint8"]
+    of_ranks = plan_memory(graph, programs[1], RunSetting(Config(direction="push"), ranks=2))[1].fixed
+    setting = RunSetting(Config(direction="push", host_memory=of_ranks), ranks=2)
+    assert level_dtypes([planned(graph, BFS(0, parents=False), setting)[0]]) == ["uint8"]
+    with pytest.raises(BudgetError):
+        planned(graph, BFS(0, parents=False), replace(setting, mixed=True))
+    for others in ({"checkpoints": True}, {"device_bytes": fixed[-1]}):
         with pytest.raises(BudgetError):
             planned(graph, BFS(0, parents=False), RunSetting(Config(direction="push", host_memory=fixed[-1]), **others))
 

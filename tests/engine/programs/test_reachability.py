@@ -33,7 +33,7 @@ def test_bytes_have_the_same_answer(way: dict[str, Any]) -> None:
     assert narrow.top(3) == wide.top(3)
 
 
-def test_bytes_are_for_short_memory_of_one_process_on_its_cores() -> None:
+def test_bytes_are_for_short_memory_on_cores() -> None:
     graph = in_memory(EDGES)
     lighter = Reachability(5).lighter(graph)
     assert lighter is not None
@@ -46,4 +46,4 @@ def test_bytes_are_for_short_memory_of_one_process_on_its_cores() -> None:
     ]
     assert [type(one) for one in found] == [Reachability, type(lighter)]
     with pytest.raises(BudgetError):
-        planned(graph, Reachability(5), RunSetting(Config(direction="push", host_memory=narrow), ranks=2))
+        planned(graph, Reachability(5), RunSetting(Config(direction="push", host_memory=narrow), checkpoints=True))
