@@ -694,7 +694,8 @@ class Session:
         needs = self._planned
         if not needs.device_room:
             return found
-        return DevicePages(self._device, found, needs.device_room, self._timeline, keeps_rows=needs.keeps_rows)
+        given = self._device, found, pages.together, needs.device_room, self._timeline
+        return DevicePages(*given, keeps_rows=needs.keeps_rows)
 
     def _degree_index(self, direction: AdjacencyDirection) -> Index:
         """Return the index whose rows are as long as the vertices' degrees; a list's are read or counted once."""

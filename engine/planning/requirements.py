@@ -258,8 +258,7 @@ def in_device_windows(
     assert device is not None, "there is a device"
     assert graph.out.degrees is not None, "rows in order are those of a file"
     rows = page_rows(graph.out.degrees.spec.chunk_items)
-    page = device_page_rows(setting.grain, rows)
-    together = max(page, rows * max(1, needs.page_threads))
+    page = device_page_rows(setting.grain, rows * max(1, needs.page_threads))
     held, most, least, window = 0, 0, 0, 0
     for one in asks:
         sizes = paged_bytes(graph, program, one)
@@ -275,7 +274,7 @@ def in_device_windows(
             far, near = steps.at_hand(each, messages, pushes=pushes)
             cut = cut_windows(whole, steps, graph.vertices, 0, page, near, picks=False)
             pages = -(-min(cut.size, graph.vertices) // page) + (cut.of_file % page > 0)  # it may begin inside of one
-            taken = far * pages * page + AHEAD * (near + OFFSET_BYTES) * together
+            taken = far * pages * page + AHEAD * (near + OFFSET_BYTES) * page
             least, window = max((least, window), (taken, cut.size))
         most = max(most, sum(each.values()) * -(-graph.vertices // page) * page)
     spare = OFFSET_BYTES * page  # with where the row behind a range begins

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from penstock.transfer.devices.device import Device
 
 
-def device_page_rows(grain: int, rows: int) -> int:
-    """Vertices of a page of a device: whole pages of `rows` of the host, so that one of a byte each is whole grains."""
-    return -(-grain // rows) * rows
+def device_page_rows(grain: int, together: int) -> int:
+    """Vertices of a page of a device: whole ranges of rows that come together, one byte of each being whole grains."""
+    return -(-grain // together) * together
 
 
 class HostSide:
@@ -103,17 +103,18 @@ class DevicePages(StatePages):
     """Arrays of all vertices on a device, of which pages take so many bytes there; `StatePages` says the rest.
 
     host: pages of the same arrays in host memory, all of whose bytes are page-locked where none of them leaves it.
-    room: bytes of the device. keeps_rows: whether host memory keeps all rows of indexes. placed: indexes whose offsets
-    are among the pages, by `id` (`DeviceIndex`).
+    together: rows of a range that comes at once. room: bytes of the device. keeps_rows: whether host memory keeps all
+    rows of indexes. placed: indexes whose offsets are among the pages, by `id` (`DeviceIndex`).
     """
 
     row_bytes = OFFSET_BYTES
 
     def __init__(
-        self, device: Device, host: StatePages, room: int, timeline: Timeline | None = None, *, keeps_rows: bool
-    ) -> None:
+        self, device: Device, host: StatePages, together: int, room: int, timeline: Timeline | None = None,
+        *, keeps_rows: bool,
+    ) -> None:  # fmt: skip
         self._device, self.host, self._keeps_rows = device, host, keeps_rows
-        rows = device_page_rows(device.grain, host.rows)
+        rows = device_page_rows(device.grain, together)
         self.side = HostSide(device, host, rows)
         super().__init__(host.vertices, rows, room, self.side, timeline)
         self.placed: dict[int, Any] = {}

@@ -585,7 +585,10 @@ class CudaKernels:
         """Make these vertices (integers of the host or the device, less `first`) pending, or those of a host's mask."""
         if active.dtype == np.bool_:
             for first in range(0, len(active), MASKED):
-                self.mark(state, np.flatnonzero(active[first : first + MASKED]) + first)
+                bits = np.packbits(active[first : first + MASKED], bitorder="little")
+                words = np.zeros(-(-len(bits) // 4), np.uint32)
+                words.view(np.uint8)[: len(bits)] = bits
+                state.pending.words[first // 32 : first // 32 + len(words)] |= self.device.to_device(words)
             return
         positions = self.device.to_device(active).astype(np.uint64)
         self._call(frontier_kernels.mark_all, blocks_for(len(positions)), positions, state.pending.words)

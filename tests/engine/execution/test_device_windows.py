@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -24,6 +25,7 @@ from penstock.engine.programs.wcc import WCC
 from penstock.engine.resources.memory_plan import EdgeRoom, edge_room
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.checkpoint.state_pages import Unit
+from penstock.transfer.devices.emulated import EmulatedDevice
 from support.covering import covering
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList
@@ -67,13 +69,17 @@ MAKERS: dict[str, Callable[[], Program]] = {
 }
 
 
+def some_edges(vertices: int) -> EdgeList:
+    random = np.random.default_rng(3)
+    ends = random.permutation(vertices)[skewed(vertices, vertices // 4, 4)]
+    ends[:, :100] = np.stack([np.full(100, SOURCE), random.integers(0, vertices, 100)])
+    return weighed(EdgeList(vertices, ends[0], ends[1], None, directed=True), "uint8")
+
+
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, bool], Graph]]:
     """By windows in the file, and whether it has in-edges: three pages of a chunk."""
-    random, folder = np.random.default_rng(3), tmp_path_factory.mktemp("pages")
-    ends = random.permutation(VERTICES)[skewed(VERTICES, VERTICES // 4, 4)]
-    ends[:, :100] = np.stack([np.full(100, SOURCE), random.integers(0, VERTICES, 100)])
-    edges = weighed(EdgeList(VERTICES, ends[0], ends[1], None, directed=True), "uint8")
+    edges, folder = some_edges(VERTICES), tmp_path_factory.mktemp("pages")
     with pages_of(CHUNK):
         yield {
             (name, both): on_disk(edges, folder / f"{name}{both}.h5", both=both, chunk_edges=1 << 10, **options)
@@ -135,19 +141,25 @@ def test_answers_are_those_of_all_values_in_memory(
     assert_equal(found, wanted)
 
 
+@pytest.mark.parametrize("window", [2, 3])
+@pytest.mark.parametrize("name", ["pagerank", "sssp"])
 def test_values_are_in_a_file_where_host_memory_has_no_room_either(
-    graphs: dict[tuple[str, bool], Graph], forgotten: list[Unit]
+    name: str, window: int, forgotten: list[Unit], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    graph = graphs["windows", True]
-    wanted = answer(graph, PageRank(tol=0, max_iter=2, weight=None), threads=1)
+    """Pages of the device are two of the host's, and windows of three of these begin inside of one."""
+    monkeypatch.setattr(EmulatedDevice, "grain", 2 * CHUNK)
+    edges, make = some_edges(7 * CHUNK - 100), MAKERS[name]
     planned = requirements.in_windows
 
     def little(*given: Any) -> Any:
         found = planned(*given)
-        return replace(found, value_room=8 * 4 * CHUNK)
+        return replace(found, value_room=8 * 10 * CHUNK)
 
-    with mock.patch.object(requirements, "in_windows", little), short_of_room(14):
-        found = answer(graph, PageRank(tol=0, max_iter=2, weight=None), **DEVICE)
+    with pages_of(CHUNK):
+        graph = on_disk(edges, tmp_path / "g.h5", both=False, chunk_edges=1 << 10, window_vertices=window * CHUNK)
+        wanted = answer(graph, make(), threads=1)
+        with mock.patch.object(requirements, "in_windows", little), short_of_room(20):
+            found = answer(graph, make(), **DEVICE)
     assert_equal(found, wanted)
 
 
