@@ -695,7 +695,7 @@ class Session:
         if not needs.device_room:
             return found
         given = self._device, found, pages.together, needs.device_room, self._timeline
-        return DevicePages(*given, keeps_rows=needs.keeps_rows)
+        return DevicePages(*given, keeps_values=not self._paged[0], keeps_rows=needs.keeps_rows)
 
     def _degree_index(self, direction: AdjacencyDirection) -> Index:
         """Return the index whose rows are as long as the vertices' degrees; a list's are read or counted once."""

@@ -221,10 +221,7 @@ def in_windows(
     of_file = [window for adjacency in needs.adjacencies for window in adjacency.windows]
     of_file += [one for one in needs.adjacencies if all(one is not whole for whole in needs.indexed)]
     others = max(
-        one.needs.state_bytes
-        - one.unmatched
-        - listing_bytes(one.program, graph.vertices, graph.vertex_dtype)
-        - sum(sizes.values())
+        one.needs.state_bytes - one.unmatched - _listing_bytes(graph, one, setting) - sum(sizes.values())
         for one, sizes in pairs
     )
     others += edges * graph.out.edge_bytes(needs.weighted)
@@ -246,6 +243,14 @@ def in_windows(
     return replace(needs, state_bytes=held + room, value_room=room)
 
 
+def _listing_bytes(graph: Graph, one: RunRequirements, setting: RunSetting) -> int:
+    """Bytes, of the state's, of lists of a frontier, of which there are none where values are in pages."""
+    found = listing_bytes(one.program, graph.vertices, graph.vertex_dtype)
+    if setting.device_bytes is not None:
+        found += device_state_bytes(one.program, graph.vertices, graph.vertex_dtype)
+    return found
+
+
 def in_device_windows(
     graph: Graph, setting: RunSetting, program: Program, asks: tuple[RunRequirements, ...], needs: MemoryRequest
 ) -> MemoryRequest:
@@ -263,9 +268,7 @@ def in_device_windows(
     for one in asks:
         sizes = paged_bytes(graph, program, one)
         each = {name: size // max(1, graph.vertices) for name, size in sizes.items()}
-        lists = listing_bytes(one.program, graph.vertices, graph.vertex_dtype)
-        lists += device_state_bytes(one.program, graph.vertices, graph.vertex_dtype)
-        held = max(held, one.needs.state_bytes - lists - sum(sizes.values()))
+        held = max(held, one.needs.state_bytes - _listing_bytes(graph, one, setting) - sum(sizes.values()))
         messages = array_of_messages(one.program.accumulator, sizes, apart=one.apart)
         steps = StepValues.of(one.program)
         for walk in one.directions["push"]:

@@ -102,18 +102,18 @@ class HostSide:
 class DevicePages(StatePages):
     """Arrays of all vertices on a device, of which pages take so many bytes there; `StatePages` says the rest.
 
-    host: pages of the same arrays in host memory, all of whose bytes are page-locked where none of them leaves it.
-    together: rows of a range that comes at once. room: bytes of the device. keeps_rows: whether host memory keeps all
-    rows of indexes. placed: indexes whose offsets are among the pages, by `id` (`DeviceIndex`).
+    host: pages of the same arrays in host memory. together: rows of a range that comes at once. room: bytes of the
+    device. keeps_values, keeps_rows: whether host memory keeps all values, and all rows of indexes: page-locked ones
+    then, which what leaves may not be. placed: indexes whose offsets are among the pages, by `id` (`DeviceIndex`).
     """
 
     row_bytes = OFFSET_BYTES
 
     def __init__(
         self, device: Device, host: StatePages, together: int, room: int, timeline: Timeline | None = None,
-        *, keeps_rows: bool,
+        *, keeps_values: bool, keeps_rows: bool,
     ) -> None:  # fmt: skip
-        self._device, self.host, self._keeps_rows = device, host, keeps_rows
+        self._device, self.host, self._keeps_values, self._keeps_rows = device, host, keeps_values, keeps_rows
         rows = device_page_rows(device.grain, together)
         self.side = HostSide(device, host, rows)
         super().__init__(host.vertices, rows, room, self.side, timeline)
@@ -124,7 +124,7 @@ class DevicePages(StatePages):
     def add(self, name: str, dtype: DTypeLike, first: Any) -> Any:
         """Return a new array of the device, as `StatePages.add`; the host has one, too."""
         values = self.host.add(name, dtype, first)
-        if self.host.room >= sum(self.host.item_bytes.values()) * self.vertices:
+        if self._keeps_values:
             self._lock(values)
         return super().add(name, dtype, first)
 

@@ -51,12 +51,12 @@ def answer(graph: Graph, program: Program, **options: Any) -> tuple[dict[str, An
 
 
 @pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("host_memory", [None, 220 << 20])
+@pytest.mark.parametrize("host_memory", [None, 190 << 20])
 def test_answers_are_those_of_the_cores(name: str, host_memory: int | None, graph: Graph) -> None:
     """host_memory: of which values take more."""
     wanted, _, _ = answer(graph, MAKERS[name](), device="cpu")
     found, windows, moved = answer(
-        graph, MAKERS[name](), device="cuda:0", device_memory=180 << 20, host_memory=host_memory, threads=2
+        graph, MAKERS[name](), device="cuda:0", device_memory=150 << 20, host_memory=host_memory, threads=2
     )
     assert windows == 5
     assert moved > VERTICES
