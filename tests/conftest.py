@@ -25,6 +25,8 @@ settings.register_profile("penstock", deadline=None, derandomize=True, database=
 settings.register_profile("explore", deadline=None, max_examples=2000, database=None)
 settings.load_profile("penstock")
 
+COMPILED = pytest.StashKey[int]()
+"""How many kernels the process had compiled when garbage was last looked for."""
 TESTS_AT_ONCE = 200
 """A worker is given so many at most: of slow ones it would have enough for a minute more when the others have ended."""
 
@@ -135,6 +137,18 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         return (yield)
     finally:
         gc.enable()
+        gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)  # after fixtures have ended
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """After a test that compiled look for garbage, then never among what Numba keeps: 100,000 objects a kernel."""
+    from penstock.storage.clocks.compile_times import compile_times
+
+    compiled = compile_times().compiled
+    if item.session.stash.get(COMPILED, 0) != compiled:
+        item.session.stash[COMPILED] = compiled
+        gc.collect()
         gc.freeze()
 
 
