@@ -283,7 +283,7 @@ class Windows:
         assert pages is not None, "values come with the rows of the index"
         for view in arrivals:
             rows = view.v0, view.v1
-            until = view.v1 + pages.together if frontier.everything else 0
+            until = view.v1 + self._pages.ahead * pages.together if frontier.everything else 0
             if not pushes:
                 self._empty(view.v1)
             with state.held(near, view.v0, view.v1, until=until):

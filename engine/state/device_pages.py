@@ -107,7 +107,7 @@ class DevicePages(StatePages):
     then, which what leaves may not be. placed: indexes whose offsets are among the pages, by `id` (`DeviceIndex`).
     """
 
-    row_bytes = OFFSET_BYTES
+    row_bytes, ahead = OFFSET_BYTES, 4
 
     def __init__(
         self, device: Device, host: StatePages, together: int, room: int, timeline: Timeline | None = None,

@@ -89,10 +89,10 @@ class StatePages:
     vertices: of each array. rows: vertices of a page. room: bytes of the pages that may be in memory. file: holds the
     others. Passes over all vertices come again and again: so what was used last makes room first, and the rest stays.
     timeline: where reads, writes and waiting are stamped, if anywhere. row_bytes: what comes for a row of an index
-    besides, in the same room.
+    besides, in the same room. ahead: ranges of rows that come before they are wanted, where there is room.
     """
 
-    row_bytes = 0
+    row_bytes, ahead = 0, 1
 
     def __init__(self, vertices: int, rows: int, room: int, file: PageStore, timeline: Timeline | None = None) -> None:
         self._timeline, self._waiting = timeline, BusyTimer()

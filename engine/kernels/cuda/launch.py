@@ -161,9 +161,10 @@ class CudaKernels:
             yield known
 
     @contextmanager
-    def _rows_of(self, view: View, state: DeviceState, index: Index) -> Iterator[DeviceIndex]:
+    def _rows_of(self, view: View, state: DeviceState, index: Index, frontier: Frontier) -> Iterator[DeviceIndex]:
         """Have the rows of a view on the device within, and where its tiles begin."""
-        with self._at_hand(state, index, view.v0, view.v1) as known:
+        ahead = state.pages.ahead * state.pages.rows if state.pages is not None and frontier.everything else 0
+        with self._at_hand(state, index, view.v0, view.v1, view.v1 + ahead) as known:
             if known.rows is not None:
                 tiles = view.e0 // TILE, min(-(-view.e1 // TILE) + 1, len(known.starts))
                 self._find_tiles(known, (view.v0, view.v1), tiles)
@@ -191,8 +192,9 @@ class CudaKernels:
             here = slice((v0 - state.first) // small, -(-(v1 - state.first) // small))
             if marked and not any(any(found[here]) for found in marked):
                 continue
-            at_hand = self._at_hand(state, index, v0, v1, v1 + pages.rows) if rows else nullcontext()
-            with at_hand, state.held({*values, *changes}, v0, v1, changes, fresh, v1 + pages.rows):
+            until = v1 + pages.ahead * pages.rows
+            at_hand = self._at_hand(state, index, v0, v1, until) if rows else nullcontext()
+            with at_hand, state.held({*values, *changes}, v0, v1, changes, fresh, until):
                 yield state.part(v0, v1), arrays
 
     def select(self, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
@@ -251,7 +253,7 @@ class CudaKernels:
 
     def push(self, view: View, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a packed view, along all of them."""
-        with self._rows_of(view, state, index) as known:
+        with self._rows_of(view, state, index, frontier) as known:
             self._push(view, state, frontier, known, scalars)
 
     def _push(
@@ -384,7 +386,7 @@ class CudaKernels:
         skip: of every row, this many edges have been looked at before (early exit only).
         """
         assert view.rows is None, "views are packed for pushes only"
-        with self._rows_of(view, state, indices[0]) as into:
+        with self._rows_of(view, state, indices[0], frontier) as into:
             self._pull(view, state, frontier, (into, self.placed(indices[1])), scalars, skip)
 
     def _pull(
