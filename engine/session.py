@@ -417,7 +417,8 @@ class Session:
             except BudgetError:
                 self._prepared = None  # a run or forecast of one of them reports it, and the least budget
             else:
-                self._prepared = together if room >= max(rooms) else None
+                alike = len({needs.value_room > 0 for needs in alone}) == 1  # values are in memory, or in pages, in all
+                self._prepared = together if alike and room >= max(rooms) else None
         with stage("imports"):
             for one in programs:
                 kernel_class(self._kind, self.graph, one)
@@ -753,7 +754,9 @@ class Session:
 
     def _with_others(self, needs: MemoryRequest, old: MemoryRequest | None = None) -> MemoryRequest:
         """Return these needs and those of programs that ran or will run here, as far as the budget allows."""
-        others = [] if self._prepared is None else [self._prepared.joined(needs)]
+        prepared = None if self._prepared is None or self._prepared.value_room != needs.value_room else self._prepared
+        old = None if old is None or (old.value_room > 0) != (needs.value_room > 0) else old
+        others = [] if prepared is None else [prepared.joined(needs)]
         for both in others if old is None else [*others, old.and_also(others[0] if others else needs)]:
             try:
                 self._setting.room(self.graph, both)

@@ -85,6 +85,12 @@ class _ProfiledKernels:
     def __init__(self, kernels: Kernels[Any], stamped: Callable[[str, Callable[..., Any]], Callable[..., Any]]) -> None:
         self._kernels, self._stamped = kernels, stamped
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("_kernels", "_stamped"):
+            self.__dict__[name] = value
+        else:
+            setattr(self._kernels, name, value)
+
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._kernels, name)
         if name in UNSEEN or not hasattr(found, "__func__"):

@@ -108,8 +108,8 @@ class RunSetting:
 
     @property
     def pages_there(self) -> bool:
-        """Whether a device may have values in pages: a GPU of one process, which keeps no checkpoints."""
-        return self.kind == "cuda" and self.ranks == 1 and not self.checkpoints
+        """Whether a device may have values in pages: a GPU of one process, which pushes and keeps no checkpoints."""
+        return self.kind == "cuda" and self.ranks == 1 and not self.checkpoints and self.config.direction != "pull"
 
     @property
     def other_bytes(self) -> int:
@@ -197,6 +197,7 @@ def _has_pages(graph: Graph, program: Program, setting: RunSetting, asks: tuple[
     """Whether values of vertices may be in a file in all that a program may run."""
     known = not has_phases(program) or (program.may_run(graph) is not None and has_value_pages(program))
     known = known and (setting.on_cores or not has_phases(program))
+    known = known and (setting.on_cores or all("push" in one.directions for one in asks))
     return known and bool(asks) and all(one.by_windows for one in asks)
 
 
@@ -262,9 +263,9 @@ def in_device_windows(
     device, config = setting.device_bytes, setting.config
     assert device is not None, "there is a device"
     assert graph.out.degrees is not None, "rows in order are those of a file"
-    rows = page_rows(graph.out.degrees.spec.chunk_items)
-    page = device_page_rows(setting.grain, rows * max(1, needs.page_threads))
-    held, most, least, window = 0, 0, 0, 0
+    threads = 1 << (max(1, needs.page_threads).bit_length() - 1)  # so that a page is no longer than what comes at once
+    page = device_page_rows(setting.grain, page_rows(graph.out.degrees.spec.chunk_items) * threads)
+    held, most, least, window, widest = 0, 0, 0, 0, 0
     for one in asks:
         sizes = paged_bytes(graph, program, one)
         each = {name: size // max(1, graph.vertices) for name, size in sizes.items()}
@@ -280,6 +281,7 @@ def in_device_windows(
             taken = far * pages * page + AHEAD * (near + OFFSET_BYTES) * page
             least, window = max((least, window), (taken, cut.size))
         most = max(most, sum(each.values()) * -(-graph.vertices // page) * page)
+        widest = max(widest, *each.values())
     spare = OFFSET_BYTES * page  # with where the row behind a range begins
     held += SMALL_CHANGE + spare
     read = (*needs.indexed, *needs.adjacencies)
@@ -296,6 +298,10 @@ def in_device_windows(
             ", or convert with more --windows",
         )
     room = min(most + OFFSET_BYTES * graph.vertices * len(read), device - held - edges)
+    lacking = max(0, min(page, graph.vertices) * widest - needs.value_room)  # a page of the device, in host memory
+    needs = replace(
+        needs, page_threads=threads, state_bytes=needs.state_bytes + lacking, value_room=needs.value_room + lacking
+    )
     rows_kept = OFFSET_BYTES * sum(one.vertices for one in read)
     kept = replace(needs, state_bytes=needs.state_bytes + rows_kept, keeps_rows=True)
     keeps = left_for_edges(config, kept, graph) >= needs.edge_bytes  # else edges are worth more than rows

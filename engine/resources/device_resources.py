@@ -267,6 +267,8 @@ class DeviceResources(HostResources):
         for array in self._kept:
             self._device.free(array)
         self._kept.clear()
+        for one in (*self.needs.indexed, *self.needs.adjacencies) if self.needs.page_threads else ():
+            one.drop_index()
 
 
 def _finish(transfer: Transfer) -> None:

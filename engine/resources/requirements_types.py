@@ -146,7 +146,7 @@ class MemoryRequest:
             one_pass=self.one_pass or other.one_pass,
             all_rows=self.all_rows or other.all_rows,
             in_order=in_order,
-            page_threads=max(self.page_threads, other.page_threads) if in_order else 0,
+            page_threads=max(self.page_threads, other.page_threads) if in_order or other.value_room else 0,
         )
 
 

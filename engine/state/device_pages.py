@@ -8,8 +8,9 @@ as several of them where the device gives memory in larger pieces.
 
 from __future__ import annotations
 
+import math
 import weakref
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 def device_page_rows(grain: int, together: int) -> int:
     """Vertices of a page of a device: whole ranges of rows that come together, one byte of each being whole grains."""
-    return -(-grain // together) * together
+    return math.lcm(grain, together)
 
 
 class HostSide:
@@ -148,12 +149,6 @@ class DevicePages(StatePages):
     def of_rows(self, name: str, v0: int, v1: int) -> list[Unit]:
         """The pages of an index that kernels read for rows v0..v1-1: with where the row behind them begins."""
         return [(name, page) for page in range(v0 // self.rows, v1 // self.rows + 1)]
-
-    def keep(self, names: Collection[str]) -> None:
-        """As `StatePages.keep`, on the device and in host memory."""
-        self._device.finish()
-        super().keep({*names, *self.side.indexes})
-        self.host.keep(names)
 
     def flush(self) -> None:
         """Write what has changed, and have no page on the device; none is held."""

@@ -99,6 +99,7 @@ class CudaDevice(Device):
 
     kind: Kind = "cuda"
     reads_host = False
+    ceiling = "--device-memory"
     idle: Idle = ("emulated",), "a GPU's link is as fast as it is", "emulated"
     glance = 0.25
     runs_ahead = measurable = True

@@ -100,7 +100,6 @@ class CudaKernels:
         self._fits = fused.fits(program, self.author)
         self._made = _MADE.setdefault(f"{self.author.key}{self.author.message}", {})
         self._indexes = indexes
-        self._pages: DevicePages | None = None
         self._steps = StepValues.of(program)
         self._of_degree = {role for role, function in functions_of(program) if "degree" in arguments(function)}
         self._buffers: dict[str, Any] = {}
@@ -125,9 +124,8 @@ class CudaKernels:
 
         return CudaExchangeKernels(self.device, self.author.combine, self._exchanged)
 
-    def placed(self, index: Index) -> DeviceIndex:
-        """The index on the device, copied at its first use."""
-        pages = None if index.whole else self._pages
+    def placed(self, index: Index, pages: DevicePages | None = None) -> DeviceIndex:
+        """The index on the device, copied at its first use; pages: where its offsets are, if not all are there."""
         known = self._indexes if pages is None else pages.placed
         if id(index) not in known:
             tiles = -(-index.edges // TILE)
@@ -150,8 +148,7 @@ class CudaKernels:
     @contextmanager
     def _at_hand(self, state: DeviceState, index: Index, v0: int, v1: int, until: int = 0) -> Iterator[DeviceIndex]:
         """Have the rows v0..v1-1 of an index on the device within; those up to `until` are wanted next."""
-        self._pages = state.pages
-        known = self.placed(index)
+        known = self.placed(index, state.pages)
         if known.rows is None or state.pages is None:
             yield known
             return
@@ -179,8 +176,8 @@ class CudaKernels:
         marks: bitmaps of the state; pages with none of their bits are left out. rows: whether rows are needed. values,
         changes: arrays that are read, and written; fresh: those of which all is written.
         """
-        self._pages = pages = state.pages
-        arrays = self.placed(index).arrays
+        pages = state.pages
+        arrays = self.placed(index, pages).arrays
         if pages is None:
             yield state, arrays
             return
@@ -387,7 +384,7 @@ class CudaKernels:
         """
         assert view.rows is None, "views are packed for pushes only"
         with self._rows_of(view, state, indices[0], frontier) as into:
-            self._pull(view, state, frontier, (into, self.placed(indices[1])), scalars, skip)
+            self._pull(view, state, frontier, (into, self.placed(indices[1], state.pages)), scalars, skip)
 
     def _pull(
         self, view: View, state: DeviceState, frontier: Frontier, known: tuple[DeviceIndex, DeviceIndex],
@@ -615,9 +612,11 @@ class CudaKernels:
         """Those of the blocks of a page, or of all."""
         if part.pages is None:
             return shares
-        each = self._blocks_of_page(part.pages)
-        first = part.first // part.pages.host.rows * each
-        return shares[first : first + each]
+        each, size = self._blocks_of_page(part.pages), part.pages.host.rows
+        mine = shares[part.first // size * each : -(-part.last // size) * each]
+        for column, value in enumerate(self.author.partial_start):
+            mine[:, column] = float(value)  # of the blocks of the other pages of the host in it
+        return mine[:each]
 
     def _blocks_of_page(self, pages: DevicePages) -> int:
         """Blocks of a loop over a page of the device, in the shares of the first of the host's pages in it."""

@@ -6,7 +6,7 @@ Values and rows that the device does not have are wrong numbers here (`forgotten
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pytest
 from penstock.engine import Graph, Program, Session
 from penstock.engine.execution.windows import Windows
 from penstock.engine.planning import requirements
-from penstock.engine.program.program import Field, Start
+from penstock.engine.program.program import Field, Global, Start
 from penstock.engine.programs.bfs import BFS, BFSLevels
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
@@ -57,6 +57,39 @@ class Shares(Program):
 
     def vertex(incoming):  # type: ignore[no-untyped-def]
         return incoming
+
+
+class Falling(Program):
+    """Vertices fall to what their neighbors send: all send at first, then some; the sum and the least of all."""
+
+    level = Field(np.int64, fill=1000)
+    combine = "min"
+    message = np.int64
+    max_iter = 4
+    by_ranges = True
+
+    def start(self, graph: Graph, state: dict[str, Any]) -> Start:
+        return Start(everything=True)
+
+    def send(vertex_id):  # type: ignore[no-untyped-def]
+        return vertex_id % 97
+
+    def edge(sent):  # type: ignore[no-untyped-def]
+        return sent + 1
+
+    def vertex(level, incoming):  # type: ignore[no-untyped-def]
+        return min(level, incoming)
+
+    def active(level, old_level):  # type: ignore[no-untyped-def]
+        return level < old_level
+
+    @Global(np.float64)
+    def total(level):  # type: ignore[no-untyped-def]
+        return level
+
+    @Global(np.float64, combine="min")
+    def least(level):  # type: ignore[no-untyped-def]
+        return level
 
 
 MAKERS: dict[str, Callable[[], Program]] = {
@@ -139,6 +172,31 @@ def test_answers_are_those_of_all_values_in_memory(
     assert set(counts) == {1 if name == "shares" else windows}
     assert forgotten
     assert_equal(found, wanted)
+
+
+@pytest.mark.parametrize("make", [MAKERS["pagerank"], Falling])
+def test_globals_are_those_of_each_run_of_a_session(
+    make: Callable[[], Program], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In memory and in pages in turn; windows begin inside of a page of the device, which is two of the host's."""
+    monkeypatch.setattr(EmulatedDevice, "grain", 2 * CHUNK)
+    found: dict[bool, list[Any]] = {False: [], True: []}
+    with pages_of(CHUNK):
+        edges = some_edges(7 * CHUNK - 100)
+        graph = on_disk(edges, tmp_path / "g.h5", both=False, chunk_edges=1 << 10, window_vertices=3 * CHUNK)
+        with Session(graph, **DEVICE) as session:
+            for paged in (False, True, True, False, True):
+                with short_of_room(20) if paged else nullcontext():
+                    records = session.run(make()).records
+                assert (records[-1].windows > 0) == paged
+                found[paged].append([list(record.totals.values()) for record in records])
+    for totals in (*found[False], *found[True]):
+        np.testing.assert_allclose(totals, found[False][0], rtol=1e-9)
+
+
+def test_a_device_pushes_only(graphs: dict[tuple[str, bool], Graph]) -> None:
+    with short_of_room(None), pytest.raises(BudgetError, match="the state is large"):
+        answer(graphs["plain", True], PageRank(max_iter=2, weight=None, tol=0), direction="pull", **DEVICE)
 
 
 @pytest.mark.parametrize("window", [2, 3])
