@@ -57,7 +57,7 @@ class EdgeSource:
     def freed(self, event: Event) -> AbstractContextManager[None]:
         """Let the targets of what is fetched meanwhile be written after the event.
 
-        Without it, and for None, they are written after all kernels launched so far.
+        Without it, and for None, they are written after all kernels launched so far; here these are done.
         """
         return nullcontext()
 

@@ -18,6 +18,7 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
+from penstock.engine.programs.widest import WidestPath
 from penstock.engine.resources import memory_plan
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError
@@ -54,6 +55,7 @@ def programs(edges: EdgeList) -> dict[str, Program]:
         "sssp": SSSP(source),
         "narrow": SSSP(source, delta=3.0),
         "reachability": Reachability(source),
+        "widest": WidestPath(source),
         "labels": Labels(),
     }
 
@@ -141,7 +143,7 @@ def path_and_grid() -> dict[str, EdgeList]:
 
 
 @pytest.mark.parametrize("kind", ["path", "grid"])
-@pytest.mark.parametrize("name", ["sssp", "reachability", "labels"])
+@pytest.mark.parametrize("name", ["sssp", "reachability", "widest", "labels"])
 def test_long_ways_take_fewer_passes(name: str, kind: str, tmp_path: Path) -> None:
     """Fewer iterations and fewer carriers than filter alone; searches fewer bytes too."""
     edges = path_and_grid()[kind]

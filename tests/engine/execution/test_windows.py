@@ -336,6 +336,19 @@ def unnamed(folder: Path) -> Iterator[str]:
                 yield link
 
 
+def test_sweeps_end_where_those_in_memory_do(paged_graphs: dict[bool, Graph]) -> None:
+    """By what the program says, while edges of another sweep have begun to come."""
+    graph, ends = paged_graphs[True], []
+    for room in (nullcontext(), room_for(2, graph.vertices)):
+        for adjacency in graph.adjacencies:
+            adjacency.drop_index()
+        with room, Session(graph, threads=1) as session:
+            result = session.run(PageRank(tol=1e-3, max_iter=50, weight=None))
+        ends.append((result.converged, result.iterations))
+    assert ends[0] == ends[1]
+    assert ends[0][0] and ends[0][1] < 50  # noqa: PT018
+
+
 @pytest.mark.parametrize("call", ["posix_fallocate", "pwritev", "preadv"])
 def test_a_disk_that_is_full_or_fails_ends_the_run_and_the_next_one_is_right(
     call: str, paged_graphs: dict[bool, Graph], in_memory: InMemory,

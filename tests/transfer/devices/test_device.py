@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from penstock.storage.base.errors import RunError
+from penstock.transfer.devices.cuda import CudaDevice
 from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.staging.slab_pool import SlabPool
@@ -66,3 +67,12 @@ def test_reserved_address_space_has_memory_where_it_is_backed(make):
     space.values[:5] = 4
     assert space.values[:5].tolist() == [4] * 5
     assert space.span(0, device.grain)[1] - space.span(0, device.grain)[0] == device.grain
+
+
+def test_a_gpu_has_its_own_of_every_verb_of_a_device():
+    verbs = {
+        name
+        for name, value in vars(Device).items()
+        if not name.startswith("_") and (callable(value) or isinstance(value, property))
+    }
+    assert verbs <= vars(CudaDevice).keys()
