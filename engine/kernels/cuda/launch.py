@@ -581,10 +581,14 @@ class CudaKernels:
         return known[: len(words)]
 
     def mark(self, state: DeviceState, active: Any) -> None:
-        """Make these vertices (integers of the host or the device, less `first`) pending, or those of a host's mask."""
+        """Make these vertices (integers of the host or the device, less `first`) pending, or those of a mask."""
         if active.dtype == np.bool_:
             for first in range(0, len(active), MASKED):
-                bits = np.packbits(active[first : first + MASKED], bitorder="little")
+                part = active[first : first + MASKED]
+                if not isinstance(part, np.ndarray):  # of the device
+                    self.mark(state, np.flatnonzero(part) + first)
+                    continue
+                bits = np.packbits(part, bitorder="little")
                 words = np.zeros(-(-len(bits) // 4), np.uint32)
                 words.view(np.uint8)[: len(bits)] = bits
                 state.pending.words[first // 32 : first // 32 + len(words)] |= self.device.to_device(words)
