@@ -17,7 +17,7 @@ import numpy as np
 from penstock.engine.program.program import Program, fields_of, resolve_dtype, value_of
 from penstock.engine.program.step_values import INCOMING, SENT, array_of_messages
 from penstock.engine.state.oriented_rows import DeviceOrientedRows
-from penstock.engine.state.state import MASKED, SPAN, State, has_frontier, is_sweep, list_capacity
+from penstock.engine.state.state import SPAN, State, has_frontier, is_sweep, list_capacity
 from penstock.storage.checkpoint.state_pages import PagedValues
 
 if TYPE_CHECKING:
@@ -218,11 +218,15 @@ class DeviceState:
         return self.to_host(self.fields[name][places])
 
     def has_nan(self, name: str) -> bool:
-        """As `State.has_nan`, found out on the device, or in host memory where it has not all values."""
-        values = self.fields[name] if self.pages is None else self.host_field(name)
-        if self.pages is not None:
-            return any(np.isnan(values[at : at + MASKED].min()) for at in range(0, len(values), MASKED))
-        return values.size > 0 and bool(np.isnan(float(values.min())))
+        """As `State.has_nan`, found out on the device."""
+        step = max(1, self.last - self.first) if self.pages is None else self.pages.rows
+        for v0 in range(self.first, self.last, step):
+            v1 = min(v0 + step, self.last)
+            with self.held((name,), v0, v1, until=v1 + step):
+                values = self.fields[name][v0 - self.first : v1 - self.first]
+                if values.size and bool(np.isnan(float(values.min()))):
+                    return True
+        return False
 
     def oriented_rows(self, rows: int, edges: int) -> DeviceOrientedRows:
         """As `State.oriented_rows`."""

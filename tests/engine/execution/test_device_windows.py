@@ -15,6 +15,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from penstock.engine import Graph, Program, Session
+from penstock.engine.execution import nan_check
 from penstock.engine.execution.windows import Windows
 from penstock.engine.planning import requirements
 from penstock.engine.program.program import Field, Global, Start
@@ -23,7 +24,7 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.resources.memory_plan import EdgeRoom, edge_room
-from penstock.storage.base.errors import BudgetError
+from penstock.storage.base.errors import BudgetError, RunError
 from penstock.storage.checkpoint.state_pages import Unit
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support.covering import covering
@@ -90,6 +91,26 @@ class Falling(Program):
     @Global(np.float64, combine="min")
     def least(level):  # type: ignore[no-untyped-def]
         return level
+
+
+class Lost(Program):
+    """A vertex of the last page has no number."""
+
+    value = Field(np.float64)
+    combine = "sum"
+    message = np.float64
+    everywhere = True
+    max_iter = 3
+    by_ranges = True
+
+    def start(self, graph: Graph, state: dict[str, Any]) -> Start:
+        return Start(everything=True)
+
+    def edge(value):  # type: ignore[no-untyped-def]
+        return value
+
+    def vertex(incoming, vertex_id):  # type: ignore[no-untyped-def]
+        return np.nan if vertex_id == VERTICES - 1 else incoming
 
 
 MAKERS: dict[str, Callable[[], Program]] = {
@@ -192,6 +213,15 @@ def test_globals_are_those_of_each_run_of_a_session(
                 found[paged].append([list(record.totals.values()) for record in records])
     for totals in (*found[False], *found[True]):
         np.testing.assert_allclose(totals, found[False][0], rtol=1e-9)
+
+
+def test_a_value_that_is_no_number_is_found_in_pages(
+    graphs: dict[tuple[str, bool], Graph], forgotten: list[Unit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a look, by pages, before the last iteration."""
+    monkeypatch.setattr(nan_check, "FIRST_LOOK", 1)
+    with short_of_room(14), pytest.raises(RunError, match=r"1 of 12,188 values .* after 1 iterations"):
+        answer(graphs["pages", True], Lost(), **DEVICE)
 
 
 def test_a_device_pushes_only(graphs: dict[tuple[str, bool], Graph]) -> None:
