@@ -88,11 +88,10 @@ def cut_windows(
     page: vertices of a page; near: bytes that come for a vertex of the rows, in each window. picks: whether edges to a
     part of the vertices may be picked from others; else windows are those of the file, or there is one.
     """
+    of_file = adjacency.window_vertices if windows_walked(adjacency, steps) else 0
     if not picks:
-        of_file = adjacency.window_vertices if windows_walked(adjacency, steps) else 0
         return WindowCut(of_file or vertices, -(-vertices // of_file) if of_file else 1, 1, of_file)
     count = -(-vertices // size)
-    of_file = adjacency.window_vertices if windows_walked(adjacency, steps) else 0
     plain = WindowCut(size, count, count)
     if count == 1 or not of_file or of_file % page:
         return plain
@@ -147,8 +146,8 @@ class Windows:
         self.settled = settle is not None and pushes and steps.applied_within(state.messages)
         far, near = steps.walked(state.messages, pushes=pushes)
         counted = stream.index is self._out and not (frontier.everything or steps.asks_degree)
-        kept = self._kept_bytes(stream, frontier)
-        if pushes and counted and self._kernels.picks and kept <= self._most_kept(stream):
+        picks = pushes and counted and self._kernels.picks
+        if picks and (kept := self._kept_bytes(stream, frontier)) <= self._most_kept(stream):
             self.settled = self.settled and not self._kernels.author.uses_activity
             last_step = settle if self.settled else None
             yield stream, partial(self._all_at_hand, stream, frontier, (far, near), last_step, kept)

@@ -195,9 +195,10 @@ def plan_memory(
 
 def _has_pages(graph: Graph, program: Program, setting: RunSetting, asks: tuple[RunRequirements, ...]) -> bool:
     """Whether values of vertices may be in a file in all that a program may run."""
-    known = not has_phases(program) or (program.may_run(graph) is not None and has_value_pages(program))
-    known = known and (setting.on_cores or not has_phases(program))
-    known = known and (setting.on_cores or all("push" in one.directions for one in asks))
+    if setting.on_cores:
+        known = not has_phases(program) or (program.may_run(graph) is not None and has_value_pages(program))
+    else:
+        known = not has_phases(program) and all("push" in one.directions for one in asks)
     return known and bool(asks) and all(one.by_windows for one in asks)
 
 

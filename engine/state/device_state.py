@@ -7,17 +7,16 @@ all words of a bitmap sooner than it would follow a second level.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from penstock.engine.program.program import Program, fields_of, resolve_dtype, value_of
-from penstock.engine.program.step_values import INCOMING, SENT, array_of_messages
+from penstock.engine.program.step_values import SENT
 from penstock.engine.state.oriented_rows import DeviceOrientedRows
 from penstock.engine.state.state import SPAN, State, has_frontier, is_sweep, list_capacity
+from penstock.engine.state.state_arrays import StateArrays
 from penstock.storage.checkpoint.state_pages import PagedValues
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class DeviceBitmap:
         """Do nothing, where `state.Bitmap` sets its second level."""
 
 
-class DeviceState:
+class DeviceState(StateArrays):
     """The state of the vertices [first, last) on a device; see `state.State`.
 
     host_readback, host_readback_rest, host_readback_lines: what the host reads after `select`; device_readback…: the
@@ -77,6 +76,8 @@ class DeviceState:
     the author's `send` read; else None. arrays: the fields' arrays in declared order, as kernels take them (the same
     tuple until fields are swapped). pages: what holds the arrays of values where the device has no room for all.
     """
+
+    pages: DevicePages | None
 
     def __init__(
         self, program: Program, author: Author, span: tuple[int, int], vertex_dtype: Any, device: Any,
@@ -126,66 +127,20 @@ class DeviceState:
         self.adding = False
         self.sent_ahead: tuple[float, ...] | None = None
 
-    @property
-    def incoming(self) -> Any:
-        """As `State.incoming`."""
-        return self.fields[self._accumulator] if self._apart and self._accumulator else self._incoming
+    def _new_marks(self) -> DeviceBitmap:
+        return DeviceBitmap(self.device, self.last - self.first)
 
-    def accumulate_apart(self) -> None:
-        """As `State.accumulate_apart`."""
-        if self._apart:
-            return
-        count, self._apart = len(next(iter(self.fields.values()))), True
-        if not self._accumulator and self.pages is not None:
-            self._incoming = self.pages.add(INCOMING, self.sent.dtype, self.identity)
-        elif not self._accumulator:
-            shape = (count, *self.message_shape)
-            self._incoming = self.device.array(int(np.prod(shape, dtype=np.int64)), self.sent.dtype).reshape(shape)
-            self._incoming[...] = self.identity
-        if self.active is not self.pending:
-            self.touched = DeviceBitmap(self.device, count)
+    def _new_messages(self) -> Any:
+        shape = (self.last - self.first, *self.message_shape)
+        messages = self.device.array(int(np.prod(shape, dtype=np.int64)), self.sent.dtype).reshape(shape)
+        messages[...] = self.identity
+        return messages
 
-    def mark_apart(self) -> None:
-        """Give the marks of a walk a bitmap of their own also where messages go into the first field."""
-        if self.touched is self.pending:
-            self.touched = DeviceBitmap(self.device, self.last - self.first)
-
-    @property
-    def messages(self) -> str:
-        """As `State.messages`."""
-        return array_of_messages(self._accumulator, self.fields, apart=self._apart)
-
-    def part(self, first: int, last: int) -> DeviceState:
-        """As `State.part`."""
-        part, here = copy(self), slice(first - self.first, last - self.first)
-        part.first, part.last = first, last
-        part.fields = {name: values[here] for name, values in self.fields.items()}
+    def part(self, first: int, last: int) -> Self:
+        """As `StateArrays.part`."""
+        part = super().part(first, last)
         part.arrays = tuple(part.fields.values())
-        part._incoming = None if self._incoming is None else self._incoming[here]
-        part.sent = self.sent[here] if len(self.sent) == self.last - self.first else self.sent
-        part.pending, part.active, part.touched = (
-            marks.part(here.start, here.stop) for marks in (self.pending, self.active, self.touched)
-        )
         return part
-
-    @contextmanager
-    def held(
-        self, names: Collection[str], v0: int, v1: int, changes: Collection[str] = (), fresh: Collection[str] = (),
-        until: int = 0,
-    ) -> Iterator[None]:  # fmt: skip
-        """As `State.held`, on the device."""
-        if self.pages is None:
-            yield
-            return
-        then = self.pages.of([name for name in names if name not in fresh], v1, until)
-        with self.pages.held(self.pages.of(names, v0, v1), changes, fresh, then):
-            yield
-
-    @property
-    def target(self) -> Any:
-        """Where messages are combined."""
-        incoming = self.incoming
-        return self.arrays[0] if incoming is None else incoming
 
     @property
     def partial(self) -> NDArray[np.float64]:

@@ -5,12 +5,10 @@ Owns the arrays, which need not begin at vertex 0. Says before a run what they w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
-from copy import copy
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from penstock.engine.program.program import (
@@ -23,10 +21,11 @@ from penstock.engine.program.program import (
     resolve_dtype,
     value_of,
 )
-from penstock.engine.program.step_values import INCOMING, SENT, array_of_messages
+from penstock.engine.program.step_values import INCOMING, SENT
 from penstock.engine.program.vertex_ranges import MANY_ROWS, each_range, over_ranges
 from penstock.engine.state.oriented_rows import OrientedRows
 from penstock.engine.state.row_blocks import ROWS
+from penstock.engine.state.state_arrays import StateArrays
 from penstock.engine.state.unmatched_rows import UnmatchedRows
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import map_ranges
@@ -142,7 +141,7 @@ class Bitmap:
         self.summary[:] = 0
 
 
-class State:
+class State(StateArrays):
     """The state of the vertices [first, last) on one device.
 
     fields: name -> array (last - first, *shape); `given` are those that are there already. sent: what active vertices
@@ -153,6 +152,9 @@ class State:
     """
 
     block_rows = ROWS
+    pending: Bitmap
+    active: Bitmap
+    touched: Bitmap
 
     def __init__(
         self,
@@ -193,38 +195,11 @@ class State:
         self.selected_below = np.nan  # the limit of the last selection
         self.partial = np.zeros((len(self.pending.summary), max(1, len(author.totals))), dtype=np.float64)
 
-    @property
-    def incoming(self) -> NDArray[Any] | None:
-        """The accumulators of a synchronous run, None before `accumulate_apart`.
+    def _new_marks(self) -> Bitmap:
+        return Bitmap.empty(self.last - self.first)
 
-        Between iterations they are the identity, or what a field keeps (`Program.accumulator`).
-        """
-        return self.fields[self._accumulator] if self._apart and self._accumulator else self._incoming
-
-    @property
-    def messages(self) -> str:
-        """The name of the array where messages are combined."""
-        return array_of_messages(self._accumulator, self.fields, apart=self._apart)
-
-    def accumulate_apart(self) -> None:
-        """Give messages a place of their own (synchronous runs), or that of the program's accumulator.
-
-        Else they go into the first field, and are its values at once.
-        """
-        if self._apart:
-            return
-        count, self._apart = len(next(iter(self.fields.values()))), True
-        if not self._accumulator and self.pages is not None:
-            self._incoming = self.pages.add(INCOMING, self.sent.dtype, self.identity)
-        elif not self._accumulator:
-            self._incoming = _array((count, *self.message_shape), self.identity, self.sent.dtype, self._fill)
-        if self.active is not self.pending:
-            self.mark_apart()
-
-    def mark_apart(self) -> None:
-        """Give the marks of a walk a bitmap of their own also where messages go into the first field."""
-        if self.touched is self.pending:
-            self.touched = Bitmap.empty(self.last - self.first)
+    def _new_messages(self) -> NDArray[Any]:
+        return _array((self.last - self.first, *self.message_shape), self.identity, self.sent.dtype, self._fill)
 
     def keep_unmatched(self, size: int) -> None:
         """Let pulls keep rows that they read in vain, in so many bytes."""
@@ -249,20 +224,9 @@ class State:
         """Two frontiers as lists, for fused iterations on the cores (`kernels/host/fused.py`), made at first use."""
         return np.empty(_listed(self.last - self.first), dtype=self.vertices.dtype)
 
-    def part(self, first: int, last: int) -> State:
-        """The state of vertices first..last-1, whole spans but for the last, in the same memory.
-
-        The list of a frontier is the whole one's; a part has no groups, nor rows that were kept.
-        """
-        part = copy(self)
-        part.first, part.last = first, last
-        here, spans = slice(first - self.first, last - self.first), slice((first - self.first) // SPAN, None)
-        part.fields = {name: values[here] for name, values in self.fields.items()}
-        part._incoming = None if self._incoming is None else self._incoming[here]
-        part.sent = self.sent[here] if len(self.sent) == self.last - self.first else self.sent
-        part.pending, part.active, part.touched = (
-            marks.part(here.start, here.stop) for marks in (self.pending, self.active, self.touched)
-        )
+    def part(self, first: int, last: int) -> Self:
+        """As `StateArrays.part`; a part has no groups, nor rows that were kept."""
+        part, spans = super().part(first, last), slice((first - self.first) // SPAN, None)
         part.groups = part.unmatched = None
         part.partial = self.partial[spans][: len(part.pending.summary)]
         words = slice(64 * spans.start, 64 * spans.start + len(part.pending.words))
@@ -278,12 +242,6 @@ class State:
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """The fields' arrays in declared order, as kernels take them."""
         return tuple(self.fields.values())
-
-    @property
-    def target(self) -> NDArray[Any]:
-        """Where messages are combined."""
-        incoming = self.incoming
-        return self.arrays[0] if incoming is None else incoming
 
     def host_fields(self) -> dict[str, Any]:
         """Every field's values in host memory, where they are; or what reads them there (`PagedValues`)."""
@@ -303,22 +261,6 @@ class State:
         values = self.host_fields()[name]
         found = over_ranges(lambda first, last: bool(np.isnan(values[first:last].min())), len(values), size=MANY_ROWS)
         return any(found)
-
-    @contextmanager
-    def held(
-        self, names: Collection[str], v0: int, v1: int, changes: Collection[str] = (), fresh: Collection[str] = (),
-        until: int = 0,
-    ) -> Iterator[None]:  # fmt: skip
-        """Have some arrays' values of vertices v0..v1-1 in memory within, as `StatePages.held`, if not all are.
-
-        until: the vertices behind these, up to this one, are wanted next.
-        """
-        if self.pages is None:
-            yield
-            return
-        then = self.pages.of([name for name in names if name not in fresh], v1, until)
-        with self.pages.held(self.pages.of(names, v0, v1), changes, fresh, then):
-            yield
 
     def oriented_rows(self, rows: int, edges: int) -> OrientedRows:
         """Room for at most so many rows with at most so many edges; `begin` comes first."""

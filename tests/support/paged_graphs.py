@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from _pytest.monkeypatch import MonkeyPatch
 from penstock.engine import Graph, Program, Session
+from penstock.engine.execution.windows import Windows
+from penstock.engine.program.program import Field, Start
 from penstock.storage.checkpoint.state_pages import PagedValues, StatePages, Unit
 from support.catalogue_oracles import SOURCE
 from support.graphs import on_disk, skewed, weighed
@@ -19,6 +22,32 @@ from support.oracles import EdgeList
 CHUNK = 4096
 """Rows of a chunk, half a page: a span of a bitmap."""
 VERTICES = 11 * CHUNK - 100
+
+
+class AllSend(Program):
+    """Every vertex sends at first."""
+
+    by_ranges = True
+
+    def start(self, graph: Graph, state: dict[str, Any]) -> Start:
+        return Start(everything=True)
+
+
+class Shares(AllSend):
+    """What a vertex gets where each shares a million among its edges."""
+
+    share = Field(np.int64)
+    combine = "sum"
+    message = np.int64
+    everywhere = True
+    max_iter = 2
+    by_ranges = True
+
+    def edge(degree):  # type: ignore[no-untyped-def]
+        return 1_000_000 // degree
+
+    def vertex(incoming):  # type: ignore[no-untyped-def]
+        return incoming
 
 
 def edges(*, directed: bool) -> EdgeList:
@@ -98,6 +127,19 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> list[Unit]:
 def spoil(values: Any) -> None:
     """Make values wrong, whatever they are."""
     values.view(np.uint8)[...] = 0xA7
+
+
+@contextmanager
+def counted_windows() -> Iterator[list[int]]:
+    """Yield how many windows each walk had that has ended."""
+    counts, walk = [], Windows.walk
+
+    def counted(self: Windows, *given: Any) -> Any:
+        yield from walk(self, *given)
+        counts.append(self.count)
+
+    with mock.patch.object(Windows, "walk", counted):
+        yield counts
 
 
 def answer(graph: Graph, program: Program, **options: Any) -> dict[str, np.ndarray[Any, Any]]:

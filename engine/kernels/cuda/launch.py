@@ -148,12 +148,12 @@ class CudaKernels:
     @contextmanager
     def _at_hand(self, state: DeviceState, index: Index, v0: int, v1: int, until: int = 0) -> Iterator[DeviceIndex]:
         """Have the rows v0..v1-1 of an index on the device within; those up to `until` are wanted next."""
-        known = self.placed(index, state.pages)
-        if known.rows is None or state.pages is None:
+        pages = state.pages
+        known = self.placed(index, pages)
+        if known.rows is None or pages is None:
             yield known
             return
-        pages = state.pages
-        then = pages.of_rows(known.rows, v1, min(until, state.pages.vertices)) if until > v1 else ()
+        then = pages.of_rows(known.rows, v1, min(until, pages.vertices)) if until > v1 else ()
         with pages.held(pages.of_rows(known.rows, v0, v1), then=then):
             yield known
 

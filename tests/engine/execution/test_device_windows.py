@@ -16,9 +16,8 @@ import numpy as np
 import pytest
 from penstock.engine import Graph, Program, Session
 from penstock.engine.execution import nan_check
-from penstock.engine.execution.windows import Windows
 from penstock.engine.planning import requirements
-from penstock.engine.program.program import Field, Global, Start
+from penstock.engine.program.program import Field, Global
 from penstock.engine.programs.bfs import BFS, BFSLevels
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
@@ -30,7 +29,7 @@ from penstock.transfer.devices.emulated import EmulatedDevice
 from support.covering import covering
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList
-from support.paged_graphs import CHUNK, answer, assert_equal, forgotten, pages_of
+from support.paged_graphs import CHUNK, AllSend, Shares, answer, assert_equal, counted_windows, forgotten, pages_of
 
 __all__ = ["forgotten"]
 
@@ -40,27 +39,7 @@ DEVICE = {"device": "emulated", "kernels": "cuda", "threads": 1}
 FILES = {"plain": {}, "windows": {"window_vertices": 2 * CHUNK}, "pages": {"window_vertices": CHUNK}}
 
 
-class Shares(Program):
-    """What a vertex gets where each shares a million among its edges, and the sum of it."""
-
-    share = Field(np.int64)
-    combine = "sum"
-    message = np.int64
-    everywhere = True
-    max_iter = 2
-    by_ranges = True
-
-    def start(self, graph: Graph, state: dict[str, Any]) -> Start:
-        return Start(everything=True)
-
-    def edge(degree):  # type: ignore[no-untyped-def]
-        return 1_000_000 // degree
-
-    def vertex(incoming):  # type: ignore[no-untyped-def]
-        return incoming
-
-
-class Falling(Program):
+class Falling(AllSend):
     """Vertices fall to what their neighbors send: all send at first, then some; the sum and the least of all."""
 
     level = Field(np.int64, fill=1000)
@@ -68,9 +47,6 @@ class Falling(Program):
     message = np.int64
     max_iter = 4
     by_ranges = True
-
-    def start(self, graph: Graph, state: dict[str, Any]) -> Start:
-        return Start(everything=True)
 
     def send(vertex_id):  # type: ignore[no-untyped-def]
         return vertex_id % 97
@@ -93,7 +69,7 @@ class Falling(Program):
         return level
 
 
-class Lost(Program):
+class Lost(AllSend):
     """A vertex of the last page has no number."""
 
     value = Field(np.float64)
@@ -102,9 +78,6 @@ class Lost(Program):
     everywhere = True
     max_iter = 3
     by_ranges = True
-
-    def start(self, graph: Graph, state: dict[str, Any]) -> Start:
-        return Start(everything=True)
 
     def edge(value):  # type: ignore[no-untyped-def]
         return value
@@ -148,7 +121,7 @@ def short_of_room(pages: int | None) -> Iterator[list[int]]:
 
     pages: None for what is planned.
     """
-    walk, planned, counts = Windows.walk, requirements.in_device_windows, []
+    planned = requirements.in_device_windows
 
     def refused(graph: Graph, config: Any, needs: Any, device_bytes: int | None) -> EdgeRoom:
         if not needs.value_room:
@@ -160,14 +133,10 @@ def short_of_room(pages: int | None) -> Iterator[list[int]]:
         room = found.device_room if pages is None else 8 * pages * CHUNK
         return replace(found, device_held=found.device_held - found.device_room + room, device_room=room)
 
-    def noted(self: Windows, *given: Any) -> Any:
-        yield from walk(self, *given)
-        counts.append(self.count)
-
     with (
         mock.patch.object(requirements, "edge_room", refused),
         mock.patch.object(requirements, "in_device_windows", least),
-        mock.patch.object(Windows, "walk", noted),
+        counted_windows() as counts,
     ):
         yield counts
 

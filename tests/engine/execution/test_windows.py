@@ -22,7 +22,7 @@ import pytest
 from penstock.engine import Graph, Program, Session
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import windows
-from penstock.engine.execution.windows import AHEAD, WindowCut, Windows, cut_windows, window_vertices
+from penstock.engine.execution.windows import AHEAD, WindowCut, cut_windows, window_vertices
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.planning import requirements
 from penstock.engine.program.program import Field, Start
@@ -42,7 +42,16 @@ from penstock.storage.checkpoint.state_pages import Unit
 from penstock.transfer.planning.host_budget import least_reading_bytes
 from support.catalogue_oracles import SOURCE
 from support.covering import covering
-from support.paged_graphs import CHUNK, answer, assert_equal, forgotten, graphs_in_windows, paged_graphs
+from support.paged_graphs import (
+    CHUNK,
+    Shares,
+    answer,
+    assert_equal,
+    counted_windows,
+    forgotten,
+    graphs_in_windows,
+    paged_graphs,
+)
 from support.program_cases import CASES, Fields
 
 __all__ = ["forgotten", "graphs_in_windows", "paged_graphs"]
@@ -109,7 +118,7 @@ def room_for(count: int, vertices: int, *, kept: bool = False) -> Iterator[list[
 
     kept: whether edges of small frontiers may be kept.
     """
-    counts, walk, planned = [], Windows.walk, requirements.in_windows
+    planned = requirements.in_windows
 
     def short_of_room(graph: Graph, config: Any, needs: Any, device_bytes: int | None) -> EdgeRoom:
         if needs.in_order and not needs.value_room:
@@ -123,10 +132,6 @@ def room_for(count: int, vertices: int, *, kept: bool = False) -> Iterator[list[
         each = max(sum(size // graph.vertices for size in sizes.values()) for sizes in arrays)
         return replace(found, value_room=each * (window + AHEAD * found.page_threads * PAGE))
 
-    def cut(self: Windows, *given: Any) -> Any:
-        yield from walk(self, *given)
-        counts.append(self.count)
-
     def window_in(room: int, beside: tuple[int, int], page: int, together: int) -> int:
         return min(window, window_vertices(room, beside, page, together))
 
@@ -137,7 +142,7 @@ def room_for(count: int, vertices: int, *, kept: bool = False) -> Iterator[list[
         mock.patch.object(windows, "window_vertices", window_in),
         mock.patch.object(windows, "KEPT_SHARE", 2 if kept else 1 << 40),
         mock.patch.object(requirements, "window_vertices", window_in),
-        mock.patch.object(Windows, "walk", cut),
+        counted_windows() as counts,
     ):
         yield counts
 
@@ -163,26 +168,6 @@ class Busiest(Program):
 
     def vertex(incoming, iteration):  # type: ignore[no-untyped-def]
         return iteration + 1, incoming
-
-
-class Shares(Program):
-    """What a vertex gets where each shares a million among its edges."""
-
-    share = Field(np.int64)
-    combine = "sum"
-    message = np.int64
-    everywhere = True
-    max_iter = 2
-    by_ranges = True
-
-    def start(self, graph: Graph, state: dict[str, Any]) -> Start:
-        return Start(everything=True)
-
-    def edge(degree):  # type: ignore[no-untyped-def]
-        return 1_000_000 // degree
-
-    def vertex(incoming):  # type: ignore[no-untyped-def]
-        return incoming
 
 
 @pytest.fixture(scope="module")
