@@ -678,11 +678,11 @@ class Session:
         if not needs.value_room:
             return [], 0
         graph, scratch = self.graph, self.config.scratch
-        arrays = {array for one in asks for array in paged_bytes(graph, program, one).items()}
-        if needs.device_room and needs.value_room >= sum(size for _, size in arrays):
+        arrays = [paged_bytes(graph, program, one) for one in asks]
+        if needs.device_room and needs.value_room >= max(sum(map(slot_bytes, each.values())) for each in arrays):
             return [], 0
         folders = folders_beside(graph.files) if scratch is None else [scratch]
-        return folders, sum(slot_bytes(size) for _, size in arrays)
+        return folders, sum(slot_bytes(size) for _, size in {item for each in arrays for item in each.items()})
 
     def _value_pages(self) -> StatePages | None:
         """Return what holds the values of vertices, in a file; None: memory does."""

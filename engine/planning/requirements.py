@@ -195,10 +195,8 @@ def plan_memory(
 
 def _has_pages(graph: Graph, program: Program, setting: RunSetting, asks: tuple[RunRequirements, ...]) -> bool:
     """Whether values of vertices may be in a file in all that a program may run."""
-    if setting.on_cores:
-        known = not has_phases(program) or (program.may_run(graph) is not None and has_value_pages(program))
-    else:
-        known = not has_phases(program) and all("push" in one.directions for one in asks)
+    known = not has_phases(program) or (program.may_run(graph) is not None and has_value_pages(program))
+    known = known and (setting.on_cores or all("push" in one.directions for one in asks))
     return known and bool(asks) and all(one.by_windows for one in asks)
 
 
@@ -268,9 +266,10 @@ def in_device_windows(
     page = device_page_rows(setting.grain, page_rows(graph.out.degrees.spec.chunk_items) * threads)
     held, most, least, window, widest = 0, 0, 0, 0, 0
     for one in asks:
-        sizes = paged_bytes(graph, program, one)
+        of_host = sum(paged_bytes(graph, program, one).values())
+        held = max(held, one.needs.state_bytes - _listing_bytes(graph, one, setting) - of_host)
+        sizes = value_bytes(one.program, graph.vertices, graph.vertex_dtype, apart=one.apart)
         each = {name: size // max(1, graph.vertices) for name, size in sizes.items()}
-        held = max(held, one.needs.state_bytes - _listing_bytes(graph, one, setting) - sum(sizes.values()))
         messages = array_of_messages(one.program.accumulator, sizes, apart=one.apart)
         steps = StepValues.of(one.program)
         for walk in one.directions["push"]:

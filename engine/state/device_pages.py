@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.storage.base.threads import PerThread
-from penstock.storage.checkpoint.state_pages import PagedArray, StatePages, Unit
+from penstock.storage.checkpoint.state_pages import PagedArray, PagedValues, StatePages, Unit
 from penstock.storage.clocks.stage_clock import BusyTimer
 from penstock.storage.format.row_pages import OFFSET_BYTES
 
@@ -119,20 +119,31 @@ class DevicePages(StatePages):
         self.side = HostSide(device, host, rows)
         super().__init__(host.vertices, rows, room, self.side, timeline)
         self.placed: dict[int, Any] = {}
-        self._locked: list[NDArray[Any]] = []
+        self._locked: dict[str, NDArray[Any]] = {}
         weakref.finalize(self, _unlock, device, self._locked).atexit = False
 
     def add(self, name: str, dtype: DTypeLike, first: Any) -> Any:
         """Return a new array of the device, as `StatePages.add`; the host has one, too."""
         values = self.host.add(name, dtype, first)
         if self._keeps_values:
-            self._lock(values)
+            self._lock(name, values)
         return super().add(name, dtype, first)
 
-    def _lock(self, items: NDArray[Any]) -> None:
+    def on_host(self, name: str) -> PagedValues:
+        """An array in host memory, for when the device has no page of it (`flush`)."""
+        return self.host.on_host(name)
+
+    def keep(self, names: Collection[str]) -> None:
+        """Have only these arrays from now on, and the rows of indexes; as `StatePages.keep`."""
+        super().keep({*names, *self.side.indexes})
+        for name in self._locked.keys() - self._arrays.keys():
+            self._device.unregister(self._locked.pop(name))
+        self.host.keep(names)
+
+    def _lock(self, name: str, items: NDArray[Any]) -> None:
         """Page-lock memory of the host, which the link then reads at its rate."""
         self._device.register(items)
-        self._locked.append(items)
+        self._locked[name] = items
 
     def add_rows(self, index: Index) -> tuple[str, Any]:
         """Return the offsets of an index on the device, and the name of their array."""
@@ -142,7 +153,7 @@ class DevicePages(StatePages):
             if self._keeps_rows:
                 assert index.pages is not None, "rows come with the values"
                 index.pages.keep()
-                self._lock(index.offsets)
+                self._lock(name, index.offsets)
             self._arrays[name] = PagedArray(self._device.reserved(index.vertices + 1, np.uint32), 0)
         return name, self.values(name)
 
@@ -181,6 +192,6 @@ class DevicePages(StatePages):
         return self.values(unit[0])[first:last]
 
 
-def _unlock(device: Device, arrays: list[NDArray[Any]]) -> None:
-    for values in arrays:
+def _unlock(device: Device, arrays: dict[str, NDArray[Any]]) -> None:
+    for values in arrays.values():
         device.unregister(values)

@@ -15,11 +15,12 @@ import numpy as np
 from penstock.engine.program.program import Program, fields_of, resolve_dtype, value_of
 from penstock.engine.program.step_values import SENT
 from penstock.engine.state.oriented_rows import DeviceOrientedRows
-from penstock.engine.state.state import SPAN, State, has_frontier, is_sweep, list_capacity
+from penstock.engine.state.state import SPAN, State, fields_for, has_frontier, is_sweep, list_capacity
 from penstock.engine.state.state_arrays import StateArrays
-from penstock.storage.checkpoint.state_pages import PagedValues
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
     from penstock.engine.program.bindings import Author
     from penstock.engine.state.device_pages import DevicePages
@@ -74,24 +75,23 @@ class DeviceState(StateArrays):
     same memory as kernels write it. partial_here float64[1, globals]: where kernels put the Globals' sums; adding:
     whether some are on the way. sent_ahead: where `sent` already holds what every vertex sends next, the numbers that
     the author's `send` read; else None. arrays: the fields' arrays in declared order, as kernels take them (the same
-    tuple until fields are swapped). pages: what holds the arrays of values where the device has no room for all.
+    tuple until fields are swapped). pages: what holds the arrays of values where the device has no room for all; then
+    `given` are fields that are there already.
     """
 
     pages: DevicePages | None
 
     def __init__(
         self, program: Program, author: Author, span: tuple[int, int], vertex_dtype: Any, device: Any,
-        pages: DevicePages | None = None,
+        pages: DevicePages | None = None, given: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self.device, self.pages = device, pages
         self.first, self.last = span
         count = self.last - self.first
-        self.fields: dict[str, Any] = {}
-        for name, spec in fields_of(program).items():
+        self._paged = {} if pages is None else fields_for(program, count, vertex_dtype, given, pages=pages)
+        self.fields = {} if pages is None else {name: pages.values(name) for name in self._paged}
+        for name, spec in fields_of(program).items() if pages is None else ():
             dtype = resolve_dtype(spec.dtype, vertex_dtype)
-            if pages is not None:
-                self.fields[name] = pages.add(name, dtype, value_of(spec.fill, dtype))
-                continue
             array = device.array(count * int(np.prod(spec.shape, dtype=np.int64)), dtype)
             array[...] = value_of(spec.fill, dtype)
             self.fields[name] = array.reshape((count, *spec.shape)) if spec.shape else array
@@ -163,7 +163,7 @@ class DeviceState(StateArrays):
         if self.pages is None:
             return self.to_host(self.fields[name])
         self.pages.flush()
-        return PagedValues(self.pages.host, name)
+        return self._paged[name]
 
     def values_at(self, name: str, places: NDArray[np.int64]) -> NDArray[Any]:
         """As `State.values_at`."""
@@ -221,7 +221,7 @@ class DeviceState(StateArrays):
         for name, values in fields.items():
             if self.pages is None:
                 self.device.copy_in(self.fields[name], values, None)
-            elif not isinstance(values, PagedValues):
+            elif values is not self._paged[name]:
                 self.host_field(name)[:] = values
 
 

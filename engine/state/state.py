@@ -29,7 +29,6 @@ from penstock.engine.state.state_arrays import StateArrays
 from penstock.engine.state.unmatched_rows import UnmatchedRows
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.parallel_map import map_ranges
-from penstock.storage.checkpoint.state_pages import PagedValues
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -333,7 +332,7 @@ def fields_for(
             made[name] = _array((count, *spec.shape), first, dtype, fill or fill_ranges)
         else:
             pages.add(name, dtype, first)
-            made[name] = PagedValues(pages, name)
+            made[name] = pages.on_host(name)
     return made
 
 

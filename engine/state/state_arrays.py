@@ -34,6 +34,7 @@ class StateArrays(ABC):
     touched: Any
     identity: Any
     pages: StatePages | None
+    _paged: dict[str, Any]
     _incoming: Any
     _accumulator: str
     _apart: bool

@@ -150,6 +150,10 @@ class StatePages:
         """An array by its name."""
         return self._arrays[name].space.values
 
+    def on_host(self, name: str) -> PagedValues:
+        """An array by its name, as programs and answers have it."""
+        return PagedValues(self, name)
+
     @property
     def item_bytes(self) -> dict[str, int]:
         """Bytes of a value, by array."""

@@ -76,7 +76,7 @@ def new_state(
     """The state where kernels of this kind reach it; given, fill, pages: as of `State`."""
     if has_state_there(kind):
         span = 0, graph.vertices
-        return DeviceState(program, author, span, graph.vertex_dtype, device, cast("DevicePages | None", pages))
+        return DeviceState(program, author, span, graph.vertex_dtype, device, cast("DevicePages | None", pages), given)
     return State(program, author, 0, graph.vertices, graph.vertex_dtype, given, fill, pages)
 
 

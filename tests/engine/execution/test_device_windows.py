@@ -18,25 +18,26 @@ from penstock.engine import Graph, Program, Session
 from penstock.engine.execution import nan_check
 from penstock.engine.planning import requirements
 from penstock.engine.program.program import Field, Global
-from penstock.engine.programs.bfs import BFS, BFSLevels
+from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
-from penstock.engine.programs.wcc import WCC
 from penstock.engine.resources.memory_plan import EdgeRoom, edge_room
 from penstock.storage.base.errors import BudgetError, RunError
 from penstock.storage.checkpoint.state_pages import Unit
 from penstock.transfer.devices.emulated import EmulatedDevice
+from support.catalogue_oracles import SOURCE
 from support.covering import covering
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList
 from support.paged_graphs import CHUNK, AllSend, Shares, answer, assert_equal, counted_windows, forgotten, pages_of
+from support.paged_programs import CATALOGUE, MAKERS, OTHERS, SWEEPS
 
 __all__ = ["forgotten"]
 
-VERTICES = 3 * CHUNK - 100
-SOURCE = 5
+VERTICES = 4 * CHUNK + 100
 DEVICE = {"device": "emulated", "kernels": "cuda", "threads": 1}
-FILES = {"plain": {}, "windows": {"window_vertices": 2 * CHUNK}, "pages": {"window_vertices": CHUNK}}
+FILES = {1: {}, 2: {"window_vertices": 3 * CHUNK}, 5: {"window_vertices": CHUNK}}
+"""Options of files by how many windows they have."""
 
 
 class Falling(AllSend):
@@ -86,14 +87,8 @@ class Lost(AllSend):
         return np.nan if vertex_id == VERTICES - 1 else incoming
 
 
-MAKERS: dict[str, Callable[[], Program]] = {
-    "pagerank": lambda: PageRank(tol=0, max_iter=2, weight=None),
-    "levels": lambda: BFSLevels(SOURCE),
-    "bfs": lambda: BFS(SOURCE),
-    "sssp": lambda: SSSP(SOURCE),
-    "wcc": WCC,
-    "shares": Shares,
-}
+TRIED = "bfs levels", "betweenness", "hits", "pagerank", "sssp", "wcc"
+"""Programs that are tried in every way; the others in some."""
 
 
 def some_edges(vertices: int) -> EdgeList:
@@ -104,13 +99,13 @@ def some_edges(vertices: int) -> EdgeList:
 
 
 @pytest.fixture(scope="module")
-def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, bool], Graph]]:
-    """By windows in the file, and whether it has in-edges: three pages of a chunk."""
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[int, bool], Graph]]:
+    """By windows in the file, and whether it has in-edges: five pages of a chunk."""
     edges, folder = some_edges(VERTICES), tmp_path_factory.mktemp("pages")
     with pages_of(CHUNK):
         yield {
-            (name, both): on_disk(edges, folder / f"{name}{both}.h5", both=both, chunk_edges=1 << 10, **options)
-            for name, options in FILES.items()
+            (count, both): on_disk(edges, folder / f"{count}{both}.h5", both=both, chunk_edges=1 << 10, **options)
+            for count, options in FILES.items()
             for both in (True, False)
         }
 
@@ -141,25 +136,51 @@ def short_of_room(pages: int | None) -> Iterator[list[int]]:
         yield counts
 
 
-@covering("name, file, both, keeps", sorted(MAKERS), sorted(FILES), (True, False), (True, False), strength=1)
+@covering(
+    "name, count, both, keeps", TRIED, FILES, (True, False), (True, False), strength=1,
+    where=lambda name, count, both, keeps: both or name not in ("betweenness", "hits"),
+)  # fmt: skip
 def test_answers_are_those_of_all_values_in_memory(
     name: str,
-    file: str,
+    count: int,
     both: bool,
     keeps: bool,
-    graphs: dict[tuple[str, bool], Graph],
+    graphs: dict[tuple[int, bool], Graph],
     forgotten: list[Unit],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """keeps: whether host memory has room for the rows of all indexes."""
     if not keeps:
         monkeypatch.setattr(requirements, "left_for_edges", lambda *given: 1 << 24)
-    graph = graphs[file, both]
-    wanted = answer(graph, MAKERS[name](), threads=1)
-    with short_of_room(14) as counts:
-        found = answer(graph, MAKERS[name](), **DEVICE)
-    windows = {"plain": 1, "windows": 2, "pages": 3}[file]
-    assert set(counts) == {1 if name == "shares" else windows}
+    _compare((OTHERS | MAKERS)[name], graphs[count, both], count, forgotten)
+
+
+@covering("count, name", FILES, sorted((MAKERS.keys() | {*CATALOGUE, *SWEEPS}) - {*TRIED}), strength=1)
+def test_answers_of_others_are_those_of_all_values_in_memory(
+    name: str, count: int, graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit]
+) -> None:
+    _compare((OTHERS | MAKERS)[name], graphs[count, True], count, forgotten)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", sorted(OTHERS.keys() - {*CATALOGUE, *SWEEPS}))
+def test_answers_by_other_parameters_are_those_of_all_values_in_memory(
+    name: str, graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit]
+) -> None:
+    _compare(OTHERS[name], graphs[2, True], 2, forgotten)
+
+
+def test_degrees_of_sources_are_those_of_all_edges(
+    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit]
+) -> None:
+    _compare(Shares, graphs[5, False], 1, forgotten)
+
+
+def _compare(make: Callable[[], Program], graph: Graph, count: int, forgotten: list[Unit]) -> None:
+    wanted = answer(graph, make(), threads=1)
+    with short_of_room(24) as counts:
+        found = answer(graph, make(), **DEVICE)
+    assert set(counts) == {count}
     assert forgotten
     assert_equal(found, wanted)
 
@@ -185,17 +206,17 @@ def test_globals_are_those_of_each_run_of_a_session(
 
 
 def test_a_value_that_is_no_number_is_found_in_pages(
-    graphs: dict[tuple[str, bool], Graph], forgotten: list[Unit], monkeypatch: pytest.MonkeyPatch
+    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At a look, by pages, before the last iteration."""
     monkeypatch.setattr(nan_check, "FIRST_LOOK", 1)
-    with short_of_room(14), pytest.raises(RunError, match=r"1 of 12,188 values .* after 1 iterations"):
-        answer(graphs["pages", True], Lost(), **DEVICE)
+    with short_of_room(14), pytest.raises(RunError, match=r"1 of 16,484 values .* after 1 iterations"):
+        answer(graphs[5, True], Lost(), **DEVICE)
 
 
-def test_a_device_pushes_only(graphs: dict[tuple[str, bool], Graph]) -> None:
+def test_a_device_pushes_only(graphs: dict[tuple[int, bool], Graph]) -> None:
     with short_of_room(None), pytest.raises(BudgetError, match="the state is large"):
-        answer(graphs["plain", True], PageRank(max_iter=2, weight=None, tol=0), direction="pull", **DEVICE)
+        answer(graphs[1, True], PageRank(max_iter=2, weight=None, tol=0), direction="pull", **DEVICE)
 
 
 @pytest.mark.parametrize("window", [2, 3])
@@ -220,8 +241,8 @@ def test_values_are_in_a_file_where_host_memory_has_no_room_either(
     assert_equal(found, wanted)
 
 
-def test_the_least_memory_of_a_device_is_that_of_a_window(graphs: dict[tuple[str, bool], Graph]) -> None:
-    graph = graphs["pages", True]
+def test_the_least_memory_of_a_device_is_that_of_a_window(graphs: dict[tuple[int, bool], Graph]) -> None:
+    graph = graphs[5, True]
     wanted = answer(graph, BFS(SOURCE), threads=1)
     with short_of_room(None) as counts:
         with pytest.raises(BudgetError, match=r"values of a window of 4096 vertices .* more --windows") as refused:
@@ -230,15 +251,15 @@ def test_the_least_memory_of_a_device_is_that_of_a_window(graphs: dict[tuple[str
         found = answer(graph, BFS(SOURCE), **memory, **DEVICE)
         with Session(graph, **memory, **DEVICE) as session:
             planned = session.forecast(BFS(SOURCE))
-    assert set(counts) == {planned.windows} == {3}
+    assert set(counts) == {planned.windows} == {5}
     assert planned.first.value_bytes > 0
     assert_equal(found, wanted)
 
 
 def test_synchronous_runs_of_small_partitions_give_the_same(
-    graphs: dict[tuple[str, bool], Graph], forgotten: list[Unit]
+    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit]
 ) -> None:
-    graph = graphs["windows", False]
+    graph = graphs[2, False]
     wanted = answer(graph, SSSP(SOURCE), threads=1)
     with short_of_room(14):
         found = answer(graph, SSSP(SOURCE), mode="sync", partition_bytes=4096, **DEVICE)

@@ -27,13 +27,9 @@ from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.planning import requirements
 from penstock.engine.program.program import Field, Start
 from penstock.engine.program.step_values import StepValues
-from penstock.engine.programs.bfs import BFS, BFSLevels
-from penstock.engine.programs.heat import Heat
+from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
-from penstock.engine.programs.table import PROGRAMS
-from penstock.engine.programs.wcc import WCC
-from penstock.engine.programs.widest import WidestPath
 from penstock.engine.resources import memory_plan
 from penstock.engine.resources.memory_plan import EdgeRoom, budget_of, edge_room
 from penstock.storage.base.errors import BudgetError, InputError, RunError
@@ -52,54 +48,12 @@ from support.paged_graphs import (
     graphs_in_windows,
     paged_graphs,
 )
-from support.program_cases import CASES, Fields
+from support.paged_programs import MAKERS, OTHERS
+from support.program_cases import Fields
 
 __all__ = ["forgotten", "graphs_in_windows", "paged_graphs"]
 
 
-def few_sweeps(name: str) -> Callable[[], Program]:
-    """Make a program that converges over many sweeps, for four of them."""
-
-    def make() -> Program:
-        program = CASES[name][0]()
-        program.max_iter = 4
-        return program
-
-    return make
-
-
-SEVERAL = [*range(9), SOURCE]
-"""Sources of searches that run together."""
-MAKERS = {name: CASES[name][0] for name in ("coreness", "kcore", "reachability", "widest")} | {
-    "hits": few_sweeps("hits"),
-    "wcc": WCC,
-    "bfs": lambda: BFS(SOURCE),
-    "bfs levels": lambda: BFSLevels(SOURCE),
-    "sssp": lambda: SSSP(SOURCE),
-    "sssp path": lambda: SSSP(SOURCE, target=[7, 9]),
-    "pagerank": lambda: PageRank(tol=0, max_iter=3, weight=None),
-    "distances together": lambda: PROGRAMS["distances"](source=SEVERAL, weight=False),
-}
-CATALOGUE = "betweenness", "closeness", "coloring", "distances", "harmonic", "mis", "scc"
-SWEEPS = "adsorption", "circuit", "eigenvector", "katz", "neural", "pagerank", "php"
-OTHERS = (
-    {name: CASES[name][0] for name in CATALOGUE}
-    | {name: few_sweeps(name) for name in SWEEPS}
-    | {
-        "bfs target": lambda: BFS(SOURCE, target=[7, 9]),
-        "bfs cutoff": lambda: BFS(SOURCE, parents=False, cutoff=2),
-        "sssp target": lambda: SSSP(SOURCE, parents=False, target=[7, 9]),
-        "sssp parents": lambda: SSSP(SOURCE, parents=True),
-        "sssp cutoff": lambda: SSSP(SOURCE, cutoff=40),
-        "widest cutoff": lambda: WidestPath(SOURCE, cutoff=40.0),
-        "widest path": lambda: WidestPath(SOURCE, target=[7, 9]),
-        "pagerank given": lambda: PageRank(max_iter=4, personalization={SOURCE: 1, 3: 2}, nstart={5: 1}, weight=None),
-        "pagerank weighted": lambda: PageRank(max_iter=4, personalization={SOURCE: 1, 3: 2}, dangling={5: 1, 8: 2}),
-        "heat": lambda: Heat(initial={SOURCE: 5.0}, fixed={7: -1.0}, max_iter=5, tol=0),
-        "harmonic together": lambda: PROGRAMS["harmonic"](source=SEVERAL, weight=False),
-        "closeness together": lambda: PROGRAMS["closeness"](k=9, weight=False),
-    }
-)
 WAYS: dict[str, dict[str, Any]] = {
     "auto": {},
     "push": {"direction": "push"},
