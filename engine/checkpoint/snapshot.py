@@ -102,7 +102,8 @@ def restore(loop: Loop, shared: Fields, resumed: RestoredRun) -> None:
     for name, array in state.fields.items():
         values = shared.get(name)
         if values is None:
-            values = state.host_field(name) if isinstance(state, State) else np.empty(array.shape, array.dtype)
+            here = isinstance(state, State) or state.pages is not None
+            values = state.host_field(name) if here else np.empty(array.shape, array.dtype)
         resumed.fill(f"field/{name}", values)
         state.take({name: values})
     _mark(loop, resumed)

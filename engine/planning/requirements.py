@@ -108,8 +108,8 @@ class RunSetting:
 
     @property
     def pages_there(self) -> bool:
-        """Whether a device may have values in pages: a GPU of one process, which pushes and keeps no checkpoints."""
-        return self.kind == "cuda" and self.ranks == 1 and not self.checkpoints and self.config.direction != "pull"
+        """Whether a device may have values in pages: a GPU of one process, which pushes."""
+        return self.kind == "cuda" and self.ranks == 1 and self.config.direction != "pull"
 
     @property
     def other_bytes(self) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from _pytest.monkeypatch import MonkeyPatch
 from penstock.engine import Graph, Program, Session
+from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution.windows import Windows
 from penstock.engine.program.program import Field, Start
 from penstock.storage.checkpoint.state_pages import PagedValues, StatePages, Unit
@@ -148,6 +149,32 @@ def answer(graph: Graph, program: Program, **options: Any) -> dict[str, np.ndarr
         adjacency.drop_index()
     with Session(graph, **options) as session:
         return dict(session.run(program).fields)
+
+
+def in_two_parts(
+    graph: Graph, make: Callable[[], Program], folder: Path,
+    parts: Iterable[tuple[AbstractContextManager[list[int]], dict[str, Any]]],
+) -> tuple[dict[str, np.ndarray[Any, Any]], list[list[int]]]:  # fmt: skip
+    """What a run answers that ends after three iterations and goes on from its checkpoint, and windows of both parts.
+
+    parts: what each runs in, which yields how many windows walks had, and its options.
+    """
+    counts = []
+    for resume, (room, options) in enumerate(parts):
+        for adjacency in graph.adjacencies:
+            adjacency.drop_index()
+        kept = Checkpoints(folder, 1, resume=bool(resume))
+        with room as some, Session(graph, **options) as session:
+            counts.append(some)
+            if resume:
+                found = dict(session.run(make(), kept).fields)
+            else:
+                steps = session.steps(make(), kept)
+                for _ in range(3):  # HITS: in its third phase
+                    next(steps)
+                steps.close()
+    assert kept.began == 3
+    return found, counts
 
 
 def assert_equal(found: dict[str, Any], wanted: dict[str, Any]) -> None:

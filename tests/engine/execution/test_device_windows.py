@@ -29,7 +29,17 @@ from support.catalogue_oracles import SOURCE
 from support.covering import covering
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList
-from support.paged_graphs import CHUNK, AllSend, Shares, answer, assert_equal, counted_windows, forgotten, pages_of
+from support.paged_graphs import (
+    CHUNK,
+    AllSend,
+    Shares,
+    answer,
+    assert_equal,
+    counted_windows,
+    forgotten,
+    in_two_parts,
+    pages_of,
+)
 from support.paged_programs import CATALOGUE, MAKERS, OTHERS, SWEEPS
 
 __all__ = ["forgotten"]
@@ -87,6 +97,8 @@ class Lost(AllSend):
         return np.nan if vertex_id == VERTICES - 1 else incoming
 
 
+PLACES = ("pages", "pages"), ("pages", "device"), ("device", "pages"), ("pages", "cores"), ("cores", "pages")
+"""Where values are before a checkpoint, and after it."""
 TRIED = "bfs levels", "betweenness", "hits", "pagerank", "sssp", "wcc"
 """Programs that are tried in every way; the others in some."""
 
@@ -182,6 +194,19 @@ def _compare(make: Callable[[], Program], graph: Graph, count: int, forgotten: l
         found = answer(graph, make(), **DEVICE)
     assert set(counts) == {count}
     assert forgotten
+    assert_equal(found, wanted)
+
+
+@covering("name, places", ("hits", "sssp parents"), PLACES, strength=1)
+def test_a_run_goes_on_from_its_checkpoint_wherever_values_are(
+    name: str, places: tuple[str, str], graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], tmp_path: Path
+) -> None:
+    graph, make = graphs[2, True], (OTHERS | MAKERS)[name]
+    wanted = answer(graph, make(), threads=1)
+    rooms = [short_of_room(24) if place == "pages" else nullcontext(list[int]()) for place in places]
+    options = [{"threads": 1} if place == "cores" else DEVICE for place in places]
+    found, counts = in_two_parts(graph, make, tmp_path / "kept", zip(rooms, options, strict=True))
+    assert [bool(some) for some in counts] == [place == "pages" for place in places]
     assert_equal(found, wanted)
 
 

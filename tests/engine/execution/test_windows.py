@@ -20,7 +20,6 @@ from unittest import mock
 import numpy as np
 import pytest
 from penstock.engine import Graph, Program, Session
-from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import windows
 from penstock.engine.execution.windows import AHEAD, WindowCut, cut_windows, window_vertices
 from penstock.engine.kernels.host.launch import HostKernels
@@ -46,6 +45,7 @@ from support.paged_graphs import (
     counted_windows,
     forgotten,
     graphs_in_windows,
+    in_two_parts,
     paged_graphs,
 )
 from support.paged_programs import MAKERS, OTHERS
@@ -174,23 +174,10 @@ def test_a_run_goes_on_from_its_checkpoint_wherever_values_are(
     forgotten: list[Unit], tmp_path: Path,
 ) -> None:  # fmt: skip
     graph, make = paged_graphs[True], (MAKERS | OTHERS)[name]
-    wanted = in_memory(make, True)
-    for resume, in_file in enumerate(paged):
-        for adjacency in graph.adjacencies:
-            adjacency.drop_index()
-        room = room_for(6, graph.vertices) if in_file else nullcontext(list[int]())
-        kept = Checkpoints(tmp_path / "kept", 1, resume=bool(resume))
-        with room as counts, Session(graph, threads=1) as session:
-            if resume:
-                found = dict(session.run(make(), kept).fields)
-            else:
-                steps = session.steps(make(), kept)
-                for _ in range(3):  # HITS: in its third phase
-                    next(steps)
-                steps.close()
-        assert bool(counts) == in_file
-    assert kept.began == 3
-    assert_equal(found, wanted)
+    rooms = [room_for(6, graph.vertices) if in_file else nullcontext(list[int]()) for in_file in paged]
+    found, counts = in_two_parts(graph, make, tmp_path / "kept", [(room, {"threads": 1}) for room in rooms])
+    assert (bool(counts[0]), bool(counts[1])) == paged
+    assert_equal(found, in_memory(make, True))
 
 
 @contextmanager
