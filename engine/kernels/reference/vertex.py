@@ -33,8 +33,18 @@ def marked(bitmap: Bitmap) -> list[int]:
 
 def row(index: Index, v: int) -> tuple[int, int]:
     """First and past-the-last edge of row v."""
+    if index.whole:  # asked for each edge: a call of a kernel takes eight times as long
+        starts, offsets, block = index.bases.item, index.offsets.item, index.shift
+        return starts(v >> block) + offsets(v), starts((v + 1) >> block) + offsets(v + 1)
     start, end = index.starts(v, v + 2)
     return int(start), int(end)
+
+
+def touch(bitmap: Bitmap, at: int) -> None:
+    """Set the bit of one position."""
+    word = at >> 6
+    bitmap.words[word] = bitmap.words.item(word) | 1 << (at & 63)
+    bitmap.summary[word >> 6] = bitmap.summary.item(word >> 6) | 1 << (word & 63)
 
 
 class ReferenceKernels:
@@ -415,14 +425,15 @@ class ReferenceKernels:
         calls, base = self.author.calls, state.first
         if not calls["cond"](state.arrays, scalars, v, 0, base):
             return False
-        sent = state.sent[u - base if self.author.has_send else 0].item()
-        weight = view.weights[e - view.e0].item() if self.author.weighted and view.weights is not None else 1
+        sent = state.sent.item(u - base if self.author.has_send else 0)
+        weight = view.weights.item(e - view.e0) if self.author.weighted and view.weights is not None else 1
         value = calls["edge"](state.arrays, scalars, sent, u, v, weight, degree, base)
-        old = state.target[v - base].item()
+        target = state.target
+        old = target.item(v - base)
         new = COMBINERS[self.author.combine].merge(old, value)
         if new != old or self.author.combine == "sum":
-            state.target[v - base] = new
-            state.touched.add(np.array([v - base]))
+            target[v - base] = new
+            touch(state.touched, v - base)
         return True
 
     def _sources(self, view: View, index: Index) -> Iterator[tuple[int, int]]:
