@@ -663,11 +663,11 @@ def planned(
             if lighter is not None and setting.takes(lighter):
                 forms.append(made := lighter)
                 continue
-            if lighter is not None and setting.pages_there:
+            if lighter is not None and setting.pages_there and not lighter.on_cores:
                 forms.append(lighter)
             refused = [refusal]
             setting = replace(setting, by_windows=True)
-            for form in forms:
+            for form in sorted(forms, key=lambda form: not form.on_cores):  # values of fewer bytes first
                 if not _has_pages(graph, form, setting, tuple(_all_requirements(graph, form, setting))):
                     continue
                 try:

@@ -194,8 +194,8 @@ def _by_original_ids(kind: Any) -> type[BFS]:
     return made
 
 
-NONE, BEFORE = np.uint8(255), np.uint8(254)
-"""In a round: the level of a vertex that is not reached, and of one that was reached before the round began."""
+NONE, BEFORE, NOW = np.uint8(255), np.uint8(254), np.uint8(0)
+"""In a round: the level of a vertex that is not reached, that was reached before it began, that it begins with."""
 LEVELS = 253
 """Levels of a round beside its first."""
 
@@ -203,6 +203,7 @@ LEVELS = 253
 class Round:
     """What a search has otherwise that has levels from `first` on; comes before it among the bases."""
 
+    by_ranges = True
     first = 0
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
@@ -237,6 +238,7 @@ class InRounds(Ending, Program):
     """A search that goes in rounds. wide: what it is otherwise; kind: of its rounds."""
 
     on_cores = True
+    by_ranges = True
     wide: ClassVar[Any]
     kind: ClassVar[Any]
     deep: PagedValues | None = None
@@ -285,7 +287,7 @@ def _store(level: NDArray[np.uint8], begin: int, deep: PagedValues) -> None:
         found = some < BEFORE
         if found.any():
             deep[first + np.flatnonzero(found)] = some[found].astype(np.uint32) + np.uint32(begin)
-            some[found] = np.where(some[found] == LEVELS, 0, BEFORE)
+            level[first:last] = np.where(found, np.where(some == LEVELS, NOW, BEFORE), some)
 
     each_range(store, len(level))
 

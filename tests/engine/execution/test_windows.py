@@ -26,6 +26,7 @@ from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.planning import requirements
 from penstock.engine.program.program import Field, Start
 from penstock.engine.program.step_values import StepValues
+from penstock.engine.programs import bfs
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
@@ -165,6 +166,20 @@ def _compare(
     assert kept or set(counts) == {count}
     assert forgotten or count < 6
     assert_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", ["bfs", "bfs levels", "bfs target", "bfs cutoff"])
+def test_searches_of_several_rounds_have_their_levels_from_the_file(
+    name: str, paged_graphs: dict[bool, Graph], in_memory: InMemory, forgotten: list[Unit],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    make, graph, rounds = (MAKERS | OTHERS)[name], paged_graphs[True], bfs.InRounds.phases
+    began = mock.patch.object(bfs.InRounds, "phases", autospec=True, side_effect=rounds)
+    wanted = in_memory(make, True)
+    monkeypatch.setattr(bfs, "LEVELS", 1)
+    with began as phases:
+        _compare(make, graph, {"threads": 1}, (6, True), forgotten, wanted)
+    assert phases.called
 
 
 @pytest.mark.parametrize("paged", [(True, True), (True, False), (False, True)])
