@@ -451,7 +451,7 @@ class Session:
             if self._ranks is not None and first is not None:
                 check_combines(first.program, asynchronous=first.asynchronous)
             folders, room = self._value_file(program, asks, needs)
-            check_folders(folders, room)
+            check_folders(folders, room * self._setting.ranks)  # on paper all ranks are of this host
             from penstock.engine.planning.forecast import forecast
 
             found = forecast(self.graph, self.config, self._device, first, self._with_others(needs), self._rank)

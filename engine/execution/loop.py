@@ -533,7 +533,7 @@ class Loop:
         """What to walk, and what to do with its views, for each window of vertices; once where all values are held."""
         if self.windows is None:
             return iter(((stream, iter),))
-        alone = not self.asynchronous and len(self.walks(self.direction)) == 1
+        alone = self.exchange is None and not self.asynchronous and len(self.walks(self.direction)) == 1
 
         def settle(part: State) -> None:
             self.kernels.apply(part, frontier, self.out, scalars)

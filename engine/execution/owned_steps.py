@@ -73,4 +73,4 @@ class OwnedSteps:
         if self.apart:
             self.apart = False
             for name in sorted(self._changing):
-                self._exchange.arrays.gather_slices(self._state.fields[name], bounds)
+                self._exchange.hand_out(name, bounds)

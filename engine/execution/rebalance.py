@@ -117,7 +117,7 @@ class Rebalance:
             # places where chunks may be read once more: those that were read without weights before
             self.resources.give_ids_back(cast("HostKernels", loop.kernels), None)
         loop.ownership = Ownership(bounds, ownership.rank)
-        self.resources.own(loop.ownership, streams)
+        self.resources.own(loop.ownership, [*streams, *(() if loop.windows is None else loop.windows.opened)])
         for stream in resident:
             record.filling.extend(_bring(loop, stream))
         self._window.clear()

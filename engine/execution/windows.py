@@ -280,7 +280,8 @@ class Windows:
         """The views, of edges to the window, while the values of their rows are in memory."""
         state, pushes, pages = self._state, stream.direction == "push", stream.index.pages
         assert pages is not None, "values come with the rows of the index"
-        for view in arrivals:
+        for arrived in arrivals:
+            view = arrived.narrowed()  # sums depend on the windows, too
             rows = view.v0, view.v1
             until = view.v1 + self._pages.ahead * pages.together if frontier.everything else 0
             if not pushes:

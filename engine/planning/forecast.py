@@ -185,7 +185,8 @@ def forecast(
             loading = _load(paper)
     pipeline = paper.pipeline
     walked = {} if asks is None else asks.directions
-    direction, cut, moved = _slowest(graph, asks, needs)
+    size = 1 if rank is None else rank[1]
+    direction, cut, moved = _slowest(graph, asks, needs, size)
     keys: list[Any] = [walk.key for walk in walked.get(direction, ())]
     if needs.device_room:
         keys = [one.direction for one in needs.adjacencies]
@@ -194,7 +195,6 @@ def forecast(
     first = _sweep(pipeline, paper.feedback.given, keys, weighted, owned)
     _keep(_used(pipeline, set(first.routes)), needs.weighted)
     later = _sweep(pipeline, paper.feedback.given, keys, weighted, owned)
-    size = 1 if rank is None else rank[1]
     sweeps = asks is not None and asks.program.everywhere and gathers_ahead(asks.program, config, asks.directions)
     rates, vertices = paper.feedback.given, vertex_seconds(graph.vertices, config.thread_count)
     if needs.value_room:
@@ -237,13 +237,17 @@ def index_disk_bytes(needs: MemoryRequest) -> int:
     return sum(int(one.degrees.lengths.sum()) for one in needs.adjacencies if one.degrees is not None)
 
 
-def _slowest(graph: Graph, asks: RunRequirements | None, needs: MemoryRequest) -> tuple[Direction, WindowCut, int]:
+def _slowest(
+    graph: Graph, asks: RunRequirements | None, needs: MemoryRequest, ranks: int
+) -> tuple[Direction, WindowCut, int]:
     """The direction of the sweeps, with windows and bytes of values: pulls, unless pushes read edges more often."""
     walked = {} if asks is None else asks.directions
     direction: Direction = "pull" if "pull" in walked else "push"
     if asks is None or not needs.value_room:
         return direction, WindowCut(max(1, graph.vertices), 1, 1), 0
-    each: list[tuple[Direction, WindowCut, int]] = [(way, *windows_of(graph, asks, needs, way)) for way in walked]
+    each: list[tuple[Direction, WindowCut, int]] = [
+        (way, *windows_of(graph, asks, needs, way, ranks)) for way in walked
+    ]
     return max(each, key=lambda one: (one[1].reads, one[1].count, one[2]))
 
 

@@ -93,18 +93,12 @@ class RunSetting:
 
     @property
     def on_cores(self) -> bool:
-        """Whether the cores of one process compute."""
-        return self.device_bytes is None and self.ranks == 1
-
-    @property
-    def alone(self) -> bool:
-        """Whether they do, and keep no checkpoints."""
-        return self.on_cores and not self.checkpoints
+        """Whether the cores compute, in all ranks."""
+        return self.device_bytes is None and not self.mixed
 
     def takes(self, lighter: Program) -> bool:
         """Whether such a program may run in the place of one that asks for more."""
-        on_cores = self.device_bytes is None and not (self.mixed or self.checkpoints)
-        return (self.alone or not lighter.alone) and (on_cores or not lighter.on_cores)
+        return (self.on_cores and not self.checkpoints) or not (lighter.on_cores or lighter.in_pages)
 
     @property
     def pages_there(self) -> bool:
@@ -308,10 +302,13 @@ def in_device_windows(
     return replace(kept if keeps else needs, device_held=held + room, device_room=room)
 
 
-def windows_of(graph: Graph, one: RunRequirements, needs: MemoryRequest, direction: Direction) -> tuple[WindowCut, int]:
+def windows_of(
+    graph: Graph, one: RunRequirements, needs: MemoryRequest, direction: Direction, ranks: int = 1
+) -> tuple[WindowCut, int]:
     """In which windows a sweep has the values of vertices, and the bytes of these that it reads and writes at most.
 
-    A sweep is: what vertices send; for each window its values, and those of all rows; what vertices become.
+    A sweep is: what vertices send; for each window its values, and those of all rows; what vertices become. Of several
+    ranks each has rows of its own, and exchanges all messages before vertices get new values.
     """
     assert graph.out.degrees is not None, "rows in order are those of a file"
     sizes = value_bytes(one.program, graph.vertices, graph.vertex_dtype, apart=one.apart)
@@ -333,9 +330,10 @@ def windows_of(graph: Graph, one: RunRequirements, needs: MemoryRequest, directi
     def of(*names: Iterable[str]) -> int:
         return sum(sizes[name] for some in names for name in some)
 
-    moved = of(steps.reads("send"), steps.sends, far - emptied) + cut.count * of(near)
-    moved -= cut.count * min(of(near), stays)  # beside a window, from one walk of the rows to the next
-    within = one.apart and pushes and steps.applied_within(messages)
+    moved, rows_moved = of(steps.reads("send"), steps.sends, far - emptied), of(near) // ranks
+    moved += cut.count * max(0, rows_moved - stays)  # beside a window, from one walk of the rows to the next
+    moved += 2 * of({messages}) if ranks > 1 else 0
+    within = ranks == 1 and one.apart and pushes and steps.applied_within(messages)
     at_hand = far if within else frozenset[str]()
     moved += of({messages} | steps.changing & at_hand) * (1 if pushes else cut.count)
     moved -= 0 if pushes else of(near & emptied)
@@ -462,6 +460,8 @@ def requirements_of(
     if setting.ranks > 1:
         sliced = program.combine == "all" or (program.everywhere and list(directions) == ["pull"] and not counts)
         at_once = EXCHANGED_AT_ONCE if setting.device_bytes is None else graph.vertices
+        if setting.by_windows and graph.out.degrees is not None:
+            at_once = page_rows(graph.out.degrees.spec.chunk_items)
         held += exchange_bytes(
             program, graph.vertices, graph.vertex_dtype, sliced=sliced, at_once=at_once, ranks=setting.ranks
         )
@@ -644,39 +644,52 @@ def _directions(
     return found
 
 
+AFTER_ALL_FORMS = 1 << 10
+"""More than there are forms of a program: in the agreement of ranks those come behind with values in a file."""
+
+
 def planned(
     graph: Graph, program: Program, setting: RunSetting, agree: Callable[[int], int] = int
 ) -> tuple[Program, tuple[RunRequirements, ...], MemoryRequest]:
     """The program that runs for this one, and what it asks for; lighter ones (`Program.lighter`) where memory is short,
     then with values of vertices in a file.
 
-    agree: of ranks, how many times lighter a program all of them take, by how many this one asks for.
+    agree: of ranks, the largest of what they ask for: how many times lighter a program, then the same in a file.
     Raises InputError for what cannot run, BudgetError where the lightest does not fit.
     """
-    made = formed(program, graph, setting.config.mode, setting.config.precision)
-    forms = [made]
-    while True:
+    forms, found = [formed(program, graph, setting.config.mode, setting.config.precision)], None
+    while found is None:
         try:
-            found = plan_memory(graph, made, setting)
+            found = len(forms) - 1, plan_memory(graph, forms[-1], setting)
         except BudgetError as refusal:
-            lighter = made.lighter(graph)
-            if lighter is not None and setting.takes(lighter):
-                forms.append(made := lighter)
-                continue
-            if lighter is not None and setting.pages_there and not lighter.on_cores:
+            lighter = forms[-1].lighter(graph)
+            if lighter is not None and (setting.takes(lighter) or (setting.pages_there and not lighter.on_cores)):
                 forms.append(lighter)
-            refused = [refusal]
-            setting = replace(setting, by_windows=True)
-            for form in sorted(forms, key=lambda form: not form.on_cores):  # values of fewer bytes first
-                if not _has_pages(graph, form, setting, tuple(_all_requirements(graph, form, setting))):
-                    continue
-                try:
-                    return form, *plan_memory(graph, form, setting)
-                except BudgetError as other:
-                    refused.append(other)
-            raise min(refused, key=lambda one: one.least_mib) from None
-        here = len(forms) - 1
-        steps = agree(here) - here
-        for _ in range(steps):
-            made = cast("Program", made.lighter(graph))
-        return made, *(plan_memory(graph, made, setting) if steps else found)
+            if lighter is None or not setting.takes(lighter):
+                setting = replace(setting, by_windows=True)
+                found = _first_in_windows(graph, forms, setting, refusal)
+    number, plan = found
+    ours = number + AFTER_ALL_FORMS * setting.by_windows
+    if (most := agree(ours)) > ours:
+        by_windows, number = divmod(most, AFTER_ALL_FORMS)
+        while len(forms) <= number:
+            forms.append(cast("Program", forms[-1].lighter(graph)))
+        plan = plan_memory(graph, forms[number], replace(setting, by_windows=bool(by_windows)))
+    return forms[number], *plan
+
+
+def _first_in_windows(
+    graph: Graph, forms: list[Program], setting: RunSetting, refusal: BudgetError
+) -> tuple[int, tuple[tuple[RunRequirements, ...], MemoryRequest]]:
+    """The number of the first form that fits with its values in a file, and what it asks for.
+
+    Raises BudgetError where none does, with the least budget of all; refusal: of the lightest in memory.
+    """
+    refused = [refusal]
+    for number, form in sorted(enumerate(forms), key=lambda one: not one[1].on_cores):  # values of fewer bytes first
+        if _has_pages(graph, form, setting, tuple(_all_requirements(graph, form, setting))):
+            try:
+                return number, plan_memory(graph, form, setting)
+            except BudgetError as other:
+                refused.append(other)
+    raise min(refused, key=lambda one: one.least_mib) from None

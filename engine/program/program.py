@@ -266,9 +266,9 @@ class Program:
         Bytes per vertex that `start`, `phases`, `instead` and `finish` allocate at most besides the fields, and besides
         original ids and what is translated to them; part of the memory budget. Passes by ranges
         (`vertex_ranges.py`) need none.
-    alone, on_cores : bool
-        Whether a `lighter` program is one for the cores of one process, or of any number, without checkpoints: kernels
-        of a GPU combine no numbers of one or two bytes, and a run that goes on may have had memory for another one.
+    on_cores, in_pages : bool
+        Whether a `lighter` program is one for the cores, or also for values in pages of a GPU, without checkpoints:
+        kernels of a GPU combine no numbers of one or two bytes, and a run that goes on may have had memory for another.
     other_graph_bytes : int
         Of a program whose phases run on other graphs too (`on_graph.OnGraph`): bytes that making these takes at least.
         0: none do.
@@ -305,8 +305,8 @@ class Program:
     bounded: bool = False
     watched: Sequence[int] = ()
     working_bytes: int = 0
-    alone: ClassVar[bool] = False
     on_cores: ClassVar[bool] = False
+    in_pages: ClassVar[bool] = False
     other_graph_bytes: int = 0
 
     # Functions of the author; those that are None are not used.

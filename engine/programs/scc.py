@@ -91,7 +91,7 @@ class SCC(Program):
 class SCCByLabels(SCC):
     """Components of an undirected graph, whose vertices may be in a file."""
 
-    alone = True
+    in_pages = True
     weak = WCCByLabels
 
 

@@ -72,7 +72,7 @@ class WCCByLabels(Program):
     along = "both"
     starts_anywhere = True
     by_ranges = True
-    alone = True
+    in_pages = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex is a component."""

@@ -17,6 +17,7 @@ from penstock.engine.ranks.rank_devices import AUTO, devices_of_host
 from penstock.engine.ranks.repartition import starting_shares
 from penstock.engine.resources.config import options_of
 from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.checkpoint.state_pages import FILE_ROWS
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.format.fingerprint import fingerprint
 
@@ -90,8 +91,8 @@ def check_combines(program: Program, *, asynchronous: bool) -> None:
 def check_same(
     program: Program, iteration: int, fields: Mapping[str, NDArray[Any]], marks: NDArray[Any], ranks: Communicator
 ) -> None:
-    """Compare the fields and marks of all ranks, in host memory. Raises RunError where they differ."""
-    values = [checksum(np.ascontiguousarray(values)) for values in fields.values()]
+    """Compare the fields and marks of all ranks, in host memory or a file. Raises RunError where they differ."""
+    values = [_checksum_of(values) for values in fields.values()]
     numbers = np.array([iteration, checksum(marks), *values], dtype=np.uint64)
     found = ranks.gather_numbers(numbers)
     others = np.flatnonzero((found != found[0]).any(axis=1))
@@ -101,3 +102,9 @@ def check_same(
             "iterations; a program has to compute the same in every process (seed its random numbers), and --resume "
             "needs a --checkpoint folder that all ranks see"
         )
+
+
+def _checksum_of(values: NDArray[Any]) -> int:
+    """A number for the values of a field, which are looked at range by range."""
+    ranges = (values[first : first + FILE_ROWS] for first in range(0, len(values), FILE_ROWS))
+    return checksum(np.array([checksum(np.ascontiguousarray(some)) for some in ranges], dtype=np.uint64))

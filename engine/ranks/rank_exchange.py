@@ -3,11 +3,14 @@
 Every rank has found messages along the edges that it owns. Afterwards the accumulators and marks of all ranks are the
 same to the bit, so that all of them take the same next step. Nothing here depends on how long anything took, nor on
 where a state is: of a device, marks and messages stay there, and how many there are comes to the host. Few messages
-come with that number, in memory that kernels write and read in place, and go by way of the hosts.
+come with that number, in memory that kernels write and read in place, and go by way of the hosts. Of values in a file
+one page of messages is in memory at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +21,7 @@ from penstock.engine.state.state import SPAN
 
 if TYPE_CHECKING:
     from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
+    from penstock.engine.kernels.interface import SharedLists
     from penstock.engine.ranks.communicator import ArrayRanks, Communicator
     from penstock.engine.ranks.host_kernels import HostExchangeKernels
     from penstock.engine.state.device_state import VertexState
@@ -64,7 +68,8 @@ class RankExchange:
         self.kernels: Any = kernels
         self.ranks, self.arrays = ranks, arrays
         self.found = 0
-        self.at_once = int(ranks.gather_numbers(np.array([self.kernels.exchanged_at_once])).min())
+        most = self.kernels.exchanged_at_once if state.pages is None else state.pages.rows
+        self.at_once = int(ranks.gather_numbers(np.array([most])).min())
 
     def share_messages(self, everything: bool, bounds: Ints | None = None, kept_above: int | None = None) -> bool:
         """Give all ranks the same accumulators and marks; return whether they have them.
@@ -74,7 +79,9 @@ class RankExchange:
         finds more messages each rank keeps its own, and no marks but these (`share_pending`); None: all get them.
         """
         if everything:
-            self._share_values(bounds, (0, self.state.last))
+            for span in self._spans((0, self.state.last)):
+                with self._messages_of(span):
+                    self._share_values(bounds, span)
             self.found = self.state.last
             return True
         state, rank, few = self.state, self.ranks.rank, room_for_few(self.state.last)
@@ -82,7 +89,7 @@ class RankExchange:
         ours, found = (
             self.kernels.shared_lists(name, few, state.vertices.dtype, state.target.dtype) for name in ("ours", "found")
         )
-        counts = gather_few(self.ranks, self.kernels.count(state.touched, own, state.target, ours), ours, found)
+        counts = gather_few(self.ranks, self._count(own, ours), ours, found)
         starts = starts_of(counts)
         self.found = int(starts[-1])
         if kept_above is not None and self.found > kept_above:
@@ -91,7 +98,7 @@ class RankExchange:
         if self.found > few:
             self._share_many(own, starts, bounds)
         elif self.found:
-            self._merge(found.ids_here, found.values_here, starts, bounds)
+            self._merge_few(found, starts, bounds)
         if state.incoming is None and state.touched is not state.pending:
             self.kernels.move_marks(state.touched, state.pending)
         return True
@@ -99,6 +106,41 @@ class RankExchange:
     def share_pending(self) -> None:
         """Give all ranks the same pending vertices, each of which one of them has marked."""
         self._combine_words(self.state.pending)
+
+    def hand_out(self, name: str, bounds: Ints) -> None:
+        """Give all ranks the values of a field that owners alone have."""
+        for span in self._spans((0, self.state.last)):
+            with self.state.held((name,), *span, changes=(name,)):
+                self.arrays.gather_slices(self.state.fields[name], np.clip(bounds, *span))
+
+    def _spans(self, span: Span) -> Iterator[Span]:
+        """A range of vertices, in parts of a page each where values are in pages."""
+        first, last = span
+        step = self.state.last + 1 if self.state.pages is None else self.state.pages.rows
+        while first < last:
+            end = min((first // step + 1) * step, last)
+            yield first, end
+            first = end
+
+    def _messages_of(self, span: Span) -> AbstractContextManager[None]:
+        """Have the messages of a range of vertices in memory within, which are written."""
+        name = self.state.messages
+        held: AbstractContextManager[None] = self.state.held((name,), *span, changes=(name,))
+        return held
+
+    def _count(self, own: Span, lists: SharedLists) -> int:
+        """How many messages this rank has, and which, if lists has room."""
+        state, kernels = self.state, self.kernels
+        if state.pages is None:
+            return int(kernels.count(state.touched, own, state.target, lists))
+        count, at = int(kernels.marked(state.touched, own)), 0
+        for span in self._spans(own) if 0 < count <= len(lists.ids) else ():
+            if some := kernels.marked(state.touched, span):
+                here = slice(at, at + some)
+                with state.held((state.messages,), *span):
+                    kernels.listed(state.touched, span, some, state.target, lists.ids[here], lists.values[here])
+                at += some
+        return count
 
     def _share_many(self, own: Span, starts: Ints, bounds: Ints | None) -> None:
         """Exchange messages by ranges of vertices, so that what travels at once takes little memory.
@@ -114,11 +156,14 @@ class RankExchange:
                 count = self.kernels.marked(state.touched, mine)
                 starts = starts_of(self.ranks.gather_numbers(np.array([count])).ravel())
             form = form_of(int(starts[-1]), span[1] - first, pulled=bounds is not None)
-            if form == "dense":
-                self._share_values(bounds, span)
-                dense = True
-            elif form != "nothing":
-                self._share_listed(mine, starts, bounds, span if form == "marked" else None)
+            if form == "nothing":
+                continue
+            with self._messages_of(span):
+                if form == "dense":
+                    self._share_values(bounds, span)
+                    dense = True
+                else:
+                    self._share_listed(mine, starts, bounds, span if form == "marked" else None)
         if dense:
             self._combine_words(state.touched)
 
@@ -178,6 +223,20 @@ class RankExchange:
                 self.kernels.enumerated(bitmap, (0, last - first), listed)
                 if first:
                     listed += listed.dtype.type(first)
+
+    def _merge_few(self, found: SharedLists, starts: Ints, bounds: Ints | None) -> None:
+        """Merge what went in one gather of host memory, where values are in pages page by page."""
+        ids, values, pages = found.ids_here, found.values_here, self.state.pages
+        if pages is None:
+            self._merge(ids, values, starts, bounds)
+            return
+        lists = [ids[slice(*part)] for part in pairwise(starts.tolist())]
+        for page in np.unique(ids[: starts[-1]] // pages.rows).tolist():
+            span = page * pages.rows, min((page + 1) * pages.rows, self.state.last)
+            cuts = [np.searchsorted(some, np.array(span, ids.dtype)) for some in lists]  # each is ascending
+            here = np.concatenate([np.arange(*cut) + begin for cut, begin in zip(cuts, starts.tolist(), strict=False)])
+            with self._messages_of(span):
+                self._merge(ids[here], values[here], starts_of(np.array([high - low for low, high in cuts])), bounds)
 
     def _merge(self, ids: Any, values: Any, starts: Ints, bounds: Ints | None) -> None:
         """Merge what all ranks have listed; rank r has items starts[r] to starts[r + 1] - 1 of ids and values.

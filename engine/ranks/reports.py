@@ -17,6 +17,7 @@ from penstock.engine.ranks.communicator import gather_bytes
 from penstock.engine.state.rank_report import COLUMNS, RankReport
 from penstock.storage.base.budget import peak_resident_bytes
 from penstock.storage.base.timeline import Timeline
+from penstock.transfer.values.cost import RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,8 +40,9 @@ def gather_reports(ranks: Communicator, device: str, records: Sequence[Iteration
 
 
 def _row(record: IterationRecord) -> list[float]:
-    counts = record.bytes_disk, record.bytes_link, len(record.tasks)
-    return [*counts, record.seconds, record.exchange_seconds, *record.busy_seconds().values()]
+    counts, busy = (record.bytes_disk, record.bytes_link, record.value_bytes, len(record.tasks)), record.busy_seconds()
+    seconds = record.seconds, record.exchange_seconds, record.value_seconds
+    return [*counts, *seconds, *(busy[name] for name in RESOURCES)]
 
 
 ROUNDS = 16

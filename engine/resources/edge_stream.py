@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.resources.direction import Direction
 from penstock.engine.resources.direction_cost import cheapest, gather_seconds
+from penstock.engine.resources.ownership import Ownership
 from penstock.engine.state.device_state import DeviceState
 from penstock.engine.state.state import Frontier
 from penstock.storage.encoding.payload import BLOCK
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.kernels.interface import Kernels
     from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide, LinkReading
-    from penstock.engine.resources.ownership import Ownership
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.storage.format.graph import Adjacency
@@ -98,10 +98,13 @@ class EdgeStream:
         """The stream of a window of the same edges; pages of its rows are read as those of this one."""
         threads = 0 if self.index.pages is None else self.index.pages.threads
         index = adjacency.index(threads or None, page_threads=threads)
-        return replace(
+        found = replace(
             self, key=adjacency.direction, index=index, side=None, _started=None, _basis=None, _sweep=None,
             _sweep_basis=None, _asked=None,
         )  # fmt: skip
+        if self.owned is not None:
+            found.own(Ownership(np.array([self.owned.v0, self.owned.v1]), 0))
+        return found
 
     @property
     def resident(self) -> bool:

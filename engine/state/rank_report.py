@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-COUNTS = ("bytes_disk", "bytes_link", "tasks")
-SECONDS = ("seconds", "exchange_seconds")
+COUNTS = ("bytes_disk", "bytes_link", "value_bytes", "tasks")
+SECONDS = ("seconds", "exchange_seconds", "value_seconds")
 COLUMNS = (*COUNTS, *SECONDS, *RESOURCES)
 """Of every iteration: what was moved, by how many tasks; seconds, and each resource's."""
 

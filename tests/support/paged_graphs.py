@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,9 +14,15 @@ import pytest
 from _pytest.monkeypatch import MonkeyPatch
 from penstock.engine import Graph, Program, Session
 from penstock.engine.checkpoint.checkpoint import Checkpoints
-from penstock.engine.execution.windows import Windows
+from penstock.engine.execution import windows
+from penstock.engine.execution.windows import AHEAD, Windows, window_vertices
+from penstock.engine.planning import requirements
 from penstock.engine.program.program import Field, Start
+from penstock.engine.resources import memory_plan
+from penstock.engine.resources.memory_plan import EdgeRoom, budget_of, edge_room
+from penstock.storage.base.errors import BudgetError
 from penstock.storage.checkpoint.state_pages import PagedValues, StatePages, Unit
+from penstock.transfer.planning.host_budget import least_reading_bytes
 from support.catalogue_oracles import SOURCE
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList
@@ -23,6 +30,8 @@ from support.oracles import EdgeList
 CHUNK = 4096
 """Rows of a chunk, half a page: a span of a bitmap."""
 VERTICES = 11 * CHUNK - 100
+PAGE = 2 * CHUNK
+"""Vertices of a page."""
 
 
 class AllSend(Program):
@@ -91,7 +100,7 @@ def pages_of(rows: int) -> Iterator[None]:
 
 @contextmanager
 def _made(folder: Path, **options: Any) -> Iterator[dict[bool, Graph]]:
-    with pages_of(2 * CHUNK):
+    with pages_of(PAGE):
         yield {
             directed: on_disk(edges(directed=directed), folder / f"{directed}.h5", chunk_edges=1 << 13, **options)
             for directed in (True, False)
@@ -141,6 +150,54 @@ def counted_windows() -> Iterator[list[int]]:
 
     with mock.patch.object(Windows, "walk", counted):
         yield counts
+
+
+@contextmanager
+def room_for(count: int, vertices: int, *, kept: bool = False) -> Iterator[list[int]]:
+    """No budget has room for all values: there is some for so many windows; yields how many each walk had.
+
+    kept: whether edges of small frontiers may be kept.
+    """
+    planned = requirements.in_windows
+
+    def short_of_room(graph: Graph, config: Any, needs: Any, device_bytes: int | None) -> EdgeRoom:
+        if needs.in_order and not needs.value_room:
+            raise BudgetError("--host-memory", "the state is large", 1)
+        return edge_room(graph, config, needs, device_bytes)
+
+    def in_windows(graph: Graph, setting: Any, program: Any, asks: Any, needs: Any) -> Any:
+        found = planned(graph, setting, program, asks, needs)
+        made = [(one.program, graph.vertices, graph.vertex_dtype) for one in asks]
+        arrays = [requirements.value_bytes(*of, apart=one.apart) for of, one in zip(made, asks, strict=True)]
+        each = max(sum(size // graph.vertices for size in sizes.values()) for sizes in arrays)
+        return replace(found, value_room=each * (window + AHEAD * found.page_threads * PAGE))
+
+    def window_in(room: int, beside: tuple[int, int], page: int, together: int) -> int:
+        return min(window, window_vertices(room, beside, page, together))
+
+    window = -(-vertices // PAGE // count) * PAGE
+    with (
+        mock.patch.object(requirements, "edge_room", short_of_room),
+        mock.patch.object(requirements, "in_windows", in_windows),
+        mock.patch.object(windows, "window_vertices", window_in),
+        mock.patch.object(windows, "KEPT_SHARE", 2 if kept else 1 << 40),
+        mock.patch.object(requirements, "window_vertices", window_in),
+        counted_windows() as counts,
+    ):
+        yield counts
+
+
+@contextmanager
+def no_edges_kept() -> Iterator[None]:
+    """No budget has room for edges but those at hand."""
+
+    def short(config: Any, needs: Any, *given: Any) -> Any:
+        found = budget_of(config, needs, *given)
+        least = least_reading_bytes(found, needs.adjacencies, with_weights=needs.weighted, one_by_one=False)
+        return replace(found, host_memory=found.fixed + least)
+
+    with mock.patch.object(memory_plan, "budget_of", short):
+        yield
 
 
 def answer(graph: Graph, program: Program, **options: Any) -> dict[str, np.ndarray[Any, Any]]:

@@ -109,7 +109,8 @@ def _ranks(name: str, value: Any) -> list[dict[str, Any]]:
 _RANK: dict[str, Rule] = {
     **dict.fromkeys(("host!", "device!"), _text),
     **dict.fromkeys(("rank!", "tasks!", "bytes_disk!", "bytes_link!", "peak_memory_bytes!"), _count),
-    **dict.fromkeys(("seconds!", "exchange_seconds!"), _number),
+    **dict.fromkeys(("seconds!", "exchange_seconds!", "value_seconds"), _number),
+    "value_bytes": _count,
 }
 _RATES = ("disk_bytes", "decode_bytes", "gather_bytes", "copy_bytes", "line_rate", "kernel_edges")
 _ACCOUNT: dict[str, Rule] = {

@@ -122,7 +122,8 @@ def _windows(found: Forecast) -> str | None:
     kept = f"memory has room for {format_bytes(found.value_room)} of their values"
     if found.value_file:
         folders = " and ".join(map(str, found.value_folders))
-        kept += f", and a file in {folders} for all ({format_bytes(found.value_file)})"
+        each = " in each rank" if found.ranks > 1 else ""
+        kept += f", and a file in {folders} for all ({format_bytes(found.value_file)}{each})"
     if found.device_room:
         kept = f"the device has room for {format_bytes(found.device_room)} of their values and rows, host {kept}"
     return f"{found.windows:,} of vertices when {way}{again}; {kept}"
@@ -221,8 +222,9 @@ def rank_facts(one: RankForecast) -> dict[str, Any]:
     held = one.found.host
     host = asdict(held) | {"total": held.total}
     most = one.found.most_seconds
+    values = {name: getattr(one.found, name) for name in ("windows", "value_room", "value_file")}
     return {"ranks": one.ranks, "fits": True, "host": host, "exchange_share": one.exchange_share, "most_seconds": most,
-            **sweeps}  # fmt: skip
+            **values, **sweeps}  # fmt: skip
 
 
 def rank_lines(each: Sequence[RankForecast]) -> list[str]:
@@ -236,11 +238,11 @@ def rank_lines(each: Sequence[RankForecast]) -> list[str]:
 
 def _row(one: RankForecast, found: Forecast) -> tuple[object, ...]:
     memory = f"{format_bytes(found.host.total)} of {format_bytes(found.host.budget)}"
-    later = found.later
+    later, windows = found.later, f", {found.windows} windows" if found.value_room else ""
     return (
         one.ranks,
         memory,
-        "stay" if found.host.whole else "stream",
+        ("stay" if found.host.whole else "stream") + windows,
         seconds(found.first.seconds),
         seconds(later.seconds),
         later.limit if later.seconds else "none",

@@ -10,7 +10,7 @@ import errno
 import gc
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -21,33 +21,30 @@ import numpy as np
 import pytest
 from penstock.engine import Graph, Program, Session
 from penstock.engine.execution import windows
-from penstock.engine.execution.windows import AHEAD, WindowCut, cut_windows, window_vertices
+from penstock.engine.execution.windows import WindowCut, cut_windows
 from penstock.engine.kernels.host.launch import HostKernels
-from penstock.engine.planning import requirements
 from penstock.engine.program.program import Field, Start
 from penstock.engine.program.step_values import StepValues
 from penstock.engine.programs import bfs
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
-from penstock.engine.resources import memory_plan
-from penstock.engine.resources.memory_plan import EdgeRoom, budget_of, edge_room
-from penstock.storage.base.errors import BudgetError, InputError, RunError
+from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.checkpoint.state_pages import Unit
-from penstock.transfer.planning.host_budget import least_reading_bytes
 from support.catalogue_oracles import SOURCE
 from support.covering import covering
 from support.paged_graphs import (
-    CHUNK,
+    PAGE,
     Shares,
     answer,
     assert_equal,
-    counted_windows,
     forgotten,
     graphs_in_windows,
     in_two_parts,
+    no_edges_kept,
     paged_graphs,
+    room_for,
 )
 from support.paged_programs import MAKERS, OTHERS
 from support.program_cases import Fields
@@ -63,43 +60,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "three threads": {"threads": 3},
 }
 WINDOWS = (1, 2, 6)
-PAGE = 2 * CHUNK
 InMemory = Callable[[Callable[[], Program], bool], Fields]
-
-
-@contextmanager
-def room_for(count: int, vertices: int, *, kept: bool = False) -> Iterator[list[int]]:
-    """No budget has room for all values: there is some for so many windows; yields how many each walk had.
-
-    kept: whether edges of small frontiers may be kept.
-    """
-    planned = requirements.in_windows
-
-    def short_of_room(graph: Graph, config: Any, needs: Any, device_bytes: int | None) -> EdgeRoom:
-        if needs.in_order and not needs.value_room:
-            raise BudgetError("--host-memory", "the state is large", 1)
-        return edge_room(graph, config, needs, device_bytes)
-
-    def in_windows(graph: Graph, setting: Any, program: Any, asks: Any, needs: Any) -> Any:
-        found = planned(graph, setting, program, asks, needs)
-        made = [(one.program, graph.vertices, graph.vertex_dtype) for one in asks]
-        arrays = [requirements.value_bytes(*of, apart=one.apart) for of, one in zip(made, asks, strict=True)]
-        each = max(sum(size // graph.vertices for size in sizes.values()) for sizes in arrays)
-        return replace(found, value_room=each * (window + AHEAD * found.page_threads * PAGE))
-
-    def window_in(room: int, beside: tuple[int, int], page: int, together: int) -> int:
-        return min(window, window_vertices(room, beside, page, together))
-
-    window = -(-vertices // PAGE // count) * PAGE
-    with (
-        mock.patch.object(requirements, "edge_room", short_of_room),
-        mock.patch.object(requirements, "in_windows", in_windows),
-        mock.patch.object(windows, "window_vertices", window_in),
-        mock.patch.object(windows, "KEPT_SHARE", 2 if kept else 1 << 40),
-        mock.patch.object(requirements, "window_vertices", window_in),
-        counted_windows() as counts,
-    ):
-        yield counts
 
 
 class Busiest(Program):
@@ -193,19 +154,6 @@ def test_a_run_goes_on_from_its_checkpoint_wherever_values_are(
     found, counts = in_two_parts(graph, make, tmp_path / "kept", [(room, {"threads": 1}) for room in rooms])
     assert (bool(counts[0]), bool(counts[1])) == paged
     assert_equal(found, in_memory(make, True))
-
-
-@contextmanager
-def no_edges_kept() -> Iterator[None]:
-    """No budget has room for edges but those at hand."""
-
-    def short(config: Any, needs: Any, *given: Any) -> Any:
-        found = budget_of(config, needs, *given)
-        least = least_reading_bytes(found, needs.adjacencies, with_weights=needs.weighted, one_by_one=False)
-        return replace(found, host_memory=found.fixed + least)
-
-    with mock.patch.object(memory_plan, "budget_of", short):
-        yield
 
 
 @covering("name, way, directed, count", sorted(MAKERS), WAYS, (True, False), (2, 6), strength=1)

@@ -31,6 +31,10 @@ from penstock.transfer.devices import cuda
 from penstock.transfer.values.cost import Cost
 from penstock.transfer.values.rates import Rates
 from support.graphs import on_disk, shape
+from support.paged_graphs import paged_graphs, room_for
+from support.thread_ranks import ThreadRanks, on_ranks
+
+__all__ = ["paged_graphs"]
 
 RATES = Rates(disk_bytes=1e6, decode_bytes=1e6, kernel_edges=1e6)
 
@@ -119,6 +123,23 @@ def test_an_exchange_may_limit(graph: Graph) -> None:
     fast = Rates(disk_bytes=1e15, decode_bytes=1e15, kernel_edges=1e15, kernel_latency=0.0)
     with Session(graph, ranks=PaperRanks(2), host_memory="64MiB", threads=1, rates=fast) as session:
         assert session.forecast(PageRank()).later.limit == "exchange"
+
+
+def test_a_rank_without_room_for_all_values_has_them_in_windows(paged_graphs: dict[bool, Graph]) -> None:
+    graph, program = paged_graphs[True], PageRank(tol=0, max_iter=3, weight=None)
+    with room_for(6, graph.vertices), Session(graph, ranks=PaperRanks(2), threads=1) as session:
+        told = session.forecast(program)
+    assert (told.direction, told.windows, told.ranks) == ("push", 6, 2)
+    assert told.value_file >= 2 * 8 * graph.vertices
+    with room_for(6, graph.vertices) as counts:
+        moved = on_ranks(2, lambda ranks: _value_bytes(graph, program, ranks))
+    assert set(counts) == {6}
+    assert moved == pytest.approx([3 * told.later.value_bytes] * 2, rel=0.3)
+
+
+def _value_bytes(graph: Graph, program: Program, ranks: ThreadRanks) -> int:
+    with Session(Graph.open(graph.files[0]), ranks=ranks, threads=1) as session:
+        return session.run(program).value_bytes
 
 
 def test_ranks_refuse_what_their_run_refuses(graph: Graph) -> None:

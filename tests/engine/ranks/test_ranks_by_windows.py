@@ -1,0 +1,125 @@
+"""Ranks whose values of vertices are in files of theirs, and come by windows, give the answers of one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from penstock.engine import Graph, Program, Session
+from penstock.engine.checkpoint.checkpoint import Checkpoints
+from penstock.engine.kernels.host.launch import HostKernels
+from penstock.storage.checkpoint.state_pages import Unit
+from support.covering import covering
+from support.forced_moves import moving
+from support.paged_graphs import (
+    answer,
+    assert_equal,
+    forgotten,
+    graphs_in_windows,
+    no_edges_kept,
+    paged_graphs,
+    room_for,
+)
+from support.paged_programs import MAKERS, OTHERS
+from support.program_cases import Fields
+from support.thread_ranks import ThreadRanks, on_ranks
+
+__all__ = ["forgotten", "graphs_in_windows", "paged_graphs"]
+WAYS: dict[str, dict[str, Any]] = {
+    "auto": {},
+    "push": {"direction": "push"},
+    "pull": {"direction": "pull"},
+    "sync": {"mode": "sync"},
+}
+PROGRAMS = OTHERS | MAKERS
+InMemory = Callable[[str, bool], Fields]
+
+
+@pytest.fixture(scope="module")
+def in_memory(paged_graphs: dict[bool, Graph]) -> InMemory:
+    """What one process answers that holds all values, each once a graph."""
+
+    @cache
+    def wanted(name: str, directed: bool) -> Fields:
+        with mock.patch.object(HostKernels, "can_fuse", return_value=False):  # a kernel more to compile
+            return answer(paged_graphs[directed], PROGRAMS[name](), threads=1)
+
+    return wanted
+
+
+def by_windows(
+    make: Callable[[], Program], graph: Graph, size: int, count: int, *, kept: bool = False, **options: Any
+) -> list[Fields]:
+    """What each rank answers, which has room for the values of one of so many windows; each opens the graph itself."""
+
+    def work(ranks: ThreadRanks) -> Fields:
+        with Session(Graph.open(graph.files[0]), ranks=ranks, threads=1, **options) as session:
+            return dict(session.run(make()).fields)
+
+    with room_for(count, graph.vertices, kept=kept) as counts:
+        found = on_ranks(size, work)
+    assert counts
+    assert kept or max(counts) <= count
+    return found
+
+
+@covering("name, way, directed, count, kept", sorted(MAKERS), WAYS, (True, False), (1, 2, 6), (True, False), strength=1)
+def test_answers_are_those_of_one_process(
+    name: str, way: str, directed: bool, count: int, kept: bool, paged_graphs: dict[bool, Graph],
+    in_memory: InMemory, forgotten: list[Unit],
+) -> None:  # fmt: skip
+    graph, wanted = paged_graphs[directed], in_memory(name, directed)
+    for found in by_windows(MAKERS[name], graph, 2, count, kept=kept, **WAYS[way]):
+        assert_equal(found, wanted)
+    assert forgotten or count < 6
+
+
+@covering("name, directed, size, count", sorted(OTHERS.keys() - MAKERS), (True, False), (2, 3), (2, 6), strength=1)
+def test_answers_of_others_are_those_of_one_process(
+    name: str, directed: bool, size: int, count: int, paged_graphs: dict[bool, Graph],
+    in_memory: InMemory, forgotten: list[Unit],
+) -> None:  # fmt: skip
+    for found in by_windows(OTHERS[name], paged_graphs[directed], size, count, kept=True):
+        assert_equal(found, in_memory(name, directed))
+
+
+@covering("name, way, directed, size", sorted(MAKERS), WAYS, (True, False), (2, 3), strength=1)
+def test_windows_of_the_file_give_the_same_answers_while_bounds_move(
+    name: str, way: str, directed: bool, size: int, graphs_in_windows: dict[bool, Graph],
+    in_memory: InMemory, forgotten: list[Unit],
+) -> None:  # fmt: skip
+    graph = graphs_in_windows[directed]
+    with no_edges_kept(), moving():
+        for found in by_windows(MAKERS[name], graph, size, 6, **WAYS[way]):
+            assert_equal(found, in_memory(name, directed))
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (2, 1), (1, 2)])
+@pytest.mark.parametrize("name", ["bfs", "hits", "sssp"])
+def test_a_run_goes_on_from_its_checkpoint_with_other_ranks(
+    name: str, sizes: tuple[int, int], paged_graphs: dict[bool, Graph], in_memory: InMemory,
+    forgotten: list[Unit], tmp_path: Path,
+) -> None:  # fmt: skip
+    graph = paged_graphs[True]
+
+    def work(ranks: ThreadRanks, resume: bool) -> Fields | None:
+        kept = Checkpoints(tmp_path / "kept", 1, resume=resume, follows=ranks.rank > 0)
+        with Session(Graph.open(graph.files[0]), ranks=ranks, threads=1) as session:
+            if resume:
+                return dict(session.run(MAKERS[name](), kept).fields)
+            steps = session.steps(MAKERS[name](), kept)
+            for _ in range(3):
+                next(steps)
+            steps.close()
+        return None
+
+    with room_for(6, graph.vertices) as counts:
+        on_ranks(sizes[0], partial(work, resume=False))
+        for found in on_ranks(sizes[1], partial(work, resume=True)):
+            assert found is not None
+            assert_equal(found, in_memory(name, True))
+    assert counts
