@@ -1,18 +1,20 @@
-"""Programs of real numbers in single precision (`--precision single`): the same functions on narrower fields.
+"""Programs in numbers of fewer bytes: `--precision single`, and what has the same answer, counts and marks.
 
-Fields of float64, and messages, are float32 then; what an author's function computes and what Globals add up is not.
+In single precision (`--precision single`) fields of float64, and messages, are float32, by the same functions; what an
+author's function computes and what Globals add up is not. Whole numbers are narrower where a graph has few edges, and
+marks where memory is short; the answer has the types of the program (`Widened`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from penstock.engine.program.narrow_numbers import counting
 from penstock.engine.program.program import Field, Kind, Program, fields_of, has_phases, like
 from penstock.engine.program.program_description import class_maker
+from penstock.engine.program.vertex_ranges import each_range
 from penstock.storage.base.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-4
 """Largest relative difference between two correct runs in single precision."""
+MOST_EDGES = 2**30
+"""Edges of a graph, fewer than which int32 counts at any vertex, those that go out and those that come in together."""
 
 
 def formed(program: Program, graph: Graph, mode: str, precision: str) -> Program:
@@ -67,3 +71,71 @@ def _narrowed(phase: Program) -> Program:
     """A phase in single precision: the object that its program knows, whose end it will look at."""
     phase.__class__ = single_form(type(phase))
     return phase
+
+
+def counting(program: Program, graph: Graph) -> Program:
+    """The program, or the same in half of the bytes where the graph has so few edges."""
+    return program if graph.edges >= MOST_EDGES else narrowed(program, "int64", "int32")
+
+
+def narrowed(program: Program, wide: str, narrow: str) -> Program:
+    """The same with one type of whole numbers for another, in its fields and messages."""
+    made: Program = like(program, _narrow(type(program), wide, narrow))
+    return made
+
+
+class NarrowNumbers:
+    """What such a program has otherwise; comes before it among the bases."""
+
+    by_ranges = True
+    wide: ClassVar[np.dtype[Any]]
+    narrow: ClassVar[np.dtype[Any]]
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
+        """The answer of the program, in its types."""
+        found: dict[str, Any] = super().finish(graph, state)  # type: ignore[misc]
+        return {name: Widened(one, self.wide) if one.dtype == self.narrow else one for name, one in found.items()}
+
+
+@class_maker
+def _narrow(kind: Any, wide: str, narrow: str) -> Any:
+    """A program of this kind with one type for the other."""
+    types = {"wide": np.dtype(wide), "narrow": np.dtype(narrow)}
+    given, taken = (one.type for one in types.values())
+    fields = {name: replace(one, dtype=taken) for name, one in fields_of(kind).items() if one.dtype is given}
+    words = {name: getattr(kind, name) for name in ("__doc__", "__module__", "__qualname__")}
+    on_cores = types["narrow"].itemsize < 4  # see `Program.on_cores`
+    own = {**words, **types, **fields, "message": taken, "on_cores": on_cores}
+    return type(kind.__name__, (NarrowNumbers, kind), own)
+
+
+@dataclass(frozen=True)
+class Widened:
+    """Whole numbers, widened where they are read.
+
+    numbers: integers, (vertices,); dtype: the answer's. The largest number of either stands for no value.
+    """
+
+    numbers: NDArray[Any]
+    dtype: np.dtype[Any]
+    ndim = 1
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return len(self.numbers)
+
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        """The values in some rows."""
+        found: NDArray[Any] = self.numbers[rows].astype(self.dtype)
+        found[found == np.iinfo(self.numbers.dtype).max] = np.iinfo(self.dtype).max
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The values in all rows."""
+        found = np.empty(len(self), self.dtype)
+
+        def fill(first: int, last: int) -> None:
+            found[first:last] = self[first:last]
+
+        each_range(fill, len(self))
+        return found

@@ -1,19 +1,25 @@
-"""A program in JSON, from which another process makes the same: where its class is, and its attributes."""
+"""A program in JSON, from which another process makes the same: where its class is, and its attributes.
+
+Values as JSON and back, without pickle, for checkpoints too: None, truth values, numbers, texts, bytes, NumPy scalars
+and arrays, and lists, tuples, sets and dictionaries of them. Everything else is refused, rather than keep something
+that is not the same afterwards. What is read cannot be code.
+"""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, wraps
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
-from penstock.engine.program.json_values import from_json_value, to_json_value
+import numpy as np
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,6 +39,19 @@ def class_maker(make: Callable[P, T]) -> Callable[P, T]:
         return kind
 
     return made  # type: ignore[return-value]
+
+
+def variant(kind: type[T], *bases: type, **own: Any) -> type[T]:
+    """The class with what the bases have, which come before it, and other attributes, JSON values; under its name."""
+    return bases[0] if bases and not own and issubclass(bases[0], kind) else _variant(kind, *bases, *own.items())
+
+
+@class_maker
+def _variant(kind: Any, *more: Any) -> Any:
+    """The class of `variant`; more: bases, then names and values."""
+    bases = [one for one in more if isinstance(one, type)]
+    words = {name: getattr(kind, name) for name in ("__doc__", "__module__", "__qualname__")}
+    return type(kind.__name__, (*bases, kind), words | dict(more[len(bases) :]))
 
 
 def describe_program(program: Any) -> list[Any]:
@@ -110,3 +129,43 @@ def _module(name: str, file: str) -> ModuleType:
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def to_json_value(value: Any) -> Any:
+    """A value as JSON has it. Raises TypeError for what is not known here."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) is list:
+        return [to_json_value(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufcSUmM":
+        array = np.ascontiguousarray(value)
+        return {"array": [array.dtype.str, list(np.shape(value)), _text(array.tobytes())]}
+    if isinstance(value, bytes):
+        return {"bytes": _text(value)}
+    if type(value) is tuple:
+        return {"tuple": [to_json_value(item) for item in value]}
+    if isinstance(value, set | frozenset):
+        return {type(value).__name__: sorted((to_json_value(item) for item in value), key=repr)}
+    if isinstance(value, Mapping):
+        return {"dict": [[to_json_value(key), to_json_value(item)] for key, item in value.items()]}
+    raise TypeError(f"a {type(value).__name__}")
+
+
+def from_json_value(value: Any) -> Any:
+    """What `to_json_value` was given. Raises ValueError or its like for JSON that it never makes."""
+    if not isinstance(value, dict):
+        return [from_json_value(item) for item in value] if isinstance(value, list) else value
+    ((kind, held),) = value.items()
+    if kind == "array":
+        dtype, shape, text = held
+        array = np.frombuffer(base64.b64decode(text, validate=True), np.dtype(dtype)).reshape(shape)
+        return array.copy() if shape else array.reshape(())[()]
+    if kind == "bytes":
+        return base64.b64decode(held, validate=True)
+    if kind == "dict":
+        return {from_json_value(key): from_json_value(item) for key, item in held}
+    return {"tuple": tuple, "set": set, "frozenset": frozenset}[kind](from_json_value(item) for item in held)
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

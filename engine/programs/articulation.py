@@ -81,7 +81,7 @@ class Articulation(Program):
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Count components at vertices; name them by their smallest vertices."""
-        count_blocks(state)
+        _count_blocks(state)
         np.greater(state["blocks"], 1, out=state["articulation"], casting="unsafe")
         return {
             "articulation": state["articulation"],
@@ -89,18 +89,6 @@ class Articulation(Program):
             "component": part_names(graph, state["component"], np.empty(graph.vertices, np.int64)),
             "top": original_values(graph, state["top"]),
         }
-
-
-class BlockTops(Articulation):
-    """`component`, `top`: as of `Articulation`, but internal ids, and components named by any of their vertices."""
-
-    articulation = Field(np.uint8, output=False)
-    blocks = Field(np.uint32, output=False)
-
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Both as they are."""
-        count_blocks(state)
-        return {"component": state["component"], "top": state["top"]}
 
 
 class LeastNumber(LeastOfEdges):
@@ -149,7 +137,7 @@ class OtherParts(LeastOfEdges):
         return component if beside else vertices
 
 
-def count_blocks(state: dict[str, NDArray[Any]]) -> None:
+def _count_blocks(state: dict[str, NDArray[Any]]) -> None:
     """Count the components at every vertex, and set `top`; of all fields as they are after the last phase."""
     parent, level, label, top, blocks = (state[name] for name in ("parent", "level", "component", "top", "blocks"))
     if len(level):

@@ -18,8 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import NonNegative
+from penstock.engine.program.precision import Widened
 from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start, fields_of, like
-from penstock.engine.program.program_description import class_maker
+from penstock.engine.program.program_description import class_maker, variant
 from penstock.engine.program.vertex_ids import (
     fill_ranks,
     in_original_order,
@@ -28,7 +29,6 @@ from penstock.engine.program.vertex_ids import (
     original_values,
 )
 from penstock.engine.program.vertex_ranges import Mask, each_range
-from penstock.engine.program.widened import Widened
 from penstock.engine.programs.search_ends import Ending, Vertices
 from penstock.storage.checkpoint.state_pages import PagedValues, values_in_file
 from penstock.storage.format.graph import Graph
@@ -105,8 +105,7 @@ class BFS(Ending, ByParents):
             return like(self, BFSLevels)
         if isinstance(self, ByOriginalIds) or in_original_order(graph):
             return self
-        mine: Any = type(self)
-        return like(self, _by_original_ids(mine))
+        return like(self, variant(type(self), ByOriginalIds))
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Put the sources on level 0."""
@@ -185,15 +184,6 @@ class ByOriginalIds:
         return {"level": state["level"], "parent": names_by_rank(graph, state["parent"])}
 
 
-@class_maker
-def _by_original_ids(kind: Any) -> type[BFS]:
-    """A search of this kind with ties by original ids."""
-    made: type[BFS] = type(
-        kind.__name__, (ByOriginalIds, kind), {"__doc__": kind.__doc__, "__module__": kind.__module__}
-    )
-    return made
-
-
 NONE, BEFORE, NOW = np.uint8(255), np.uint8(254), np.uint8(0)
 """In a round: the level of a vertex that is not reached, that was reached before it began, that it begins with."""
 LEVELS = 253
@@ -203,6 +193,7 @@ LEVELS = 253
 class Round:
     """What a search has otherwise that has levels from `first` on; comes before it among the bases."""
 
+    level = Field(np.uint8, fill=LARGEST, unreached=LARGEST)
     by_ranges = True
     first = 0
 
@@ -295,7 +286,7 @@ def _store(level: NDArray[np.uint8], begin: int, deep: PagedValues) -> None:
 def in_rounds(search: Any) -> Program | None:
     """The same search in rounds; None of one of another class, which may read the field."""
     kind: Any = type(search)
-    if kind not in (BFS, BFSLevels, _by_original_ids(BFS)):
+    if kind not in (BFS, BFSLevels, variant(BFS, ByOriginalIds)):
         return None
     made: Any = like(search, _in_rounds(kind))
     made.bounded = False  # it has no iterations of its own
@@ -306,12 +297,5 @@ def in_rounds(search: Any) -> Program | None:
 @class_maker
 def _in_rounds(kind: Any) -> Any:
     """A search of this kind in rounds."""
-    own = {"__doc__": kind.__doc__, "__module__": __name__, "wide": kind, "kind": _round(kind)}
+    own = {"__doc__": kind.__doc__, "__module__": __name__, "wide": kind, "kind": variant(kind, Round)}
     return type(kind.__name__, (InRounds,), {**own, **fields_of(own["kind"])})
-
-
-@class_maker
-def _round(kind: Any) -> Any:
-    """A round of a search of this kind."""
-    level = Field(np.uint8, fill=LARGEST, unreached=LARGEST)
-    return type(kind.__name__, (Round, kind), {"__doc__": kind.__doc__, "__module__": __name__, "level": level})

@@ -88,16 +88,6 @@ class Bridges(Program):
         }
 
 
-class BridgeEnds(Bridges):
-    """`bridge_to`: as of `Bridges`, but the internal id, and no parts."""
-
-    component = Field(VERTEX, output=False)
-
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """The ends as they are."""
-        return {"bridge_to": state["bridge_to"]}
-
-
 class Grow(ByParents):
     """Levels and parents from the vertices on level 0, edges either way."""
 

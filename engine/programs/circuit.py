@@ -27,13 +27,14 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative
 from penstock.engine.program.program import Field, Global, Program, Start, weighted
+from penstock.engine.program.program_description import variant
 from penstock.engine.program.vertex_ids import vertex_column
 from penstock.engine.program.vertex_ranges import mask_of, over_ranges, set_where
 from penstock.engine.programs.conductance import (
     Conductance,
+    Looped,
     SelfLoops,
     any_conducts,
-    conducting,
     largest_conductance,
 )
 from penstock.engine.programs.given_values import Given, bytes_to_translate, given_values
@@ -82,7 +83,7 @@ class Circuit(Program):
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """The search for nodes with a path, three sums, and the iterations."""
         sums = (kind(self.needs_weights) for kind in (SelfLoops, Conductance, Arriving))
-        return Grounded(self, graph), *sums, Conjugate(self), LoopedConjugate(self)
+        return Grounded(self, graph), *sums, Conjugate(self), variant(Conjugate, Looped)(self)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Find nodes with a path to a fixed potential and self-loops, add up, then iterate."""
@@ -105,7 +106,7 @@ class Circuit(Program):
         if first <= 3:
             yield Arriving(self.needs_weights)
             _clear(state["remainder"], state["conductance"])
-        conjugate = (LoopedConjugate if self.loops else Conjugate)(self)
+        conjugate = (variant(Conjugate, Looped) if self.loops else Conjugate)(self)
         yield conjugate
         self.converged = conjugate.converged and not conjugate.stalled
         self.residual = conjugate.residual
@@ -255,12 +256,6 @@ class Conjugate(Program):
         after = now - 2 * self.step * totals["crossed"] + self.step * self.step * totals["squared"]
         self.turn = max(0.0, after) / now
         return False
-
-
-class LoopedConjugate(Conjugate):
-    """The same on a graph with self-loops."""
-
-    edge = conducting  # type: ignore[assignment]
 
 
 def _hold(state: dict[str, NDArray[Any]], held: NDArray[np.int64]) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, PositiveCount
 from penstock.engine.program.program import LARGEST, Field, Program, Start, like, weighted
+from penstock.engine.program.program_description import variant
 from penstock.engine.program.vertex_ranges import each_range, over_ranges
 from penstock.engine.programs.bfs import UNREACHED, BFSLevels
 from penstock.engine.programs.shared_searches import DEEPEST, SharedLevels, SharedSums, Together, shared
@@ -85,6 +86,22 @@ class Distances(Together, Program, ABC):
     def estimated(self, sample: Sample) -> tuple[Values, Values]:
         """The answers for some vertices, and the variances of one search's contribution, from a sample."""
 
+    def form(self, graph: Graph, mode: str) -> Program:
+        """By hops, or by weights. Raises InputError for huge weights."""
+        self.working_bytes = source_bytes(graph, self.source, self.k)
+        if not weighted(self, graph):
+            self.look_at(graph)
+            return self
+        if isinstance(self, ByWeights):
+            return self
+        most = float(graph.weight_range[2]) if graph.weight_range else 0.0
+        if most * graph.vertices >= FARTHEST:
+            raise InputError(
+                f"{self.answer}: weights up to {most:.3g} may add up to more than {FARTHEST:.3g}, the largest float64; "
+                "scale the weights and convert the graph again, or count each edge as 1 (--no-weight)"
+            )
+        return like(self, variant(type(self), ByWeights))
+
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """One search of each kind."""
         count = self._count(graph)
@@ -132,7 +149,7 @@ class Distances(Together, Program, ABC):
         return {self.answer: state["total"], **({"error": state["squares"]} if sampled else {})}
 
     def _search(self, vertex: int) -> Program:
-        return LevelsFrom(vertex) if self.source is None else LevelsTo(vertex)
+        return variant(LevelsFrom, along="out" if self.source is None else "in")(vertex)
 
     def _searches(self, vertices: Sequence[int]) -> SharedLevels | SharedSums:
         """Searches by hops: from these vertices, which add up what each is told, or to them, for their levels."""
@@ -241,10 +258,6 @@ class Closeness(Distances):
         super().__init__(source, k, seed, weight)
         self.wf_improved = wf_improved
 
-    def form(self, graph: Graph, mode: str) -> Program:
-        """By hops, or by weights."""
-        return _by_weights(self, WeightedCloseness, graph)
-
     def counted(self, distances: Values) -> Values:
         """Each distance."""
         return distances
@@ -292,10 +305,6 @@ class Harmonic(Distances):
         super().__init__(source, k, seed, weight)
         self.normalized = normalized
 
-    def form(self, graph: Graph, mode: str) -> Program:
-        """By hops, or by weights."""
-        return _by_weights(self, WeightedHarmonic, graph)
-
     def counted(self, distances: Values) -> Values:
         """Each inverse."""
         return 1.0 / distances
@@ -320,36 +329,11 @@ class ByWeights(Distances):
     searched = "distance"
 
     def _search(self, vertex: int) -> Program:
-        return DistancesFrom(vertex) if self.source is None else DistancesTo(vertex)
-
-
-class WeightedCloseness(ByWeights, Closeness):
-    """Closeness where edges count by their weights."""
-
-
-class WeightedHarmonic(ByWeights, Harmonic):
-    """Harmonic centrality where edges count by their weights."""
-
-
-def _by_weights(program: Distances, kind: type[Distances], graph: Graph) -> Distances:
-    """The program itself, or one of this kind where edges count by weights. Raises InputError for huge weights."""
-    program.working_bytes = source_bytes(graph, program.source, program.k)
-    if not weighted(program, graph):
-        program.look_at(graph)
-        return program
-    if isinstance(program, kind):
-        return program
-    most = float(graph.weight_range[2]) if graph.weight_range else 0.0
-    if most * graph.vertices >= FARTHEST:
-        raise InputError(
-            f"{program.answer}: weights up to {most:.3g} may add up to more than {FARTHEST:.3g}, the largest float64; "
-            "scale the weights and convert the graph again, or count each edge as 1 (--no-weight)"
-        )
-    return like(program, kind)
+        return variant(DistancesFrom, along="out" if self.source is None else "in")(vertex)
 
 
 class LevelsFrom(BFSLevels):
-    """Hops from one vertex (internal id)."""
+    """Hops from one vertex (internal id), or against the edges (`along`) to it."""
 
     by_ranges = True
 
@@ -360,14 +344,8 @@ class LevelsFrom(BFSLevels):
         return Start(active=np.array([self.source]))
 
 
-class LevelsTo(LevelsFrom):
-    """Hops to one vertex (internal id)."""
-
-    along = "in"
-
-
 class DistancesFrom(FloatSSSP):
-    """Distances from one vertex (internal id), as float64 whatever the weights."""
+    """Distances from one vertex (internal id), or to it as `LevelsFrom`, as float64 whatever the weights."""
 
     distance = Field(np.float64, fill=LARGEST, unreached=LARGEST)
     by_ranges = True
@@ -380,9 +358,3 @@ class DistancesFrom(FloatSSSP):
     def first(self, graph: Graph) -> NDArray[Any]:
         """The source."""
         return np.array([self.source])
-
-
-class DistancesTo(DistancesFrom):
-    """Distances to one vertex (internal id)."""
-
-    along = "in"

@@ -41,9 +41,12 @@ class SelfLoops(Conductance):
         return weight if source == target else 0
 
 
-def conducting(sent, source, target, weight):  # type: ignore[no-untyped-def]
-    """Travels along an edge, either way, of a graph with self-loops."""
-    return sent * weight if source != target else 0 * sent
+class Looped:
+    """What sweeps have otherwise on a graph with self-loops."""
+
+    def edge(sent, source, target, weight):  # type: ignore[no-untyped-def]
+        """Travels along an edge, either way."""
+        return sent * weight if source != target else 0 * sent
 
 
 def any_conducts(conductance: NDArray[Any]) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import NonNegative
 from penstock.engine.program.program import LARGEST, Field, Program, Start, fields_of, like, value_of, weighted
-from penstock.engine.program.program_description import class_maker
+from penstock.engine.program.program_description import class_maker, variant
 from penstock.engine.program.vertex_ids import originals_of
 from penstock.engine.program.vertex_ranges import each_range
 from penstock.engine.programs.bfs import BFSLevels
@@ -146,17 +146,11 @@ def columns_for(sources: list[int | str]) -> tuple[str, ...]:
 
 
 @class_maker
-def _searching(kind: Any) -> Any:
-    """A search of this kind that starts anew."""
-    return type(kind.__name__, (Anew, kind), {"__doc__": kind.__doc__, "__module__": __name__})
-
-
-@class_maker
 def _kind(search: Any, columns: tuple[str, ...]) -> type[FromEach]:
     """The class with these columns."""
     name, field = next(iter(fields_of(search).items()))
     found: dict[str, Any] = {name: Field(field.dtype, output=False)}
     found |= {column: Field(field.dtype, fill=LARGEST, unreached=LARGEST) for column in columns}
     together = Together.together if search is BFSLevels else 1
-    own = {"__doc__": FromEach.__doc__, "__module__": __name__, "search": _searching(search), "together": together}
+    own = {"__doc__": FromEach.__doc__, "__module__": __name__, "search": variant(search, Anew), "together": together}
     return type(FromEach.__name__, (FromEach,), {**own, **found})

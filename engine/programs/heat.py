@@ -28,11 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, Finite, NonNegative, Positive
 from penstock.engine.program.program import Field, Global, Program, Start
+from penstock.engine.program.program_description import variant
 from penstock.engine.programs.conductance import (
     Conductance,
+    Looped,
     SelfLoops,
     any_conducts,
-    conducting,
     largest_conductance,
 )
 from penstock.engine.programs.given_values import Given, bytes_to_translate, given_values
@@ -85,7 +86,7 @@ class Heat(Program):
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Adding up conductances, and the steps."""
         sums = SelfLoops(self.needs_weights), Conductance(self.needs_weights)
-        return *sums, Diffusion(self, 1.0), LoopedDiffusion(self, 1.0)
+        return *sums, Diffusion(self, 1.0), variant(Diffusion, Looped)(self, 1.0)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Look for self-loops, add up the conductances of other edges, then step."""
@@ -101,7 +102,7 @@ class Heat(Program):
         if first <= 1:
             yield Conductance(self.needs_weights)
         conductance[held] = HELD
-        kind = LoopedDiffusion if self.loops else Diffusion
+        kind = variant(Diffusion, Looped) if self.loops else Diffusion
         diffusion = kind(self, self._step(graph, conductance))
         yield diffusion
         self.converged = diffusion.converged
@@ -174,9 +175,3 @@ class Diffusion(Program):
         """Whether no temperature changed by the tolerance."""
         self.steps = iteration + 1
         return bool(totals["change"] < self.tol)
-
-
-class LoopedDiffusion(Diffusion):
-    """The same on a graph with self-loops."""
-
-    edge = conducting  # type: ignore[assignment]

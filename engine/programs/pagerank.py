@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import Field, Program, weighted
+from penstock.engine.program.program_description import variant
 from penstock.engine.program.vertex_ids import vertex_column
 from penstock.engine.program.vertex_ranges import over_ranges
 from penstock.engine.programs.pagerank_forms import Ranking, Sweeps, form_of, scaled
@@ -46,13 +47,16 @@ class PageRank(Sweeps):
             )
         if weighted(self, graph):
             form_of(self, asynchronous=mode == "async", weighted=True)
-            return self.like(AsynchronousWeightedPageRank if mode == "async" else WeightedPageRank)
+            return self.like(variant(WeightedPageRank, asynchronous=True) if mode == "async" else WeightedPageRank)
         kind = form_of(self, asynchronous=mode == "async", weighted=False)
         return self if kind is Sweeps else self.like(kind)
 
 
 class WeightedPageRank(Ranking):
-    """PageRank by weight, in two phases: add up the weights of each vertex's out-edges, then rank."""
+    """PageRank by weight, in two phases: add up the weights of each vertex's out-edges, then rank.
+
+    asynchronous: by residual push.
+    """
 
     rank = Field(np.float64)
     outgoing = Field(np.float64, output=False)
@@ -89,12 +93,6 @@ class WeightedPageRank(Ranking):
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The ranks; those of the residual form are scaled."""
         return {"rank": scaled(state["rank"]) if self.asynchronous else state["rank"]}
-
-
-class AsynchronousWeightedPageRank(WeightedPageRank):
-    """The same by residual push."""
-
-    asynchronous = True
 
 
 def _check_finite(graph: Graph, outgoing: NDArray[Any]) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative, Share
 from penstock.engine.program.program import Field, Global, Program, Start, like
+from penstock.engine.program.program_description import variant
 from penstock.engine.program.vertex_ids import vertices_of
 from penstock.engine.program.vertex_ranges import over_ranges
 from penstock.engine.programs.weights import counts_by_weight, damping_of
@@ -292,14 +293,6 @@ class WeightedResidualPageRank(WeightedSweeps, ResidualPageRank):
         return {"rank": state["rank"]}
 
 
-class WeightedPersonalizedPageRank(WeightedSweeps, PersonalizedPageRank):
-    """Sweeps by weight with a teleport vector of the user's."""
-
-
-class WeightedDanglingPageRank(WeightedSweeps, DanglingPageRank):
-    """Sweeps by weight whose dangling vertices spread by a vector of their own."""
-
-
 class CancellingSweeps(WeightedSweeps):
     """Sweeps by weights that may be below 0: their sum may be 0 where there are edges, and then nothing is sent."""
 
@@ -315,18 +308,6 @@ class CancellingSweeps(WeightedSweeps):
         return abs(rank - old_rank)
 
 
-class CancellingPersonalizedPageRank(CancellingSweeps, WeightedPersonalizedPageRank):
-    """The same with a teleport vector of the user's."""
-
-
-class CancellingDanglingPageRank(CancellingSweeps, WeightedDanglingPageRank):
-    """The same whose dangling vertices spread by a vector of their own."""
-
-
-class WeightedResidualPersonalizedPageRank(WeightedResidualPageRank, ResidualPersonalizedPageRank):
-    """Residual push by weight with a teleport vector of the user's."""
-
-
 def form_of(program: Ranking, *, asynchronous: bool, weighted: bool, below_zero: bool = False) -> type[Sweeps]:
     """The form that runs with a program's parameters; below_zero: weights may be.
 
@@ -336,15 +317,11 @@ def form_of(program: Ranking, *, asynchronous: bool, weighted: bool, below_zero:
         for name, value in (("dangling", program.lost_to), ("nstart", program.nstart)):
             if value is not None:
                 raise InputError(f"PageRank takes {name} in sweeps only; run it with --mode sync, or without {name}")
-        if program.personalization is None:
-            return WeightedResidualPageRank if weighted else ResidualPageRank
-        return WeightedResidualPersonalizedPageRank if weighted else ResidualPersonalizedPageRank
-    forms: tuple[type[Sweeps], ...] = Sweeps, PersonalizedPageRank, DanglingPageRank
-    if weighted:
-        forms = WeightedSweeps, WeightedPersonalizedPageRank, WeightedDanglingPageRank
-    if below_zero:
-        forms = CancellingSweeps, CancellingPersonalizedPageRank, CancellingDanglingPageRank
-    return forms[2 if program.lost_to is not None else int(program.personalization is not None)]
+        kind: type[Sweeps] = ResidualPageRank if program.personalization is None else ResidualPersonalizedPageRank
+        return variant(kind, WeightedResidualPageRank) if weighted else kind
+    kind = Sweeps if program.personalization is None else PersonalizedPageRank
+    kind = kind if program.lost_to is None else DanglingPageRank
+    return variant(kind, CancellingSweeps if below_zero else WeightedSweeps) if weighted else kind
 
 
 def scaled(rank: NDArray[np.float64]) -> NDArray[np.float64]:

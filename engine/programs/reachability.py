@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.narrow_numbers import narrowed
+from penstock.engine.program.precision import narrowed
 from penstock.engine.program.program import Field, Program, Start
 from penstock.engine.program.vertex_ids import internal_ids
 from penstock.storage.format.graph import Graph

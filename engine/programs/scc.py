@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.narrow_numbers import counting
+from penstock.engine.program.precision import counting
 from penstock.engine.program.program import VERTEX, Field, Program, Start
+from penstock.engine.program.program_description import variant
 from penstock.engine.program.vertex_ids import smallest_members
 from penstock.engine.program.vertex_ranges import each_range, is_any, mask_of, over_ranges
 from penstock.engine.programs.wcc import WCC, WCCByLabels
@@ -41,8 +42,7 @@ class SCC(Program):
         """Trimming, the largest component and coloring; in an undirected graph the weakly connected components."""
         if graph.vertices == 0 or not graph.directed:
             return [self.weak()] if graph.vertices else []
-        reach = ReachForward(0), ReachBackward(0)
-        return [*_trimming(graph), *reach, SpreadColor(), ClaimColor()]
+        return [*_trimming(graph), *_reaching(0), SpreadColor(), ClaimColor()]
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Trim, take the largest component, trim, color until no vertex is left. `vertices`: no component yet."""
@@ -78,7 +78,7 @@ class SCC(Program):
         if first < 4:
             pivot = _pivot(graph, component)
             for number in range(first, 4):
-                yield (ReachForward, ReachBackward)[number - 2](pivot)
+                yield _reaching(pivot)[number - 2]
             _name_members(component, state["color"])
         for number in range(max(4, first), 6):
             yield _trimming(graph)[number - 4]
@@ -95,7 +95,7 @@ class SCCByLabels(SCC):
     weak = WCCByLabels
 
 
-class TrimForward(Program):
+class Trim(Program):
     """Take away, again and again, vertices that nothing left leads to."""
 
     component = Field(VERTEX)
@@ -126,19 +126,13 @@ class TrimForward(Program):
         return component != old_component
 
 
-class TrimBackward(TrimForward):
-    """The same for vertices that lead to nothing left."""
-
-    along = "in"
-
-
 def _trimming(graph: Graph) -> list[Program]:
-    """Both ways of trimming."""
-    return [counting(one, graph) for one in (TrimForward(), TrimBackward())]
+    """Both ways of trimming: then vertices go that lead to nothing left."""
+    return [counting(variant(Trim, along=along)(), graph) for along in ("out", "in")]
 
 
-class ReachForward(Program):
-    """What `pivot` leads to, among what is left: bit 1 of `color`, which is free until colors spread."""
+class Reach(Program):
+    """What `pivot` leads to, among what is left: a bit of `color`, which is free until colors spread."""
 
     color = Field(VERTEX)
     component = Field(VERTEX, constant=True)
@@ -164,11 +158,9 @@ class ReachForward(Program):
         return component == vertices and color & bit == 0
 
 
-class ReachBackward(ReachForward):
-    """What leads to `pivot`: bit 2."""
-
-    along = "in"
-    bit = 2
+def _reaching(pivot: int) -> list[Program]:
+    """What a pivot leads to, bit 1, and what leads to it, bit 2."""
+    return [variant(Reach, along=along, bit=bit)(pivot) for along, bit in (("out", 1), ("in", 2))]
 
 
 class SpreadColor(Program):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import Field, Program, Start, fields_of, like
-from penstock.engine.program.program_description import class_maker
+from penstock.engine.program.program_description import class_maker, variant
 from penstock.engine.program.vertex_ranges import over_ranges
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class Together:
         if self.together == 1:
             return None
         ours: Any = self  # which comes before `Program` among the bases
-        made: Program = like(ours, _with(type(ours), 32 if self.together > 32 else 1))
+        made: Program = like(ours, variant(type(ours), together=32 if self.together > 32 else 1))
         return made
 
 
@@ -268,12 +268,6 @@ def _shared(kind: Any, size: int, along: str) -> Any:
 def _bits_of(kind: type[Program]) -> list[tuple[str, Field]]:
     """Its fields with a bit for each search."""
     return [(name, field) for name, field in fields_of(kind).items() if field.dtype is np.uint64]
-
-
-@class_maker
-def _with(kind: Any, together: int) -> Any:
-    """A program of this kind that runs so many searches together."""
-    return type(kind.__name__, (kind,), {"__doc__": kind.__doc__, "__module__": kind.__module__, "together": together})
 
 
 def numbers_of(digits: Sequence[NDArray[Any]]) -> NDArray[np.uint8]:

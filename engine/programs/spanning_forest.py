@@ -87,14 +87,6 @@ class SpanningForest(Program):
         return {"parent": original_values(graph, parent), "weight": weight}
 
 
-class ForestEdges(SpanningForest):
-    """`parent`, the internal id, and `weight`: as of `SpanningForest`, but any vertex may be the root of its tree."""
-
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Both as they are."""
-        return {"parent": state["parent"], "weight": state["weight"]}
-
-
 class LeastOfEdges(Program):
     """One sweep over all edges, either way, after which a vertex has the least of what came along its own."""
 

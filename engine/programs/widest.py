@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Finite
 from penstock.engine.program.program import Field, Program, Start, like
+from penstock.engine.program.program_description import variant
 from penstock.engine.program.vertex_ids import internal_ids
 from penstock.engine.programs.search_ends import Ending, Vertices
 from penstock.engine.programs.weights import counts_by_weight
@@ -57,11 +58,9 @@ class WidestPath(Ending, Program):
         if type(self) is not WidestPath:
             return self
         floats = self.needs_weights and graph.weight_dtype is not None and graph.weight_dtype.kind == "f"
-        search: WidestPath = self
-        if floats:
-            search = like(self, FloatWidestFirst if self.bounded else FloatWidestPath)
-        elif self.bounded:
-            search = like(self, WidestFirst)
+        kind: type[WidestPath] = WidestFirst if self.bounded else WidestPath
+        kind = variant(kind, FloatWidths) if floats else kind
+        search = self if kind is WidestPath else like(self, kind)
         if not self.wants_parents:
             return search
         from penstock.engine.programs.path_tree import LimitingEdges, RankedLimitingEdges, with_parents
@@ -96,8 +95,8 @@ class WidestPath(Ending, Program):
         return found
 
 
-class FloatWidestPath(WidestPath):
-    """Widest paths over float weights."""
+class FloatWidths:
+    """What widest paths have otherwise over float weights."""
 
     width = Field(np.float64, fill=-np.inf, unreached=-np.inf)
 
@@ -121,9 +120,3 @@ class WidestFirst(WidestPath):
         """As `Program.horizon`: the priority of the least wide target."""
         last = self.last(values)
         return math.inf if last is None else max(self.heaviest - float(last), 0.0)
-
-
-class FloatWidestFirst(WidestFirst):
-    """The same over float weights."""
-
-    width = Field(np.float64, fill=-np.inf, unreached=-np.inf)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import Program
+from penstock.engine.program.program_description import variant
 from penstock.engine.program.vertex_ids import internal_ids
 from penstock.engine.program.vertex_ranges import ROWS
 from penstock.engine.programs.bfs import UNREACHED, BFSLevels
@@ -129,33 +130,12 @@ Run = Callable[[Program], dict[str, Any]]
 """Runs a program on the graph, and returns its fields."""
 
 
-class InNeighborhood(BFSLevels):
-    """Levels against the edges."""
-
-    along = "in"
-
-
-class Neighborhood(BFSLevels):
-    """Levels along the edges and against them."""
-
-    along = "both"
-
-
-class WeakRoots(WCC):
-    """Weakly connected components by their first internal id."""
+class ByInternalIds:
+    """What connected components have otherwise that are named by an internal id of their own."""
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Keep the internal ids."""
         return {"component": state["component"]}
-
-
-class StrongRoots(SCC):
-    """Strongly connected components, each by an internal id of its own."""
-
-    finish = WeakRoots.finish
-
-
-_BY_WAY: dict[str, type[BFSLevels]] = {"out": BFSLevels, "in": InNeighborhood, "both": Neighborhood}
 
 
 def all_conditions_hold(graph: Graph, conditions: Conditions, run: Run) -> VertexBitmap | None:
@@ -182,7 +162,7 @@ def _around(graph: Graph, conditions: Conditions, run: Run) -> VertexBitmap | No
     sources = conditions.around
     if conditions.hops == 0:
         return _members(graph, internal_ids(graph, sources))
-    search = _BY_WAY["out" if not graph.directed else conditions.along](sources)  # type: ignore[arg-type]
+    search = variant(BFSLevels, along=conditions.along if graph.directed else "out")(sources)  # type: ignore[arg-type]
     search.max_iter = conditions.hops
     level = run(search)["level"]
     return VertexBitmap.of(graph.vertices, lambda first, last: level[first:last] != UNREACHED)
@@ -195,8 +175,8 @@ def _component(graph: Graph, conditions: Conditions, run: Run) -> VertexBitmap |
     vertex = None if conditions.component_of is None else internal_id(graph, conditions.component_of)
     if graph.vertices == 0:
         return VertexBitmap.whole(0)
-    program: Program = StrongRoots() if conditions.strong and graph.directed else WeakRoots()
-    root = run(program)["component"]
+    kind: type[Program] = SCC if conditions.strong and graph.directed else WCC
+    root = run(variant(kind, ByInternalIds)())["component"]
     wanted = _most_frequent(root) if vertex is None else root[vertex]
     return VertexBitmap.of(graph.vertices, lambda first, last: root[first:last] == wanted)
 

@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from penstock.engine.program.precision import Widened
 from penstock.engine.program.program import fields_of, value_of, weighted
 from penstock.engine.program.vertex_ids import VertexReferences, in_original_order, tie_breakers, vertex_column
-from penstock.engine.program.widened import Widened
 from penstock.engine.state.answer_table import AnswerTable
 from penstock.engine.state.found_paths import FoundPath, ParentLinks
 from penstock.engine.state.result_columns import (

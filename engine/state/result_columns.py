@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.program.precision import Widened
 from penstock.engine.program.vertex_ids import (
     Names,
     VertexReferences,
@@ -18,7 +19,6 @@ from penstock.engine.program.vertex_ids import (
     original_ranks,
     tie_breakers,
 )
-from penstock.engine.program.widened import Widened
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.printable import brief
 from penstock.storage.checkpoint.state_pages import PagedValues

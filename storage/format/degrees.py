@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import RunError
+from penstock.storage.base.threads import PerThread
 from penstock.storage.clocks.stage_clock import stage
-from penstock.storage.format.frames import READS, Frames, OwnDecoder
+from penstock.storage.encoding.codec import Decoder
+from penstock.storage.format.frames import READS, Frames
 from penstock.storage.format.index import Index, from_chunks
 from penstock.storage.format.row_pages import RowPages
 from penstock.storage.format.schema import SPAN_COLUMNS
@@ -27,7 +29,8 @@ def read_index(degrees: Frames, direction: str, edges: int, threads: int, page_t
     threads: how many decode at once. page_threads: how many do when rows are wanted, whose degrees are then read
     again (`row_pages.py`); 0: all offsets are kept.
     """
-    spec, own = degrees.spec, OwnDecoder()
+    spec = degrees.spec
+    own = PerThread(lambda: (Decoder(), np.empty(min(spec.items, spec.chunk_items), spec.kind)))
     pages = RowPages(spec.items, spec.chunk_items, page_threads) if page_threads else None
     decoding, counting = threading.Semaphore(threads), threading.Lock()
 
@@ -39,12 +42,11 @@ def read_index(degrees: Frames, direction: str, edges: int, threads: int, page_t
 
     def load(chunk: int) -> NDArray[Any]:
         """Return the degrees of a chunk, which the next one of the same thread replaces."""
-        if own.items is None:
-            own.items = np.empty(min(spec.items, spec.chunk_items), spec.kind)
-        out: NDArray[Any] = own.items[: spec.chunk_length(chunk)]
+        decoder, items = own()
+        out: NDArray[Any] = items[: spec.chunk_length(chunk)]
         frame = degrees.read(chunk)
         with decoding:
-            degrees.decode(chunk, frame, own.decoder, out)
+            degrees.decode(chunk, frame, decoder, out)
         with counting:
             meter.bytes += int(degrees.lengths[chunk])
             if pages is not None:

@@ -8,7 +8,6 @@ opening needs; reader.py reads the others.
 from __future__ import annotations
 
 import errno
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import DamagedError, InputError, RunError
 from penstock.storage.base.parallel_map import map_ranges
+from penstock.storage.base.threads import PerThread
 from penstock.storage.encoding.codec import Decoder, FrameError, checksum, frame_bound
 from penstock.storage.encoding.payload import payload_words
 from penstock.storage.encoding.string_array import STRINGS, StringArray, first_invalid
@@ -33,15 +33,6 @@ WAY_OUT = "convert the input again, or restore the file from a copy"
 
 READS = 4
 """Chunks that are read at once at least, however few the cores: a disk is slow with one request at a time."""
-
-
-class OwnDecoder(threading.local):
-    """A decoder for each thread, and what it may decode into."""
-
-    items: NDArray[Any] | None = None
-
-    def __init__(self) -> None:
-        self.decoder = Decoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +148,12 @@ class Frames:
 
     def whole(self) -> NDArray[Any]:
         """All items, read and decoded in place by several threads. Raises RunError."""
-        spec, own = self.spec, OwnDecoder()
+        spec, own = self.spec, PerThread(Decoder)
         out = np.empty(spec.items, spec.kind)
 
         def load(first: int, last: int) -> None:
             chunk = first // spec.chunk_items
-            self.decode(chunk, self.read(chunk), own.decoder, out[first:last])
+            self.decode(chunk, self.read(chunk), own(), out[first:last])
 
         # What threads hold besides is less than the items: half as many of them at most as there are chunks.
         threads = min(max(READS, cores()), spec.chunks // 2)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import RunError
 from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.slot_pool import aligned_empty
+from penstock.storage.base.threads import PerThread
 from penstock.storage.encoding.codec import Decoder
 from penstock.storage.format.direct_io import DirectFile, open_direct_file
 from penstock.storage.format.frames import WAY_OUT, Frames
@@ -54,6 +55,7 @@ class Scan:
         self._stack = ExitStack()
         self._files: dict[int, DirectFile] = {}
         self._own = threading.local()
+        self._decoding = PerThread(lambda: (Decoder(), [np.empty(f.spec.chunk_items, f.spec.kind) for f in arrays]))
 
     def __enter__(self) -> "Scan":
         """Open the files. Raises RunError."""
@@ -143,14 +145,6 @@ class Scan:
         found = look(chunk, tuple(items)) if len(items) == len(self._arrays) else None
         size = sum(int(frames.lengths[chunk]) for frames in self._arrays)
         return ScannedChunk(chunk, found, size, tuple(problems))
-
-    def _decoding(self) -> tuple[Decoder, list[NDArray[Any]]]:
-        """This thread's decoder, and its room for a chunk of every array."""
-        own = self._own.__dict__
-        if "decoder" not in own:
-            own["decoder"] = Decoder()
-            own["places"] = [np.empty(frames.spec.chunk_items, frames.spec.kind) for frames in self._arrays]
-        return own["decoder"], own["places"]
 
     def _buffer(self, size: int) -> memoryview:
         if getattr(self._own, "room", 0) < size:

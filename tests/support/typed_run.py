@@ -107,15 +107,18 @@ def text() -> str:
         "\n".join(["class TuningOptions(TypedDict, total=False):", *declared_of(Tuning)]) + "\n",
         "\n".join(["class RunOptions(TypedDict, total=False):", *own, *declared_of(Config)]) + "\n",
     ]
-    overloads = []
+    alike: dict[str, list[str]] = {}  # programs by what their options are
     for name in PROGRAMS:
-        kinds, required = parameters_of(name)
+        alike.setdefault("\n".join(fields_of(*parameters_of(name))), []).append(name)
+    overloads = []
+    for fields, names in alike.items():
         options = "RunOptions"
-        if kinds:
-            options = "".join(part.capitalize() for part in name.split("_")) + "Options"
-            blocks.append(f"class {options}(RunOptions, total=False):\n" + "\n".join(fields_of(kinds, required)) + "\n")
+        if fields:
+            options = "".join(part.capitalize() for part in names[0].split("_")) + "Options"
+            blocks.append(f"class {options}(RunOptions, total=False):\n{fields}\n")
+        named = ", ".join(f'"{name}"' for name in names)
         overloads.append(
-            f'@overload\ndef run(\n    program: Literal["{name}"], graph: Graph | Path | str, '
+            f"@overload\ndef run(\n    program: Literal[{named}], graph: Graph | Path | str, "
             f"**options: Unpack[{options}]\n) -> Result: ..."
         )
     return "\n".join(blocks) + "\n" + "\n".join(overloads) + "\n" + TAIL

@@ -79,16 +79,14 @@ def has_bridges(call: Call) -> bool:
 
 def _bridges(call: Call) -> tuple[NDArray[Any], NDArray[Any]]:
     """Both ends of every bridge, smaller vertices first, ascending; with a root only of its component."""
-    from penstock.engine.programs.bridges import BridgeEnds
-
     within: Any = True
     if call["root"] is not None:
         vertex = call.vertex(call["root"])
         labels = call.run("wcc").numbers("component")[0]
         within = labels == labels[vertex]
-    result = call.run(BridgeEnds())
+    result = call.run("bridges")
     ends = np.flatnonzero(result.reached("bridge_to") & within)
-    others = result.fields["bridge_to"][ends]
+    others = result.numbers("bridge_to")[0][ends]
     low, high = np.minimum(ends, others), np.maximum(ends, others)
     order = np.lexsort((high, low))
     return low[order], high[order]
@@ -98,11 +96,9 @@ def minimum_spanning_edges(call: Call) -> Iterator[tuple[Any, ...]]:
     """Lightest first; with `data` an edge has its weight alone."""
     if call["algorithm"] not in ("kruskal", "prim", "boruvka", "borůvka"):
         raise ValueError(f"{call['algorithm']} is not a valid choice for an algorithm.")
-    from penstock.engine.programs.spanning_forest import ForestEdges
-
-    graph, result = call.graph, call.run(ForestEdges())
+    graph, result = call.graph, call.run("msf")
     ends = np.flatnonzero(result.reached("parent"))
-    others, lengths = result.fields["parent"][ends], result.fields["weight"][ends]
+    others, lengths = (result.numbers(name)[0][ends] for name in ("parent", "weight"))
     low, high = np.minimum(ends, others), np.maximum(ends, others)
     order = np.lexsort((high, low, lengths))
     kind = graph.graph.weight_dtype
@@ -123,11 +119,10 @@ def is_biconnected(call: Call) -> bool:
 
 def _blocks(call: Call) -> Iterator[NDArray[Any]]:
     """The vertices of each biconnected component, ascending."""
-    from penstock.engine.programs.articulation import BlockTops
-
-    result = call.run(BlockTops())
-    inner, top = np.flatnonzero(result.reached("top")), result.fields["top"]
-    for rows in _groups(result.fields["component"][inner]):
+    result = call.run("articulation")
+    inner = np.flatnonzero(result.reached("top"))
+    component, top = (result.numbers(name)[0] for name in ("component", "top"))
+    for rows in _groups(component[inner]):
         yield np.sort(np.append(inner[rows], np.int64(top[inner[rows[0]]])))
 
 

@@ -38,13 +38,15 @@ class SearchResult(NamedTuple):
 
 def _search(call: Call, first: list[int], *, backward: bool = False, **ways: Any) -> SearchResult:
     """Search from some vertices, or backward to one; ways: that parents are wanted, or a target."""
-    from penstock.engine.programs.closeness import DistancesTo, LevelsFrom, LevelsTo
+    from penstock.engine.program.program_description import variant
+    from penstock.engine.programs.closeness import DistancesFrom, LevelsFrom
 
     graph, weight = call.graph, call.arguments.get("weight")
     check_lengths(graph, weight)
     weighted = weight is not None and graph.graph.weight_range is not None
     if backward:
-        result = call.run((DistancesTo if weighted else LevelsTo)(first[0]))
+        kind: Any = variant(DistancesFrom if weighted else LevelsFrom, along="in")
+        result = call.run(kind(first[0]))
     elif len(first) == 1 and not weighted and not ways:
         result = call.run(LevelsFrom(first[0]))
     else:

@@ -132,14 +132,6 @@ class PagerankOptions(RunOptions, total=False):
     dangling: Given | None
     nstart: Given | None
 
-class PersonalizedPagerankOptions(RunOptions, total=False):
-    source: Required[Vertices]
-    damping: float
-    tol: float
-    max_iter: int
-    alpha: float | None
-    weight: bool | str | None
-
 class KatzOptions(RunOptions, total=False):
     alpha: float
     beta: float
@@ -149,11 +141,6 @@ class KatzOptions(RunOptions, total=False):
     weight: bool | str | None
 
 class EigenvectorOptions(RunOptions, total=False):
-    tol: float
-    max_iter: int
-    weight: bool | str | None
-
-class HitsOptions(RunOptions, total=False):
     tol: float
     max_iter: int
     weight: bool | str | None
@@ -185,14 +172,6 @@ class HyperballOptions(RunOptions, total=False):
     reverse: bool
     max_iter: int
 
-class AdsorptionOptions(RunOptions, total=False):
-    source: Required[Vertices]
-    damping: float
-    tol: float
-    max_iter: int
-    alpha: float | None
-    weight: bool | str | None
-
 class LouvainOptions(RunOptions, total=False):
     resolution: float
     seed: int
@@ -211,14 +190,8 @@ class LeidenOptions(RunOptions, total=False):
 class CdlpOptions(RunOptions, total=False):
     max_iter: int
 
-class CorenessOptions(RunOptions, total=False):
-    max_iter: int
-
 class KcoreOptions(RunOptions, total=False):
     k: Required[int]
-    max_iter: int
-
-class MisOptions(RunOptions, total=False):
     max_iter: int
 
 class MsfOptions(RunOptions, total=False):
@@ -278,21 +251,19 @@ def run(
     program: Literal["reachability"], graph: Graph | Path | str, **options: Unpack[ReachabilityOptions]
 ) -> Result: ...
 @overload
-def run(program: Literal["php"], graph: Graph | Path | str, **options: Unpack[PhpOptions]) -> Result: ...
+def run(
+    program: Literal["php", "personalized_pagerank", "adsorption"],
+    graph: Graph | Path | str,
+    **options: Unpack[PhpOptions],
+) -> Result: ...
 @overload
 def run(program: Literal["pagerank"], graph: Graph | Path | str, **options: Unpack[PagerankOptions]) -> Result: ...
-@overload
-def run(
-    program: Literal["personalized_pagerank"], graph: Graph | Path | str, **options: Unpack[PersonalizedPagerankOptions]
-) -> Result: ...
 @overload
 def run(program: Literal["katz"], graph: Graph | Path | str, **options: Unpack[KatzOptions]) -> Result: ...
 @overload
 def run(
-    program: Literal["eigenvector"], graph: Graph | Path | str, **options: Unpack[EigenvectorOptions]
+    program: Literal["eigenvector", "hits"], graph: Graph | Path | str, **options: Unpack[EigenvectorOptions]
 ) -> Result: ...
-@overload
-def run(program: Literal["hits"], graph: Graph | Path | str, **options: Unpack[HitsOptions]) -> Result: ...
 @overload
 def run(
     program: Literal["betweenness"], graph: Graph | Path | str, **options: Unpack[BetweennessOptions]
@@ -304,39 +275,27 @@ def run(program: Literal["harmonic"], graph: Graph | Path | str, **options: Unpa
 @overload
 def run(program: Literal["hyperball"], graph: Graph | Path | str, **options: Unpack[HyperballOptions]) -> Result: ...
 @overload
-def run(program: Literal["adsorption"], graph: Graph | Path | str, **options: Unpack[AdsorptionOptions]) -> Result: ...
-@overload
-def run(program: Literal["wcc"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
-@overload
-def run(program: Literal["scc"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
+def run(
+    program: Literal["wcc", "scc", "coloring", "articulation", "degrees", "triangles", "lcc"],
+    graph: Graph | Path | str,
+    **options: Unpack[RunOptions],
+) -> Result: ...
 @overload
 def run(program: Literal["louvain"], graph: Graph | Path | str, **options: Unpack[LouvainOptions]) -> Result: ...
 @overload
 def run(program: Literal["leiden"], graph: Graph | Path | str, **options: Unpack[LeidenOptions]) -> Result: ...
 @overload
-def run(program: Literal["cdlp"], graph: Graph | Path | str, **options: Unpack[CdlpOptions]) -> Result: ...
-@overload
-def run(program: Literal["coreness"], graph: Graph | Path | str, **options: Unpack[CorenessOptions]) -> Result: ...
+def run(
+    program: Literal["cdlp", "coreness", "mis"], graph: Graph | Path | str, **options: Unpack[CdlpOptions]
+) -> Result: ...
 @overload
 def run(program: Literal["kcore"], graph: Graph | Path | str, **options: Unpack[KcoreOptions]) -> Result: ...
-@overload
-def run(program: Literal["mis"], graph: Graph | Path | str, **options: Unpack[MisOptions]) -> Result: ...
-@overload
-def run(program: Literal["coloring"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
 @overload
 def run(program: Literal["msf"], graph: Graph | Path | str, **options: Unpack[MsfOptions]) -> Result: ...
 @overload
 def run(program: Literal["bridges"], graph: Graph | Path | str, **options: Unpack[BridgesOptions]) -> Result: ...
 @overload
-def run(program: Literal["articulation"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
-@overload
 def run(program: Literal["diameter"], graph: Graph | Path | str, **options: Unpack[DiameterOptions]) -> Result: ...
-@overload
-def run(program: Literal["degrees"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
-@overload
-def run(program: Literal["triangles"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
-@overload
-def run(program: Literal["lcc"], graph: Graph | Path | str, **options: Unpack[RunOptions]) -> Result: ...
 @overload
 def run(program: Literal["cf"], graph: Graph | Path | str, **options: Unpack[CfOptions]) -> Result: ...
 @overload

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from penstock.storage.base.budget import format_bytes, resident_bytes
 from penstock.storage.clocks.compile_times import compile_times, compiled_now
 from penstock.tools.base.output import count
-from penstock.tools.base.progress import COMPILING, PAUSE, ProgressBars, looking_again, show_compiling
+from penstock.tools.base.progress import COMPILING, PAUSE, ProgressBars, looked_at, show_compiling
 from penstock.tools.run.account import STAGE_NAMES, JobClock
 
 if TYPE_CHECKING:
@@ -255,10 +255,5 @@ def stages_shown(show: ProgressBars, clock: JobClock) -> Iterator[None]:
     if not show.visible:
         yield
         return
-    bars = StageBars(show.beside(), clock)
-    if show.drawn:
-        with looking_again(bars.look):
-            yield
-        return
-    show.before_line(bars.look)
-    yield
+    with looked_at(show, StageBars(show.beside(), clock).look):
+        yield

@@ -5,7 +5,6 @@ checksum tells whether a piece is still the same. Compressed ones and pipes are 
 size that is no multiple of a pair's.
 """
 
-import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.parallel_map import pooled_map
+from penstock.storage.base.threads import PerThread
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.file import PositionedFile
@@ -27,8 +27,8 @@ class PairSource(InputFiles):
     def __init__(self, paths: Sequence[str | Path], dtype: str, options: IngestOptions) -> None:
         super().__init__(paths, options)
         self._dtype = np.dtype(dtype)
-        self._buffers = threading.local()
         self._block_bytes = options.block_bytes // 16 * 16
+        self._pairs = PerThread(lambda: np.empty(self._block_bytes // self._dtype.itemsize, self._dtype))
         if options.columns is not None or options.weights:
             raise InputError(f"{self.name}: binary pairs have no columns and no weights to choose")
 
@@ -56,10 +56,7 @@ class PairSource(InputFiles):
     def _part(self, file: PositionedFile, start: int, size: int | None = None, wanted: int | None = None) -> EdgeBatch:
         """The pairs that begin at a byte of a file; size, wanted: bytes and checksum of those that are read again."""
         size = min(self._block_bytes, file.size - start) if size is None else size
-        buffers = self._buffers.__dict__
-        if "pairs" not in buffers:
-            buffers["pairs"] = np.empty(self._block_bytes // self._dtype.itemsize, self._dtype)
-        pairs = buffers["pairs"][: size // self._dtype.itemsize]
+        pairs = self._pairs()[: size // self._dtype.itemsize]
         file.read(start, pairs)
         found = checksum(pairs)
         if wanted not in (None, found):

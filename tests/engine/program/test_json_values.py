@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.engine.program.json_values import from_json_value, to_json_value
+from penstock.engine.program.program_description import from_json_value, to_json_value
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary()
 HASHABLE = st.recursive(SCALARS, lambda inner: st.tuples(inner) | st.frozensets(inner, max_size=3), max_leaves=5)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from penstock.engine import Field, Program, run
 from penstock.engine.planning.requirements import RunSetting, plan_memory, planned
-from penstock.engine.program import narrow_numbers
+from penstock.engine.program import precision
 from penstock.engine.program.program import fields_of
 from penstock.engine.programs.kcore import Coreness, KCore
 from penstock.engine.programs.scc import SCC
@@ -25,7 +25,7 @@ def test_half_the_bytes_count_as_well(make: Callable[[], Program], saved: int, m
         return planned(GRAPH, make(), RunSetting(Config()))[2].state_bytes
 
     small, few = run(make(), GRAPH), taken()
-    monkeypatch.setattr(narrow_numbers, "MOST_EDGES", 0)
+    monkeypatch.setattr(precision, "MOST_EDGES", 0)
     large = run(make(), GRAPH)
     assert taken() - few == saved * GRAPH.vertices
     assert small.fields.keys() == large.fields.keys()

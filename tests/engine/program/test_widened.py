@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.program.widened import Widened
+from penstock.engine.program.precision import Widened
 
 
 def test_values_are_widened_where_they_are_read_and_none_stays_none() -> None:

@@ -27,7 +27,7 @@ from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.coloring import Coloring
 from penstock.engine.programs.kcore import Coreness, KCore
 from penstock.engine.programs.pagerank import PageRank
-from penstock.engine.programs.scc import ReachForward
+from penstock.engine.programs.scc import Reach
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.state.fused_iterations import FusedCall
@@ -268,7 +268,7 @@ def test_only_edges_in_memory() -> None:
         (CountPaths(0), True),
         (AddDependencies(1), True),
         (Coreness(), True),
-        (ReachForward(0), True),
+        (Reach(0), True),
         (PageRank(), False),
         (WCC(), False),
         (Patient(0), False),
