@@ -482,7 +482,9 @@ class Loop:
             leaves_rows=self.author.has_suffices,
         )
         if weighs(situation, frontier):
-            return replace(situation, link=link_costs_of(streams["push"], streams["pull"], frontier))
+            push = self._begins(streams["push"])
+            windows = 1 if push is streams["push"] else len(streams["push"].directory.adjacency.windows)
+            return replace(situation, link=link_costs_of(push, streams["pull"], frontier, windows))
         if situation.on_cores and situation.from_disk and can_choose(situation):
             found = fetched_of(streams["push"], streams["pull"], frontier, situation.unvisited, rows is not None)
             return replace(situation, fetched=found)

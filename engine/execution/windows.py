@@ -72,23 +72,25 @@ class WindowCut:
                 yield first, min(first + self.size, end), number
 
 
-def windows_walked(adjacency: Adjacency, steps: StepValues) -> tuple[Adjacency, ...]:
+def windows_walked(adjacency: Adjacency, steps: StepValues, *, pushes: bool = True) -> tuple[Adjacency, ...]:
     """The windows of the file that may be walked in place of all edges, if there are any.
 
-    Not where messages are made of the degrees of their sources: a window has a part of the edges of each.
+    Not where messages are made of the degrees of their sources: a window has a part of the edges of each. Not by pulls
+    that read nothing of a window.
     """
-    return () if steps.asks_degree else adjacency.windows
+    return () if steps.asks_degree or not (pushes or steps.source) else adjacency.windows
 
 
 def cut_windows(
-    adjacency: Adjacency, steps: StepValues, vertices: int, size: int, page: int, near: int, *, picks: bool = True
-) -> WindowCut:
+    adjacency: Adjacency, steps: StepValues, vertices: int, size: int, page: int, near: int, *, picks: bool = True,
+    pushes: bool = True,
+) -> WindowCut:  # fmt: skip
     """Cut the vertices that edges lead to into windows of at most `size`, of the file where that moves fewer bytes.
 
     page: vertices of a page; near: bytes that come for a vertex of the rows, in each window. picks: whether edges to a
     part of the vertices may be picked from others; else windows are those of the file, or there is one.
     """
-    of_file = adjacency.window_vertices if windows_walked(adjacency, steps) else 0
+    of_file = adjacency.window_vertices if windows_walked(adjacency, steps, pushes=pushes) else 0
     if not picks:
         return WindowCut(of_file or vertices, -(-vertices // of_file) if of_file else 1, 1, of_file)
     count = -(-vertices // size)
@@ -192,7 +194,8 @@ class Windows:
         picks = self._kernels.picks
         if picks and not all(window.direction in stream.pipeline.cache.extents for window in adjacency.windows):
             adjacency = replace(adjacency, windows=())  # all edges have room, and are read once
-        return cut_windows(adjacency, self._steps, self._state.last, self._size(stream), page, near, picks=picks)
+        how = {"picks": picks, "pushes": stream.direction == "push"}
+        return cut_windows(adjacency, self._steps, self._state.last, self._size(stream), page, near, **how)
 
     def _stream_of(self, stream: EdgeStream, number: int) -> EdgeStream:
         """The stream of a window of the file."""

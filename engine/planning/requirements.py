@@ -55,7 +55,7 @@ from penstock.storage.format.row_pages import OFFSET_BYTES, page_rows
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.direction import Direction
-    from penstock.storage.format.graph import Graph
+    from penstock.storage.format.graph import Adjacency, Graph
     from penstock.transfer.values.task import Direction as AdjacencyDirection
 
 Found = TypeVar("Found")
@@ -102,8 +102,8 @@ class RunSetting:
 
     @property
     def pages_there(self) -> bool:
-        """Whether a device may have values in pages: a GPU of one process, which pushes."""
-        return self.kind == "cuda" and self.ranks == 1 and self.config.direction != "pull"
+        """Whether a device may have values in pages: a GPU of one process."""
+        return self.kind == "cuda" and self.ranks == 1
 
     @property
     def other_bytes(self) -> int:
@@ -190,7 +190,6 @@ def plan_memory(
 def _has_pages(graph: Graph, program: Program, setting: RunSetting, asks: tuple[RunRequirements, ...]) -> bool:
     """Whether values of vertices may be in a file in all that a program may run."""
     known = not has_phases(program) or (program.may_run(graph) is not None and has_value_pages(program))
-    known = known and (setting.on_cores or all("push" in one.directions for one in asks))
     return known and bool(asks) and all(one.by_windows for one in asks)
 
 
@@ -266,14 +265,14 @@ def in_device_windows(
         each = {name: size // max(1, graph.vertices) for name, size in sizes.items()}
         messages = array_of_messages(one.program.accumulator, sizes, apart=one.apart)
         steps = StepValues.of(one.program)
-        for walk in one.directions["push"]:
+        for walk in (walk for walks in one.directions.values() for walk in walks):
             whole, pushes = graph.adjacency(walk.key), walk.direction == "push"
             assert whole is not None, "a direction that is walked is stored"
             far, near = steps.at_hand(each, messages, pushes=pushes)
-            cut = cut_windows(whole, steps, graph.vertices, 0, page, near, picks=False)
+            cut = cut_windows(whole, steps, graph.vertices, 0, page, near, picks=False, pushes=pushes)
             pages = -(-min(cut.size, graph.vertices) // page) + (cut.of_file % page > 0)  # it may begin inside of one
             taken = far * pages * page + AHEAD * (near + OFFSET_BYTES) * page
-            least, window = max((least, window), (taken, cut.size))
+            least, window = max((least, window), (taken, cut.size if far else page))
         most = max(most, sum(each.values()) * -(-graph.vertices // page) * page)
         widest = max(widest, *each.values())
     spare = OFFSET_BYTES * page  # with where the row behind a range begins
@@ -323,7 +322,8 @@ def windows_of(
     size = window_vertices(room, beside, rows, together)
     walked = graph.adjacency(one.directions[direction][0].key)
     assert walked is not None, "a direction that is walked is stored"
-    cut = cut_windows(walked, steps, graph.vertices, size, rows, beside[1], picks=not needs.device_room)
+    how = {"picks": not needs.device_room, "pushes": pushes}
+    cut = cut_windows(walked, steps, graph.vertices, size, rows, beside[1], **how)
     stays = max(0, room - beside[0] * min(cut.size, graph.vertices))
     emptied = steps.emptied(messages)
 
@@ -486,13 +486,11 @@ def requirements_of(
     here = program.everywhere and setting.ranks == 1 and setting.device_bytes is None
     decodes = here and gathers_ahead(program, config, directions)  # `kernels/host/packed_sweep.py`
     if by_device:
-        steps = StepValues.of(program)
-        read = [one for whole in needs.adjacencies for one in (windows_walked(whole, steps) or (whole,))]
-        needs = replace(needs, adjacencies=tuple(read))
+        needs = replace(needs, adjacencies=_read_by_windows(graph, StepValues.of(program), walked))
     needs = replace(
         needs,
         state_bytes=held,
-        heads=program.early_exit and not by_weight and "pull" in directions,
+        heads=program.early_exit and not by_weight and "pull" in directions and not by_device,
         sweeps=not (union and undirected) and (union or program.everywhere),
         one_pass=union and undirected,
         plain=by_weight if decodes else needs.plain,
@@ -616,7 +614,9 @@ def _directions(
 ) -> dict[Direction, tuple[Traversal, ...]]:
     """Which directions the run may walk, and how: only those get a share of the budget.
 
-    sweeps: theirs, if there is. by_device: whether values of vertices come to a device in pages, for pushes only.
+    sweeps: theirs, if there is. by_device: whether values of vertices come to a device in pages; where these may be
+    pushed, pulls are a choice only if they read none of their sources: all other pulls move the values of all rows, and
+    write them, once for each window. And only if windows of the file, of which pushes read, need not be read whole too.
     """
     forced = "push" if config.route in PUSHED else config.direction
     listed = graph.layout == "list"
@@ -628,7 +628,7 @@ def _directions(
             f"{name_of(graph)}: {forced} needs in-edges, which this graph does not store; convert it with "
             f"--direction both, or run with --direction {next(iter(found))}"
         )
-    if program.combine == "union" or (by_device and "push" in found):
+    if program.combine == "union":
         return {"push": found["push"]}
     if needs_rows(program):
         if "pull" not in found or len({walk.direction for walk in found["pull"]}) > 1:
@@ -639,6 +639,9 @@ def _directions(
         return {"pull": found["pull"]}
     if forced in found:
         return {forced: found[forced]}
+    once = program.early_exit and not StepValues.of(program).source and _windows_apart(graph, found)
+    if by_device and "push" in found and not once:
+        return {"push": found["push"]}
     if program.everywhere and sweeps in found:
         return {sweeps: found[sweeps]}
     return found
@@ -646,6 +649,23 @@ def _directions(
 
 AFTER_ALL_FORMS = 1 << 10
 """More than there are forms of a program: in the agreement of ranks those come behind with values in a file."""
+
+
+def _windows_apart(graph: Graph, found: Mapping[Direction, tuple[Traversal, ...]]) -> bool:
+    """Whether no adjacency with windows is both pushed and pulled along."""
+    pushed, pulled = ([graph.adjacency(walk.key) for walk in found.get(way, ())] for way in ("push", "pull"))
+    return not any(one is other and one is not None and one.windows for one in pushed for other in pulled)
+
+
+def _read_by_windows(graph: Graph, steps: StepValues, walks: Iterable[Traversal]) -> tuple[Adjacency, ...]:
+    """What walks read of the adjacencies of a file where a device picks no edges: windows, or all edges."""
+    read: dict[str, Adjacency] = {}
+    for walk in walks:
+        whole = graph.adjacency(walk.key)
+        assert whole is not None, "a direction that is walked is stored"
+        for one in windows_walked(whole, steps, pushes=walk.direction == "push") or (whole,):
+            read[one.direction] = one
+    return tuple(read.values())
 
 
 def planned(

@@ -54,13 +54,15 @@ class DirectionSide:
     """One direction's adjacency, in so many chunks: which share of its edges is on the device.
 
     fetch_seconds: of bringing all that host and device lack from disk; 0 where the host holds every edge. copied: bytes
-    that copies bring over those of the plain edges, less than 1 where these travel packed.
+    that copies bring over those of the plain edges, less than 1 where these travel packed. rows_seconds: of bringing
+    the rows that a device lacks.
     """
 
     chunks: int
     here: float = 0.0
     fetch_seconds: float = 0.0
     copied: float = 1.0
+    rows_seconds: float = 0.0
 
     def touched(self, rows: float) -> float:
         """The share of the chunks in which so many rows lie that may be anywhere."""
@@ -162,7 +164,7 @@ def pull_seconds(link: LinkCosts, progress: Progress, frontier: Frontier) -> flo
     in_place = float(rates.line_seconds(np.float64(read.requests), np.float64(SECTOR_BYTES)))
     touched = link.pull.touched(read.rows)
     whole = touched * progress.edges * link.edge_bytes * link.pull.copied / rates.copy_bytes
-    over = (1.0 - link.pull.here) * cheapest(link.routes, in_place, whole)
+    over = (1.0 - link.pull.here) * cheapest(link.routes, in_place, whole) + link.pull.rows_seconds
     here = PLAN_SECONDS + _here_seconds(link, progress, read.head_edges)
     return here + max(over, read.edges / rates.kernel_edges, link.pull.fetch_seconds * touched)
 
@@ -189,7 +191,7 @@ def push_seconds(link: LinkCosts, progress: Progress, frontier: Frontier) -> flo
         return max(in_place, meanwhile)
     whole = touched * progress.edges * link.edge_bytes * link.push.copied / rates.copy_bytes
     gathered = gather_seconds(rates, size, frontier.vertices)
-    over = (1.0 - link.push.here) * cheapest(link.routes, in_place, whole, gathered)
+    over = (1.0 - link.push.here) * cheapest(link.routes, in_place, whole, gathered) + link.push.rows_seconds
     return PLAN_SECONDS + max(over, meanwhile)
 
 

@@ -6,10 +6,13 @@ changes nothing, and refuses nothing.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.engine.resources.direction_cost import DirectionSide, LinkCosts
 from penstock.engine.state.state import Frontier
+from penstock.storage.format.row_pages import OFFSET_BYTES
 from penstock.transfer.planning.plan import routes_of
 
 if TYPE_CHECKING:
@@ -22,16 +25,22 @@ REUSED = 0.25
 same rows, while a push of many vertices, and the pull that follows at the widest frontier, read both adjacencies."""
 
 
-def link_costs_of(push: EdgeStream, pull: EdgeStream, frontier: Frontier) -> LinkCosts:
-    """What a push of this frontier, and a pull, would find."""
+def link_costs_of(push: EdgeStream, pull: EdgeStream, frontier: Frontier, windows: int = 1) -> LinkCosts:
+    """What a push of this frontier, and a pull, would find; windows: how many are pushed along, of which `push` is one.
+
+    Where a device has values in pages, rows of an index come over the link, too: for each window.
+    """
     assert pull.degrees is not None, "on a device behind a link every stream has them"
-    options = push.pipeline.options
+    options, rates, pushed, pulled = push.pipeline.options, push.feedback.given, side_of(push), side_of(pull)
+    pages, count = push.index.pages, push.index.vertices
+    rows = 0.0 if pages is None else OFFSET_BYTES * count / rates.copy_bytes
+    active = 1.0 if pages is None else -math.expm1(-frontier.vertices * pages.rows / count)  # share of pages
     return LinkCosts(
-        push.feedback.given,
+        rates,
         pull.edge_bytes,
         pull.degrees,
-        side_of(push),
-        side_of(pull),
+        replace(pushed, fetch_seconds=windows * pushed.fetch_seconds, rows_seconds=windows * rows * active),
+        replace(pulled, rows_seconds=rows),
         routes=routes_of(options),
         head=pull.skip,
         at_once=push.slight(frontier),

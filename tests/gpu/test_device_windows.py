@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,22 +13,28 @@ from penstock.engine import Graph, Program, Session
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
+from penstock.engine.programs.table import PROGRAMS
 from penstock.engine.programs.wcc import WCCByLabels
 from penstock.storage.base.errors import RunError
 from penstock.storage.format.row_pages import PAGE_ROWS
 from penstock.transfer.devices.cuda import CudaDevice, count
 from support.graphs import write
 from support.oracles import EdgeList
+from support.paged_graphs import assert_equal, in_two_parts
 
 pytestmark = pytest.mark.skipif(not count(), reason="needs a CUDA device")
 
 VERTICES, WINDOW = 24 * PAGE_ROWS - 1000, 5 * PAGE_ROWS
 SOURCE = 3
+DEVICE = {"device": "cuda:0", "device_memory": 150 << 20, "threads": 2}
 MAKERS: dict[str, Callable[[], Program]] = {
     "pagerank": lambda: PageRank(tol=0, max_iter=3, weight=None),
     "bfs": lambda: BFS(SOURCE),
     "sssp": lambda: SSSP(SOURCE),
     "labels": WCCByLabels,
+    "harmonic": lambda: PROGRAMS["harmonic"](source=SOURCE, weight=False),
+    "hits": lambda: PROGRAMS["hits"](max_iter=2),
+    "scc": PROGRAMS["scc"],
 }
 
 
@@ -37,7 +45,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Graph:
     ends = random.integers(0, VERTICES, (2, VERTICES), dtype=np.uint32)
     edges = EdgeList(VERTICES, ends[0], ends[1], random.integers(1, 9, VERTICES).astype(np.uint8), directed=True)
     path = tmp_path_factory.mktemp("pages") / "g.h5"
-    write(edges, path, both=False, window_vertices=WINDOW)
+    write(edges, path, both=True, window_vertices=WINDOW)
     return Graph.open(path)
 
 
@@ -55,16 +63,30 @@ def answer(graph: Graph, program: Program, **options: Any) -> tuple[dict[str, An
 def test_answers_are_those_of_the_cores(name: str, host_memory: int | None, graph: Graph) -> None:
     """host_memory: of which values take more."""
     wanted, _, _ = answer(graph, MAKERS[name](), device="cpu")
-    found, windows, moved = answer(
-        graph, MAKERS[name](), device="cuda:0", device_memory=150 << 20, host_memory=host_memory, threads=2
-    )
+    found, windows, moved = answer(graph, MAKERS[name](), host_memory=host_memory, **DEVICE)
     assert windows == 5
     assert moved > VERTICES
-    for field, values in wanted.items():
-        if values.dtype.kind == "f":
-            np.testing.assert_allclose(found[field], values, rtol=1e-9, atol=1e-15)
-        elif field != "parent":
-            np.testing.assert_array_equal(found[field], values)
+    assert_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", ["pagerank", "bfs"])
+def test_pulls_give_the_same_answers(name: str, graph: Graph) -> None:
+    """By windows of sources; or by one, where nothing of these is read."""
+    wanted, _, _ = answer(graph, MAKERS[name](), device="cpu")
+    found, windows, _ = answer(graph, MAKERS[name](), direction="pull", **DEVICE)
+    assert windows == {"pagerank": 5, "bfs": 1}[name]
+    assert_equal(found, wanted)
+
+
+@pytest.mark.parametrize("place", [DEVICE, {"device": "cuda:0"}, {"device": "cpu"}])
+@pytest.mark.parametrize("name", ["bfs", "hits"])
+def test_a_run_goes_on_from_its_checkpoint_wherever_values_are(
+    name: str, place: dict[str, Any], graph: Graph, tmp_path: Path
+) -> None:
+    wanted, _, _ = answer(graph, MAKERS[name](), device="cpu")
+    parts = [(nullcontext(list[int]()), options) for options in (DEVICE, place)]
+    found, _ = in_two_parts(graph, MAKERS[name], tmp_path / "kept", parts)
+    assert_equal(found, wanted)
 
 
 def test_reserved_address_space_takes_memory_where_it_is_backed() -> None:
