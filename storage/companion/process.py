@@ -326,9 +326,9 @@ def end() -> None:
         _Present.refused, _Present.memory = False, 0
     if companion is not None:
         companion.end_jobs() if kept else companion.close()
-        with suppress(OSError):  # of a cache that cannot be written
-            if marker is not None:
-                marker.touch()
+    with suppress(OSError):  # of a cache that cannot be written
+        if marker is not None and _Present.offered is None and not marker.exists():
+            marker.touch()  # where there was no companion this process has compiled
 
 
 @contextmanager

@@ -116,6 +116,12 @@ def test_it_is_there_before_what_has_not_run_before(monkeypatch: pytest.MonkeyPa
     expect("another program")
     assert companion._Present.companion is not None
     end()
+    with monkeypatch.context() as patch:  # this process compiles itself
+        patch.setattr(companion, "is_possible", lambda processes: False)
+        expect("a program that runs alone")
+        end()
+    expect("a program that runs alone")
+    assert companion._Present.companion is None
     monkeypatch.setattr(companion, "shipped_places", lambda: (Path("kernels"),))
     expect("a program whose kernels may be there")
     assert companion._Present.companion is None
