@@ -1,11 +1,13 @@
 """`penstock convert`, `generate` and `info`: options reach storage, reports are true, no debris."""
 
+import fcntl
 import gzip
 import json
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -196,8 +198,9 @@ def test_an_interrupted_conversion_leaves_nothing(number: signal.Signals, tmp_pa
     with subprocess.Popen(command, stdin=reading, stderr=subprocess.PIPE, text=True) as process:
         os.close(reading)
         os.write(writing, b"0 1\n" * 10000)
-        time.sleep(1.5)
-        assert process.poll() is None
+        while fcntl.ioctl(writing, termios.FIONREAD, bytes(4)) != bytes(4):  # until it has read them
+            assert process.poll() is None
+            time.sleep(0.01)
         process.send_signal(number)
         complaint = process.communicate(timeout=30)[1]
     os.close(writing)
