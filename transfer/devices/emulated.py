@@ -8,6 +8,7 @@ makes copies, and reading in place (`reading`), take as long as they would.
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from numpy.typing import NDArray
 from penstock.transfer.devices.device import Device, Idle, Kind
 from penstock.transfer.values.rates import Rates
 
-KERNELS = "kernels"
-"""A stream of kernels: they run when they are given to it, after what they wait for, so its events are past."""
+KERNELS = nullcontext()
+"""A stream of kernels, entered to launch some: they run at once, after what they wait for, so its events are past."""
 
 
 class EmulatedDevice(Device):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,17 @@ from hypothesis import strategies as st
 from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.packed.cuda_unpacker import part_of, skew_of
 from penstock.engine.kernels.packed.unpackers import unpacker_of
+from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
 from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS
 from penstock.storage.encoding.unpack import unpack
 from penstock.transfer.devices.device import Unpacker
 from penstock.transfer.devices.emulated import EmulatedDevice
+from support.graphs import on_disk, skewed, weighed
+from support.oracles import EdgeList
 from support.payloads import Store, decoded, forged, rows, store_of
+from support.program_cases import check, program_of
+from support.small_host import packing
 
 pytestmark = pytest.mark.skipif(not driver.SIMULATED, reason="there is a device: tests/gpu")
 KERNELS = pytest.mark.parametrize("cuda_kernels", [False, True], ids=["host", "cuda"])
@@ -224,3 +230,13 @@ def test_forged_descriptions(block: int, word: int, cuda_kernels: bool) -> None:
     found = decoded(store, unpacker, DEVICE)
     assert (found[(np.arange(600) >= block * BLOCK)] == 0).all()
     assert is_flagged(unpacker)
+
+
+def test_a_simulated_gpu_runs_on_packed_edges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which its stream of kernels decodes, as that of a GPU."""
+    edges = weighed(EdgeList(60, *skewed(60, 700, 5), None, True), "uint8")
+    graph = on_disk(edges, tmp_path / "g.h5", chunk_edges=128)
+    packing(monkeypatch, 2, 2, 0.2, host=0.3)
+    given = {"device": "emulated", "kernels": "cuda", "device_edge_memory": 1 << 12}
+    with Session(graph, route="filter", **given) as session:
+        check("sssp", edges, session.run(program_of("sssp", edges)).fields)
