@@ -36,8 +36,8 @@ MEANING = 1
 """Raised by a change after which a run that is continued would not end as one that ran through."""
 OPTIONS = ("mode", "direction", "precision")
 """Options that change what is computed, not only how."""
-SHOWN = ("phase_name", "phase_count")
-"""Functions of a program that only say how far it is."""
+SHOWN = ("phase_name", "phase_count", "phase_names")
+"""What a program has only to say how far it is."""
 LONGEST = 60
 NUMBERS = (int, float, np.number, np.bool_)
 

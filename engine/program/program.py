@@ -230,6 +230,8 @@ class Program:
         Whether `start`, `phases`, `instead` and `finish` read and write fields by ranges, positions and operators only,
         and write into no part that they have read, so that values may be in a file. Said by each class that defines one
         of them; a `start` with `starts_anywhere` is one of those.
+    phase_names : tuple of str
+        Names of the phases, in a few words, where these are the same for all graphs: for `phase_name`, `phase_count`.
     along : {"out", "in", "both"}
         Messages follow the edges, go against them, or both; with "both" a pair of edges u -> v, v -> u carries two
         messages each way. `degree` counts the edges along which a vertex sends; it does not exist with "both".
@@ -292,6 +294,7 @@ class Program:
     starts_anywhere: bool = False
     by_ranges: ClassVar[bool] = False
     non_negative_weights: bool = False
+    phase_names: ClassVar[tuple[str, ...]] = ()
     tolerance: ClassVar[float] = 0.0
     along: ClassVar[str] = "out"
     message_shape: ClassVar[tuple[int, ...]] = ()
@@ -406,7 +409,7 @@ class Program:
         str
             A few words; "": it has no name.
         """
-        return ""
+        return self.phase_names[number] if self.phase_names else ""
 
     def phase_count(self, graph: Graph) -> int | None:
         """Return how many phases there will be, for the time left; None where that is not known before the end.
@@ -421,7 +424,7 @@ class Program:
         int or None
             Phases in all.
         """
-        return None
+        return len(self.phase_names) or None
 
     def may_run(self, graph: Graph) -> Iterable[Program] | None:
         """Return the programs that may run during this one: phases, one of each kind, or the result of `instead`.

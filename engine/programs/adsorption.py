@@ -36,6 +36,7 @@ class Adsorption(Program):
     tolerance = 1e-9
     extendable = ("max_iter", "tol")
     by_ranges = True
+    phase_names = ("weights of in-edges", "spreading")
 
     def __init__(
         self,
@@ -68,14 +69,6 @@ class Adsorption(Program):
         spread = Spread(self)
         yield spread
         self.converged = spread.converged
-
-    def phase_name(self, graph: Graph, number: int) -> str:
-        """Weights, then spreading."""
-        return ("weights of in-edges", "spreading")[number]
-
-    def phase_count(self, graph: Graph) -> int:
-        """Two."""
-        return 2
 
 
 class Spread(Spreading):

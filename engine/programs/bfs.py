@@ -150,11 +150,6 @@ class BFSLevels(Ending, ByLevels):
         """The same in rounds, with levels of a byte."""
         return in_rounds(self)
 
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
-        """Levels, as far as they are asked for."""
-        self.cut(state)
-        return super().finish(graph, state)
-
 
 class ByOriginalIds:
     """What a search has otherwise where ties go by `rank`, the places of the original ids; `parent` is a place too."""

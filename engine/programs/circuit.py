@@ -66,6 +66,7 @@ class Circuit(Program):
     extendable = ("max_iter", "tol")
     measures = ("residual",)
     by_ranges = True
+    phase_names = ("grounded nodes", "self-loops", "conductances", "first currents", "conjugate gradients")
 
     def __init__(
         self,
@@ -110,14 +111,6 @@ class Circuit(Program):
         yield conjugate
         self.converged = conjugate.converged and not conjugate.stalled
         self.residual = conjugate.residual
-
-    def phase_name(self, graph: Graph, number: int) -> str:
-        """What is found before the conjugate gradients, and these."""
-        return ("grounded nodes", "self-loops", "conductances", "first currents", "conjugate gradients")[number]
-
-    def phase_count(self, graph: Graph) -> int:
-        """Five."""
-        return 5
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The potentials; none where there is no path to a fixed one."""

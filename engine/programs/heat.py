@@ -64,6 +64,7 @@ class Heat(Program):
     extendable = ("max_iter", "tol")
     measures = ("time",)
     by_ranges = True
+    phase_names = ("self-loops", "conductances", "steps")
 
     def __init__(
         self,
@@ -107,14 +108,6 @@ class Heat(Program):
         yield diffusion
         self.converged = diffusion.converged
         self.time = [diffusion.time_step, diffusion.time_step * diffusion.steps] if diffusion.steps else []
-
-    def phase_name(self, graph: Graph, number: int) -> str:
-        """Self-loops, conductances, then steps."""
-        return ("self-loops", "conductances", "steps")[number]
-
-    def phase_count(self, graph: Graph) -> int:
-        """Three."""
-        return 3
 
     def _step(self, graph: Graph, conductance: NDArray[Any]) -> float:
         """The time step. Raises InputError for one that is not stable."""

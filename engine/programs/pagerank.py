@@ -62,6 +62,7 @@ class WeightedPageRank(Ranking):
     outgoing = Field(np.float64, output=False)
     non_negative_weights = True
     by_ranges = True
+    phase_names = ("weights of out-edges", "ranks")
     asynchronous: ClassVar[bool] = False
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
@@ -81,14 +82,6 @@ class WeightedPageRank(Ranking):
         """The second phase."""
         below_zero = counts_below_zero(self, graph)
         return self.like(form_of(self, asynchronous=self.asynchronous, weighted=True, below_zero=below_zero))
-
-    def phase_name(self, graph: Graph, number: int) -> str:
-        """Weights, then ranks."""
-        return ("weights of out-edges", "ranks")[number]
-
-    def phase_count(self, graph: Graph) -> int:
-        """Two."""
-        return 2
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The ranks; those of the residual form are scaled."""

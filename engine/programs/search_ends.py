@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ class Ending:
     cutoff: float | None = None
     parents: bool | None = None
     bounded = False
+    by_ranges: ClassVar[bool] = True
     watched: Sequence[int] = ()
 
     def end_at(self, target: Vertices | None, cutoff: float | None) -> None:
@@ -81,6 +82,12 @@ class Ending:
                     values[beyond] = absent
 
         each_range(empty, len(distances))
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
+        """The answer, as far as it is asked for."""
+        self.cut(state)
+        found: dict[str, Any] = super().finish(graph, state)  # type: ignore[misc]
+        return found
 
     def _unreached(self, dtype: np.dtype[Any]) -> Any:
         first = next(iter(fields_of(type(self)).values()))  # type: ignore[arg-type]

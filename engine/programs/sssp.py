@@ -119,11 +119,6 @@ class SSSP(Ending, Program):
         distance = state["distance"]
         return like(self, WideSSSP) if is_any(distance, CEILING) else None
 
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """The distances, as far as they are asked for."""
-        self.cut(state)
-        return super().finish(graph, state)
-
     def _may_be_too_far(self, graph: Graph) -> bool:
         """Whether a path might be too long for 32 bits."""
         heaviest = graph.weight_range[2] if self.needs_weights and graph.weight_range is not None else 1.0

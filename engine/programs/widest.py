@@ -79,11 +79,6 @@ class WidestPath(Ending, Program):
         """Travels along an edge: the width by way of it."""
         return min(width, weight)
 
-    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """The widths, as far as they are asked for."""
-        self.cut(state)
-        return super().finish(graph, state)
-
     def last(self, values: NDArray[Any]) -> Any:
         """The smallest width that the answer needs, from those of the targets; None: there is no limit yet."""
         found = values.min() if len(values) and not np.any(values == self._unreached(values.dtype)) else None
