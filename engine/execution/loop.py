@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from penstock.engine.execution import cel
-from penstock.engine.execution.owned_steps import OwnedSteps, keeps_apart
+from penstock.engine.execution.owned_steps import OwnedSteps, keeps_apart, shares_sweeps
 from penstock.engine.execution.priorities import Horizon, bucket_width
 from penstock.engine.execution.shared_situation import certainly_pushed, own_seconds, progress_of, seen_by_all
 from penstock.engine.execution.windows import Windows
@@ -56,7 +56,7 @@ from penstock.transfer.values.task import Demand, TaskRecord
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.layers import Layers
-    from penstock.engine.execution.windows import AtHand
+    from penstock.engine.execution.windows import AtHand, Settle
     from penstock.engine.kernels.cuda.launch import CudaKernels
     from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
     from penstock.engine.kernels.host.launch import HostKernels
@@ -220,12 +220,15 @@ class Loop:
             record = IterationRecord(self.iteration, direction, frontier.vertices, frontier.edges)
             scalars = self.scalars()
             self._walk(frontier, record, scalars, rows)
-            record.walk_seconds = time.perf_counter() - walking
+            record.walk_seconds = time.perf_counter() - walking - record.exchange_seconds
             shared = self._exchange(frontier, record, settled=rows is not None)
-            if self.rebalance is not None and shared:
-                self.rebalance(self, self.direction, frontier, record, record.walk_seconds)
+            compares, parts = self.rebalance is not None and shared, self._shares(frontier)
+            if compares and not parts:
+                self._compare(frontier, record)
             if not self.asynchronous:
                 self._apply(frontier, scalars)
+            if compares and parts:  # messages are with owners until they have applied them
+                self._compare(frontier, record)
             if not shared:
                 self._share_pending(record)
             self.unexplored -= frontier.edges
@@ -304,8 +307,30 @@ class Loop:
                 self.exchange.share_settled(self.ownership.bounds)
                 return True
             bounds = None if ownership is None else ownership.bounds
+            if self._shares(frontier):
+                self._share_sweep(pulled=pulled)
+                return True
             kept_above = self.owned.kept_above if pulled and self._keeps_apart and self.owned is not None else None
             return self.exchange.share_messages(frontier.everything, bounds, kept_above)
+
+    def _shares(self, frontier: Frontier) -> bool:
+        """Whether of a sweep each rank sends from, and applies to, its own vertices alone."""
+        return frontier.everything and self.owned is not None and self.owned.sweeps and self.ownership is not None
+
+    def _compare(self, frontier: Frontier, record: IterationRecord) -> None:
+        """Compare how long ranks were busy, and move their bounds where that pays."""
+        assert self.rebalance is not None, "bounds may move"
+        self.rebalance(self, self.direction, frontier, record, record.walk_seconds)
+
+    def _share_sweep(self, *, pulled: bool) -> None:
+        """Give owners the messages that other ranks have for their vertices."""
+        assert self.owned is not None, "ranks own vertices"
+        assert self.exchange is not None, "ranks own vertices"
+        assert self.ownership is not None, "ranks own vertices"
+        if pulled:
+            self.owned.hand_pulled(self.ownership.bounds)
+        elif self.windows is None or not self.windows.shared:
+            self.exchange.give_owners(self.owned.starts(self.ownership.bounds), (0, self.state.last))
 
     def _share_pending(self, record: IterationRecord) -> None:
         """Give all ranks the same pending vertices, where owners alone have applied."""
@@ -317,8 +342,11 @@ class Loop:
 
     def keep_apart(self, *, checkpoints: bool) -> None:
         """Let owners alone have what wide pulls bring, where a program allows it, and no rank keeps checkpoints."""
-        able = self.owned is not None and not (self.asynchronous or self.author.uses_activity)
-        self._keeps_apart = able and keeps_apart(self.program) and not bool(self.gathered(checkpoints).any())
+        if self.owned is None or self.asynchronous or self.author.uses_activity:
+            return
+        sweeps = self.windows is not None and shares_sweeps(self.program)
+        if (sweeps or keeps_apart(self.program)) and not self.gathered(checkpoints).any():
+            self.owned.sweeps, self._keeps_apart = sweeps, not sweeps
 
     def hand_out(self) -> None:
         """Give all ranks the values of all vertices, some of which owners alone may have."""
@@ -511,11 +539,16 @@ class Loop:
     def _walk(self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...], rows: Demand | None) -> None:
         """Send, then run the kernels over the edges that the streams bring; rows: `_unsettled_rows`."""
         direction, state = self.direction, self.state
-        if self.owned is not None and self.owned.apart and direction == "push":
+        parts = self._shares(frontier)
+        if self.owned is not None and self.owned.apart and direction == "push" and not parts:
             with self.exchanging(record):
                 self.hand_out()
         record.filling.extend(self.streams[direction].fill_heads(self.kernels, state))
-        self.kernels.send(state, frontier, self.out, scalars)
+        if (own := self._own_part(frontier)) is not None:
+            self.kernels.send(own, frontier, self.out, scalars)
+        if parts and self.owned is not None and self.ownership is not None:
+            with self.exchanging(record):
+                self.owned.hand_sources(self.ownership.bounds, pulls=direction == "pull")
         if direction == "pull" and state.unmatched is not None and state.unmatched.complete:
             self._pull_unmatched(frontier, record, scalars)
             return
@@ -523,24 +556,61 @@ class Loop:
             self.windows.begin()
         for number, stream in enumerate(self.walks(direction)):
             along = state.listed_along(frontier, stream.index) if number else frontier
-            for walked, at_hand in self._windows(stream, frontier, scalars):
+            for walked, at_hand in self._windows(stream, frontier, record, scalars):
                 listed = along if walked is stream else replace(along, listed=False)  # the list counts other edges
                 self._walk_stream(walked, listed, scalars, rows, at_hand)
                 record.tasks.extend(walked.records)
                 record.plan_seconds += walked.plan_seconds
 
     def _windows(
-        self, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...]
+        self, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]
     ) -> Iterator[tuple[EdgeStream, AtHand]]:
         """What to walk, and what to do with its views, for each window of vertices; once where all values are held."""
         if self.windows is None:
             return iter(((stream, iter),))
-        alone = self.exchange is None and not self.asynchronous and len(self.walks(self.direction)) == 1
+        alone = not self.asynchronous and len(self.walks(self.direction)) == 1
 
         def settle(part: State) -> None:
-            self.kernels.apply(part, frontier, self.out, scalars)
+            if (own := self._own_part(frontier, part.first, part.last)) is not None:
+                self.kernels.apply(own, frontier, self.out, scalars)
 
-        return self.windows.walk(stream, frontier, settle if alone else None)
+        if self.exchange is None:
+            return self.windows.walk(stream, frontier, settle if alone else None)
+        return self._shared_windows(stream, frontier, record, settle if alone else None)
+
+    def _shared_windows(
+        self, stream: EdgeStream, frontier: Frontier, record: IterationRecord, settle: Settle | None
+    ) -> Iterator[tuple[EdgeStream, AtHand]]:
+        """The same of several ranks: messages go to owners while a window is at hand, if all ranks have the same ones.
+
+        settle: of a push that brings all messages.
+        """
+        assert self.windows is not None, "values are in pages"
+        windows, exchange, owned, ownership = self.windows, self.exchange, self.owned, self.ownership
+        able = settle is not None and stream.direction == "push" and self._shares(frontier)
+        if not able or exchange is None or owned is None or ownership is None:
+            return windows.walk(stream, frontier, None)
+        cut, starts, own = windows.cut(stream), owned.starts(ownership.bounds), owned.own(ownership.bounds)
+        cuts = self.gathered(cut.size, cut.count, cut.of_file)
+        if (cuts != cuts[0]).any():
+            return windows.walk(stream, frontier, None)
+
+        def share(first: int, last: int) -> None:
+            with self.exchanging(record):
+                exchange.give_owners(starts, (first, last))
+            windows.leave(first, min(own[0], last))
+            windows.leave(max(own[1], first), last)
+
+        return windows.walk(stream, frontier, settle, share)
+
+    def _own_part(self, frontier: Frontier, first: int = 0, last: int | None = None) -> VertexState | None:
+        """The state of vertices first..last-1, of all in all, or of those of a shared sweep that are this rank's."""
+        if not self._shares(frontier):
+            whole = first == 0 and last in (None, self.state.last)
+            return self.state if whole else cast("State", self.state).part(first, cast(int, last))
+        assert self.owned is not None, "ranks own vertices"
+        assert self.ownership is not None, "ranks own vertices"
+        return self.owned.part(self.ownership.bounds, first, self.state.last if last is None else last)
 
     def _begins(self, stream: EdgeStream) -> EdgeStream:
         """The edges that the next sweep begins with."""
@@ -621,13 +691,15 @@ class Loop:
             free = device.event(None)
         if ahead and device.reads_host:  # its kernels are done when they return: reads start before them
             stream.read_ahead(self.kernels, self.state, free)
-        if self.windows is None or not self.windows.settled:
-            self.kernels.apply(self.state, frontier, self.out, scalars)
+        if (self.windows is None or not self.windows.settled) and (own := self._own_part(frontier)) is not None:
+            self.kernels.apply(own, frontier, self.out, scalars)
         if ahead and not device.reads_host:
             stream.read_ahead(self.kernels, self.state, free)
         self.agree_on_floats()
         if self.totals_declared:
             if frontier.everything:
+                if self.owned is not None and self.ownership is not None and self._shares(frontier):
+                    self.owned.hand_totals(self.ownership.bounds)
                 self.total()
             else:
                 self.reduce()

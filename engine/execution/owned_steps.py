@@ -2,6 +2,7 @@
 
     wide frontiers:           each rank selects a part -> how many there are, from all
     wide pulls of searches:   each rank applies what it has pulled -> who is pending, from all -> values, when asked for
+    sweeps by windows:        each rank sends -> its rows, messages to owners -> each rank applies -> Globals, from all
 
 Messages of such pulls do not travel: other ranks need the marks alone until they push, or the search ends. Few messages
 do before that, and all ranks apply these.
@@ -35,15 +36,27 @@ def keeps_apart(program: Program) -> bool:
     return alone and author_function(program, "priority") is None and steps.source.isdisjoint(read)
 
 
+def shares_sweeps(program: Program) -> bool:
+    """Whether in sweeps other ranks need nothing of a vertex but what it sends, and its share of Globals."""
+    steps = StepValues.of(program)
+    return steps.sweeps and not program.bounded and steps.target.isdisjoint(steps.changing)
+
+
 class OwnedSteps:
-    """Those of one rank in a run; apart: whether other ranks lack values of this one's vertices, and it theirs."""
+    """Those of one rank in a run.
+
+    apart: whether other ranks lack values of this one's vertices, and it theirs. sweeps: whether sweeps are shared.
+    """
+
+    apart = sweeps = False
 
     def __init__(self, program: Program, state: State, exchange: RankExchange) -> None:
         self._state, self._exchange = state, exchange
         self._changing = StepValues.of(program).changing
         self._wide = list_capacity(program, state.last)
         self._by_priority = author_function(program, "priority") is not None
-        self.apart = False
+        steps = StepValues.of(program)
+        self._sources = sorted(steps.source & (steps.changing | steps.sends))
 
     @property
     def kept_above(self) -> int:
@@ -55,9 +68,7 @@ class OwnedSteps:
         state, exchange = self._state, self._exchange
         if self._by_priority or exchange.found <= self._wide:
             return select(state)
-        starts = np.minimum(np.rint(bounds / SPAN).astype(np.int64) * SPAN, state.last)
-        starts[-1] = state.last
-        first, last = (int(start) for start in starts[exchange.ranks.rank :][:2])
+        first, last = self.own(bounds)
         own = select(state.part(first, last)) if first < last else Frontier(0, 0)
         for begin, end in ((0, first), (last, state.last)):
             if begin == end:
@@ -68,9 +79,50 @@ class OwnedSteps:
         found = exchange.ranks.gather_numbers(np.array([own.vertices, own.edges])).sum(axis=0)
         return Frontier(*found.tolist())
 
+    def starts(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the vertices of each rank begin whose values it computes: whole spans, about those of its rows."""
+        starts = np.minimum(np.rint(bounds / SPAN).astype(np.int64) * SPAN, self._state.last)
+        starts[-1] = self._state.last
+        return starts
+
+    def own(self, bounds: NDArray[np.int64]) -> tuple[int, int]:
+        """The first and past the last vertex whose values this rank computes."""
+        first, last = self.starts(bounds)[self._exchange.ranks.rank :][:2].tolist()
+        return first, last
+
+    def part(self, bounds: NDArray[np.int64], first: int, last: int) -> State | None:
+        """The state of those of the vertices first..last-1 whose values this rank computes, if there are any."""
+        low, high = self.own(bounds)
+        low, high = max(low, first), min(high, last)
+        return self._state.part(low, high) if low < high else None
+
+    def hand_sources(self, bounds: NDArray[np.int64], *, pulls: bool) -> None:
+        """Give ranks what messages of a sweep are made of: of all vertices, or in a push of those of their rows."""
+        self.apart, starts = True, self.starts(bounds)
+        for name in self._sources:
+            for span in [None] if pulls else self._between(bounds):
+                self._exchange.hand_out(name, starts, span)
+
+    def hand_pulled(self, bounds: NDArray[np.int64]) -> None:
+        """Give ranks the messages that others have pulled for vertices whose values they compute."""
+        for span in self._between(bounds):
+            self._exchange.hand_out(self._state.messages, bounds, span)
+
+    def _between(self, bounds: NDArray[np.int64]) -> list[tuple[int, int]]:
+        """The vertices whose rows are of one rank, and whose values another computes."""
+        ends = np.stack([bounds, self.starts(bounds)])
+        return [(low, high) for low, high in zip(*np.sort(ends, axis=0).tolist(), strict=True) if low < high]
+
+    def hand_totals(self, bounds: NDArray[np.int64]) -> None:
+        """Give all ranks the partial totals of all spans."""
+        self._exchange.arrays.gather_slices(self._state.partial, -(-self.starts(bounds) // SPAN))
+
     def hand_out(self, bounds: NDArray[np.int64]) -> None:
         """Give all ranks the values of all vertices."""
         if self.apart:
             self.apart = False
+            owners = self.starts(bounds) if self.sweeps else bounds
+            if self.sweeps:
+                self._exchange.share_pending(self.own(bounds))
             for name in sorted(self._changing):
-                self._exchange.hand_out(name, bounds)
+                self._exchange.hand_out(name, owners)

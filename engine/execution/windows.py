@@ -39,6 +39,8 @@ AtHand = Callable[[Iterator["View"]], Iterator["View"]]
 
 Settle = Callable[["State"], None]
 """Gives vertices of a part of the state new values."""
+Share = Callable[[int, int], None]
+"""Gives ranks the messages that others have for their own ones of a range of vertices."""
 
 
 def window_vertices(room: int, beside: tuple[int, int], page: int, together: int) -> int:
@@ -109,15 +111,15 @@ class Windows:
 
     state, kernels: of the cores, or of a device, where edges are not picked.
 
-    count: of the last walk. settled: whether it has given vertices new values. emptied: the messages of vertices before
-    this one are those of the walk.
+    count: of the last walk. settled: whether it has given vertices new values; shared: whether it has given ranks the
+    messages for their vertices. emptied: the messages of vertices before this one are those of the walk.
     """
 
     def __init__(self, program: Program, state: State, kernels: HostKernels, out: Index) -> None:
         assert state.pages is not None, "all values are in memory"
         self._state, self._pages, self._kernels = state, state.pages, kernels
         self._steps, self._out = StepValues.of(program), out
-        self.count, self._emptied, self.settled = 1, 0, False
+        self.count, self._emptied, self.settled, self.shared = 1, 0, False, False
         self._before = self._so_far()
         self._of_file: dict[str, EdgeStream] = {}
 
@@ -134,17 +136,18 @@ class Windows:
 
     def begin(self) -> None:
         """Begin the walks of an iteration."""
-        self._emptied, self.settled = 0, False
+        self._emptied, self.settled, self.shared = 0, False, False
 
     def walk(
-        self, stream: EdgeStream, frontier: Frontier, settle: Settle | None
+        self, stream: EdgeStream, frontier: Frontier, settle: Settle | None, share: Share | None = None
     ) -> Iterator[tuple[EdgeStream, AtHand]]:
         """Yield of each window that has something to tell its edges, and what a walk does with their views.
 
         Its values are in memory meanwhile. settle: gives the vertices of a window new values, of a walk that brings all
-        messages; None: others follow.
+        messages; None: others follow. share: of a push of several ranks, all of which have these windows.
         """
         state, steps, pushes = self._state, self._steps, stream.direction == "push"
+        self.shared = share is not None
         self.settled = settle is not None and pushes and steps.applied_within(state.messages)
         far, near = steps.walked(state.messages, pushes=pushes)
         counted = stream.index is self._out and not (frontier.everything or steps.asks_degree)
@@ -154,7 +157,7 @@ class Windows:
             last_step = settle if self.settled else None
             yield stream, partial(self._all_at_hand, stream, frontier, (far, near), last_step, kept)
             return
-        cut, hot_first = self._cut(stream), self._kernels.hot_first
+        cut, hot_first = self.cut(stream), self._kernels.hot_first
         self.count = cut.count
         for first, last, number in cut.parts(state.last):
             if not (pushes or frontier.everything or state.active.part(first, last).words.any()):
@@ -174,6 +177,8 @@ class Windows:
                     self._note_changes(frontier, first, last)
                 else:
                     self._empty(state.last)
+                if share is not None:
+                    share(first, last)
                 if settle is not None and self.settled:
                     settle(state.part(first, last))
             if walked is not stream and walked.index.pages is not None:
@@ -186,9 +191,9 @@ class Windows:
 
     def first(self, stream: EdgeStream) -> EdgeStream:
         """The stream that a walk over all edges begins with."""
-        return self._stream_of(stream, 0) if self._cut(stream).of_file else stream
+        return self._stream_of(stream, 0) if self.cut(stream).of_file else stream
 
-    def _cut(self, stream: EdgeStream) -> WindowCut:
+    def cut(self, stream: EdgeStream) -> WindowCut:
         """The windows of a walk along this stream."""
         ((_, near), page, _), adjacency = self._beside(stream), stream.directory.adjacency
         picks = self._kernels.picks
@@ -296,6 +301,13 @@ class Windows:
                     yield view
                     if not pushes:
                         self._note_changes(frontier, rows[0], rows[1])
+
+    def leave(self, first: int, last: int) -> None:
+        """Do not write messages of vertices first..last-1, whose pages are at hand: another rank has taken them."""
+        pages = self._pages
+        for name, number in pages.of((self._state.messages,), first, last) if first < last else ():
+            if first <= number * pages.rows and min((number + 1) * pages.rows, self._state.last) <= last:
+                pages.change((name, number), changed=False)
 
     def _note_changes(self, frontier: Frontier, v0: int, v1: int) -> None:
         """Note the pages of messages in which vertices v0..v1-1 have got some: a sweep marks none, but reaches most."""

@@ -14,6 +14,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from penstock.engine.execution import cel, layers, triangles, whole_rows
+from penstock.engine.execution.owned_steps import shares_sweeps
 from penstock.engine.execution.windows import AHEAD, WindowCut, cut_windows, window_vertices, windows_walked
 from penstock.engine.planning.listed_edges import check_listed, list_bytes
 from penstock.engine.program.precision import formed
@@ -307,7 +308,7 @@ def windows_of(
     """In which windows a sweep has the values of vertices, and the bytes of these that it reads and writes at most.
 
     A sweep is: what vertices send; for each window its values, and those of all rows; what vertices become. Of several
-    ranks each has rows of its own, and exchanges all messages before vertices get new values.
+    ranks each has rows of its own, and sends and applies for all vertices, or for its own (`shares_sweeps`).
     """
     assert graph.out.degrees is not None, "rows in order are those of a file"
     sizes = value_bytes(one.program, graph.vertices, graph.vertex_dtype, apart=one.apart)
@@ -330,15 +331,16 @@ def windows_of(
     def of(*names: Iterable[str]) -> int:
         return sum(sizes[name] for some in names for name in some)
 
-    moved, rows_moved = of(steps.reads("send"), steps.sends, far - emptied), of(near) // ranks
-    moved += cut.count * max(0, rows_moved - stays)  # beside a window, from one walk of the rows to the next
-    moved += 2 * of({messages}) if ranks > 1 else 0
-    within = ranks == 1 and one.apart and pushes and steps.applied_within(messages)
+    shared = ranks > 1 and shares_sweeps(one.program)
+    moved = of(steps.reads("send"), steps.sends, far - emptied)
+    within = (shared or ranks == 1) and one.apart and pushes and steps.applied_within(messages)
     at_hand = far if within else frozenset[str]()
     moved += of({messages} | steps.changing & at_hand) * (1 if pushes else cut.count)
     moved -= 0 if pushes else of(near & emptied)
     if one.apart:
         moved += of(steps.applies(messages) - at_hand, (steps.changing | ({messages} - emptied)) - at_hand)
+    moved = moved // ranks if shared else moved + (2 * of({messages}) if ranks > 1 else 0)
+    moved += cut.count * max(0, of(near) // ranks - stays)  # beside a window, from one walk of the rows to the next
     return cut, moved
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.program.step_values import SENT
 from penstock.engine.ranks.communicator import gather_few, starts_of
 from penstock.engine.state.state import SPAN
 
@@ -103,15 +104,37 @@ class RankExchange:
             self.kernels.move_marks(state.touched, state.pending)
         return True
 
-    def share_pending(self) -> None:
-        """Give all ranks the same pending vertices, each of which one of them has marked."""
-        self._combine_words(self.state.pending)
+    def share_pending(self, own: Span | None = None) -> None:
+        """Give all ranks the same pending vertices, each of which one of them has marked; own: whose marks count."""
+        pending = self.state.pending
+        if own is not None:
+            self.kernels.copy_marks(pending, own, pending.words.view(np.uint32))
+        self._combine_words(pending)
 
-    def hand_out(self, name: str, bounds: Ints) -> None:
-        """Give all ranks the values of a field that owners alone have."""
-        for span in self._spans((0, self.state.last)):
-            with self.state.held((name,), *span, changes=(name,)):
-                self.arrays.gather_slices(self.state.fields[name], np.clip(bounds, *span))
+    def hand_out(self, name: str, bounds: Ints, span: Span | None = None) -> None:
+        """Give all ranks the values of an array that owners alone have; span: of these vertices, None: of all."""
+        state = self.state
+        for part in self._spans(span or (0, state.last)):
+            values = state.sent if name == SENT else state.fields.get(name, state.target)
+            with state.held((name,), *part, changes=(name,)):
+                self.arrays.gather_slices(values, np.clip(bounds, *part))
+
+    def give_owners(self, bounds: Ints, span: Span) -> None:
+        """Combine all ranks' messages of a range of vertices, and give each to the rank that owns the vertex.
+
+        What other ranks have there is of no more use.
+        """
+        target, size, rank = self.state.target, self.ranks.size, self.ranks.rank
+        step = max(1, 2 * self.at_once // size)
+        for part in self._spans(span):
+            with self._messages_of(part):
+                for first in range(*part, step):
+                    some = target[first : min(first + step, part[1])]
+                    cuts = np.clip(bounds, first, first + len(some)) - first
+                    ours = some[int(cuts[rank]) : int(cuts[rank + 1])]
+                    found = self.kernels.buffer("slices", size * len(ours), target.dtype)
+                    self.arrays.exchange_slices(some, cuts, found.reshape(size, len(ours)))
+                    self.kernels.combine(found, ours)
 
     def _spans(self, span: Span) -> Iterator[Span]:
         """A range of vertices, in parts of a page each where values are in pages."""

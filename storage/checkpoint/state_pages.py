@@ -199,10 +199,10 @@ class StatePages:
                 self._holders[thread] -= 1
                 self._leave(wanted)
 
-    def change(self, unit: Unit) -> None:
-        """Note that a page that is held has been written."""
+    def change(self, unit: Unit, *, changed: bool = True) -> None:
+        """Note that a page that is held has been written, or that what was written to it is of no use."""
         with self._free:
-            self._pages[unit].changed = True
+            self._pages[unit].changed = changed
 
     def _want(self, units: list[Unit], fresh: Collection[str]) -> list[Page]:
         """The pages, each of which is in memory or on its way, and stays."""

@@ -126,7 +126,7 @@ def test_an_exchange_may_limit(graph: Graph) -> None:
 
 
 def test_a_rank_without_room_for_all_values_has_them_in_windows(paged_graphs: dict[bool, Graph]) -> None:
-    graph, program = paged_graphs[True], PageRank(tol=0, max_iter=3, weight=None)
+    graph, program = paged_graphs[True], PageRank(tol=0, max_iter=8, weight=None)
     with room_for(6, graph.vertices), Session(graph, ranks=PaperRanks(2), threads=1) as session:
         told = session.forecast(program)
     assert (told.direction, told.windows, told.ranks) == ("push", 6, 2)
@@ -134,7 +134,9 @@ def test_a_rank_without_room_for_all_values_has_them_in_windows(paged_graphs: di
     with room_for(6, graph.vertices) as counts:
         moved = on_ranks(2, lambda ranks: _value_bytes(graph, program, ranks))
     assert set(counts) == {6}
-    assert moved == pytest.approx([3 * told.later.value_bytes] * 2, rel=0.3)
+    assert (
+        8 * told.later.value_bytes < sum(moved) / 2 < 2 * 8 * told.later.value_bytes
+    )  # pages between two ranks are both's
 
 
 def _value_bytes(graph: Graph, program: Program, ranks: ThreadRanks) -> int:
