@@ -26,3 +26,5 @@ def test_the_rest_of_a_product_is_marked() -> None:
     kept = [param.values for param in params if not param.marks]
     assert 4 <= len(kept) < len(params)
     assert {row[1:] for row in kept} == set(itertools.product((1, 2), "kl"))
+    names, params = covering("a, b", "xyz", [1, 2], rare=["z"]).args
+    assert [param.values[0] for param in params if param.marks] == ["z", "z"]

@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("shape", "programs", "vertices"),
     [
         ("isolated", ("wcc", "louvain", "msf", "coreness"), VERTICES),
-        ("star", ("bfs", "pagerank", "hits", "degrees", "betweenness", "triangles"), VERTICES),
+        ("star", ("bfs", "pagerank", "betweenness", "triangles"), VERTICES),
         pytest.param("isolated", BY_GROUP, VERTICES, marks=pytest.mark.full),
         pytest.param("star", [name for name in ARGUMENTS if name not in WIDE], VERTICES, marks=pytest.mark.full),
         pytest.param("star", WIDE, FEWER, marks=pytest.mark.full),

@@ -15,17 +15,18 @@ import pytest
 
 
 def covering(
-    names: str, *axes: Collection[Any], strength: int = 2, where: Callable[..., bool] = lambda *_: True
-) -> pytest.MarkDecorator:
+    names: str, *axes: Collection[Any], strength: int = 2, where: Callable[..., bool] = lambda *_: True,
+    rare: Collection[Any] = (),
+) -> pytest.MarkDecorator:  # fmt: skip
     """Return `pytest.mark.parametrize` of a product, of which rows outside a covering array are marked `full`.
 
-    where: which rows of the product there are.
+    where: which rows of the product there are. rare: values whose rows are all outside.
     """
     values = [tuple(axis) for axis in axes]
     places = itertools.product(*(range(len(axis)) for axis in values))
     rows = [(at, tuple(axis[i] for axis, i in zip(values, at, strict=True))) for at in places]
     rows = [(at, row) for at, row in rows if where(*row)]
-    kept = set(covering_rows([at for at, _ in rows], strength))
+    kept = set(covering_rows([at for at, row in rows if not any(value in rare for value in row)], strength))
     params = [pytest.param(*row, marks=() if at in kept else pytest.mark.full) for at, row in rows]
     return pytest.mark.parametrize([name.strip() for name in names.split(",")], params)
 

@@ -62,3 +62,7 @@ OTHERS = (
         "closeness together": lambda: PROGRAMS["closeness"](k=9, weight=False),
     }
 )
+ALIKE = "closeness together", "harmonic together", "pagerank given", "widest cutoff", "widest path"
+"""Parameters that another program is tried with, in the same functions."""
+LONG = "circuit", "closeness", "coloring", "coreness", "scc", "sssp path", "widest"
+"""Programs of many iterations, which by default run by windows of one process on cores alone."""

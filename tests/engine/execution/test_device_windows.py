@@ -40,9 +40,10 @@ from support.paged_graphs import (
     in_two_parts,
     pages_of,
 )
-from support.paged_programs import CATALOGUE, MAKERS, OTHERS, SWEEPS
+from support.paged_programs import CATALOGUE, LONG, MAKERS, OTHERS, SWEEPS
 
 __all__ = ["forgotten"]
+pytestmark = pytest.mark.usefixtures("unfused")
 
 VERTICES = 4 * CHUNK + 100
 DEVICE = {"device": "emulated", "kernels": "cuda", "threads": 1}
@@ -170,7 +171,7 @@ def test_answers_are_those_of_all_values_in_memory(
     _compare(MAKERS[name], graphs[count, both], count, forgotten, direction=way)
 
 
-@covering("both, way, count, name", (True, False), WAYS, FILES, NAMES, strength=1,
+@covering("both, way, count, name", (True, False), WAYS, FILES, NAMES, strength=1, rare=LONG,
     where=lambda both, way, count, name: both or way == "auto",
 )  # fmt: skip
 def test_answers_of_others_are_those_of_all_values_in_memory(
@@ -219,7 +220,7 @@ def test_a_run_goes_on_from_its_checkpoint_wherever_values_are(
     assert_equal(found, wanted)
 
 
-@pytest.mark.parametrize("make", [MAKERS["pagerank"], Falling])
+@pytest.mark.parametrize("make", [pytest.param(MAKERS["pagerank"], marks=pytest.mark.full), Falling])
 def test_globals_are_those_of_each_run_of_a_session(
     make: Callable[[], Program], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,8 +263,7 @@ def test_searches_pull_where_that_moves_fewer_bytes(
     assert_equal(dict(result.fields), wanted)
 
 
-@pytest.mark.parametrize("window", [2, 3])
-@pytest.mark.parametrize("name", ["pagerank", "sssp"])
+@covering("name, window", ("pagerank", "sssp"), (2, 3), strength=1)
 def test_values_are_in_a_file_where_host_memory_has_no_room_either(
     name: str, window: int, forgotten: list[Unit], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

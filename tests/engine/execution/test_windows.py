@@ -46,7 +46,7 @@ from support.paged_graphs import (
     paged_graphs,
     room_for,
 )
-from support.paged_programs import MAKERS, OTHERS
+from support.paged_programs import ALIKE, MAKERS, OTHERS
 from support.program_cases import Fields
 
 __all__ = ["forgotten", "graphs_in_windows", "paged_graphs"]
@@ -107,7 +107,7 @@ def test_answers_are_those_of_all_values_in_memory(
     _compare(make, paged_graphs[directed], options, (count, kept), forgotten, in_memory(make, directed))
 
 
-@covering("directed, count, name", (True, False), WINDOWS[1:], sorted(OTHERS), strength=1)
+@covering("directed, count, name", (True, False), WINDOWS[1:], sorted(OTHERS), strength=1, rare=ALIKE)
 def test_answers_of_others_are_those_of_all_values_in_memory(
     name: str, directed: bool, count: int, paged_graphs: dict[bool, Graph],
     in_memory: InMemory, forgotten: list[Unit],

@@ -24,7 +24,7 @@ from support.paged_graphs import (
     paged_graphs,
     room_for,
 )
-from support.paged_programs import MAKERS, OTHERS
+from support.paged_programs import ALIKE, LONG, MAKERS, OTHERS
 from support.program_cases import Fields
 from support.thread_ranks import ThreadRanks, on_ranks
 
@@ -67,7 +67,16 @@ def by_windows(
     return found
 
 
-@covering("name, way, directed, count, kept", sorted(MAKERS), WAYS, (True, False), (1, 2, 6), (True, False), strength=1)
+@covering(
+    "name, way, directed, count, kept",
+    sorted(MAKERS),
+    WAYS,
+    (True, False),
+    (1, 2, 6),
+    (True, False),
+    strength=1,
+    rare=LONG,
+)
 def test_answers_are_those_of_one_process(
     name: str, way: str, directed: bool, count: int, kept: bool, paged_graphs: dict[bool, Graph],
     in_memory: InMemory, forgotten: list[Unit],
@@ -78,7 +87,10 @@ def test_answers_are_those_of_one_process(
     assert forgotten or count < 6
 
 
-@covering("name, directed, size, count", sorted(OTHERS.keys() - MAKERS), (True, False), (2, 3), (2, 6), strength=1)
+@covering(
+    "name, directed, size, count", sorted(OTHERS.keys() - MAKERS), (True, False), (2, 3), (2, 6), strength=1,
+    rare=(*ALIKE, *LONG),
+)  # fmt: skip
 def test_answers_of_others_are_those_of_one_process(
     name: str, directed: bool, size: int, count: int, paged_graphs: dict[bool, Graph],
     in_memory: InMemory, forgotten: list[Unit],
@@ -87,7 +99,7 @@ def test_answers_of_others_are_those_of_one_process(
         assert_equal(found, in_memory(name, directed))
 
 
-@covering("name, way, directed, size", sorted(MAKERS), WAYS, (True, False), (2, 3), strength=1)
+@covering("name, way, directed, size", sorted(MAKERS), WAYS, (True, False), (2, 3), strength=1, rare=LONG)
 def test_windows_of_the_file_give_the_same_answers_while_bounds_move(
     name: str, way: str, directed: bool, size: int, graphs_in_windows: dict[bool, Graph],
     in_memory: InMemory, forgotten: list[Unit],
