@@ -278,7 +278,7 @@ def in_device_windows(
         widest = max(widest, *each.values())
     spare = OFFSET_BYTES * page  # with where the row behind a range begins
     held += SMALL_CHANGE + spare
-    read = (*needs.indexed, *needs.adjacencies)
+    read = {id(one): one for one in (*needs.indexed, *needs.adjacencies)}.values()
     held += sum(one.edges // 256 + one.vertices // 1024 for one in read)  # tiles, blocks of rows
     given = config.device_edge_memory
     edges = max(0, device - held) // EDGE_SHARE if given is None else given

@@ -166,7 +166,7 @@ class DevicePages(StatePages):
         with self._free:
             leave = self._make_room(self.room)
             left = self._movers.submit(self._write, leave)
-            self._leaving.update((unit, left) for unit, _ in leave)
+            self._note_leaving(leave, left)
         left.result()
 
     def _reserved(self, dtype: DTypeLike) -> Any:

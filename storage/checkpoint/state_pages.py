@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, chain
@@ -100,6 +100,7 @@ class StatePages:
         self._arrays: dict[str, PagedArray] = {}
         self._pages: dict[Unit, Page] = {}
         self._leaving: dict[Unit, Future[None]] = {}
+        self._giving: list[Future[None]] = []  # pages that leave have their memory until these are done
         self._idle: dict[Unit, None] = {}  # pages that nobody wants, what was wanted last behind
         self._early: dict[Unit, None] = {}  # pages that nobody has wanted yet
         self._taken = 0
@@ -254,7 +255,7 @@ class StatePages:
             leave = self._make_room(size)
             self.room -= size
             left = self._movers.submit(self._write, leave)
-            self._leaving.update((one, left) for one, _ in leave)
+            self._note_leaving(leave, left)
         try:
             left.result()
             yield
@@ -264,11 +265,19 @@ class StatePages:
 
     def _bring(self, unit: Unit, *, reads: bool) -> None:
         """Let a page come into the place of others that nobody wants, which leave first."""
-        leave = self._make_room(self._size(unit))
-        self._taken += self._size(unit)
-        page = self._pages[unit] = Page()
-        page.arrives = self._movers.submit(self._exchange, leave, self._leaving.get(unit), unit, reads=reads)
-        self._leaving.update((one, page.arrives) for one, _ in leave)
+        size = self._size(unit)
+        leave = self._make_room(size)
+        self._taken += size
+        page, before = Page(), self._leaving.get(unit)
+        others = self._giving if sum(self._size(one) for one, _ in leave) < size else ()
+        self._pages[unit] = page
+        page.arrives = self._movers.submit(self._exchange, leave, before, unit, tuple(others), reads=reads)
+        self._note_leaving(leave, page.arrives)
+
+    def _note_leaving(self, leave: list[tuple[Unit, Page]], left: Future[None]) -> None:
+        """Note that these pages leave, and have given their memory back when `left` is done."""
+        self._leaving.update((one, left) for one, _ in leave)
+        self._giving = [*(one for one in self._giving if not one.done()), *([left] if leave else ())]
 
     def _make_room(self, size: int) -> list[tuple[Unit, Page]]:
         """Forget pages that nobody wants until there is room for so many bytes; these are to be written."""
@@ -290,10 +299,15 @@ class StatePages:
             self.give_back(one)
 
     def _exchange(
-        self, leave: list[tuple[Unit, Page]], before: Future[None] | None, unit: Unit, *, reads: bool
-    ) -> None:
-        """Write what leaves, then read a page. before: after which the file has the page."""
+        self, leave: list[tuple[Unit, Page]], before: Future[None] | None, unit: Unit, others: Sequence[Future[None]],
+        *, reads: bool,
+    ) -> None:  # fmt: skip
+        """Write what leaves, then read a page.
+
+        before: after which the file has the page. others: pages that leave and give memory back that this one takes.
+        """
         self._write(leave)
+        wait(others)
         if before is not None:
             before.result()
         self._arrays[unit[0]].space.back(*self._vertices_of(unit))

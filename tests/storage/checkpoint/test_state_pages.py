@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.storage.base.errors import RunError
+from penstock.storage.base.slot_pool import ReservedArray
 from penstock.storage.checkpoint.page_file import PageFile
 from penstock.storage.checkpoint.state_pages import PagedValues, StatePages, Unit
 
@@ -75,6 +77,36 @@ def test_pages_of_all_written_values_are_not_read(tmp_path: Path) -> None:
             with pages.held([("value", page)], ["value"], fresh=["value"]):
                 pages.values("value")[page * ROWS : (page + 1) * ROWS] = 1
     assert pages.file.bytes_read == 0
+
+
+def test_pages_that_come_wait_until_those_in_whose_place_they_come_have_given_their_memory_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where one page makes room for several."""
+    taken, most, lock = 0, 0, threading.Lock()
+    forget, write = ReservedArray.forget, PageFile.write
+
+    def count(size: int) -> None:
+        nonlocal taken, most
+        with lock:
+            taken += size
+            most = max(most, taken)
+
+    def slow(file: PageFile, *given: Any) -> None:
+        time.sleep(0.02)
+        write(file, *given)
+
+    monkeypatch.setattr(ReservedArray, "back", lambda space, *of: count(space.values.itemsize))
+    monkeypatch.setattr(ReservedArray, "forget", lambda space, *of: (count(-space.values.itemsize), forget(space, *of)))
+    monkeypatch.setattr(PageFile, "write", slow)
+    pages = made(tmp_path, 8 * ROWS)
+    for kind in (np.float64, np.uint8):
+        pages.add(np.dtype(kind).name, kind, 0)
+    for _ in range(2):
+        for units in ([("float64", 0)], [("uint8", page) for page in range(4)]):
+            with pages.held(units, ["float64", "uint8"]):
+                pass
+    assert (taken, most) == (4, 8)
 
 
 def test_more_than_there_is_room_for_is_refused_and_nothing_stays_wanted(tmp_path: Path) -> None:
