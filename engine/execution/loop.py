@@ -59,12 +59,12 @@ if TYPE_CHECKING:
     from penstock.engine.execution.windows import AtHand, Settle
     from penstock.engine.kernels.cuda.launch import CudaKernels
     from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
-    from penstock.engine.kernels.host.launch import HostKernels
-    from penstock.engine.kernels.interface import KeepingKernels, Kernels, WholeRowKernels
+    from penstock.engine.kernels.interface import KeepingKernels, Kernels, WholeRowKernels, WindowKernels
     from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.resources.ownership import Ownership
     from penstock.engine.state.device_state import VertexState
+    from penstock.engine.state.state_arrays import StateArrays
     from penstock.storage.base.timeline import Timeline
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
@@ -157,8 +157,8 @@ class Loop:
         self.index_bytes_read()
         self.windows: Windows | None = None
         if self.state.pages is not None:
-            known = cast("State", self.state), cast("HostKernels", self.kernels)  # or those of a device
-            self.windows = Windows(self.program, *known, self.out)
+            kernels = cast("WindowKernels[Any]", self.kernels)
+            self.windows = Windows(self.program, self.state, kernels, self.out)
 
     def _exchange_of_ranks(self, ranks: Communicator) -> RankExchange:
         assert self.devices.arrays is not None, "ranks exchange arrays"
@@ -570,7 +570,7 @@ class Loop:
             return iter(((stream, iter),))
         alone = not self.asynchronous and len(self.walks(self.direction)) == 1
 
-        def settle(part: State) -> None:
+        def settle(part: StateArrays) -> None:
             if (own := self._own_part(frontier, part.first, part.last)) is not None:
                 self.kernels.apply(own, frontier, self.out, scalars)
 

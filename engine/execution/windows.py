@@ -15,17 +15,18 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.step_values import StepValues
 
 if TYPE_CHECKING:
-    from penstock.engine.kernels.host.launch import HostKernels
+    from penstock.engine.kernels.interface import WindowKernels
     from penstock.engine.program.program import Program
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.state.records import IterationRecord
-    from penstock.engine.state.state import Frontier, State
+    from penstock.engine.state.state import Frontier
+    from penstock.engine.state.state_arrays import StateArrays
     from penstock.storage.format.graph import Adjacency
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
@@ -37,7 +38,7 @@ KEPT_SHARE = 4
 AtHand = Callable[[Iterator["View"]], Iterator["View"]]
 """Brings what kernels read beside the edges of views, and cuts these to what they may write."""
 
-Settle = Callable[["State"], None]
+Settle = Callable[["StateArrays"], None]
 """Gives vertices of a part of the state new values."""
 Share = Callable[[int, int], None]
 """Gives ranks the messages that others have for their own ones of a range of vertices."""
@@ -115,7 +116,7 @@ class Windows:
     messages for their vertices. emptied: the messages of vertices before this one are those of the walk.
     """
 
-    def __init__(self, program: Program, state: State, kernels: HostKernels, out: Index) -> None:
+    def __init__(self, program: Program, state: StateArrays, kernels: WindowKernels[Any], out: Index) -> None:
         assert state.pages is not None, "all values are in memory"
         self._state, self._pages, self._kernels = state, state.pages, kernels
         self._steps, self._out = StepValues.of(program), out
@@ -229,7 +230,7 @@ class Windows:
 
     def _kept_bytes(self, stream: EdgeStream, frontier: Frontier) -> int:
         """Bytes of the edges of a frontier, compacted."""
-        id_bytes = self._state.vertices.itemsize
+        id_bytes: int = self._state.vertices.itemsize
         rows = min(frontier.vertices, frontier.edges)
         return frontier.edges * (stream.edge_bytes + id_bytes) + 2 * rows * id_bytes
 

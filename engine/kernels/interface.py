@@ -277,6 +277,25 @@ class KeepingKernels(Kernels[S], Protocol[S]):
         """Gather along the rows that the last pull kept; index: of the out-adjacency."""
 
 
+class WindowKernels(Kernels[S], Protocol[S]):
+    """The kernels of one program where values of vertices may be in pages.
+
+    hot_first: whether the graph's first vertices have the most edges. picks: whether `in_window` picks edges, which is
+    only then there.
+    """
+
+    hot_first: bool
+    picks: bool
+
+    def empty(self, state: S) -> None:
+        """Let messages be combined with nothing."""
+
+    def in_window(
+        self, view: View, state: S, frontier: Frontier, index: Index, window: tuple[int, int], *, pushes: bool
+    ) -> View:
+        """What a view holds of edges to these vertices; for pushes that of active rows, compacted."""
+
+
 class BlockKernels(Kernels[S], Protocol[S]):
     """The kernels of one program on a list: `push` and `link_rows` walk blocks of edges, whose items are keys.
 

@@ -22,7 +22,8 @@ class StateArrays(ABC):
     """The values and marks of the vertices [first, last).
 
     fields: name -> array (last - first, *shape). sent: what active vertices send. pending: who will be active; active:
-    who is; touched: who has got messages. pages: what holds the arrays of values where there is no room for all.
+    who is; touched: who has got messages. vertices: room for a list of them. pages: what holds the arrays of values
+    where there is no room for all.
     """
 
     first: int
@@ -32,6 +33,7 @@ class StateArrays(ABC):
     pending: Any
     active: Any
     touched: Any
+    vertices: Any
     identity: Any
     pages: StatePages | None
     _paged: dict[str, Any]
