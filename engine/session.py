@@ -12,13 +12,14 @@ import time
 import weakref
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from copy import copy
 from dataclasses import fields, replace
 from functools import reduce
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from penstock.engine.execution import nan_check, triangles, union_find, whole_rows
+from penstock.engine.execution import nan_check, plain_first, triangles, union_find, whole_rows
 from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.engine.execution.layers import Layers, layer_bounds
 from penstock.engine.execution.loop import Loop
@@ -296,16 +297,36 @@ class Session:
     ) -> Generator[IterationRecord, None, Result]:
         """As `steps`; each: whether every record is yielded, else only some, which is sooner done."""
         with self._turns.acquired():
-            if type(program) not in self._ran:
-                self._expect(program)
+            plain = None
             try:
-                result = yield from self._run_form(program, checkpoints, each)
+                if type(program) not in self._ran and self._expect(program) and checkpoints is None:
+                    plain = yield from self._run_plain(program, each)
+                result = plain if plain is not None else (yield from self._run_form(program, checkpoints, each))
             finally:
-                end()
-            self._ran.add(type(program))
+                end(compiled=plain is None)
+            if plain is None:
+                self._ran.add(type(program))
             if self._ranks is None:
                 return result
             return replace(result, ranks=gather_reports(self._ranks, self._device.name, result.records))
+
+    def _is_tried_plain(self, program: Program) -> bool:
+        """Whether a program, whose kernels are not compiled, may be done sooner by their plain definition."""
+        alone = self._kind == "host" and self._device.reads_host and self._ranks is None and self._timeline is None
+        return alone and plain_first.is_tried(program, self.graph)
+
+    def _run_plain(self, program: Program, each: bool) -> Generator[IterationRecord, None, Result | None]:
+        """Run a program by the plain definition of its kernels; None where these have to be compiled."""
+        if not self._is_tried_plain(program):
+            return None
+        options = {entry.name: getattr(self.config, entry.name) for entry in fields(Config)}
+        with Session(self.graph, **options | {"kernels": "reference"}) as plain:
+            found = plain_first.result_of(plain._run_form(copy(program), None, each=True), program)
+        if found is None:
+            return None
+        records, result = found
+        yield from records if each else ()
+        return result
 
     def _run_form(
         self, program: Program, checkpoints: Checkpoints | None, each: bool
@@ -403,12 +424,11 @@ class Session:
             Whether the first runs next: a GPU's kernels that it lacks may be compiled from now on.
         """
         setting = self._setting_of(checkpoints=False)
-        for one in programs:
-            self._expect(one)
+        plain = [self._expect(one) and self._is_tried_plain(one) for one in programs]
         with self._turns.acquired():
             try:
                 plans = [planned(self.graph, one, setting) for one in programs]
-                if begins and not has_phases(plans[0][0]):
+                if begins and not (plain[0] or has_phases(plans[0][0])):
                     self._announce(plans[0][1][0])
                     self._announced = programs[0]
                 alone = [needs for _, _, needs in plans]
@@ -420,8 +440,8 @@ class Session:
                 alike = len({needs.value_room > 0 for needs in alone}) == 1  # values are in memory, or in pages, in all
                 self._prepared = together if alike and room >= max(rooms) else None
         with stage("imports"):
-            for one in programs:
-                kernel_class(self._kind, self.graph, one)
+            for one, first in zip(programs, plain, strict=True):
+                kernel_class("reference" if first else self._kind, self.graph, one)
 
     def forecast(self, program: Program, *, checkpoints: bool = False) -> Forecast:
         """Compute what running a program would take, of several ranks in this one; no edge is read.
@@ -710,10 +730,9 @@ class Session:
         """Let kernels that are missing be compiled by several processes; as `announce_run`."""
         announce_run(asks, self.graph, self._device, self._setting, decoding, counts=counts)
 
-    def _expect(self, program: Program) -> None:
-        """Let a companion start while this process imports the compiler, if the program has not run before."""
-        if self.config.kernels != "reference":
-            expect_run(program, self.graph, self._kind)
+    def _expect(self, program: Program) -> bool:
+        """Let a companion start while this process imports the compiler, and return True, if the program is new."""
+        return self.config.kernels != "reference" and expect_run(program, self.graph, self._kind)
 
     def _kernels_of(self, program: Program, weighted: bool) -> Kernels[Any]:
         key = type(program), weighted

@@ -172,10 +172,10 @@ def start(module: str | None = None) -> Companion | None:
         return _Present.companion
 
 
-def expect(what: str, module: str | None = None) -> None:
+def expect(what: str, module: str | None = None) -> bool:
     """Start the companion already now if nothing that is called `what` has run before, until whose end it is needed.
 
-    module: what does the run's job, if that is known.
+    module: what does the run's job, if that is known. Returns whether its kernels will have to be compiled.
 
     So it is ready when the first kernel is missing. What has run before, or finds kernels that were compiled elsewhere,
     and misses one nevertheless waits longer.
@@ -185,6 +185,8 @@ def expect(what: str, module: str | None = None) -> None:
         _Present.marker = _kept_in() / f"{hashlib.sha256(os.fsencode(facts)).hexdigest()}{_KNOWN}"
         if not _Present.marker.exists() and not shipped_places():
             start(module)
+            return _Present.offered is None
+    return False
 
 
 def is_possible(processes: int) -> bool:
@@ -317,8 +319,11 @@ def _ask(companion: Companion, request: dict[str, Any], name: str) -> bool | Non
 
 
 @atexit.register
-def end() -> None:
-    """Let no companion start a job from now on, and end what runs; within `keeping`, the jobs."""
+def end(*, compiled: bool = True) -> None:
+    """Let no companion start a job from now on, and end what runs; within `keeping`, the jobs.
+
+    compiled: whether what was expected has run, and its kernels are kept.
+    """
     _Present.begin = None
     with _changing:
         companion, _Present.companion = _Present.companion, _Present.companion if _Present.kept else None
@@ -327,7 +332,7 @@ def end() -> None:
     if companion is not None:
         companion.end_jobs() if kept else companion.close()
     with suppress(OSError):  # of a cache that cannot be written
-        if marker is not None and _Present.offered is None and not marker.exists():
+        if compiled and marker is not None and _Present.offered is None and not marker.exists():
             marker.touch()  # where there was no companion this process has compiled
 
 

@@ -22,11 +22,13 @@ PATIENCE_SECONDS = 30
 
 
 def compile_here(patch: pytest.MonkeyPatch) -> None:
-    """Let this process compile kernels as a companion would, which would take longer to begin."""
+    """Let this process compile kernels as a companion would, which would take longer to begin, and run none plainly."""
+    from penstock.engine.execution import plain_first
     from penstock.storage.base.compiler import look_up_once
     from penstock.storage.companion import process  # which lets companions compile
 
     look_up_once()
+    patch.setattr(plain_first, "FEW_EDGES", 0)
     patch.setattr(process, "is_possible", wraps(process.is_possible)(lambda processes: False))
 
 

@@ -52,11 +52,12 @@ class KernelJob(NamedTuple):
     resident: bool = False
 
 
-def expect_run(program: Program, graph: Graph, kind: str) -> None:
-    """Let a companion start while this process imports the compiler, if the program has not run before."""
+def expect_run(program: Program, graph: Graph, kind: str) -> bool:
+    """Let a companion start while this process imports the compiler, if the program has not run before; whether so."""
     with suppress(TypeError):  # which no companion could compile
         facts = graph.vertex_dtype, graph.weight_dtype, kind, needs_rows(program)
-        expect(f"{source_of(program)} {facts}", _module(kind) if kind == "cuda" else None)
+        return expect(f"{source_of(program)} {facts}", _module(kind) if kind == "cuda" else None)
+    return False
 
 
 def announce_run(

@@ -107,13 +107,14 @@ def test_one_that_hangs_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPat
 
 def test_it_is_there_before_what_has_not_run_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(companion, "_START", SLEEP)
-    expect("a program")
-    made = companion._Present.companion
-    assert made is not None
-    end()
-    expect("a program")
+    for compiled in (False, True):
+        assert expect("a program")
+        made = companion._Present.companion
+        assert made is not None
+        end(compiled=compiled)
+    assert not expect("a program")
     assert companion._Present.companion is None
-    expect("another program")
+    assert expect("another program")
     assert companion._Present.companion is not None
     end()
     with monkeypatch.context() as patch:  # this process compiles itself
@@ -123,7 +124,7 @@ def test_it_is_there_before_what_has_not_run_before(monkeypatch: pytest.MonkeyPa
     expect("a program that runs alone")
     assert companion._Present.companion is None
     monkeypatch.setattr(companion, "shipped_places", lambda: (Path("kernels"),))
-    expect("a program whose kernels may be there")
+    assert not expect("a program whose kernels may be there")
     assert companion._Present.companion is None
 
 

@@ -27,10 +27,13 @@ RUN = """
 import json, sys, numpy as np
 from numba.core import event
 from penstock.engine import from_edges, run
+from penstock.engine.execution import plain_first
 from penstock.engine.kernels.ahead import announce as ahead
 from penstock.storage.base import missing_code
 from penstock.storage.companion import process
 from penstock.storage.clocks.compile_times import compile_times
+
+plain_first.FEW_EDGES = 0
 
 class Compiled(event.Listener):
     names = []

@@ -1,0 +1,56 @@
+"""First runs on small graphs: the plain definition of the kernels answers before a compiler would have made them.
+
+Its answers are those of compiled kernels, to the bit. Owns for which runs it is tried, and for how long: all runs of a
+program share some CPU time of the process. What takes longer is compiled, and begins anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from penstock.storage.base.errors import BudgetError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from penstock.engine.program.program import Program
+    from penstock.engine.state.records import IterationRecord
+    from penstock.engine.state.result import Result
+    from penstock.storage.format.graph import Graph
+
+FEW_EDGES = 1 << 14
+"""Of a graph: with more, most programs are compiled sooner than done."""
+SECONDS = 0.75
+"""CPU time of all runs of a program: compiling it takes two to ten seconds of two cores."""
+_spent: Counter[type[Program]] = Counter()
+
+
+def is_tried(program: Program, graph: Graph) -> bool:
+    """Whether a program whose kernels are not compiled may be done sooner without: one of ours, and the edges few."""
+    ours = type(program).__module__.startswith("penstock.engine.programs.")
+    return ours and 0 < graph.edges <= FEW_EDGES and _spent[type(program)] < SECONDS
+
+
+def result_of(
+    steps: Generator[IterationRecord, None, Result], program: Program
+) -> tuple[list[IterationRecord], Result] | None:
+    """All records of a run, and its result; None where it takes too long."""
+    began, kind = time.thread_time(), type(program)
+    records: list[IterationRecord] = []
+    left = SECONDS - _spent[kind]
+    try:
+        while True:
+            record = next(steps)
+            records.append(record)
+            spent, phases = time.thread_time() - began, None if record.phase is None else record.phase.count
+            if spent > left or (phases and record.phase and spent * phases > left * (record.phase.number + 1)):
+                steps.close()
+                return None
+    except StopIteration as end:
+        return records, end.value
+    except BudgetError:  # of the plain definition, which takes other memory
+        return None
+    finally:
+        _spent[kind] += time.thread_time() - began  # type: ignore[assignment]

@@ -1,0 +1,114 @@
+"""First runs on small graphs by the plain definition of the kernels: whose answers, for how long, and where not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from penstock import engine
+from penstock.engine import Graph, Program, Session
+from penstock.engine.checkpoint.checkpoint import Checkpoints
+from penstock.engine.execution import plain_first
+from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.scc import SCC
+from penstock.engine.programs.triangles import Triangles
+from penstock.storage.base.timeline import Timeline
+from support.graphs import in_memory, skewed, weighed
+from support.oracles import EdgeList
+
+MAKERS: dict[str, Callable[[], Program]] = {
+    "bfs": lambda: BFS(0),
+    "pagerank": lambda: PageRank(max_iter=20),
+    "phases": SCC,
+    "rows": Triangles,
+}
+
+
+class Own(BFS):
+    """A search of somebody else."""
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return in_memory(weighed(EdgeList(300, *skewed(300, 2000, 7), None, directed=True), "uint8"))
+
+
+@pytest.fixture
+def kinds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Nothing has been compiled; yields the kinds of kernels that are made."""
+    made: list[str] = []
+    new = engine.session.new_kernels
+
+    def noted(kind: str, *given: Any) -> Any:
+        made.append(kind)
+        return new(kind, *given)
+
+    monkeypatch.setattr(engine.session, "new_kernels", noted)
+    monkeypatch.setattr(engine.session, "expect_run", lambda *_: True)
+    monkeypatch.setattr(plain_first, "_spent", Counter())
+    monkeypatch.setattr(plain_first, "FEW_EDGES", 1 << 14)
+    return made
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_answers_are_those_of_compiled_kernels_to_the_bit(name: str, graph: Graph, kinds: list[str]) -> None:
+    with Session(graph, threads=2) as session:
+        steps, records = session.steps(MAKERS[name]()), []
+        while True:
+            try:
+                records.append(next(steps))
+            except StopIteration as end:
+                plain = end.value
+                break
+    assert set(kinds) == {"reference"}
+    assert len(records) == plain.iterations
+    kinds.clear()
+    plain_first._spent[type(MAKERS[name]())] += plain_first.SECONDS
+    with Session(graph, threads=2) as session:
+        compiled = session.run(MAKERS[name]())
+    assert set(kinds) == {"host"}
+    assert plain.iterations == compiled.iterations
+    for field, values in compiled.fields.items():
+        np.testing.assert_array_equal(plain.fields[field][:], values[:])
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 0.0])
+def test_what_takes_longer_is_compiled_and_begins_anew(
+    seconds: float, graph: Graph, kinds: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plain_first, "SECONDS", seconds)
+    with Session(graph, threads=1) as session:
+        records = list(session.steps(PageRank(tol=0, max_iter=3, weight=None)))
+        assert session.run(PageRank(tol=0, max_iter=3, weight=None)).iterations == 3
+    assert [record.number for record in records] == [0, 1, 2]
+    assert kinds == (["reference", "host"] if seconds else ["host"])
+
+
+def test_all_runs_of_a_program_share_the_time(graph: Graph, kinds: list[str]) -> None:
+    for _ in range(2):
+        with Session(graph, threads=1) as session:
+            session.run(BFS(0))
+    assert kinds == ["reference"] * 2
+    assert 0 < plain_first._spent[BFS] < plain_first.SECONDS
+    assert plain_first.is_tried(PageRank(), graph)
+    plain_first._spent[BFS] += plain_first.SECONDS
+    assert not plain_first.is_tried(BFS(0), graph)
+
+
+def test_programs_of_others_many_edges_traces_and_checkpoints_wait_for_kernels(
+    graph: Graph, kinds: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with Session(graph, threads=1) as session:
+        session.run(Own(0))
+        session.run(BFS(0), Checkpoints(tmp_path / "kept", 1))
+    with Session(graph, threads=1, timeline=Timeline()) as session:
+        session.run(BFS(0))
+    monkeypatch.setattr(plain_first, "FEW_EDGES", graph.edges - 1)
+    with Session(graph, threads=1) as session:
+        session.run(BFS(0))
+    assert set(kinds) == {"host"}
