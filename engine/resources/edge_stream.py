@@ -19,7 +19,7 @@ from penstock.engine.resources.direction import Direction
 from penstock.engine.resources.direction_cost import cheapest, gather_seconds
 from penstock.engine.resources.ownership import Ownership
 from penstock.engine.state.device_state import DeviceState
-from penstock.engine.state.state import Frontier
+from penstock.engine.state.state import SPAN, Frontier
 from penstock.storage.encoding.payload import BLOCK
 from penstock.transfer.planning.plan import pays, routes_of
 from penstock.transfer.values.cost import KERNEL, Cost, line_seconds
@@ -304,10 +304,11 @@ class EdgeStream:
             return self._only_mine(demand)
         blocks = self._block_marks()
         counts, chunks, sizes = self._tables(blocks)
+        mine = state if self.owned is None or not self._on_cores else state.part(*self._spans_of(self.owned))
         if self.direction == "push":
-            kernels.count_active(state, self.index, sizes, counts.reshape(-1), chunks, blocks)
+            kernels.count_active(mine, self.index, sizes, counts.reshape(-1), chunks, blocks)
         else:
-            kernels.count_cond(state, self.index, scalars, sizes, counts.reshape(-1), chunks, self.skip, blocks)
+            kernels.count_cond(mine, self.index, scalars, sizes, counts.reshape(-1), chunks, self.skip, blocks)
         vertices, edges, lines, *touched = np.ascontiguousarray(counts.T)
         read = None
         if self.direction == "pull" and kernels.author.early_exit:
@@ -317,10 +318,15 @@ class EdgeStream:
         pending = edges.astype(np.float64)
         if self.direction == "push" and kernels.author.has_pending and self.pipeline.options.priority:
             pending = np.zeros(len(table))
-            kernels.add_pending(state, self.index, scalars, table.partition_edges, pending)
+            kernels.add_pending(mine, self.index, scalars, table.partition_edges, pending)
         wanted = None if self.complete else chunks
         demand = Demand(self.key, vertices, edges, lines, pending, wanted, self.with_weights, read_edges=read)
         return self._only_mine(_with_blocks(demand, touched, blocks))
+
+    def _spans_of(self, owned: OwnedRows) -> tuple[int, int]:
+        """The vertices of whole spans of a state that have the rows which this rank walks."""
+        first, last = owned.v0 // SPAN * SPAN, -(-owned.v1 // SPAN) * SPAN
+        return first, max(first, min(last, self.index.vertices))
 
     def _is_packable(self, kernels: Kernels[Any]) -> bool:
         """Whether active rows may be gathered."""
