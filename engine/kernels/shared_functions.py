@@ -25,7 +25,7 @@ EMPTY = np.uint32(0)
 def row_start(index, v):  # type: ignore[no-untyped-def]
     """Return the number of the first edge of row `v` (uint64), as int64; index: bases, offsets, shift."""
     bases, offsets, shift = index
-    return bases[v >> shift] + np.int64(offsets[v])
+    return bases[v >> shift] + offsets[v]
 
 
 def make_degree_of(row_start: Callable[..., Any]) -> Callable[..., Any]:
