@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from penstock.engine.state.result import Result
     from penstock.storage.format.graph import Graph
 
-FEW_EDGES = 1 << 14
-"""Of a graph: with more, most programs are compiled sooner than done."""
+FEW = 1 << 14
+"""Vertices and edges of a graph: with more, most programs are compiled sooner than done."""
 SECONDS = 0.75
 """CPU time of all runs of a program: compiling it takes two to ten seconds of two cores."""
 _spent: Counter[type[Program]] = Counter()
 
 
 def is_tried(program: Program, graph: Graph) -> bool:
-    """Whether a program whose kernels are not compiled may be done sooner without: one of ours, and the edges few."""
+    """Whether a program whose kernels are not compiled may be done sooner without: one of ours, on few edges."""
     ours = type(program).__module__.startswith("penstock.engine.programs.")
-    return ours and 0 < graph.edges <= FEW_EDGES and _spent[type(program)] < SECONDS
+    return ours and 0 < graph.edges <= FEW - graph.vertices and _spent[type(program)] < SECONDS
 
 
 def result_of(

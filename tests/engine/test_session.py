@@ -246,7 +246,7 @@ from penstock.engine.execution import plain_first
 from penstock.engine.programs.bfs import BFS
 from penstock.storage.base.errors import InputError
 
-plain_first.FEW_EDGES = 0
+plain_first.FEW = 0
 graph = Graph.open(sys.argv[1])
 options = {"threads": 2, "kernels": sys.argv[2]}
 if sys.argv[3] == "computed":

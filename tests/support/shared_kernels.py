@@ -28,7 +28,7 @@ def compile_here(patch: pytest.MonkeyPatch) -> None:
     from penstock.storage.companion import process  # which lets companions compile
 
     look_up_once()
-    patch.setattr(plain_first, "FEW_EDGES", 0)
+    patch.setattr(plain_first, "FEW", 0)
     patch.setattr(process, "is_possible", wraps(process.is_possible)(lambda processes: False))
 
 

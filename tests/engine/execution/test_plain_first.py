@@ -51,7 +51,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(engine.session, "new_kernels", noted)
     monkeypatch.setattr(engine.session, "expect_run", lambda *_: True)
     monkeypatch.setattr(plain_first, "_spent", Counter())
-    monkeypatch.setattr(plain_first, "FEW_EDGES", 1 << 14)
+    monkeypatch.setattr(plain_first, "FEW", 1 << 14)
     return made
 
 
@@ -108,7 +108,7 @@ def test_programs_of_others_many_edges_traces_and_checkpoints_wait_for_kernels(
         session.run(BFS(0), Checkpoints(tmp_path / "kept", 1))
     with Session(graph, threads=1, timeline=Timeline()) as session:
         session.run(BFS(0))
-    monkeypatch.setattr(plain_first, "FEW_EDGES", graph.edges - 1)
+    monkeypatch.setattr(plain_first, "FEW", graph.vertices + graph.edges - 1)
     with Session(graph, threads=1) as session:
         session.run(BFS(0))
     assert set(kinds) == {"host"}

@@ -33,7 +33,7 @@ from penstock.storage.base import missing_code
 from penstock.storage.companion import process
 from penstock.storage.clocks.compile_times import compile_times
 
-plain_first.FEW_EDGES = 0
+plain_first.FEW = 0
 
 class Compiled(event.Listener):
     names = []
