@@ -80,7 +80,7 @@ def test_searches_are_those_of_one_process(noted: Noted, size: int, options: dic
 @pytest.mark.parametrize("program", [BFS(0), BFS(0, parents=False), Reachability(0)], ids=["bfs", "levels", "reached"])
 def test_numbers_of_a_byte_give_the_same(program: Program) -> None:
     way = np.arange(VERTICES - 1)
-    deep = in_memory(EdgeList(600, way[:599], way[1:600], None, False))
+    deep = in_memory(EdgeList(300, way[:299], way[1:300], None, False))
     (alone,) = run_on(lambda: program, deep, 1)
     for result in run_on(lambda: program.form(deep, "auto").lighter(deep), deep, 2):  # type: ignore[arg-type, return-value]
         for name, values in alone.fields.items():

@@ -11,7 +11,7 @@ from unittest import mock
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import convert
 from penstock.storage.base.errors import InputError
@@ -71,6 +71,7 @@ def check_windows(graph: Graph, size: int) -> None:
     st.integers(0, 2),
     st.sampled_from(["packed", "delta", "plain"]),
 )
+@settings(max_examples=25)
 def test_windows_hold_the_edges_of_each_adjacency(
     data: st.DataObject, vertices: int, size: int, directed: bool, weights: str | None, stripes: int, encoding: str
 ) -> None:
