@@ -60,8 +60,9 @@ class IterationRecord:
     have from the next iteration on, where these have changed; move_seconds: what that took this rank.
     filling: tasks that brought edges apart from the iteration's own: every one, to keep row prefixes on the device, or
     what a rank has got of another. index_bytes: of the row index, read from disk because it is not in memory.
-    value_bytes: of values of vertices, read from and written to their file, in value_seconds; value_wait_seconds: what
-    steps waited for them. windows: of the last walk (`engine/execution/windows.py`), 0 where memory has all values.
+    value_bytes: of values of vertices, read from and written to their file, in value_seconds, or over the link of a
+    device that has pages of them; value_wait_seconds: what steps waited for them. windows: of the last walk
+    (`engine/execution/windows.py`), 0 where memory has all values.
     checkpoint: the one that was made after it, whose seconds do not count among the iteration's.
     phase: of a program of phases, the one at work; its iterations count from 0.
     """

@@ -33,7 +33,7 @@ DIRECTION = {"push": "#7A7A7A", "pull": "#B8B8B8"}
 TOLD = {
     "plan": "demand and plan",
     "disk": "reading from disk",
-    "values": "values in a file",
+    "values": "values in pages",
     "decode": "decoding",
     "gather": "gathering rows",
     "link": "link to the device",

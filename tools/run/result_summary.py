@@ -95,7 +95,7 @@ class ResultSummary:
             ("time", f"{seconds(result.seconds)} (with loading {seconds(self.total_seconds)})"),
             ("read from disk", read),
             (
-                "values in a file",
+                "values in pages",
                 format_bytes(result.value_bytes) + " read and written" if result.value_bytes else None,
             ),
             ("peak memory", format_bytes(sum(self._peaks)) + (" in all ranks" if result.ranks else "")),

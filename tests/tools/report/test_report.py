@@ -117,7 +117,7 @@ def test_values_of_vertices_in_a_file_are_told(tmp_path: Path) -> None:
     assert run.verdict.limit == "values"
     told = "\n".join(page.lines(run))
     assert "5 of vertices; 3.0 GiB of their values read and written" in told
-    assert re.search(r"values in a file +18 ms +60 % +3.0 GiB", told)
+    assert re.search(r"values in pages +18 ms +60 % +3.0 GiB", told)
     pytest.importorskip("matplotlib")
     assert "values" in as_svg(figures.pictures(run, alone=False)["iterations"])
 
