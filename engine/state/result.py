@@ -132,7 +132,9 @@ class Result(AnswerTable):
 
     @property
     def value_bytes(self) -> int:
-        """Bytes of values of vertices that were read from their file and written to it; 0 where memory held all."""
+        """Bytes of values of vertices that all ranks read from their files and wrote; 0 where memory held all."""
+        if self.ranks:
+            return sum(one.totals["value_bytes"] for one in self.ranks)
         return sum(record.value_bytes for record in self.records)
 
     @property

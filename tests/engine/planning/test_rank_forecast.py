@@ -141,7 +141,7 @@ def test_a_rank_without_room_for_all_values_has_them_in_windows(paged_graphs: di
 
 def _value_bytes(graph: Graph, program: Program, ranks: ThreadRanks) -> int:
     with Session(Graph.open(graph.files[0]), ranks=ranks, threads=1) as session:
-        return session.run(program).value_bytes
+        return int(session.run(program).ranks[ranks.rank].totals["value_bytes"])
 
 
 def test_ranks_refuse_what_their_run_refuses(graph: Graph) -> None:
