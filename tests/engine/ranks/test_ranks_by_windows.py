@@ -110,8 +110,7 @@ def test_windows_of_the_file_give_the_same_answers_while_bounds_move(
             assert_equal(found, in_memory(name, directed))
 
 
-@pytest.mark.parametrize("sizes", [(2, 3), (2, 1), (1, 2)])
-@pytest.mark.parametrize("name", ["bfs", "hits", "sssp"])
+@covering("name, sizes", ("bfs", "hits", "sssp"), ((2, 3), (2, 1), (1, 2)), strength=1)
 def test_a_run_goes_on_from_its_checkpoint_with_other_ranks(
     name: str, sizes: tuple[int, int], paged_graphs: dict[bool, Graph], in_memory: InMemory,
     forgotten: list[Unit], tmp_path: Path,
