@@ -171,6 +171,7 @@ def test_answers_are_those_of_all_values_in_memory(
     _compare(MAKERS[name], graphs[count, both], count, forgotten, direction=way)
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered in scalar add")  # of the simulator, in 32 bits for 64
 @covering("both, way, count, name", (True, False), WAYS, FILES, NAMES, strength=1, rare=LONG,
     where=lambda both, way, count, name: both or way == "auto",
 )  # fmt: skip
