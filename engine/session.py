@@ -297,14 +297,17 @@ class Session:
     ) -> Generator[IterationRecord, None, Result]:
         """As `steps`; each: whether every record is yielded, else only some, which is sooner done."""
         with self._turns.acquired():
-            plain = None
+            compiled = False
             try:
+                result = None
                 if type(program) not in self._ran and self._expect(program) and checkpoints is None:
-                    plain = yield from self._run_plain(program, each)
-                result = plain if plain is not None else (yield from self._run_form(program, checkpoints, each))
+                    result = yield from self._run_plain(program, each)
+                if result is None:
+                    compiled = True
+                    result = yield from self._run_form(program, checkpoints, each)
             finally:
-                end(compiled=plain is None)
-            if plain is None:
+                end(compiled=compiled)
+            if compiled:
                 self._ran.add(type(program))
             if self._ranks is None:
                 return result
@@ -320,10 +323,12 @@ class Session:
         if not self._is_tried_plain(program):
             return None
         options = {entry.name: getattr(self.config, entry.name) for entry in fields(Config)}
+        own = copy(program)
         with Session(self.graph, **options | {"kernels": "reference"}) as plain:
-            found = plain_first.result_of(plain._run_form(copy(program), None, each=True), program)
+            found = plain_first.result_of(plain._run_form(own, None, each=True), program)
         if found is None:
             return None
+        vars(program).update(vars(own))
         records, result = found
         yield from records if each else ()
         return result
@@ -544,7 +549,7 @@ class Session:
         with Session(graph, timeline=self._timeline, **options) as other:
             self._other, other._phase = other, self._phase
             try:
-                result = yield from other._in_turn(phase.program, None, each=each)
+                result = yield from other._run_form(phase.program, None, each)
             finally:
                 self._read_before += other.bytes_read
                 self._other = None
@@ -732,7 +737,8 @@ class Session:
 
     def _expect(self, program: Program) -> bool:
         """Let a companion start while this process imports the compiler, and return True, if the program is new."""
-        return self.config.kernels != "reference" and expect_run(program, self.graph, self._kind)
+        again = plain_first.was_tried(program) and self._is_tried_plain(program)
+        return self.config.kernels != "reference" and expect_run(program, self.graph, self._kind, early=not again)
 
     def _kernels_of(self, program: Program, weighted: bool) -> Kernels[Any]:
         key = type(program), weighted

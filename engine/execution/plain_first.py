@@ -33,6 +33,11 @@ def is_tried(program: Program, graph: Graph) -> bool:
     return ours and 0 < graph.edges <= FEW - graph.vertices and _spent[type(program)] < SECONDS
 
 
+def was_tried(program: Program) -> bool:
+    """Whether a program has run so in this process: what reads the graph is compiled."""
+    return type(program) in _spent
+
+
 def result_of(
     steps: Generator[IterationRecord, None, Result], program: Program
 ) -> tuple[list[IterationRecord], Result] | None:

@@ -56,6 +56,7 @@ class Diameter(Program):
             return
         low, high = state["at_least"], state["at_most"]
         if first == 0:
+            self.diameter_at_least, self.diameter_at_most = [], []
             yield WCC()
             _bound_by_size(state["component"], low, high)
         ranks = None if in_original_order(graph) else original_ranks(graph)

@@ -172,10 +172,11 @@ def start(module: str | None = None) -> Companion | None:
         return _Present.companion
 
 
-def expect(what: str, module: str | None = None) -> bool:
+def expect(what: str, module: str | None = None, *, early: bool = True) -> bool:
     """Start the companion already now if nothing that is called `what` has run before, until whose end it is needed.
 
-    module: what does the run's job, if that is known. Returns whether its kernels will have to be compiled.
+    module: what does the run's job, if that is known. early: whether it starts now, else where a kernel is missing.
+    Returns whether its kernels will have to be compiled.
 
     So it is ready when the first kernel is missing. What has run before, or finds kernels that were compiled elsewhere,
     and misses one nevertheless waits longer.
@@ -184,7 +185,8 @@ def expect(what: str, module: str | None = None) -> bool:
         facts = f"{what} {sys.implementation.cache_tag} {Path(__file__).stat().st_mtime_ns}"
         _Present.marker = _kept_in() / f"{hashlib.sha256(os.fsencode(facts)).hexdigest()}{_KNOWN}"
         if not _Present.marker.exists() and not shipped_places():
-            start(module)
+            if early:
+                start(module)
             return _Present.offered is None
     return False
 

@@ -52,11 +52,14 @@ class KernelJob(NamedTuple):
     resident: bool = False
 
 
-def expect_run(program: Program, graph: Graph, kind: str) -> bool:
-    """Let a companion start while this process imports the compiler, if the program has not run before; whether so."""
+def expect_run(program: Program, graph: Graph, kind: str, *, early: bool = True) -> bool:
+    """Let a companion start while this process imports the compiler, if the program has not run before; whether so.
+
+    early: whether it starts now, else where a kernel is missing.
+    """
     with suppress(TypeError):  # which no companion could compile
         facts = graph.vertex_dtype, graph.weight_dtype, kind, needs_rows(program)
-        return expect(f"{source_of(program)} {facts}", _module(kind) if kind == "cuda" else None)
+        return expect(f"{source_of(program)} {facts}", _module(kind) if kind == "cuda" else None, early=early)
     return False
 
 

@@ -14,9 +14,13 @@ from penstock.engine import Graph, Program, Session
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import plain_first
 from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.diameter import Diameter
+from penstock.engine.programs.katz import Katz
+from penstock.engine.programs.louvain import Louvain
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.scc import SCC
 from penstock.engine.programs.triangles import Triangles
+from penstock.storage.base.errors import InputError
 from penstock.storage.base.timeline import Timeline
 from support.graphs import in_memory, skewed, weighed
 from support.oracles import EdgeList
@@ -49,7 +53,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         return new(kind, *given)
 
     monkeypatch.setattr(engine.session, "new_kernels", noted)
-    monkeypatch.setattr(engine.session, "expect_run", lambda *_: True)
+    monkeypatch.setattr(engine.session, "expect_run", lambda *_, **__: True)
     monkeypatch.setattr(plain_first, "_spent", Counter())
     monkeypatch.setattr(plain_first, "FEW", 1 << 14)
     return made
@@ -112,3 +116,45 @@ def test_programs_of_others_many_edges_traces_and_checkpoints_wait_for_kernels(
     with Session(graph, threads=1) as session:
         session.run(BFS(0))
     assert set(kinds) == {"host"}
+
+
+def test_what_was_not_compiled_is_not_known_as_such(
+    graph: Graph, kinds: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run with phases on other graphs, one that fails, and one that is left."""
+    ended: list[bool] = []
+    monkeypatch.setattr(engine.session, "end", lambda *, compiled: ended.append(compiled))
+    program = Louvain()
+    with Session(graph, threads=1) as session:
+        found = session.run(program)
+        with pytest.raises(InputError, match="too large"):
+            session.run(Katz(alpha=5.0))
+        steps = session.steps(BFS(0))
+        next(steps)
+        steps.close()
+        assert ended == [False] * 3
+        plain_first._spent[Louvain] += plain_first.SECONDS
+        session.run(Louvain())
+    assert ended == [False] * 3 + [True]
+    assert program.modularity == found.measures["modularity"] != []
+
+
+def test_a_companion_is_there_early_once_alone(graph: Graph, kinds: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(engine.session, "expect_run", lambda *_, early: asked.append(early) or True)
+    with Session(graph, threads=1) as session:
+        session.run(BFS(0))
+        session.run(BFS(0))
+        plain_first._spent[BFS] += plain_first.SECONDS
+        session.run(BFS(0))
+    assert asked == [True, False, True]
+    assert kinds == ["reference", "reference", "host"]
+
+
+def test_what_begins_anew_measures_anew(graph: Graph, kinds: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    plainly = plain_first.result_of
+    monkeypatch.setattr(plain_first, "result_of", lambda *given: plainly(*given) and None)
+    with Session(graph, threads=1) as session:
+        found = session.run(Diameter(k=2))
+    assert set(kinds) == {"reference", "host"}
+    assert len(found.measures["diameter_at_least"]) <= 2
