@@ -548,7 +548,8 @@ class Loop:
             self.kernels.send(own, frontier, self.out, scalars)
         if parts and self.owned is not None and self.ownership is not None:
             with self.exchanging(record):
-                self.owned.hand_sources(self.ownership.bounds, pulls=direction == "pull")
+                pulls = any(stream.direction == "pull" for stream in self.walks(direction))
+                self.owned.hand_sources(self.ownership.bounds, pulls=pulls)
         if direction == "pull" and state.unmatched is not None and state.unmatched.complete:
             self._pull_unmatched(frontier, record, scalars)
             return

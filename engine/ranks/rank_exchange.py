@@ -1,10 +1,10 @@
 """Merging the states of all ranks after each walk over edges.
 
 Every rank has found messages along the edges that it owns. Afterwards the accumulators and marks of all ranks are the
-same to the bit, so that all of them take the same next step. Nothing here depends on how long anything took, nor on
-where a state is: of a device, marks and messages stay there, and how many there are comes to the host. Few messages
-come with that number, in memory that kernels write and read in place, and go by way of the hosts. Of values in a file
-one page of messages is in memory at a time.
+same to the bit, so that all of them take the same next step; but for what stays with owners (`owned_steps.py`). Nothing
+here depends on how long anything took, nor on where a state is: of a device, marks and messages stay there, and how
+many there are comes to the host. Few messages come with that number, in memory that kernels write and read in place,
+and go by way of the hosts. Of values in a file one page of messages is in memory at a time.
 """
 
 from __future__ import annotations

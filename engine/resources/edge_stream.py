@@ -54,11 +54,12 @@ class EdgeStream:
 
     direction: push or pull. key: which adjacency holds them, "out" or "in" (the same one in an undirected graph).
     owned: of a run of several ranks, the rows that are this one's; only their edges are walked. mine: the partitions
-    with these edges, bool (partitions,), where the cores share a graph; None for all of them. part: a rank's share of
-    all edges, where it has an adjacency of its own rows. complete: bring all chunks of a partition, not just the wanted
-    ones: for local rounds, which walk other rows too. heads: the first edges of every row, kept on the device; only the
-    edges after them travel. degrees: of the adjacency's rows, None on a device that reads host memory. side: how often
-    the caches had changed, and where the edges were then (set by `link_costs.py`).
+    with these edges, bool (partitions,), where the cores share a graph; None for all of them. counted: the vertices
+    among which it counts what it wants, with those of the edges beside its own that kernels may read. part: a rank's
+    share of all edges, where it has an adjacency of its own rows. complete: bring all chunks of a partition, not just
+    the wanted ones: for local rounds, which walk other rows too. heads: the first edges of every row, kept on the
+    device; only the edges after them travel. degrees: of the adjacency's rows, None on a device that reads host memory.
+    side: how often the caches had changed, and where the edges were then (set by `link_costs.py`).
     """
 
     pipeline: Pipeline
@@ -70,6 +71,7 @@ class EdgeStream:
     chunk_edges: int
     edge_bytes: int
     mine: NDArray[np.bool_] | None = None
+    counted: tuple[int, int] | None = None
     owned: OwnedRows | None = None
     part: float = 1.0
     complete: bool = False
@@ -93,6 +95,14 @@ class EdgeStream:
         if self._on_cores:
             table, (first, last) = self.directory.table, ownership.read(self.index)
             self.mine = (table.e0 < last) & (table.e1 > first)
+            self.counted = self._spans_of(first, last)
+
+    def _spans_of(self, first: int, last: int) -> tuple[int, int]:
+        """The vertices of whole spans of a state that have the rows of edges first..last-1."""
+        if first == last:
+            return 0, 0
+        v0, v1 = self.index.rows_of(np.array([first, last - 1])).tolist()
+        return v0 // SPAN * SPAN, min((v1 // SPAN + 1) * SPAN, self.index.vertices)
 
     def along(self, adjacency: Adjacency) -> EdgeStream:
         """The stream of a window of the same edges; pages of its rows are read as those of this one."""
@@ -304,7 +314,7 @@ class EdgeStream:
             return self._only_mine(demand)
         blocks = self._block_marks()
         counts, chunks, sizes = self._tables(blocks)
-        mine = state if self.owned is None or not self._on_cores else state.part(*self._spans_of(self.owned))
+        mine = state if self.counted is None else state.part(*self.counted)
         if self.direction == "push":
             kernels.count_active(mine, self.index, sizes, counts.reshape(-1), chunks, blocks)
         else:
@@ -322,11 +332,6 @@ class EdgeStream:
         wanted = None if self.complete else chunks
         demand = Demand(self.key, vertices, edges, lines, pending, wanted, self.with_weights, read_edges=read)
         return self._only_mine(_with_blocks(demand, touched, blocks))
-
-    def _spans_of(self, owned: OwnedRows) -> tuple[int, int]:
-        """The vertices of whole spans of a state that have the rows which this rank walks."""
-        first, last = owned.v0 // SPAN * SPAN, -(-owned.v1 // SPAN) * SPAN
-        return first, max(first, min(last, self.index.vertices))
 
     def _is_packable(self, kernels: Kernels[Any]) -> bool:
         """Whether active rows may be gathered."""

@@ -12,16 +12,22 @@ import pytest
 from penstock.engine import Graph, Program, Session
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.kernels.host.launch import HostKernels
+from penstock.engine.programs.bfs import BFS
 from penstock.storage.checkpoint.state_pages import Unit
+from support.catalogue_oracles import SOURCE
 from support.covering import covering
 from support.forced_moves import moving
+from support.graphs import on_disk
 from support.paged_graphs import (
+    PAGE,
     answer,
     assert_equal,
+    edges,
     forgotten,
     graphs_in_windows,
     no_edges_kept,
     paged_graphs,
+    pages_of,
     room_for,
 )
 from support.paged_programs import ALIKE, LONG, MAKERS, OTHERS
@@ -108,6 +114,24 @@ def test_windows_of_the_file_give_the_same_answers_while_bounds_move(
     with no_edges_kept(), moving():
         for found in by_windows(MAKERS[name], graph, size, 6, **WAYS[way]):
             assert_equal(found, in_memory(name, directed))
+
+
+def test_a_sweep_both_ways_along_out_edges_alone_pulls_from_all_vertices(tmp_path: Path) -> None:
+    with pages_of(PAGE):
+        graph = on_disk(edges(directed=True), tmp_path / "out.h5", both=False, chunk_edges=1 << 13)
+        wanted = answer(graph, OTHERS["heat"](), threads=1)
+        for found in by_windows(OTHERS["heat"], graph, 2, 6):
+            assert_equal(found, wanted)
+
+
+def test_a_search_brings_all_edges_that_a_rank_may_read(paged_graphs: dict[bool, Graph]) -> None:
+    def work(ranks: ThreadRanks) -> bool:
+        with Session(Graph.open(paged_graphs[True].files[0]), ranks=ranks, threads=1, direction="push") as session:
+            session.run(BFS(SOURCE))
+            assert session._equipment is not None
+            return session._equipment.pipeline.directory("out").whole(with_weights=False)
+
+    assert on_ranks(4, work) == [True] * 4
 
 
 @covering("name, sizes", ("bfs", "hits", "sssp"), ((2, 3), (2, 1), (1, 2)), strength=1)
