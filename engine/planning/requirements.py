@@ -181,9 +181,10 @@ def plan_memory(
         except BudgetError:
             if not needs.in_order:
                 raise
-            setting.room(graph, paged)
-            needs = paged
-        return asks, needs
+        else:
+            return asks, needs
+        setting.room(graph, paged)
+        return asks, paged
 
     return retried(setting, attempt)
 
@@ -352,13 +353,13 @@ def retried(setting: RunSetting, attempt: Callable[[RunSetting], Found]) -> Foun
     try:
         return attempt(setting)
     except BudgetError as refusal:
-        refused = latest = refusal
+        refused = latest = refusal.with_traceback(None)  # which leads to this frame, and so to what callers hold
     while True:
         try:
             attempt(setting.given(refused.option, latest.least_mib << 20))
         except BudgetError as again:
             if again.option == refused.option and again.least_mib > latest.least_mib:
-                latest = again
+                latest = again.with_traceback(None)
                 continue
         break
     grows = "; of a larger budget kept rows take more" if latest is not refused else ""
@@ -713,5 +714,5 @@ def _first_in_windows(
             try:
                 return number, plan_memory(graph, form, setting)
             except BudgetError as other:
-                refused.append(other)
+                refused.append(other.with_traceback(None))
     raise min(refused, key=lambda one: one.least_mib) from None

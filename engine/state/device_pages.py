@@ -12,6 +12,7 @@ import math
 import weakref
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,7 +45,7 @@ class HostSide:
         self._device, self._pages, self._rows = device, pages, rows
         self.indexes: dict[str, Index] = {}
         self._moved: list[list[int]] = []
-        self.mover, self._moving = PerThread(self._new_mover), BusyTimer()
+        self.mover, self._moving = PerThread(partial(_new_mover, device, self._moved)), BusyTimer()
 
     @property
     def bytes_moved(self) -> int:
@@ -74,11 +75,6 @@ class HostSide:
             self._device.copy_out(target, page, self.mover()[0])
             self._arrive(unit, target.nbytes)
 
-    def _new_mover(self) -> tuple[Any, list[int]]:
-        self._device.use()
-        self._moved.append([0])
-        return self._device.stream(), self._moved[-1]
-
     def _arrive(self, unit: Unit, size: int) -> None:
         """Wait until a copy is done, and count it."""
         stream, moved = self.mover()
@@ -98,6 +94,13 @@ class HostSide:
         changed = (name,) if writes else ()
         with self._pages.held(self._pages.of((name,), first, first + count), changed, changed):
             yield self._pages.values(name)[first : first + count]
+
+
+def _new_mover(device: Device, moved: list[list[int]]) -> tuple[Any, list[int]]:
+    """A thread's stream and bytes; not a method, so that the memory of the host goes with its last user."""
+    device.use()
+    moved.append([0])
+    return device.stream(), moved[-1]
 
 
 class DevicePages(StatePages):

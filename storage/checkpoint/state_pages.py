@@ -206,14 +206,18 @@ class StatePages:
             self._pages[unit].changed = changed
 
     def _want(self, units: list[Unit], fresh: Collection[str]) -> list[Page]:
-        """The pages, each of which is in memory or on its way, and stays."""
+        """The pages, each of which is in memory or on its way, and stays: while some have no room, none is held."""
+        while True:
+            lacking = [unit for unit in units if unit not in self._pages]
+            if self._has_room(sum(map(self._size, lacking)), self._idle, self._early, but=units):
+                break
+            if all(not times or thread == threading.get_ident() for thread, times in self._holders.items()):
+                wanted = sum(map(self._size, {*units, *(unit for unit, page in self._pages.items() if page.wanted)}))
+                raise MemoryError(f"pages of {wanted} bytes are wanted, of {self.room}")
+            self._free.wait()
         taken: list[Unit] = []
         try:
-            for unit in sorted(units, key=lambda unit: unit not in self._pages):  # those that are there stay
-                while unit not in self._pages and not self._has_room(self._size(unit), self._idle, self._early):
-                    if all(not times or thread == threading.get_ident() for thread, times in self._holders.items()):
-                        raise MemoryError(f"pages of {self._taken + self._size(unit)} bytes are wanted, of {self.room}")
-                    self._free.wait()
+            for unit in sorted(units, key=lambda unit: unit in lacking):  # those that are there stay
                 if unit not in self._pages:
                     self._bring(unit, reads=unit[0] not in fresh)
                 self._idle.pop(unit, None)
@@ -233,10 +237,14 @@ class StatePages:
                 self._idle[unit] = None
         self._free.notify_all()
 
-    def _has_room(self, size: int, *others: dict[Unit, None]) -> bool:
-        """Whether a page finds room in the place of others, of which the last of the first are taken first."""
+    def _has_room(self, size: int, *others: dict[Unit, None], but: Collection[Unit] = ()) -> bool:
+        """Whether pages find room in the place of others, of which the last of the first are taken first.
+
+        but: of the others, these stay.
+        """
         left, last_first = self._taken + size - self.room, chain.from_iterable(map(reversed, others))
-        return left <= 0 or any(total >= left for total in accumulate(map(self._size, last_first)))
+        sizes = (self._size(unit) for unit in last_first if unit not in but)
+        return left <= 0 or any(total >= left for total in accumulate(sizes))
 
     def _read_ahead(self, units: Iterable[Unit]) -> None:
         for unit in units:
@@ -257,6 +265,7 @@ class StatePages:
             left = self._movers.submit(self._write, leave)
             self._note_leaving(leave, left)
         try:
+            wait(self._giving)
             left.result()
             yield
         finally:

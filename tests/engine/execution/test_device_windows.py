@@ -38,6 +38,7 @@ from support.paged_graphs import (
     counted_windows,
     forgotten,
     in_two_parts,
+    no_pages_left,
     pages_of,
 )
 from support.paged_programs import CATALOGUE, LONG, MAKERS, OTHERS, SWEEPS
@@ -239,6 +240,12 @@ def test_globals_are_those_of_each_run_of_a_session(
                 found[paged].append([list(record.totals.values()) for record in records])
     for totals in (*found[False], *found[True]):
         np.testing.assert_allclose(totals, found[False][0], rtol=1e-9)
+
+
+def test_the_memory_of_values_goes_with_the_run(graphs: dict[tuple[int, bool], Graph]) -> None:
+    """Of the host, too."""
+    with short_of_room(24), Session(graphs[2, True], **DEVICE) as session, no_pages_left():
+        session.run(MAKERS["pagerank"]())
 
 
 def test_a_value_that_is_no_number_is_found_in_pages(

@@ -43,6 +43,7 @@ from support.paged_graphs import (
     graphs_in_windows,
     in_two_parts,
     no_edges_kept,
+    no_pages_left,
     paged_graphs,
     room_for,
 )
@@ -294,6 +295,12 @@ def test_values_go_to_the_folder_that_is_named(
                 InputError, match=r"none: the file for vertex state needs .* name another folder \(--scr"
             ):
                 asked(SSSP(SOURCE))
+
+
+def test_the_memory_of_values_goes_with_the_run(paged_graphs: dict[bool, Graph]) -> None:
+    graph = paged_graphs[True]
+    with room_for(6, graph.vertices), Session(graph, threads=1) as session, no_pages_left():
+        session.run(SSSP(SOURCE))
 
 
 def test_values_are_read_and_written_beside_the_kernels(paged_graphs: dict[bool, Graph]) -> None:

@@ -139,6 +139,20 @@ def test_a_thread_waits_for_room_that_another_has(tmp_path: Path) -> None:
     assert order == ["first", "second"]
 
 
+def test_threads_that_want_several_pages_wait_until_there_is_room_for_all_of_them(tmp_path: Path) -> None:
+    """None is refused because others have some of theirs."""
+    pages = made(tmp_path, 3 * PAGE, "value")
+
+    def work(seed: int) -> None:
+        random = np.random.default_rng(seed)
+        for _ in range(100):
+            with pages.held([("value", page) for page in random.permutation(5)[: random.integers(1, 4)].tolist()]):
+                pass
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [None] * 4
+
+
 @pytest.mark.parametrize("call", ["preadv", "pwritev"])
 def test_a_disk_that_fails_ends_the_step_that_wants_the_page(
     call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
