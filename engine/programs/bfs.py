@@ -30,6 +30,7 @@ from penstock.engine.program.vertex_ids import (
 )
 from penstock.engine.program.vertex_ranges import Mask, each_range
 from penstock.engine.programs.search_ends import Ending, Vertices
+from penstock.storage.checkpoint.page_file import folders_beside
 from penstock.storage.checkpoint.state_pages import PagedValues, values_in_file
 from penstock.storage.format.graph import Graph
 
@@ -250,8 +251,10 @@ class InRounds(Ending, Program):
             self.watched, self.converged = now.watched, now.converged
             ended = now.converged or begin + LEVELS >= most
             if begin or not ended:
-                deep = deep or values_in_file(graph.files, graph.vertices, np.uint32, UNREACHED)
-                _store(state["level"], begin, deep)
+                level: Any = state["level"]
+                folders = level.folders if isinstance(level, PagedValues) else folders_beside(graph.files)
+                deep = deep or values_in_file(folders, graph.vertices, np.uint32, UNREACHED)
+                _store(level, begin, deep)
             if ended:
                 break
             begin += LEVELS

@@ -66,7 +66,7 @@ class PageFile:
 
     def __init__(self, folders: Sequence[Path], room: int) -> None:
         self.bytes_read = self.bytes_written = 0
-        self._folders, self._lock, self._moving = list(folders), threading.Lock(), BusyTimer()
+        self.folders, self._lock, self._moving = list(folders), threading.Lock(), BusyTimer()
         self._ends = [0] * len(folders)
         self._places: dict[tuple[object, int], tuple[int, int]] = {}
         self._sums: dict[object, int] = {}
@@ -107,7 +107,7 @@ class PageFile:
         with self._lock:
             at = self._places.get((key, len(page)))
             if at is None:
-                number = min(range(len(self._folders)), key=self._ends.__getitem__)
+                number = min(range(len(self.folders)), key=self._ends.__getitem__)
                 at = self._places[key, len(page)] = number, self._ends[number]
                 self._ends[number] += len(page)
             self.bytes_written += len(page)
@@ -124,7 +124,7 @@ class PageFile:
             self._whole("read", os.preadv, at, page)
         if checksum(page) != self._sums[key]:
             raise RunError(
-                f"{self._folders[at[0]]}: {WHAT} holds other bytes than were written, at offset {at[1]}; check the disk"
+                f"{self.folders[at[0]]}: {WHAT} holds other bytes than were written, at offset {at[1]}; check the disk"
             )
 
     def _whole(
@@ -140,7 +140,7 @@ class PageFile:
                     raise OSError(errno.EIO, os.strerror(errno.EIO))
             except OSError as error:
                 raise RunError(
-                    f"{self._folders[number]}: {WHAT} cannot be {done}: {error.strerror}; check the disk, or give the "
+                    f"{self.folders[number]}: {WHAT} cannot be {done}: {error.strerror}; check the disk, or give the "
                     "run more memory"
                 ) from error
             moved += some

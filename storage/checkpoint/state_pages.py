@@ -14,14 +14,14 @@ from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from penstock.storage.base.slot_pool import HUGE_PAGE, ReservedArray
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.base.timeline import Timeline, during
-from penstock.storage.checkpoint.page_file import PageFile, folders_beside, slot_bytes
+from penstock.storage.checkpoint.page_file import PageFile, slot_bytes
 from penstock.storage.clocks.stage_clock import BusyTimer
 from penstock.storage.format.row_pages import places_by_page
 
@@ -356,6 +356,11 @@ class PagedValues(NDArrayOperatorsMixin):
         self._values = pages.values(name)
         self.dtype, self.shape = self._values.dtype, self._values.shape
 
+    @property
+    def folders(self) -> list[Path]:
+        """Where the pages are that are not in memory, of those in a `PageFile`."""
+        return cast(PageFile, self._pages.file).folders
+
     def __len__(self) -> int:
         """How many vertices there are."""
         return len(self._values)
@@ -445,10 +450,10 @@ FILE_PAGES = 8
 """Pages of them in memory, for as many threads as pass over ranges at once."""
 
 
-def values_in_file(files: Sequence[Path], vertices: int, dtype: DTypeLike, first: Any) -> PagedValues:
-    """Return numbers of all vertices, `first` each, in a file beside those of a graph. Raises as `PageFile`."""
+def values_in_file(folders: Sequence[Path], vertices: int, dtype: DTypeLike, first: Any) -> PagedValues:
+    """Return numbers of all vertices, `first` each, in a file in these folders. Raises as `PageFile`."""
     size = np.dtype(dtype).itemsize
-    file = PageFile(folders_beside(files), slot_bytes(vertices * size))
+    file = PageFile(folders, slot_bytes(vertices * size))
     pages = StatePages(vertices, FILE_ROWS, FILE_PAGES * FILE_ROWS * size, file)
     pages.add("values", dtype, first)
     return PagedValues(pages, "values")

@@ -297,6 +297,18 @@ def test_values_go_to_the_folder_that_is_named(
                 asked(SSSP(SOURCE))
 
 
+def test_levels_of_rounds_go_to_the_folder_that_is_named(
+    paged_graphs: dict[bool, Graph], in_memory: InMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = paged_graphs[True]
+    monkeypatch.setattr(bfs, "LEVELS", 1)
+    stored = mock.patch.object(bfs, "values_in_file", side_effect=bfs.values_in_file)
+    with room_for(6, graph.vertices), stored as files, Session(graph, threads=1, scratch=tmp_path) as session:
+        level = session.run(BFS(SOURCE)).fields["level"]
+    assert [call.args[0] for call in files.call_args_list] == [[tmp_path]]
+    np.testing.assert_array_equal(level, in_memory(MAKERS["bfs"], True)["level"])
+
+
 def test_the_memory_of_values_goes_with_the_run(paged_graphs: dict[bool, Graph]) -> None:
     graph = paged_graphs[True]
     with room_for(6, graph.vertices), Session(graph, threads=1) as session, no_pages_left():
