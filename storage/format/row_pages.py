@@ -46,8 +46,9 @@ class RowPages:
     """The pages of the offsets of an index that are in memory; safe to use from several threads.
 
     vertices, chunk_rows: rows of the index, and of each chunk of degrees but the last. threads: how many read pages
-    side by side. load: what writes the offsets of a chunk's rows, and of the row behind the last one; several threads
-    may call it. bytes_read: from disk, for rows that were wanted.
+    side by side: a page's chunks, and of a pass over the rows as many pages as they are. load: what writes the offsets
+    of a chunk's rows, and of the row behind the last one; several threads may call it. bytes_read: from disk, for rows
+    that were wanted.
     Raises MemoryError where so much address space cannot be had.
     """
 
@@ -64,6 +65,7 @@ class RowPages:
         self.bytes_read = 0
         self._held: dict[int, None] = {}
         self._wanted: Counter[int] = Counter()
+        self._behind = 0  # the page behind those that came last
         self._lock = threading.Lock()
 
     @property
@@ -141,6 +143,11 @@ class RowPages:
 
     def _bring(self, pages: Sequence[int]) -> None:
         lacking = [page for page in pages if page not in self._held and page * self.rows < self._vertices]
+        if lacking and lacking[0] == self._behind:  # a pass over the rows: those behind will be wanted
+            room = held_pages(self.threads) - sum(1 for page in self._held if self._wanted[page] > 0)
+            end = min(lacking[0] + min(self.threads, room), self.of_rows(0, self._vertices).stop)
+            lacking += [page for page in range(lacking[-1] + 1, end) if page not in self._held]
+        self._behind = lacking[-1] + 1 if lacking else self._behind
         for page in pages:
             if page in self._held:  # those that were wanted last are forgotten last
                 self._held[page] = self._held.pop(page)
@@ -149,13 +156,15 @@ class RowPages:
             del self._held[page]
             self.forget(page * self.rows, self.rows)
         try:
-            map_ranges(lambda at, _: self._load(lacking[at]), len(lacking), 1, self.threads)
+            chunks = [chunk for page in lacking for chunk in self._chunks_of(page)]
+            map_ranges(lambda at, _: self.load(chunks[at]), len(chunks), 1, self.threads)
         except BaseException:
             for page in lacking:
                 self.forget(page * self.rows, self.rows)
             raise
         self._held.update(dict.fromkeys(lacking))
 
-    def _load(self, page: int) -> None:
-        for first in range(page * self.rows, min((page + 1) * self.rows, self._vertices), self._chunk_rows):
-            self.load(first // self._chunk_rows)
+    def _chunks_of(self, page: int) -> range:
+        """The chunks of degrees of a page's rows."""
+        end = min((page + 1) * self.rows, self._vertices)
+        return range(page * self.rows // self._chunk_rows, -(-end // self._chunk_rows))

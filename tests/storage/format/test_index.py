@@ -147,6 +147,29 @@ def test_rows_that_are_wanted_stay_while_others_are_read() -> None:
         assert np.array_equal(bases[rows >> index.shift] + index.offsets[rows], wanted[rows])
 
 
+def test_a_pass_over_rows_reads_as_many_pages_at_once_as_threads_and_each_once() -> None:
+    loaded: list[int] = []
+
+    def load(chunk: int) -> NDArray[np.uint8]:
+        loaded.append(chunk)
+        return np.ones(PAGE, np.uint8)
+
+    held = RowPages(8 * PAGE, PAGE, 3)
+    with mock.patch("penstock.storage.format.index.WIDEST_SHIFT", 10):
+        index = from_chunks(8 * PAGE, PAGE, load, 3, held)
+    loaded.clear()
+    seen = []
+    for first, _ in index.parts(0, 8 * PAGE):
+        seen.append(len(loaded))
+        assert held.nbytes <= 4 * PAGE * held_pages(3), first
+    assert seen == [3, 3, 3, 6, 6, 6, 8, 8]
+    assert sorted(loaded) == list(range(8))
+    loaded.clear()
+    for number in (2, 0):
+        next(iter(index.parts(number * PAGE, (number + 1) * PAGE)))
+    assert sorted(loaded) == [0, 2]
+
+
 def test_a_chunk_that_cannot_be_read_is_read_when_it_is_wanted_again() -> None:
     degrees, broken = np.ones(4 * PAGE, np.uint8), [False]
 
