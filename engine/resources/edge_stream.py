@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 DOUBT = 2.0  # a pull may read so many times what is expected behind row prefixes
 FEW_EDGES = 1 << 14  # kernels that walk fewer are of another kind: not worth waking many threads for
+DENSE = 256  # edges of a frontier for each partition: hardly one has none
 NOTHING_PENDING = np.zeros(1)
 
 
@@ -306,7 +307,7 @@ class EdgeStream:
             own = self._own(frontier)
             return self._totals(own.vertices, own.edges, own.edges * self.edge_bytes // LINE_BYTES + 1)
         table = self.directory.table
-        if frontier.everything or (self._on_cores and table.edges <= self.chunk_edges):  # a chunk is read as a whole
+        if frontier.everything or (self._on_cores and self._reads_all(kernels, frontier)):
             packable, demand = self._is_packable(kernels), self._sweep
             if demand is None or demand.packable != packable:
                 demand = whole_demand(table, edge_bytes=self.edge_bytes, with_weights=self.with_weights)
@@ -332,6 +333,13 @@ class EdgeStream:
         wanted = None if self.complete else chunks
         demand = Demand(self.key, vertices, edges, lines, pending, wanted, self.with_weights, read_edges=read)
         return self._only_mine(_with_blocks(demand, touched, blocks))
+
+    def _reads_all(self, kernels: Kernels[Any], frontier: Frontier) -> bool:
+        """Whether the cores read all edges unasked: one chunk, or where rows would be read to find some unwanted."""
+        table = self.directory.table
+        asks = self.direction == "pull" or (kernels.author.has_pending and self.pipeline.options.priority)
+        dense = self.index.pages is not None and frontier.edges >= DENSE * len(table)
+        return table.edges <= self.chunk_edges or (dense and not asks)
 
     def _is_packable(self, kernels: Kernels[Any]) -> bool:
         """Whether active rows may be gathered."""

@@ -8,6 +8,7 @@ as is all that is not in memory: so a range of rows that ends with a page needs 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +17,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.parallel_map import map_ranges
+from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.slot_pool import HUGE_PAGE, ReservedArray
+from penstock.storage.base.threads import ThreadPool
+from penstock.storage.clocks import stage_clock
 
 OFFSET_BYTES = 4
 PAGE_ROWS = HUGE_PAGE // OFFSET_BYTES
@@ -65,6 +68,8 @@ class RowPages:
         self.bytes_read = 0
         self._held: dict[int, None] = {}
         self._wanted: Counter[int] = Counter()
+        self._readers: ThreadPool | None = None
+        self._process = 0
         self._behind = 0  # the page behind those that came last
         self._lock = threading.Lock()
 
@@ -157,12 +162,24 @@ class RowPages:
             self.forget(page * self.rows, self.rows)
         try:
             chunks = [chunk for page in lacking for chunk in self._chunks_of(page)]
-            map_ranges(lambda at, _: self.load(chunks[at]), len(chunks), 1, self.threads)
+            self._read(chunks)
         except BaseException:
             for page in lacking:
                 self.forget(page * self.rows, self.rows)
             raise
         self._held.update(dict.fromkeys(lacking))
+
+    def _read(self, chunks: Sequence[int]) -> None:
+        """Load chunks, by threads that stay where there are several: to start them takes as long as to load a chunk."""
+        if min(self.threads, len(chunks)) <= 1:
+            for chunk in chunks:
+                self.load(chunk)
+            return
+        if self._readers is None or self._process != os.getpid():  # a process that was forked has none of them
+            self._readers, self._process = ThreadPool(self.threads, "penstock-rows"), os.getpid()
+        with stage_clock.waiting():
+            for _ in ordered_map(self._readers, self.load, chunks, len(chunks)):
+                pass
 
     def _chunks_of(self, page: int) -> range:
         """The chunks of degrees of a page's rows."""

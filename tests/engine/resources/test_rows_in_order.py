@@ -12,12 +12,14 @@ from unittest import mock
 import numpy as np
 import pytest
 from penstock.engine import Graph, Program, Session
+from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.planning import requirements
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.queries.neighbors import sample_neighbors
+from penstock.engine.resources import edge_stream
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.memory_plan import EdgeRoom, edge_room
 from penstock.storage.base.errors import BudgetError, InputError, RunError
@@ -92,6 +94,22 @@ def test_answers_are_those_of_a_whole_index(
         found = answer_of(graph, make(), **options, host_memory=None if budget is None else budget << 20)
     assert_equal(found, wanted)
     assert len(forgotten) > 0
+
+
+@pytest.mark.parametrize("dense", [0, 1 << 60])
+@pytest.mark.parametrize("name", ["bfs", "sssp"])
+def test_rows_are_not_read_to_find_edges_that_a_dense_frontier_does_not_want(
+    name: str, dense: int, paged_graphs: dict[bool, Graph], forgotten: list[int]
+) -> None:
+    graph, counted = (
+        paged_graphs[True],
+        mock.patch.object(HostKernels, "count_active", autospec=True, side_effect=HostKernels.count_active),
+    )
+    wanted = answer_of(graph, MAKERS[name](), whole=True, threads=1, direction="push")
+    with mock.patch.object(edge_stream, "DENSE", dense), counted as count:
+        found = answer_of(graph, MAKERS[name](), threads=1, direction="push")
+    assert_equal(found, wanted)
+    assert count.called == (dense > 0)
 
 
 def test_other_programs_ask_for_a_whole_index(paged_graphs: dict[bool, Graph], forgotten: list[int]) -> None:
