@@ -316,7 +316,7 @@ class Session:
     def _is_tried_plain(self, program: Program) -> bool:
         """Whether a program, whose kernels are not compiled, may be done sooner by their plain definition."""
         alone = self._kind == "host" and self._device.reads_host and self._ranks is None and self._timeline is None
-        return alone and plain_first.is_tried(program, self.graph)
+        return alone and self.config.precision == "double" and plain_first.is_tried(program, self.graph)
 
     def _run_plain(self, program: Program, each: bool) -> Generator[IterationRecord, None, Result | None]:
         """Run a program by the plain definition of its kernels; None where these have to be compiled."""

@@ -1,7 +1,8 @@
 """First runs on small graphs: the plain definition of the kernels answers before a compiler would have made them.
 
-Its answers are those of compiled kernels, to the bit. Owns for which runs it is tried, and for how long: all runs of a
-program share some CPU time of the process. What takes longer is compiled, and begins anew.
+Its answers are those of compiled kernels, to the bit, for the programs that it takes. Owns which these are, and for how
+long it is tried: all runs of a program share some CPU time of the process. What takes longer is compiled, and begins
+anew.
 """
 
 from __future__ import annotations
@@ -24,12 +25,17 @@ FEW = 1 << 14
 """Vertices and edges of a graph: with more, most programs are compiled sooner than done."""
 SECONDS = 0.75
 """CPU time of all runs of a program: compiling it takes two to ten seconds of two cores."""
+SWEEPS = 25
+"""Of a program whose vertices all send in each iteration so many are expected."""
+UNEQUAL = "Heat", "Circuit"
+"""Programs whose plain definition gives other last digits than compiled kernels."""
 _spent: Counter[type[Program]] = Counter()
 
 
 def is_tried(program: Program, graph: Graph) -> bool:
     """Whether a program whose kernels are not compiled may be done sooner without: one of ours, on few edges."""
-    ours = type(program).__module__.startswith("penstock.engine.programs.")
+    kind = type(program)
+    ours = kind.__module__.startswith("penstock.engine.programs.") and kind.__name__ not in UNEQUAL
     return ours and 0 < graph.edges <= FEW - graph.vertices and _spent[type(program)] < SECONDS
 
 
@@ -50,7 +56,10 @@ def result_of(
             record = next(steps)
             records.append(record)
             spent, phases = time.thread_time() - began, None if record.phase is None else record.phase.count
-            if spent > left or (phases and record.phase and spent * phases > left * (record.phase.number + 1)):
+            sweeps = SWEEPS / (record.number + 1) if program.everywhere else 1
+            if spent * max(1, sweeps) > left or (
+                phases and record.phase and spent * phases > left * (record.phase.number + 1)
+            ):
                 steps.close()
                 return None
     except StopIteration as end:

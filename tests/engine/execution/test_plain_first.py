@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,11 +17,13 @@ from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import plain_first
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.diameter import Diameter
+from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.louvain import Louvain
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.scc import SCC
 from penstock.engine.programs.triangles import Triangles
+from penstock.engine.state.records import IterationRecord
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.timeline import Timeline
 from support.graphs import in_memory, skewed, weighed
@@ -56,6 +60,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(engine.session, "expect_run", lambda *_, **__: True)
     monkeypatch.setattr(plain_first, "_spent", Counter())
     monkeypatch.setattr(plain_first, "FEW", 1 << 14)
+    monkeypatch.setattr(plain_first, "SECONDS", 1000.0)
     return made
 
 
@@ -93,6 +98,24 @@ def test_what_takes_longer_is_compiled_and_begins_anew(
     assert kinds == (["reference", "host"] if seconds else ["host"])
 
 
+@pytest.mark.parametrize(("make", "seen"), [(lambda: PageRank(weight=None), 1), (lambda: BFS(0), 5)])
+def test_sweeps_are_given_up_early_where_many_will_follow(
+    make: Callable[[], Program], seen: int, kinds: list[str]
+) -> None:
+    walked: list[int] = []
+
+    def steps() -> Generator[IterationRecord, None, Any]:
+        for number in range(5):
+            walked.append(number)
+            yield IterationRecord(number, "push", 1, 1)
+
+    clock = itertools.count(0, plain_first.SECONDS / 20)
+    with mock.patch.object(plain_first.time, "thread_time", side_effect=clock):
+        assert (plain_first.result_of(steps(), make()) is None) == (seen == 1)
+    assert len(walked) == seen
+    assert not kinds
+
+
 def test_all_runs_of_a_program_share_the_time(graph: Graph, kinds: list[str]) -> None:
     for _ in range(2):
         with Session(graph, threads=1) as session:
@@ -112,6 +135,9 @@ def test_programs_of_others_many_edges_traces_and_checkpoints_wait_for_kernels(
         session.run(BFS(0), Checkpoints(tmp_path / "kept", 1))
     with Session(graph, threads=1, timeline=Timeline()) as session:
         session.run(BFS(0))
+    with Session(graph, threads=1, precision="single") as session:
+        session.run(PageRank(weight=None, max_iter=1))
+    assert not plain_first.is_tried(Heat(fixed={0: 1.0}), graph)
     monkeypatch.setattr(plain_first, "FEW", graph.vertices + graph.edges - 1)
     with Session(graph, threads=1) as session:
         session.run(BFS(0))
