@@ -34,7 +34,6 @@ MAKERS: dict[str, Callable[[], Program]] = {
     "labels": WCCByLabels,
     "harmonic": lambda: PROGRAMS["harmonic"](source=SOURCE, weight=False),
     "hits": lambda: PROGRAMS["hits"](max_iter=2),
-    "scc": PROGRAMS["scc"],
 }
 
 
