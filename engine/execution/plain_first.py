@@ -50,16 +50,18 @@ def result_of(
     """All records of a run, and its result; None where it takes too long."""
     began, kind = time.thread_time(), type(program)
     records: list[IterationRecord] = []
-    left = SECONDS - _spent[kind]
+    left, first = SECONDS - _spent[kind], 0.0
     try:
         while True:
             record = next(steps)
             records.append(record)
-            spent, phases = time.thread_time() - began, None if record.phase is None else record.phase.count
-            sweeps = SWEEPS / (record.number + 1) if program.everywhere else 1
-            if spent * max(1, sweeps) > left or (
-                phases and record.phase and spent * phases > left * (record.phase.number + 1)
-            ):
+            spent, phase, share = time.thread_time() - began, record.phase, 1.0
+            if program.everywhere:  # from the second sweep on: the first one imports and loads, too
+                first = spent if record.number == 0 else first
+                spent, share = spent - first, min(1.0, max(1, record.number) / SWEEPS)
+            elif phase is not None and phase.count:
+                share = (phase.number + 1) / phase.count
+            if spent > left * share:
                 steps.close()
                 return None
     except StopIteration as end:
