@@ -211,6 +211,11 @@ class Session:
         return self.rates.kernel_edges, self.rates.copy_bytes / each, kept / each
 
     @property
+    def _options(self) -> dict[str, Any]:
+        """The options of this session, for another one."""
+        return {entry.name: getattr(self.config, entry.name) for entry in fields(Config)}
+
+    @property
     def bytes_read(self) -> int:
         """Bytes of edges read from disk since memory was last divided; any thread may ask, also during a run."""
         if (other := self._other) is not None:
@@ -322,9 +327,8 @@ class Session:
         """Run a program by the plain definition of its kernels; None where these have to be compiled."""
         if not self._is_tried_plain(program):
             return None
-        options = {entry.name: getattr(self.config, entry.name) for entry in fields(Config)}
         own = copy(program)
-        with Session(self.graph, **options | {"kernels": "reference"}) as plain:
+        with Session(self.graph, **self._options | {"kernels": "reference"}) as plain:
             found = plain_first.result_of(plain._run_form(own, None, each=True), program)
         if found is None:
             return None
@@ -533,7 +537,7 @@ class Session:
         """Run a phase on a graph that it makes, in a session with the memory that is left; return its records."""
         if self._equipment is not None:
             self._drop(self._equipment)
-        options = {entry.name: getattr(self.config, entry.name) for entry in fields(Config)}
+        options = self._options
         room = self.config.memory_bytes - held_bytes(self.graph, program)
         give_back_freed_memory()  # of the edges that were cached
         if phase.on_cores is not None and self.config.kernels != "reference":

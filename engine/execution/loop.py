@@ -222,7 +222,7 @@ class Loop:
             self._walk(frontier, record, scalars, rows)
             record.walk_seconds = time.perf_counter() - walking - record.exchange_seconds
             shared = self._exchange(frontier, record, settled=rows is not None)
-            compares, parts = self.rebalance is not None and shared, self._shares(frontier)
+            compares, parts = self.rebalance is not None and shared, self._sharing(frontier) is not None
             if compares and not parts:
                 self._compare(frontier, record)
             if not self.asynchronous:
@@ -307,30 +307,26 @@ class Loop:
                 self.exchange.share_settled(self.ownership.bounds)
                 return True
             bounds = None if ownership is None else ownership.bounds
-            if self._shares(frontier):
-                self._share_sweep(pulled=pulled)
+            if (sharing := self._sharing(frontier)) is not None:
+                owned, every = sharing
+                if pulled:
+                    owned.hand_pulled(every)
+                elif self.windows is None or not self.windows.shared:
+                    self.exchange.give_owners(owned.starts(every), (0, self.state.last))
                 return True
             kept_above = self.owned.kept_above if pulled and self._keeps_apart and self.owned is not None else None
             return self.exchange.share_messages(frontier.everything, bounds, kept_above)
 
-    def _shares(self, frontier: Frontier) -> bool:
-        """Whether of a sweep each rank sends from, and applies to, its own vertices alone."""
-        return frontier.everything and self.owned is not None and self.owned.sweeps and self.ownership is not None
+    def _sharing(self, frontier: Frontier) -> tuple[OwnedSteps, NDArray[np.int64]] | None:
+        """Of a sweep in which each rank sends from, and applies to, its own vertices alone: those steps, and bounds."""
+        if not frontier.everything or self.ownership is None or self.owned is None or not self.owned.sweeps:
+            return None
+        return self.owned, self.ownership.bounds
 
     def _compare(self, frontier: Frontier, record: IterationRecord) -> None:
         """Compare how long ranks were busy, and move their bounds where that pays."""
         assert self.rebalance is not None, "bounds may move"
         self.rebalance(self, self.direction, frontier, record, record.walk_seconds)
-
-    def _share_sweep(self, *, pulled: bool) -> None:
-        """Give owners the messages that other ranks have for their vertices."""
-        assert self.owned is not None, "ranks own vertices"
-        assert self.exchange is not None, "ranks own vertices"
-        assert self.ownership is not None, "ranks own vertices"
-        if pulled:
-            self.owned.hand_pulled(self.ownership.bounds)
-        elif self.windows is None or not self.windows.shared:
-            self.exchange.give_owners(self.owned.starts(self.ownership.bounds), (0, self.state.last))
 
     def _share_pending(self, record: IterationRecord) -> None:
         """Give all ranks the same pending vertices, where owners alone have applied."""
@@ -539,17 +535,17 @@ class Loop:
     def _walk(self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...], rows: Demand | None) -> None:
         """Send, then run the kernels over the edges that the streams bring; rows: `_unsettled_rows`."""
         direction, state = self.direction, self.state
-        parts = self._shares(frontier)
-        if self.owned is not None and self.owned.apart and direction == "push" and not parts:
+        sharing = self._sharing(frontier)
+        if self.owned is not None and self.owned.apart and direction == "push" and sharing is None:
             with self.exchanging(record):
                 self.hand_out()
         record.filling.extend(self.streams[direction].fill_heads(self.kernels, state))
-        if (own := self._own_part(frontier)) is not None:
+        if (own := self._own_part(frontier, state)) is not None:
             self.kernels.send(own, frontier, self.out, scalars)
-        if parts and self.owned is not None and self.ownership is not None:
+        if sharing is not None:
             with self.exchanging(record):
-                pulls = any(stream.direction == "pull" for stream in self.walks(direction))
-                self.owned.hand_sources(self.ownership.bounds, pulls=pulls)
+                owned, bounds = sharing
+                owned.hand_sources(bounds, pulls=any(stream.direction == "pull" for stream in self.walks(direction)))
         if direction == "pull" and state.unmatched is not None and state.unmatched.complete:
             self._pull_unmatched(frontier, record, scalars)
             return
@@ -572,7 +568,7 @@ class Loop:
         alone = not self.asynchronous and len(self.walks(self.direction)) == 1
 
         def settle(part: StateArrays) -> None:
-            if (own := self._own_part(frontier, part.first, part.last)) is not None:
+            if (own := self._own_part(frontier, part)) is not None:
                 self.kernels.apply(own, frontier, self.out, scalars)
 
         if self.exchange is None:
@@ -587,11 +583,12 @@ class Loop:
         settle: of a push that brings all messages.
         """
         assert self.windows is not None, "values are in pages"
-        windows, exchange, owned, ownership = self.windows, self.exchange, self.owned, self.ownership
-        able = settle is not None and stream.direction == "push" and self._shares(frontier)
-        if not able or exchange is None or owned is None or ownership is None:
+        windows, exchange = self.windows, self.exchange
+        sharing = self._sharing(frontier) if settle is not None and stream.direction == "push" else None
+        if sharing is None or exchange is None:
             return windows.walk(stream, frontier, None)
-        cut, starts, own = windows.cut(stream), owned.starts(ownership.bounds), owned.own(ownership.bounds)
+        owned, bounds = sharing
+        cut, starts, own = windows.cut(stream), owned.starts(bounds), owned.own(bounds)
         cuts = self.gathered(cut.size, cut.count, cut.of_file)
         if (cuts != cuts[0]).any():
             return windows.walk(stream, frontier, None)
@@ -604,14 +601,12 @@ class Loop:
 
         return windows.walk(stream, frontier, settle, share)
 
-    def _own_part(self, frontier: Frontier, first: int = 0, last: int | None = None) -> VertexState | None:
-        """The state of vertices first..last-1, of all in all, or of those of a shared sweep that are this rank's."""
-        if not self._shares(frontier):
-            whole = first == 0 and last in (None, self.state.last)
-            return self.state if whole else cast("State", self.state).part(first, cast(int, last))
-        assert self.owned is not None, "ranks own vertices"
-        assert self.ownership is not None, "ranks own vertices"
-        return self.owned.part(self.ownership.bounds, first, self.state.last if last is None else last)
+    def _own_part(self, frontier: Frontier, part: StateArrays) -> StateArrays | None:
+        """A part of the state, or of a shared sweep that of its vertices which are this rank's, if there are any."""
+        if (sharing := self._sharing(frontier)) is None:
+            return part
+        owned, bounds = sharing
+        return owned.part(bounds, part.first, part.last)
 
     def _begins(self, stream: EdgeStream) -> EdgeStream:
         """The edges that the next sweep begins with."""
@@ -692,15 +687,18 @@ class Loop:
             free = device.event(None)
         if ahead and device.reads_host:  # its kernels are done when they return: reads start before them
             stream.read_ahead(self.kernels, self.state, free)
-        if (self.windows is None or not self.windows.settled) and (own := self._own_part(frontier)) is not None:
+        if (self.windows is None or not self.windows.settled) and (
+            own := self._own_part(frontier, self.state)
+        ) is not None:
             self.kernels.apply(own, frontier, self.out, scalars)
         if ahead and not device.reads_host:
             stream.read_ahead(self.kernels, self.state, free)
         self.agree_on_floats()
         if self.totals_declared:
             if frontier.everything:
-                if self.owned is not None and self.ownership is not None and self._shares(frontier):
-                    self.owned.hand_totals(self.ownership.bounds)
+                if (sharing := self._sharing(frontier)) is not None:
+                    owned, bounds = sharing
+                    owned.hand_totals(bounds)
                 self.total()
             else:
                 self.reduce()

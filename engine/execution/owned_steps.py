@@ -52,10 +52,10 @@ class OwnedSteps:
 
     def __init__(self, program: Program, state: State, exchange: RankExchange) -> None:
         self._state, self._exchange = state, exchange
-        self._changing = StepValues.of(program).changing
+        steps = StepValues.of(program)
+        self._changing = steps.changing
         self._wide = list_capacity(program, state.last) if state.pages is None else 0
         self._by_priority = author_function(program, "priority") is not None
-        steps = StepValues.of(program)
         self._sources = sorted(steps.source & (steps.changing | steps.sends))
 
     @property

@@ -138,12 +138,8 @@ class RankExchange:
 
     def _spans(self, span: Span) -> Iterator[Span]:
         """A range of vertices, in parts of a page each where values are in pages."""
-        first, last = span
-        step = self.state.last + 1 if self.state.pages is None else self.state.pages.rows
-        while first < last:
-            end = min((first // step + 1) * step, last)
-            yield first, end
-            first = end
+        pages = self.state.pages
+        return iter((span,) if span[0] < span[1] else ()) if pages is None else pages.spans(*span)
 
     def _messages_of(self, span: Span) -> AbstractContextManager[None]:
         """Have the messages of a range of vertices in memory within, which are written."""

@@ -165,6 +165,13 @@ class StatePages:
         numbers = range(v0 // self.rows, -(-min(v1, self.vertices) // self.rows))
         return [(name, page) for name in names for page in numbers]
 
+    def spans(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Yield the vertices first..last-1 in parts, each of one page."""
+        while first < last:
+            end = min((first // self.rows + 1) * self.rows, last)
+            yield first, end
+            first = end
+
     @contextmanager
     def held(
         self,
@@ -430,12 +437,9 @@ class PagedValues(NDArrayOperatorsMixin):
 
     def _parts(self, first: int, last: int, changes: tuple[str, ...] = ()) -> Iterator[tuple[int, int]]:
         """Yield the vertices first..last-1 in parts, each in memory until the next is asked for."""
-        rows = self._pages.rows
-        while first < last:
-            end = min((first // rows + 1) * rows, last)
-            with self._pages.held(self._pages.of((self._name,), first, end), changes):
-                yield first, end
-            first = end
+        for v0, v1 in self._pages.spans(first, last):
+            with self._pages.held(self._pages.of((self._name,), v0, v1), changes):
+                yield v0, v1
 
     def _grouped(
         self, places: NDArray[Any], changes: tuple[str, ...] = ()

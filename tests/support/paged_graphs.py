@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -17,6 +18,7 @@ from penstock.engine import Graph, Program, Session
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import windows
 from penstock.engine.execution.windows import AHEAD, Windows, window_vertices
+from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.planning import requirements
 from penstock.engine.program.program import Field, Start
 from penstock.engine.resources import memory_plan
@@ -27,12 +29,15 @@ from penstock.transfer.planning.host_budget import least_reading_bytes
 from support.catalogue_oracles import SOURCE
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList
+from support.program_cases import Fields
 
 CHUNK = 4096
 """Rows of a chunk, half a page: a span of a bitmap."""
 VERTICES = 11 * CHUNK - 100
 PAGE = 2 * CHUNK
 """Vertices of a page."""
+InMemory = Callable[[Callable[[], Program], bool], Fields]
+"""Returns the answer of the program that is made, by whether the graph is directed."""
 
 
 class AllSend(Program):
@@ -106,6 +111,18 @@ def _made(folder: Path, **options: Any) -> Iterator[dict[bool, Graph]]:
             directed: on_disk(edges(directed=directed), folder / f"{directed}.h5", chunk_edges=1 << 13, **options)
             for directed in (True, False)
         }
+
+
+@pytest.fixture(scope="module")
+def in_memory(paged_graphs: dict[bool, Graph]) -> InMemory:
+    """What programs answer that hold all values, each once a graph: however it runs, an answer is the same."""
+
+    @cache
+    def wanted(make: Callable[[], Program], directed: bool) -> Fields:
+        with mock.patch.object(HostKernels, "can_fuse", return_value=False):  # a kernel more to compile
+            return answer(paged_graphs[directed], make(), threads=1)
+
+    return wanted
 
 
 @pytest.fixture

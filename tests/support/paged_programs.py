@@ -6,6 +6,7 @@ Sources have edges in the graphs of `paged_graphs.py`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from penstock.engine import Program
 from penstock.engine.programs.bfs import BFS, BFSLevels
@@ -17,6 +18,14 @@ from penstock.engine.programs.wcc import WCC
 from penstock.engine.programs.widest import WidestPath
 from support.catalogue_oracles import SOURCE
 from support.program_cases import CASES
+
+WAYS: dict[str, dict[str, Any]] = {
+    "auto": {},
+    "push": {"direction": "push"},
+    "pull": {"direction": "pull"},
+    "sync": {"mode": "sync"},
+}
+"""Options of runs of any number of ranks."""
 
 
 def few_sweeps(name: str) -> Callable[[], Program]:

@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -36,32 +35,26 @@ from support.catalogue_oracles import SOURCE
 from support.covering import covering
 from support.paged_graphs import (
     PAGE,
+    InMemory,
     Shares,
     answer,
     assert_equal,
     forgotten,
     graphs_in_windows,
+    in_memory,
     in_two_parts,
     no_edges_kept,
     no_pages_left,
     paged_graphs,
     room_for,
 )
-from support.paged_programs import ALIKE, MAKERS, OTHERS
+from support.paged_programs import ALIKE, MAKERS, OTHERS, WAYS
 from support.program_cases import Fields
 
-__all__ = ["forgotten", "graphs_in_windows", "paged_graphs"]
+__all__ = ["forgotten", "graphs_in_windows", "in_memory", "paged_graphs"]
 
-
-WAYS: dict[str, dict[str, Any]] = {
-    "auto": {},
-    "push": {"direction": "push"},
-    "pull": {"direction": "pull"},
-    "sync": {"mode": "sync"},
-    "three threads": {"threads": 3},
-}
+ALONE = WAYS | {"three threads": {"threads": 3}}
 WINDOWS = (1, 2, 6)
-InMemory = Callable[[Callable[[], Program], bool], Fields]
 
 
 class Busiest(Program):
@@ -87,24 +80,12 @@ class Busiest(Program):
         return iteration + 1, incoming
 
 
-@pytest.fixture(scope="module")
-def in_memory(paged_graphs: dict[bool, Graph]) -> InMemory:
-    """What programs answer that hold all values, each once a graph: however it runs, an answer is the same."""
-
-    @cache
-    def wanted(make: Callable[[], Program], directed: bool) -> Fields:
-        with mock.patch.object(HostKernels, "can_fuse", return_value=False):  # a kernel more to compile
-            return answer(paged_graphs[directed], make(), threads=1)
-
-    return wanted
-
-
-@covering("name, way, directed, count, kept", sorted(MAKERS), WAYS, (True, False), WINDOWS, (True, False), strength=2)
+@covering("name, way, directed, count, kept", sorted(MAKERS), ALONE, (True, False), WINDOWS, (True, False), strength=2)
 def test_answers_are_those_of_all_values_in_memory(
     name: str, way: str, directed: bool, count: int, kept: bool, paged_graphs: dict[bool, Graph],
     in_memory: InMemory, forgotten: list[Unit],
 ) -> None:  # fmt: skip
-    make, options = MAKERS[name], {"threads": 1} | WAYS[way]
+    make, options = MAKERS[name], {"threads": 1} | ALONE[way]
     _compare(make, paged_graphs[directed], options, (count, kept), forgotten, in_memory(make, directed))
 
 
@@ -157,14 +138,14 @@ def test_a_run_goes_on_from_its_checkpoint_wherever_values_are(
     assert_equal(found, in_memory(make, True))
 
 
-@covering("name, way, directed, count", sorted(MAKERS), WAYS, (True, False), (2, 6), strength=1)
+@covering("name, way, directed, count", sorted(MAKERS), ALONE, (True, False), (2, 6), strength=1)
 def test_windows_of_the_file_give_the_same_answers(
     name: str, way: str, directed: bool, count: int, graphs_in_windows: dict[bool, Graph],
     in_memory: InMemory, forgotten: list[Unit],
 ) -> None:  # fmt: skip
     graph, wanted = graphs_in_windows[directed], in_memory(MAKERS[name], directed)
     with room_for(count, graph.vertices) as counts, no_edges_kept():
-        found = answer(graph, MAKERS[name](), **{"threads": 1} | WAYS[way])
+        found = answer(graph, MAKERS[name](), **{"threads": 1} | ALONE[way])
     assert max(counts) <= max(count, 3)
     assert forgotten
     assert_equal(found, wanted)

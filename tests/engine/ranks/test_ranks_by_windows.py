@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
-import pytest
 from penstock.engine import Graph, Program, Session
 from penstock.engine.checkpoint.checkpoint import Checkpoints
-from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.programs.bfs import BFS
 from penstock.storage.checkpoint.state_pages import Unit
 from support.catalogue_oracles import SOURCE
@@ -20,41 +17,24 @@ from support.forced_moves import moving
 from support.graphs import on_disk
 from support.paged_graphs import (
     PAGE,
+    InMemory,
     answer,
     assert_equal,
     edges,
     forgotten,
     graphs_in_windows,
+    in_memory,
     no_edges_kept,
     paged_graphs,
     pages_of,
     room_for,
 )
-from support.paged_programs import ALIKE, LONG, MAKERS, OTHERS
+from support.paged_programs import ALIKE, LONG, MAKERS, OTHERS, WAYS
 from support.program_cases import Fields
 from support.thread_ranks import ThreadRanks, on_ranks
 
-__all__ = ["forgotten", "graphs_in_windows", "paged_graphs"]
-WAYS: dict[str, dict[str, Any]] = {
-    "auto": {},
-    "push": {"direction": "push"},
-    "pull": {"direction": "pull"},
-    "sync": {"mode": "sync"},
-}
+__all__ = ["forgotten", "graphs_in_windows", "in_memory", "paged_graphs"]
 PROGRAMS = OTHERS | MAKERS
-InMemory = Callable[[str, bool], Fields]
-
-
-@pytest.fixture(scope="module")
-def in_memory(paged_graphs: dict[bool, Graph]) -> InMemory:
-    """What one process answers that holds all values, each once a graph."""
-
-    @cache
-    def wanted(name: str, directed: bool) -> Fields:
-        with mock.patch.object(HostKernels, "can_fuse", return_value=False):  # a kernel more to compile
-            return answer(paged_graphs[directed], PROGRAMS[name](), threads=1)
-
-    return wanted
 
 
 def by_windows(
@@ -87,7 +67,7 @@ def test_answers_are_those_of_one_process(
     name: str, way: str, directed: bool, count: int, kept: bool, paged_graphs: dict[bool, Graph],
     in_memory: InMemory, forgotten: list[Unit],
 ) -> None:  # fmt: skip
-    graph, wanted = paged_graphs[directed], in_memory(name, directed)
+    graph, wanted = paged_graphs[directed], in_memory(PROGRAMS[name], directed)
     for found in by_windows(MAKERS[name], graph, 2, count, kept=kept, **WAYS[way]):
         assert_equal(found, wanted)
     assert forgotten or count < 6
@@ -102,7 +82,7 @@ def test_answers_of_others_are_those_of_one_process(
     in_memory: InMemory, forgotten: list[Unit],
 ) -> None:  # fmt: skip
     for found in by_windows(OTHERS[name], paged_graphs[directed], size, count, kept=True):
-        assert_equal(found, in_memory(name, directed))
+        assert_equal(found, in_memory(PROGRAMS[name], directed))
 
 
 @covering("name, way, directed, size", sorted(MAKERS), WAYS, (True, False), (2, 3), strength=1, rare=LONG)
@@ -113,7 +93,7 @@ def test_windows_of_the_file_give_the_same_answers_while_bounds_move(
     graph = graphs_in_windows[directed]
     with no_edges_kept(), moving():
         for found in by_windows(MAKERS[name], graph, size, 6, **WAYS[way]):
-            assert_equal(found, in_memory(name, directed))
+            assert_equal(found, in_memory(PROGRAMS[name], directed))
 
 
 def test_a_sweep_both_ways_along_out_edges_alone_pulls_from_all_vertices(tmp_path: Path) -> None:
@@ -156,5 +136,5 @@ def test_a_run_goes_on_from_its_checkpoint_with_other_ranks(
         on_ranks(sizes[0], partial(work, resume=False))
         for found in on_ranks(sizes[1], partial(work, resume=True)):
             assert found is not None
-            assert_equal(found, in_memory(name, True))
+            assert_equal(found, in_memory(PROGRAMS[name], True))
     assert counts
