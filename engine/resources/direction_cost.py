@@ -148,7 +148,8 @@ def reading(link: LinkCosts, progress: Progress, frontier: Frontier) -> LinkRead
     rows = known * np.power(min(1.0, unexplored / max(1, progress.edges)), length)
     left = progress.unvisited - frontier.vertices - link.degrees.empty
     rows = np.minimum(known, rows * max(1.0, left / max(1e-9, float(rows.sum()))))
-    missing = math.log1p(-min(frontier.edges / unexplored, 1.0 - 1e-9))  # logarithm of the chance that an edge is idle
+    share = max(frontier.edges, 1) / unexplored  # a frontier without edges would be divided by
+    missing = math.log1p(-min(share, 1.0 - 1e-9))  # logarithm of the chance that an edge is idle
     active = -math.expm1(missing)
     in_head = np.minimum(length, link.head)
     behind = np.where(length > link.head, rows * np.exp(missing * in_head), 0.0)

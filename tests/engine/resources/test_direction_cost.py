@@ -95,6 +95,11 @@ def test_neighborhoods_keep_more_rows_unvisited_than_chance_would() -> None:
     assert read.edges == pytest.approx(4990, rel=0.01)
 
 
+def test_a_pull_to_a_frontier_without_edges_reads_all_that_is_unexplored() -> None:
+    half = replace(START, unvisited=500, unexplored=5000)
+    assert reading(LINK, half, Frontier(3, 0)).edges == pytest.approx(4980, rel=0.01)
+
+
 def test_degrees_are_sampled() -> None:
     rng = np.random.default_rng(3)
     degrees = np.minimum(rng.zipf(1.7, 50_000) - 1, 300)
