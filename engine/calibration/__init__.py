@@ -1,1 +1,0 @@
-"""Measuring this machine: one calibration and its probes."""

@@ -1,1 +1,0 @@
-"""Checkpoints of a run: when, what, and whether one fits another run."""

@@ -1,1 +1,0 @@
-"""Compiled kernels: reference (plain Python), host (Numba), CUDA (numba-cuda)."""

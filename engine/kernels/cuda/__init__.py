@@ -1,1 +1,0 @@
-"""Kernels on a GPU, compiled by numba-cuda and launched through CuPy."""

@@ -1,1 +1,0 @@
-"""Kernels of programs on whole rows on a GPU."""

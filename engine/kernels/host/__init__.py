@@ -1,1 +1,0 @@
-"""Kernels on the CPU cores, compiled by Numba."""

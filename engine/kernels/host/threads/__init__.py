@@ -1,1 +1,0 @@
-"""Threads of kernels on the CPU cores: how they wait, and loops that they share."""

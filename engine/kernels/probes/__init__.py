@@ -1,1 +1,0 @@
-"""Kernels that measure a machine: on the CPU cores, and on a GPU."""

@@ -1,1 +1,0 @@
-"""The kernels in plain Python: the definition of what is right."""

@@ -1,1 +1,0 @@
-"""What a program is: fields, combiner, parameters, checks, vertex ids, compiled bindings."""

@@ -1,1 +1,0 @@
-"""What is asked of a graph beside programs: walks, samples, similar vertices, which vertices are chosen."""

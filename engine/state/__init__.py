@@ -1,1 +1,0 @@
-"""Vertex state: frontier, arrays on host and device, row blocks, records, results."""

@@ -1,1 +1,0 @@
-"""Checkpoint files and the folder that holds the checkpoints of a run."""

@@ -1,1 +1,0 @@
-"""A second process that compiles kernels for this one."""

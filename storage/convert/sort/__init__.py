@@ -1,1 +1,0 @@
-"""Edges to sorted rows: keys, runs, spill, groups, compiled sorts."""

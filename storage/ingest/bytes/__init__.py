@@ -1,1 +1,0 @@
-"""Raw input as bytes: files, decompressed streams, blocks of lines."""

@@ -1,1 +1,0 @@
-"""What every input format shares: the `Source` protocol, numbers, pyarrow."""

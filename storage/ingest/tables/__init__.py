@@ -1,1 +1,0 @@
-"""Edge lists in CSV tables: layout, columns, records."""

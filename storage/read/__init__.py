@@ -1,1 +1,0 @@
-"""Reading chunks of a graph with several threads (`reader.py`), the cache of partitions, verification, probes."""

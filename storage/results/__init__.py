@@ -1,1 +1,0 @@
-"""Result tables in every output format."""

@@ -1,1 +1,0 @@
-"""Tables: columns read range by range, Arrow streams and frames, and the files that Arrow writes."""

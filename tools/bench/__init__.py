@@ -1,1 +1,0 @@
-"""Benchmarks: what the systems are asked, how they are timed and compared."""

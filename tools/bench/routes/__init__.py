@@ -1,1 +1,0 @@
-"""The comparison of routes: what is compared, measured and drawn."""

@@ -1,1 +1,0 @@
-"""What this machine and this installation have, and what is missing: `penstock doctor`."""

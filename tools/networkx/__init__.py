@@ -1,1 +1,0 @@
-"""The dispatch backend of networkx."""

@@ -1,1 +1,0 @@
-"""What `penstock report` reads, concludes and draws."""

@@ -1,1 +1,0 @@
-"""A job: its options, how it is executed or forecast, and the records it leaves."""

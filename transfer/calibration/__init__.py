@@ -1,1 +1,0 @@
-"""Rates of this machine: copy probe, fitted kernel cost, feedback from records."""

@@ -1,1 +1,0 @@
-"""Devices: the cores, CUDA, an emulated link, timestamps."""

@@ -1,1 +1,0 @@
-"""Pure decisions: plans, balance, combination, division of host and device budgets."""

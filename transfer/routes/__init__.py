@@ -1,1 +1,0 @@
-"""The routes by which edges reach a device, all named in `registry.py`."""

@@ -1,1 +1,0 @@
-"""Buffers and copies between disk, host memory and device."""

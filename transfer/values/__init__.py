@@ -1,1 +1,0 @@
-"""The values that transfer passes around: tasks, views, options, costs, rates, records."""
