@@ -27,11 +27,10 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 from numpy.typing import NDArray
-from penstock.storage.base import kernel_cache
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import PROCESS_MIB
 from penstock.storage.format.graph import Graph
-from support.peak_memory import MIB, SMALL_CHANGE, Peak, measured, told
+from support.peak_memory import MIB, SMALL_CHANGE, Peak, least_of, load_for_good, told
 
 SMALL = 1 << 12
 """Vertices of the graph on which a command runs first."""
@@ -351,24 +350,18 @@ def _measured(name: str, small: Prepared, large: Prepared, out: Path) -> Peak:
         told(small.words(name, out))
     launch.SMALL = launch_rows.SMALL = usual
     if name.split()[0] in WITHOUT_BUDGET:
-        return _again(name, large, out, large.promised(name), [])
+        return least_of(name, large.words(name, out), large.promised(name))
     budget = MIB
     while True:
         try:
-            return _again(name, large, out, budget, ["--host-memory", str(budget)])
+            return least_of(name, [*large.words(name, out), "--host-memory", str(budget)], budget)
         except RuntimeError as error:
             budget = _raised(str(error), budget, name)
 
 
-def _again(name: str, large: Prepared, out: Path, budget: int, limit: list[str]) -> Peak:
-    """Measure; once more where it took more: kernels that the small graph has no use for were loaded, or compiled."""
-    found = measured(name, [*large.words(name, out), *limit], budget)
-    return measured(name, [*large.words(name, out), *limit], budget) if found.beyond else found
-
-
 def _growth(kind: str, size: str, folder: str, name: str) -> None:
-    """Measure a command in this process, and print it; as `peak_memory` has it, pages of libraries stay."""
-    kernel_cache.give_back_library_pages = lambda: None
+    """Measure a command in this process, and print it."""
+    load_for_good()
     place = Path(folder)
     small, large = prepared(kind, SMALL, place), prepared(kind, int(size), place)
     out = place / f"out-{kind}"

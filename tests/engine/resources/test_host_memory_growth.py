@@ -24,6 +24,7 @@ import sys
 import numpy as np
 from penstock.engine import Graph, Session
 from penstock.engine.api import make
+from penstock.engine.execution import plain_first
 from penstock.engine.kernels.host import launch as host
 from penstock.engine.programs.table import PROGRAMS
 from penstock.storage.base import budget
@@ -38,6 +39,7 @@ ring = (np.arange(64) + 1) % 64
 back = (np.arange(64) - 1) % 64
 ones = np.ones(64, np.uint8)
 warm = Graph.from_arrays(small, ring, ones, into=(small, back, ones))
+plain_first.FEW = 0
 for least in (1, 1 << 14):
     host.SMALL = least
     with Session(warm) as session:
