@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.engine.program.program import LARGEST, VERTEX, Field, Global, Program, Start
     from penstock.engine.queries.neighbors import NeighborSampler, sample_neighbors
     from penstock.engine.queries.similarity import similarity
-    from penstock.engine.queries.walk import walk
+    from penstock.engine.queries.walks import walk
     from penstock.engine.session import Session
     from penstock.engine.state.result import Result
     from penstock.engine.subgraph import extract
@@ -54,7 +54,7 @@ _HOMES = {
     "run": "penstock.engine.api",
     "sample_neighbors": "penstock.engine.queries.neighbors",
     "similarity": "penstock.engine.queries.similarity",
-    "walk": "penstock.engine.queries.walk",
+    "walk": "penstock.engine.queries.walks",
 }
 
 __all__ = [

@@ -48,7 +48,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "numba.cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py", "engine/kernels/cuda/compiler.py"),
     "matplotlib": ("tools/base/plots.py",),
     "mpi4py": ("engine/ranks/mpi.py",),
-    "torch": ("engine/queries/sampled_neighbors.py",),
+    "torch": ("engine/queries/neighbors.py",),
     "os.environ": ("tools/*", "storage/base/user_cache.py", "engine/kernels/host/threads/openmp.py"),
     "numba.get_num_threads": ("engine/kernels/host/threads/openmp.py",),
     "numba.set_num_threads": ("engine/kernels/host/jit.py",),

@@ -138,7 +138,7 @@ CATALOGUE = (
     ),
     ProgramInfo(
         "personalized_pagerank",
-        "personalized:PPR",
+        "pagerank:PPR",
         "ranking",
         line="PageRank that restarts at given vertices.",
         parameters="`--source` (repeatable), and those of `pagerank`",

@@ -2,7 +2,7 @@
 
 Rows before `kept_rows` stay. The others are cut into partitions of whole rows, which go through two slabs: while
 walkers advance in one, the next is read. Of a partition only wanted chunks are read, unless most of them are. Where
-walkers advance on a GPU, it keeps rows before those that are kept here (`device_windows.py`).
+walkers advance on a GPU, it keeps rows before those that are kept here (`device_run.py`).
 """
 
 from __future__ import annotations

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.host.jit import use_workers
 from penstock.engine.program.vertex_ids import VertexReferences
-from penstock.engine.queries.best_pairs import best_pairs
-from penstock.engine.queries.given_pairs import common_of, counter_on, internal_pairs
 from penstock.engine.queries.pair_table import MEASURES, PairTable
+from penstock.engine.queries.pairs import best_pairs, common_of, counter_on, internal_pairs
 from penstock.engine.queries.row_sets import Room
 from penstock.engine.resources.requirements_types import index_bytes, name_bytes
 from penstock.storage.base.budget import cores, host_memory_bytes, parse_bytes

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from penstock.engine import Graph, Program, Result, Session
 from penstock.engine.programs.bfs import BFS
-from penstock.engine.programs.chebyshev import ChebyshevPageRank
-from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.pagerank import ChebyshevPageRank, PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.tools import cli

@@ -19,8 +19,7 @@ from penstock.engine import Graph, Program, Session
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.kernels.cuda import frontier, launch
 from penstock.engine.programs.bfs import BFS
-from penstock.engine.programs.chebyshev import ChebyshevPageRank
-from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.pagerank import ChebyshevPageRank, PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.state.device_state import DeviceBitmap
 from penstock.transfer.staging.link_reader import LinkReader

@@ -24,8 +24,7 @@ from penstock.engine import Graph, Program, Result, Session
 from penstock.engine.execution.loop import Loop
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.collaborative import CollaborativeFiltering
-from penstock.engine.programs.pagerank import PageRank
-from penstock.engine.programs.personalized import PPR
+from penstock.engine.programs.pagerank import PPR, PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.ranks.mpi import MpiCommunicator

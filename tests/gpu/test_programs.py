@@ -13,14 +13,13 @@ import pytest
 from penstock.engine import Field, Program, run
 from penstock.engine.kernels.cuda.whole_rows.launch_rows import CudaRowKernels
 from penstock.engine.programs.cdlp import CDLP
-from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.programs.closeness import Closeness, Harmonic
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.from_each import FromEach
 from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.leiden import Leiden
 from penstock.engine.programs.louvain import Louvain
-from penstock.engine.programs.personalized import PPR
+from penstock.engine.programs.pagerank import PPR, ChebyshevPageRank
 from penstock.engine.programs.table import PROGRAMS
 from penstock.engine.session import Session
 from penstock.engine.state import row_blocks

@@ -104,7 +104,7 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
       penstock walk web.h5 --host-memory 200MiB --scratch /tmp --output walks.npy
       penstock walk web.h5 --device cuda:0 --device-memory 4GiB --output walks.npy
     """
-    from penstock.engine.queries.walk import walk
+    from penstock.engine.queries.walks import walk
     from penstock.storage.base.freed_memory import keep_no_large_blocks
     from penstock.storage.format.graph import Graph
     from penstock.storage.tables.columns import WriteOptions

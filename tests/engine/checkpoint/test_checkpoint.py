@@ -18,11 +18,10 @@ from penstock.engine.execution import triangles
 from penstock.engine.kernels.cuda import fused
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.bfs import BFS
-from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.katz import Katz
-from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.pagerank import ChebyshevPageRank, PageRank
 from penstock.engine.programs.php import PHP
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.state.result import Result

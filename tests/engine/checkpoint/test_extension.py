@@ -13,14 +13,13 @@ from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.cdlp import CDLP
-from penstock.engine.programs.chebyshev import ChebyshevPageRank
 from penstock.engine.programs.circuit import Circuit
 from penstock.engine.programs.eigenvector import Eigenvector
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.neural import Neural
-from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.pagerank import ChebyshevPageRank, PageRank
 from penstock.engine.programs.php import PHP
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError

@@ -14,8 +14,7 @@ from penstock.engine.program.precision import TOLERANCE
 from penstock.engine.program.program import fields_of
 from penstock.engine.programs.eigenvector import Eigenvector
 from penstock.engine.programs.katz import DivergedError, Katz
-from penstock.engine.programs.pagerank import PageRank
-from penstock.engine.programs.personalized import PPR
+from penstock.engine.programs.pagerank import PPR, PageRank
 from penstock.engine.programs.php import PHP
 from penstock.engine.resources.config import Config
 from penstock.storage.base.errors import InputError

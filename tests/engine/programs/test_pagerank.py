@@ -8,8 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from penstock.engine import Graph, from_edges, run
-from penstock.engine.programs.chebyshev import ChebyshevPageRank
-from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.pagerank import ChebyshevPageRank, PageRank
 from penstock.storage.base.errors import InputError
 from support.covering import covering
 

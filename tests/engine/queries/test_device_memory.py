@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from penstock.engine.queries.device_memory import DeviceWalkRequest, divide_device_walks
-from penstock.engine.queries.device_windows import in_place_is_cheaper
-from penstock.engine.queries.walk_memory import WalkMemoryRequest
+from penstock.engine.queries.device_run import in_place_is_cheaper
+from penstock.engine.queries.walk_memory import DeviceWalkRequest, WalkMemoryRequest, divide_device_walks
 from penstock.storage.base.errors import BudgetError
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
 from penstock.transfer.values.rates import Rates

@@ -86,8 +86,8 @@ def test_rows_from_disk_in_small_batches(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, expected)
     assert walks.progress.bytes_read > 60 * 12
     with (
-        mock.patch("penstock.engine.queries.device_memory.MANY", 2),
-        mock.patch("penstock.engine.queries.device_memory.WHOLE_BATCH_BYTES", 500),
+        mock.patch("penstock.engine.queries.walk_memory.MANY", 2),
+        mock.patch("penstock.engine.queries.walk_memory.WHOLE_BATCH_BYTES", 500),
     ):
         found, walks = made(stored, options)
     np.testing.assert_array_equal(found, expected)

@@ -16,7 +16,7 @@ from penstock.engine import Graph, from_edges, similarity
 from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.host.whole_rows.similarity import compare
 from penstock.engine.program import vertex_ids
-from penstock.engine.queries import best_pairs, given_pairs
+from penstock.engine.queries import pairs as pairs_module
 from penstock.engine.queries.row_sets import Room, even_cuts, runs
 from penstock.engine.queries.similarity import _held
 from penstock.storage.base.errors import BudgetError, InputError
@@ -91,11 +91,11 @@ def test_pairs_on_a_simulated_device(memory: int, monkeypatch: pytest.MonkeyPatc
     edges = tangle(directed=True)
     graph = in_memory(edges)
     pairs = [*zip(edges.sources[:40].tolist(), edges.targets[:40].tolist(), strict=True), (5, 3), (4, 4)]
-    monkeypatch.setattr(given_pairs, "CudaDevice", lambda number, most: EmulatedDevice(memory_bytes=memory))
-    monkeypatch.setattr(given_pairs.cuda, "number_of", lambda name: 0)
+    monkeypatch.setattr(pairs_module, "CudaDevice", lambda number, most: EmulatedDevice(memory_bytes=memory))
+    monkeypatch.setattr(pairs_module.cuda, "number_of", lambda name: 0)
     found = similarity(graph, pairs, device="cuda:0")
     np.testing.assert_array_equal(found.common, similarity(graph, pairs).common)
-    monkeypatch.setattr(given_pairs, "CudaDevice", lambda number, most: EmulatedDevice(memory_bytes=50))
+    monkeypatch.setattr(pairs_module, "CudaDevice", lambda number, most: EmulatedDevice(memory_bytes=50))
     with pytest.raises(BudgetError, match="50 B is too small: the longest row, twice, takes"):
         similarity(graph, pairs, device="cuda:0")
 
@@ -304,7 +304,7 @@ def test_runs_and_cuts() -> None:
     assert runs(np.array([3, 3, 3, 9, 1]), 6) == [(0, 2), (2, 3), (3, 4), (4, 5)]
     assert runs(np.empty(0, int), 6) == []
     assert even_cuts(np.array([7, 1, 1, 1, 1, 1]), 2).tolist() == [0, 1, 6]
-    assert best_pairs.STEPS > 1
+    assert pairs_module.STEPS > 1
 
 
 def test_one_row_index_is_counted(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph, run
 from penstock.engine.programs.bfs import BFS
-from penstock.engine.programs.chebyshev import ChebyshevPageRank
+from penstock.engine.programs.pagerank import ChebyshevPageRank
 from penstock.engine.resources import memory_plan
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_resources import device_of

@@ -31,8 +31,7 @@ from penstock.engine.programs.kcore import Coreness
 from penstock.engine.programs.leiden import Leiden
 from penstock.engine.programs.louvain import Louvain
 from penstock.engine.programs.neural import Neural
-from penstock.engine.programs.pagerank import PageRank
-from penstock.engine.programs.personalized import PPR
+from penstock.engine.programs.pagerank import PPR, PageRank
 from penstock.engine.programs.php import PHP
 from penstock.engine.programs.sssp import SSSP, WideSSSP
 from penstock.engine.programs.table import PROGRAMS

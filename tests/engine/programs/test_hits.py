@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.engine.programs.dominant import HIGHEST_CUT, POWER, SemiIteration
+from penstock.engine.programs.hits import HIGHEST_CUT, POWER, SemiIteration
 
 
 def solved(eigenvalues: list[float], tolerance: float, rounds: int, *, power: bool = False) -> tuple[int, np.ndarray]:
