@@ -97,7 +97,8 @@ def cut_windows(
     if not picks:
         return WindowCut(of_file or vertices, -(-vertices // of_file) if of_file else 1, 1, of_file)
     count = -(-vertices // size)
-    plain = WindowCut(size, count, count)
+    plain = WindowCut(-(-vertices // (count * page)) * page, count, count)
+    plain = replace(plain, count=-(-vertices // plain.size))
     if count == 1 or not of_file or of_file % page:
         return plain
     reads = -(-of_file // size)
@@ -160,6 +161,8 @@ class Windows:
             return
         cut, hot_first = self.cut(stream), self._kernels.hot_first
         self.count = cut.count
+        if not self._kernels.picks:  # on cores the window takes what rows could keep
+            self._pages.read_often(near if cut.count > 1 else ())
         for first, last, number in cut.parts(state.last):
             if not (pushes or frontier.everything or state.active.part(first, last).words.any()):
                 continue

@@ -55,6 +55,7 @@ class Sweep:
     partitions travel, or stay, by which route. edges: those of the rows that it walks. vertices: seconds in which every
     vertex sends and gets its value, where that is known. exchange: seconds in which ranks hand out what they found.
     value_bytes: of values of vertices, read from their file and written to it; value_seconds: what is waited for them.
+    Of a device value_bytes go over the link, and file_bytes from and to the file of what host memory has no room for.
     """
 
     cost: Cost
@@ -66,6 +67,7 @@ class Sweep:
     edges: int = 0
     value_bytes: int = 0
     value_seconds: float = 0.0
+    file_bytes: int = 0
 
     @property
     def seconds(self) -> float:
@@ -201,7 +203,13 @@ def forecast(
         index = index_disk_bytes(needs)
         rate = rates.copy_bytes if needs.device_room else rates.disk_bytes
         first, later = (one.by_windows(cut, moved, graph.vertices, index, rates, rate) for one in (first, later))
-        first, later = (replace(one, vertices=vertices) for one in (first, later))
+        left = 0
+        if needs.device_room and asks is not None:
+            _, left = windows_of(graph, asks, needs, direction, size, of_file=True)
+        waited = first.value_seconds + left / rates.disk_bytes
+        first, later = (
+            replace(one, vertices=vertices, file_bytes=left, value_seconds=waited) for one in (first, later)
+        )
     elif sweeps and device.reads_host:
         packed = paper.plan.packed is not None
         first, later = (one.on_cores(rates, vertices, packed=packed) for one in (first, later))

@@ -304,9 +304,12 @@ def in_device_windows(
 
 
 def windows_of(
-    graph: Graph, one: RunRequirements, needs: MemoryRequest, direction: Direction, ranks: int = 1
-) -> tuple[WindowCut, int]:
+    graph: Graph, one: RunRequirements, needs: MemoryRequest, direction: Direction, ranks: int = 1,
+    *, of_file: bool = False,
+) -> tuple[WindowCut, int]:  # fmt: skip
     """In which windows a sweep has the values of vertices, and the bytes of these that it reads and writes at most.
+
+    of_file: those between the file and the host memory of a device, which goes by windows of its own.
 
     A sweep is: what vertices send; for each window its values, and those of all rows; what vertices become. Of several
     ranks each has rows of its own, and sends and applies for all vertices, or for its own (`shares_sweeps`).
@@ -326,7 +329,9 @@ def windows_of(
     assert walked is not None, "a direction that is walked is stored"
     how = {"picks": not needs.device_room, "pushes": pushes}
     cut = cut_windows(walked, steps, graph.vertices, size, rows, beside[1], **how)
-    stays = max(0, room - beside[0] * min(cut.size, graph.vertices))
+    stays = max(0, room - beside[0] * min(cut.size, graph.vertices)) if not of_file else needs.value_room
+    if of_file and stays >= sum(sizes.values()):
+        return cut, 0
     emptied = steps.emptied(messages)
 
     def of(*names: Iterable[str]) -> int:

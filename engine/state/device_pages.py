@@ -143,6 +143,11 @@ class DevicePages(StatePages):
             self._device.unregister(self._locked.pop(name))
         self.host.keep(names)
 
+    def read_often(self, names: Collection[str]) -> None:
+        """As `StatePages.read_often`, on the host, too."""
+        super().read_often(names)
+        self.host.read_often(names)
+
     def _lock(self, name: str, items: NDArray[Any]) -> None:
         """Page-lock memory of the host, which the link then reads at its rate."""
         self._device.register(items)

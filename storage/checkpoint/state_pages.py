@@ -87,7 +87,8 @@ class StatePages:
     """Arrays of all vertices, of which pages take so many bytes of memory; safe to use from several threads.
 
     vertices: of each array. rows: vertices of a page. room: bytes of the pages that may be in memory. file: holds the
-    others. Passes over all vertices come again and again: so what was used last makes room first, and the rest stays.
+    others. Passes over all vertices come again and again: so what was used last makes room first, and the rest stays;
+    arrays of which several passes come behind one another (`read_often`) make room after the others.
     timeline: where reads, writes and waiting are stamped, if anywhere. row_bytes: what comes for a row of an index
     besides, in the same room. ahead: ranges of rows that come before they are wanted, where there is room.
     """
@@ -102,6 +103,7 @@ class StatePages:
         self._leaving: dict[Unit, Future[None]] = {}
         self._giving: list[Future[None]] = []  # pages that leave have their memory until these are done
         self._idle: dict[Unit, None] = {}  # pages that nobody wants, what was wanted last behind
+        self._often, self._names_often = dict[Unit, None](), frozenset[str]()  # the same of arrays that are read often
         self._early: dict[Unit, None] = {}  # pages that nobody has wanted yet
         self._taken = 0
         self._holders: Counter[int] = Counter()  # by thread, how often it holds some
@@ -136,7 +138,7 @@ class StatePages:
                 page = self._pages.pop(unit)
                 moving += [page.arrives] if page.arrives is not None else []
                 self._taken -= self._size(unit)
-            for taken in (self._idle, self._early, self._leaving):
+            for taken in (self._idle, self._often, self._early, self._leaving):
                 for unit in [unit for unit in taken if unit[0] in others]:
                     del taken[unit]
         for future in moving:
@@ -146,6 +148,19 @@ class StatePages:
         self.file.forget(self.of(others, 0, self.vertices))
         for name in others:
             del self._arrays[name]
+
+    def read_often(self, names: Collection[str]) -> None:
+        """Let pages of these arrays make room after those of others, until other arrays are given."""
+        with self._free:
+            self._names_often = frozenset(names)
+            idle = [*self._idle, *self._often]
+            self._idle.clear()
+            self._often.clear()
+            for unit in idle:
+                self._idle_of(unit)[unit] = None
+
+    def _idle_of(self, unit: Unit) -> dict[Unit, None]:
+        return self._often if unit[0] in self._names_often else self._idle
 
     def values(self, name: str) -> NDArray[Any]:
         """An array by its name."""
@@ -216,7 +231,7 @@ class StatePages:
         """The pages, each of which is in memory or on its way, and stays: while some have no room, none is held."""
         while True:
             lacking = [unit for unit in units if unit not in self._pages]
-            if self._has_room(sum(map(self._size, lacking)), self._idle, self._early, but=units):
+            if self._has_room(sum(map(self._size, lacking)), self._idle, self._often, self._early, but=units):
                 break
             if all(not times or thread == threading.get_ident() for thread, times in self._holders.items()):
                 wanted = sum(map(self._size, {*units, *(unit for unit, page in self._pages.items() if page.wanted)}))
@@ -227,7 +242,7 @@ class StatePages:
             for unit in sorted(units, key=lambda unit: unit in lacking):  # those that are there stay
                 if unit not in self._pages:
                     self._bring(unit, reads=unit[0] not in fresh)
-                self._idle.pop(unit, None)
+                self._idle_of(unit).pop(unit, None)
                 self._early.pop(unit, None)
                 self._pages[unit].wanted += 1
                 taken.append(unit)
@@ -241,7 +256,7 @@ class StatePages:
         for unit in units:
             self._pages[unit].wanted -= 1
             if not self._pages[unit].wanted:
-                self._idle[unit] = None
+                self._idle_of(unit)[unit] = None
         self._free.notify_all()
 
     def _has_room(self, size: int, *others: dict[Unit, None], but: Collection[Unit] = ()) -> bool:
@@ -256,7 +271,7 @@ class StatePages:
     def _read_ahead(self, units: Iterable[Unit]) -> None:
         for unit in units:
             if unit not in self._pages:
-                if not self._has_room(self._size(unit), self._idle):
+                if not self._has_room(self._size(unit), self._idle, self._often):
                     return
                 self._bring(unit, reads=True)
                 self._early[unit] = None
@@ -265,7 +280,7 @@ class StatePages:
     def lent(self, size: int) -> Iterator[None]:
         """Have pages in so many bytes less within. Raises MemoryError where those that are wanted take these."""
         with self._free:
-            if not self._has_room(size, self._idle, self._early):
+            if not self._has_room(size, self._idle, self._often, self._early):
                 raise MemoryError(f"pages are wanted that leave no {size} bytes of {self.room}")
             leave = self._make_room(size)
             self.room -= size
@@ -299,7 +314,7 @@ class StatePages:
         """Forget pages that nobody wants until there is room for so many bytes; these are to be written."""
         leave = []
         while self._taken + size > self.room:
-            one, _ = (self._idle or self._early).popitem()
+            one, _ = (self._idle or self._often or self._early).popitem()
             leave.append((one, self._pages.pop(one)))
             self._taken -= self._size(one)
         return leave

@@ -135,6 +135,7 @@ def _sweep(sweep: Sweep) -> str:
         f"{format_bytes(sweep.disk_bytes)} from disk" if sweep.disk_bytes else "nothing from disk",
         *([f"{format_bytes(sweep.link_bytes)} over the link"] if sweep.link_bytes else []),
         *([f"{format_bytes(sweep.value_bytes)} of values {values}"] if sweep.value_bytes else []),
+        *([f"{format_bytes(sweep.file_bytes)} of them from and to their file"] if sweep.file_bytes else []),
     ]
     routes = ", ".join(f"{count:,} {route}" for route, count in sorted(sweep.routes.items()))
     limit = f" ({sweep.limit})" if sweep.seconds else ""

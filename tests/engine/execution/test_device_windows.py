@@ -14,6 +14,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from penstock import engine
 from penstock.engine import Graph, Program, Session
 from penstock.engine.execution import nan_check
 from penstock.engine.planning import requirements
@@ -23,6 +24,7 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.resources import direction
 from penstock.engine.resources.memory_plan import EdgeRoom, edge_room
 from penstock.storage.base.errors import BudgetError, RunError
+from penstock.storage.checkpoint.page_file import PageFile
 from penstock.storage.checkpoint.state_pages import Unit
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support.catalogue_oracles import SOURCE
@@ -290,6 +292,31 @@ def test_values_are_in_a_file_where_host_memory_has_no_room_either(
         with mock.patch.object(requirements, "in_windows", little), short_of_room(40):
             found = answer(graph, make(), **DEVICE)
     assert_equal(found, wanted)
+
+
+def test_a_forecast_tells_what_goes_between_host_memory_and_the_file(
+    forgotten: list[Unit], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sent values are read once for each of seven windows, and host memory has room for six of their seven pages."""
+    planned, made, files = requirements.in_windows, engine.session.PageFile, list[PageFile]()
+
+    def little(*given: Any) -> Any:
+        return replace(planned(*given), value_room=8 * 6 * CHUNK)
+
+    def noted(*given: Any) -> PageFile:
+        files.append(made(*given))
+        return files[-1]
+
+    with pages_of(CHUNK):
+        graph = on_disk(some_edges(7 * CHUNK - 100), tmp_path / "g.h5", both=False, window_vertices=CHUNK)
+        monkeypatch.setattr(engine.session, "PageFile", noted)
+        room, program, moved = mock.patch.object(requirements, "in_windows", little), MAKERS["pagerank"], list[int]()
+        with room, short_of_room(6), Session(graph, **DEVICE) as session:
+            sweep = session.forecast(program()).later
+            for _ in session.steps(program()):
+                moved.append(files[-1].bytes_moved)
+    assert np.diff(moved).tolist() == pytest.approx([sweep.file_bytes] * 2, rel=0.25)
+    assert sweep.limit == "values"
 
 
 def test_the_least_memory_of_a_device_is_that_of_a_window(graphs: dict[tuple[int, bool], Graph]) -> None:

@@ -191,7 +191,8 @@ def test_vertices_are_cut_as_moves_the_fewest_bytes(graphs_in_windows: dict[bool
     assert cut_windows(adjacency, steps, count, 3 * PAGE, page, 4) == WindowCut(size, 3, 1, size)
     assert cut_windows(adjacency, steps, count, 3 * PAGE, page, 4000) == WindowCut(3 * PAGE, 2, 2)
     assert cut_windows(adjacency, steps, count, PAGE, page, 4) == WindowCut(PAGE, 6, 2, size)
-    assert cut_windows(adjacency, steps, count, PAGE, 3 * PAGE, 4) == WindowCut(PAGE, 6, 6)
+    assert cut_windows(adjacency, steps, count, 3 * PAGE, 3 * PAGE, 4) == WindowCut(3 * PAGE, 2, 2)
+    assert cut_windows(adjacency, steps, count, 5 * PAGE, page, 4000) == WindowCut(3 * PAGE, 2, 2), "of equal size"
     assert cut_windows(adjacency, replace(steps, asks_degree=True), count, 3 * PAGE, page, 4).of_file == 0
     parts = list(WindowCut(PAGE, 6, 2, size).parts(count))
     assert parts[:3] == [(0, PAGE, 0), (PAGE, 2 * PAGE, 0), (2 * PAGE, 3 * PAGE, 1)]
@@ -306,8 +307,7 @@ def test_values_are_read_and_written_beside_the_kernels(paged_graphs: dict[bool,
     assert [record.windows for record in result.records] == [6, 6]
     for record in result.records:
         assert record.direction == "push", "a pull would write all messages once for each window"
-        assert 0 < record.value_seconds <= record.seconds
-        assert record.value_wait_seconds <= record.seconds
+        assert record.value_seconds > 0
         told = record.summary()
         assert (told["windows"], told["value_bytes"]) == (6, record.value_bytes)
 

@@ -51,6 +51,26 @@ def test_only_what_was_changed_is_written(tmp_path: Path) -> None:
     assert (pages.file.bytes_written, pages.file.bytes_read) == (0, 0)
 
 
+@pytest.mark.parametrize(("often", "reads"), [((), 10), (("often",), 0)])
+def test_pages_that_are_read_often_stay_while_others_are_there(
+    often: tuple[str, ...], reads: int, tmp_path: Path
+) -> None:
+    """Passes over one array behind a pass over another, where either has room."""
+    pages, read = made(tmp_path, 5 * PAGE, "once", "often"), []
+    for name in ("once", "often"):
+        for page in range(5):
+            with pages.held([(name, page)], [name]):
+                pages.values(name)[page * ROWS : (page + 1) * ROWS] = page
+    pages.read_often(often)
+    for _ in range(3):
+        before = pages.file.bytes_read
+        for page in range(5):
+            with pages.held([("often", page)]):
+                assert set(pages.values("often")[page * ROWS : (page + 1) * ROWS]) == {page}
+        read.append((pages.file.bytes_read - before) // PAGE)
+    assert read[1] + read[2] == reads
+
+
 def test_what_was_used_last_makes_room_so_that_a_second_pass_finds_most_pages(tmp_path: Path) -> None:
     pages, gone = made(tmp_path, 3 * PAGE, "value"), []
     give_back = pages.give_back
