@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import fields, replace
-from functools import reduce
+from functools import partial, reduce
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -329,7 +329,8 @@ class Session:
             return None
         own = copy(program)
         with Session(self.graph, **self._options | {"kernels": "reference"}) as plain:
-            found = plain_first.result_of(plain._run_form(own, None, each=True), program)
+            late = partial(expect_run, program, self.graph, self._kind)
+            found = plain_first.result_of(plain._run_form(own, None, each=True), program, late)
         if found is None:
             return None
         vars(program).update(vars(own))
@@ -741,8 +742,8 @@ class Session:
 
     def _expect(self, program: Program) -> bool:
         """Let a companion start while this process imports the compiler, and return True, if the program is new."""
-        again = plain_first.was_tried(program) and self._is_tried_plain(program)
-        return self.config.kernels != "reference" and expect_run(program, self.graph, self._kind, early=not again)
+        early = not self._is_tried_plain(program)
+        return self.config.kernels != "reference" and expect_run(program, self.graph, self._kind, early=early)
 
     def _kernels_of(self, program: Program, weighted: bool) -> Kernels[Any]:
         key = type(program), weighted

@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.errors import BudgetError
+from penstock.storage.base.missing_code import are_few
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from penstock.engine.program.program import Program
     from penstock.engine.state.records import IterationRecord
     from penstock.engine.state.result import Result
     from penstock.storage.format.graph import Graph
 
-FEW = 1 << 14
-"""Vertices and edges of a graph: with more, most programs are compiled sooner than done."""
 SECONDS = 0.75
 """CPU time of all runs of a program: compiling it takes two to ten seconds of two cores."""
+LATE = 0.1
+"""After so much of it what compiles is begun, which takes half a second: most runs end before."""
 SWEEPS = 25
 """Of a program whose vertices all send in each iteration so many are expected."""
 UNEQUAL = "Heat", "Circuit"
@@ -36,26 +37,24 @@ def is_tried(program: Program, graph: Graph) -> bool:
     """Whether a program whose kernels are not compiled may be done sooner without: one of ours, on few edges."""
     kind = type(program)
     ours = kind.__module__.startswith("penstock.engine.programs.") and kind.__name__ not in UNEQUAL
-    return ours and 0 < graph.edges <= FEW - graph.vertices and _spent[type(program)] < SECONDS
-
-
-def was_tried(program: Program) -> bool:
-    """Whether a program has run so in this process: what reads the graph is compiled."""
-    return type(program) in _spent
+    return ours and graph.edges > 0 and are_few(graph.vertices + graph.edges) and _spent[type(program)] < SECONDS
 
 
 def result_of(
-    steps: Generator[IterationRecord, None, Result], program: Program
+    steps: Generator[IterationRecord, None, Result], program: Program, late: Callable[[], Any]
 ) -> tuple[list[IterationRecord], Result] | None:
-    """All records of a run, and its result; None where it takes too long."""
+    """All records of a run, and its result; None where it takes too long. late: is called where it may soon have."""
     began, kind = time.thread_time(), type(program)
     records: list[IterationRecord] = []
-    left, first = SECONDS - _spent[kind], 0.0
+    left, first, is_late = SECONDS - _spent[kind], 0.0, False
     try:
         while True:
             record = next(steps)
             records.append(record)
             spent, phase, share = time.thread_time() - began, record.phase, 1.0
+            if spent > LATE and not is_late:
+                is_late = True
+                late()
             if program.everywhere:  # from the second sweep on: the first one imports and loads, too
                 first = spent if record.number == 0 else first
                 spent, share = spent - first, min(1.0, max(1, record.number) / SWEEPS)

@@ -10,6 +10,10 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
+from penstock.storage.base.missing_code import FEW, are_few
+
+CALL = 64
+"""Items that a call takes as long as."""
 F = TypeVar("F", bound=Callable[..., Any])
 _compiling = threading.Lock()
 
@@ -18,15 +22,19 @@ class JitFunction:
     """A function that is compiled, or loaded from the cache, when it is first called; other kernels may call it.
 
     part: options of Numba's for a function that only kernels call, which is a part of each of them; None: of others.
+    few: how many items of its last argument are left to Python itself, in all calls.
     """
 
-    def __init__(self, function: Callable[..., Any], part: Mapping[str, bool] | None = None) -> None:
+    def __init__(self, function: Callable[..., Any], part: Mapping[str, bool] | None = None, few: int = 0) -> None:
         functools.update_wrapper(self, function)
-        self.py_func, self._part = function, part
+        self.py_func, self._part, self._left = function, part, few
         self._compiled: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the compiled function."""
+        if self._left > 0 and self._compiled is None and are_few(items := len(arguments[-1])):
+            self._left -= CALL + items
+            return self.py_func(*arguments)
         return (self._compiled or self.compiled)(*arguments)
 
     @property
@@ -62,6 +70,11 @@ class JitFunction:
 def jit(function: F) -> F:
     """Compile a function of numbers and arrays at its first call; later processes load it."""
     return cast(F, JitFunction(function))
+
+
+def jit_later(function: F) -> F:
+    """The same for a loop over the items of its last argument, the first few of which Python itself goes over."""
+    return cast(F, JitFunction(function, few=8 * FEW))
 
 
 def jit_part(function: F) -> F:

@@ -13,6 +13,10 @@ Missing = Callable[[str, str, Origin | None, Any], bool]
 """Is given what people call a piece of code that is not kept, and the same; returns whether it is kept now."""
 
 
+FEW = 1 << 14
+"""Items, or vertices and edges: so few are done without compiled code sooner than it is made."""
+
+
 _asked: Asked | None = None
 _missing: Missing | None = None
 """What is called for code that is asked for, kept or not, and for what is missing."""
@@ -22,6 +26,11 @@ def when_asked(call: Asked | None) -> None:
     """Let `call` be given all code that is asked for from now on, before it is looked for; None: nothing."""
     global _asked
     _asked = call
+
+
+def are_few(items: int) -> bool:
+    """Whether so many are done without compiled code; none are where something is told what code is asked for."""
+    return items <= FEW and _asked is None
 
 
 def tell_asked(entry: str, origin: Origin | None, signature: Any) -> None:

@@ -7,6 +7,7 @@ differences), always padded with zeros to a full chunk, as HDF5 requires. The ch
 compressed bytes and is verified first: a damaged frame never reaches the decompressor.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ import xxhash
 import zstandard
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
+from penstock.storage.base.missing_code import are_few
 from penstock.storage.encoding.edge_keys import restore_keys, shuffle_keys
 from penstock.storage.encoding.payload import LANES, PAYLOADS, VALUES, payload_words
 
@@ -184,11 +186,8 @@ class Decoder:
         """
         size = payload_bytes(encoding, out.dtype, chunk_items)
         if encoding in PAYLOADS:
-            from penstock.storage.encoding import unpack  # the compiler, only where something is unpacked
-
             payload = self._payload(frame, size, words)
-            decode = unpack.unpack if encoding == "packed" else unpack.unpack_values
-            largest = decode(payload, out)
+            largest = _decoder(len(out), chunk_items, encoding == "packed")(payload, out)
             if encoding == "bits" and limit is not None and largest == -1 and len(out):
                 largest = int(out.max())
         elif encoding == "delta":
@@ -271,6 +270,15 @@ class Decoder:
             raise FrameError(f"zstd: {error}") from error
         if done != payload.nbytes:
             raise FrameError(f"it decompresses to {done} bytes, not {payload.nbytes}")
+
+
+def _decoder(items: int, chunk_items: int, differences: bool) -> Callable[[NDArray[np.uint32], NDArray[Any]], int]:
+    """Return what decodes a payload: without a compiler where an array has one such frame at most."""
+    if are_few(items) and items < chunk_items:
+        from penstock.storage.encoding import few_items as unpack
+    else:
+        from penstock.storage.encoding import unpack  # type: ignore[no-redef]  # the compiler, only where it is worth it
+    return unpack.unpack if differences else unpack.unpack_values
 
 
 def _check_words(payload: NDArray[np.uint32], words: int) -> None:

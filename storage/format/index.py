@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
-from penstock.storage.base.jit import jit
+from penstock.storage.base.jit import jit, jit_later
 from penstock.storage.base.parallel_map import map_ranges
 from penstock.storage.format.row_pages import RowPages
 
@@ -21,7 +21,7 @@ STEP = 1 << 20
 """Rows that a thread takes at once: whole blocks."""
 
 
-@jit
+@jit_later
 def _append_degrees(degrees: Any, first: int, start: Any, shift: int, bases: Any, offsets: Any) -> Any:
     """Write the starts of rows first.. and return the next one, or -1 where an offset overflows."""
     at, count = 0, len(degrees)
@@ -41,21 +41,21 @@ def _append_degrees(degrees: Any, first: int, start: Any, shift: int, bases: Any
     return start
 
 
-@jit
+@jit_later
 def _starts(bases: Any, offsets: Any, shift: int, v0: int, out: Any) -> None:
     for i in range(len(out)):
         v = v0 + i
         out[i] = bases[v >> shift] + np.int64(offsets[v])
 
 
-@jit
+@jit_later
 def _starts_of(bases: Any, offsets: Any, shift: int, rows: Any, out: Any) -> None:
     for i in range(len(rows)):
         v = np.int64(rows[i])
         out[i] = bases[v >> shift] + np.int64(offsets[v])
 
 
-@jit
+@jit_later
 def _add_lengths(bases: Any, offsets: Any, shift: int, v0: int, out: Any) -> None:
     start = bases[v0 >> shift] + np.int64(offsets[v0])
     for i in range(len(out)):
@@ -65,7 +65,7 @@ def _add_lengths(bases: Any, offsets: Any, shift: int, v0: int, out: Any) -> Non
         start = end
 
 
-@jit
+@jit_later
 def _rows_of(bases: Any, offsets: Any, shift: int, first: int, last: int, edges: Any, out: Any) -> None:
     for i in range(len(edges)):
         low = first

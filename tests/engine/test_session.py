@@ -242,11 +242,11 @@ def test_a_run_in_the_middle_of_another_is_refused(graph: Graph) -> None:
 FORKING = """
 import os, sys
 from penstock.engine import Graph, Session, run
-from penstock.engine.execution import plain_first
+from penstock.storage.base import missing_code
 from penstock.engine.programs.bfs import BFS
 from penstock.storage.base.errors import InputError
 
-plain_first.FEW = 0
+missing_code.FEW = 0
 graph = Graph.open(sys.argv[1])
 options = {"threads": 2, "kernels": sys.argv[2]}
 if sys.argv[3] == "computed":

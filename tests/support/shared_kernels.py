@@ -22,13 +22,13 @@ PATIENCE_SECONDS = 30
 
 
 def compile_here(patch: pytest.MonkeyPatch) -> None:
-    """Let this process compile kernels as a companion would, which would take longer to begin, and run none plainly."""
-    from penstock.engine.execution import plain_first
+    """Let this process compile kernels, which a companion takes longer to begin, and do nothing without them."""
+    from penstock.storage.base import missing_code
     from penstock.storage.base.compiler import look_up_once
     from penstock.storage.companion import process  # which lets companions compile
 
     look_up_once()
-    patch.setattr(plain_first, "FEW", 0)
+    patch.setattr(missing_code, "FEW", 0)
     patch.setattr(process, "is_possible", wraps(process.is_possible)(lambda processes: False))
 
 

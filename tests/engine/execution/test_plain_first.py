@@ -24,9 +24,11 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.scc import SCC
 from penstock.engine.programs.triangles import Triangles
 from penstock.engine.state.records import IterationRecord
+from penstock.storage.base import missing_code
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.timeline import Timeline
-from support.graphs import in_memory, skewed, weighed
+from support.faults import python
+from support.graphs import in_memory, on_disk, skewed, weighed
 from support.oracles import EdgeList
 
 MAKERS: dict[str, Callable[[], Program]] = {
@@ -59,7 +61,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(engine.session, "new_kernels", noted)
     monkeypatch.setattr(engine.session, "expect_run", lambda *_, **__: True)
     monkeypatch.setattr(plain_first, "_spent", Counter())
-    monkeypatch.setattr(plain_first, "FEW", 1 << 14)
+    monkeypatch.setattr(missing_code, "FEW", 1 << 14)
     monkeypatch.setattr(plain_first, "SECONDS", 1000.0)
     return made
 
@@ -111,7 +113,7 @@ def test_sweeps_are_given_up_early_where_many_will_follow(
 
     clock = itertools.count(0, plain_first.SECONDS / 20)
     with mock.patch.object(plain_first.time, "thread_time", side_effect=clock):
-        assert (plain_first.result_of(steps(), make()) is None) == (seen == 2)
+        assert (plain_first.result_of(steps(), make(), bool) is None) == (seen == 2)
     assert len(walked) == seen
     assert not kinds
 
@@ -138,7 +140,7 @@ def test_programs_of_others_many_edges_traces_and_checkpoints_wait_for_kernels(
     with Session(graph, threads=1, precision="single") as session:
         session.run(PageRank(weight=None, max_iter=1))
     assert not plain_first.is_tried(Heat(fixed={0: 1.0}), graph)
-    monkeypatch.setattr(plain_first, "FEW", graph.vertices + graph.edges - 1)
+    monkeypatch.setattr(missing_code, "FEW", graph.vertices + graph.edges - 1)
     with Session(graph, threads=1) as session:
         session.run(BFS(0))
     assert set(kinds) == {"host"}
@@ -165,16 +167,36 @@ def test_what_was_not_compiled_is_not_known_as_such(
     assert program.modularity == found.measures["modularity"] != []
 
 
-def test_a_companion_is_there_early_once_alone(graph: Graph, kinds: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_companion_is_started_where_a_run_takes_long(
+    graph: Graph, kinds: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[bool] = []
-    monkeypatch.setattr(engine.session, "expect_run", lambda *_, early: asked.append(early) or True)
+    monkeypatch.setattr(engine.session, "expect_run", lambda *_, early=True: asked.append(early) or True)
     with Session(graph, threads=1) as session:
         session.run(BFS(0))
+        monkeypatch.setattr(plain_first, "LATE", 0.0)
         session.run(BFS(0))
         plain_first._spent[BFS] += plain_first.SECONDS
         session.run(BFS(0))
-    assert asked == [True, False, True]
+    assert asked == [False, False, True, True]
     assert kinds == ["reference", "reference", "host"]
+
+
+def test_a_small_graph_is_read_and_searched_without_the_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    edges = weighed(EdgeList(2000, *skewed(2000, 10000, 7), None, directed=True), "uint8")
+    on_disk(edges, tmp_path / "g.h5", chunk_edges=1 << 16)
+    code = (
+        "import sys; from penstock.engine import Graph, Session; from penstock.engine.programs.table import PROGRAMS\n"
+        "with Session(Graph.open(sys.argv[1]), threads=2) as session:\n"
+        "    for name, given in (('sssp', [0]), ('wcc', [])): session.run(PROGRAMS[name](*given))\n"
+        "print('numba' in sys.modules)"
+    )
+    done = python(code, str(tmp_path / "g.h5"))
+    assert (done.stdout, done.stderr) == ("False\n", "")
+    assert not list(tmp_path.rglob("*.kernel"))
 
 
 def test_what_begins_anew_measures_anew(graph: Graph, kinds: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from numba import types
 from numba.core.codegen import CPUCodeLibrary
+from penstock.storage.base import missing_code
 from penstock.storage.base.compiler import _IntermediateCode
-from penstock.storage.base.jit import JitFunction, jit, jit_part
+from penstock.storage.base.jit import CALL, JitFunction, jit, jit_part
 from support.faults import python
 
 
@@ -47,13 +48,32 @@ def test_threads_share_what_is_compiled() -> None:
         assert len(set(map(id, pool.map(compiled, range(4))))) == 1
 
 
-def test_the_compiler_is_imported_by_the_first_call() -> None:
+def test_the_compiler_is_imported_by_the_first_call_for_many_items() -> None:
     code = (
-        "import sys, numpy as np; from penstock.storage.format.index import from_degrees; "
-        "print('numba' in sys.modules); "
-        "print(from_degrees(2, lambda: iter([np.array([1, 2], np.uint8)])).edges, 'numba' in sys.modules)"
+        "import sys, numpy as np; from penstock.storage.format.index import from_degrees\n"
+        "for n in (2, 20000): "
+        "print(from_degrees(n, lambda: [np.ones(n, np.uint8)]).edges, 'numba' in sys.modules)"
     )
-    assert python(code).stdout == "False\n3 True\n"
+    assert python(code).stdout == "2 False\n20000 True\n"
+
+
+def test_few_items_are_left_to_python_for_some_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(missing_code, "FEW", 4)
+    function = JitFunction(total.py_func, few=2 * CALL)  # type: ignore[attr-defined]
+    for values, compiled in ((4, False), (5, True)):
+        assert function(np.arange(float(values))) == values * (values - 1)
+        assert (function._compiled is not None) == compiled
+    often = JitFunction(total.py_func, few=2 * CALL)  # type: ignore[attr-defined]
+    for compiled in (False, False, True):
+        assert often(np.arange(4.0)) == 12.0
+        assert (often._compiled is not None) == compiled
+    missing_code.when_asked(lambda *_: None)
+    try:
+        asked = JitFunction(total.py_func, few=2 * CALL)  # type: ignore[attr-defined]
+        assert asked(np.arange(4.0)) == 12.0
+    finally:
+        missing_code.when_asked(None)
+    assert asked._compiled is not None
 
 
 def test_a_small_function_is_optimized_as_a_whole_in_the_kernel_only(

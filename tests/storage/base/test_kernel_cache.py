@@ -214,7 +214,7 @@ import numpy as np
 from penstock.engine.kernels.host.jit import JitKernel
 from penstock.storage.format.index import _starts
 out = np.zeros(2, np.int64)
-for function in (_starts, JitKernel(_starts.py_func, "trial")):
+for function in (_starts.compiled, JitKernel(_starts.py_func, "trial")):
     function(np.array([7]), np.array([0, 2, 3], np.uint32), 4, 0, out)
 print(*out)
 """

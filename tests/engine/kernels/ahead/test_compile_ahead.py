@@ -27,13 +27,12 @@ RUN = """
 import json, sys, numpy as np
 from numba.core import event
 from penstock.engine import from_edges, run
-from penstock.engine.execution import plain_first
 from penstock.engine.kernels.ahead import announce as ahead
 from penstock.storage.base import missing_code
 from penstock.storage.companion import process
 from penstock.storage.clocks.compile_times import compile_times
 
-plain_first.FEW = 0
+missing_code.FEW = 0
 
 class Compiled(event.Listener):
     names = []
