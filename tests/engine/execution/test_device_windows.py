@@ -315,7 +315,7 @@ def test_a_forecast_tells_what_goes_between_host_memory_and_the_file(
             sweep = session.forecast(program()).later
             for _ in session.steps(program()):
                 moved.append(files[-1].bytes_moved)
-    assert np.diff(moved).tolist() == pytest.approx([sweep.file_bytes] * 2, rel=0.25)
+    assert np.diff(moved).tolist() == pytest.approx([sweep.file_bytes] * 2, rel=0.5)  # what comes ahead leaves again
     assert sweep.limit == "values"
 
 
