@@ -161,6 +161,7 @@ class Session:
         self._paged: tuple[list[Path], int] = [], 0
         self._other: Session | None = None
         self._announced: Program | None = None
+        self._asked: RunRequirements | None = None
         self._read_before = 0
 
     def __enter__(self) -> Session:
@@ -348,6 +349,7 @@ class Session:
             program, asks, self._planned = planned(self.graph, program, self._setting, self._most_of_all)
             self._setting = replace(self._setting, by_windows=self._planned.value_room > 0)
             self._paged = self._value_file(program, asks, self._planned)
+            self._asked = None if has_phases(program) else asks[0]
             if not (announced or has_phases(program)):
                 self._announce(asks[0])  # a GPU's kernels are compiled while edges are loaded
         with checkpoints or nullcontext():
@@ -588,15 +590,15 @@ class Session:
         for record in steps if self.graph.vertices else ():
             if loop.phase is not None:
                 record.phase = loop.phase
-            records.append(record)
+            count = records.append(record)
             if self._watch is not None:
                 self._watch.note(record)
             if checkpoints is not None:
                 with during(self._timeline, "engine", "checkpoint"):
                     record.checkpoint = checkpoints.after(loop, self._shared)
-            if len(records) >= look:
-                nan_check.check_nan_now(program, state, len(records))
-                look = 2 * len(records)
+            if count >= look:
+                nan_check.check_nan_now(program, state, count)
+                look = 2 * count
             yield record
         if self._equipment is not None:
             self._equipment.settle()
@@ -643,7 +645,7 @@ class Session:
         return start.everything and not marked
 
     def _loop(self, program: Program) -> Loop:
-        asks = self._asks(program)  # again: plans join what announced phases need, and this may be another phase
+        asks, self._asked = self._asks(program), None
         asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.weighted, asks.directions
         if self._whole is not None:
             self._announce(asks)
@@ -770,6 +772,9 @@ class Session:
         return number if self._ranks is None else int(self._ranks.gather_numbers(np.array([number])).max())
 
     def _asks(self, program: Program) -> RunRequirements:
+        """Return what the program asks for: as planned, or, of a phase and of one that is resumed, found now."""
+        if self._asked is not None and self._asked.program is program and self._whole is None:
+            return self._asked
         return requirements_of(self.graph, program, self._setting, self._whole)
 
     def _check_told(self, program: Program) -> None:

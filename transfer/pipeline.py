@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.timeline import Timeline, during
 from penstock.transfer.devices.device import Event
-from penstock.transfer.planning.plan import make_plan
+from penstock.transfer.planning.plan import make_plan, whole_plan
 from penstock.transfer.prefetch_queue import PrefetchQueue
 from penstock.transfer.routes import cel
 from penstock.transfer.staging.partition_directory import PartitionDirectory
@@ -92,22 +92,33 @@ class Pipeline:
         self._let_go()
         return self.directory(demand.direction).residency(demand)
 
-    def plan(self, demand: Demand, rates: Rates) -> Plan:
-        """Return the plan of a demand by this pipeline's options: `make_plan` after `residency`."""
-        table = self.directory(demand.direction).table
-        with during(self._timeline, "engine", "plan"):
-            if not self.source.staged and not (demand.whole or demand.wanted.any()):
-                self._let_go()  # what a cache keeps changes with what is wanted: here it stays as it is
-                self.staging.unpin()
-                plan = Plan(demand.direction, ())
-            else:
-                plan = make_plan(demand, table, self.residency(demand), rates, self.options)
+    def plan(self, demand: Demand, rates: Rates, *, resident: bool = False) -> Plan:
+        """Return the plan of a demand by this pipeline's options: `make_plan` after `residency`.
+
+        resident: whether all edges are known to be where the device reads them.
+        """
+        if self._timeline is None:
+            plan = self._planned(demand, rates, resident)
+        else:
+            with during(self._timeline, "engine", "plan"):
+                plan = self._planned(demand, rates, resident)
         self._note_sweep(demand, plan)
         if _log.isEnabledFor(logging.DEBUG):
             tasks = Counter(task.route for task in plan.tasks)
             routes = ", ".join(f"{count} {route}" for route, count in tasks.items())
             _log.debug("plan for %s of the %s-edges: tasks %s", self.device.name, plan.direction, routes or "none")
         return plan
+
+    def _planned(self, demand: Demand, rates: Rates, resident: bool) -> Plan:
+        directory = self.directory(demand.direction)
+        if resident or directory.whole(demand.with_weights):
+            self._let_go()
+            return whole_plan(demand, directory.table, rates)
+        if not self.source.staged and not (demand.whole or demand.wanted.any()):
+            self._let_go()  # what a cache keeps changes with what is wanted: here it stays as it is
+            self.staging.unpin()
+            return Plan(demand.direction, ())
+        return make_plan(demand, directory.table, self.residency(demand), rates, self.options)
 
     def kept_plan(self, demand: Demand) -> Plan | None:
         """Return the plan of the last walk once more, None where it is to be made anew.
@@ -209,7 +220,7 @@ class Pipeline:
         record = TaskRecord(task.route, plan.direction, task.partitions, predicted=task.cost)
         record.edges = directory.table.edges if demand.whole else int(demand.active_edges.sum())
         record.lines = int(demand.lines.sum())
-        if plan.resident:
+        if task.route == "resident":
             record.hits = directory.hits(demand)
             self.records.append(record)
             yield self._whole_view(plan.direction, demand.with_weights, record)

@@ -153,6 +153,10 @@ class Loop:
         self._bucket_began_small = False
         self._walked: Event = None
         self._seen: Situation | None = None
+        self._edgeless = self.graph.without_edges or 0
+        self._globals = globals_of(self.program)
+        walked = (stream.index for side in (self.streams, self.against) for stream in side.values())
+        self._reads_rows = any(index.pages is not None for index in (self.out, *walked))
         self._index_bytes = 0
         self.index_bytes_read()
         self.windows: Windows | None = None
@@ -253,9 +257,10 @@ class Loop:
 
     def index_bytes_read(self) -> int:
         """Bytes that were read from disk since the last call for rows of indexes that are not in memory."""
-        read = sum(one.index_bytes_read for one in self.graph.adjacencies)
-        before, self._index_bytes = self._index_bytes, read
-        return read - before
+        if not self._reads_rows:
+            return 0
+        before, self._index_bytes = self._index_bytes, self.graph.index_bytes_read
+        return self._index_bytes - before
 
     def _look_ahead(self) -> None:
         """Of a program whose answer is wanted only so far, hold back what is farther, and end where nothing is left."""
@@ -489,7 +494,7 @@ class Loop:
         absent = [stream for stream in streams.values() if not stream.resident]
         kept = rows.used if rows is not None and rows.complete else None
         on_cores = all(stream.pipeline.device.reads_host for stream in streams.values())
-        edgeless = (self.graph.without_edges or 0) if on_cores else 0  # a pull on the cores looks at no empty row
+        edgeless = self._edgeless if on_cores else 0  # a pull on the cores looks at no empty row
         situation = Situation(
             self.graph.vertices,
             self.graph.edges,
@@ -539,7 +544,8 @@ class Loop:
         if self.owned is not None and self.owned.apart and direction == "push" and sharing is None:
             with self.exchanging(record):
                 self.hand_out()
-        record.filling.extend(self.streams[direction].fill_heads(self.kernels, state))
+        if self.streams[direction].heads is not None:
+            record.filling.extend(self.streams[direction].fill_heads(self.kernels, state))
         if (own := self._own_part(frontier, state)) is not None:
             self.kernels.send(own, frontier, self.out, scalars)
         if sharing is not None:
@@ -624,12 +630,13 @@ class Loop:
         self, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], rows: Demand | None, at_hand: AtHand
     ) -> None:
         """Run the kernels over the edges that one stream brings; rows: those to be relaxed both ways, if any."""
-        kernels, state = self.kernels, self.state
+        kernels, state, skip = self.kernels, self.state, 0
         if stream.heads is not None:  # first the neighbors kept on the device; the walk skips them, and what matched
             head = stream.heads.view(stream.key)
             kernels.pull(head, state, frontier, (stream.heads.index, self.out), scalars)
             kernels.record_matched(state)
-        skip, behind = stream.skip, self._few_behind(stream, frontier)
+            skip = stream.skip
+        behind = self._few_behind(stream, frontier)
         kept = state.unmatched if stream.direction == "pull" else None
         if kept is not None:
             kept.begin()
@@ -714,11 +721,11 @@ class Loop:
     def total(self) -> None:
         """Combine the partial totals of spans of vertices in order, so that threads do not change a sum."""
         partial = self.state.partial
-        for column, (name, total) in enumerate(globals_of(self.program).items()):
+        for column, (name, total) in enumerate(self._globals.items()):
             self.totals[name] = float(COMBINERS[total.combine].ufunc.reduce(partial[:, column]))
         if self.ranks is not None and self.devices.on_devices and self.totals:
             # the first rank's, where some are added up on devices, in an order of their own
-            names = list(globals_of(self.program))
+            names = list(self._globals)
             values = self.ranks.gather_numbers(np.array([self.totals[name] for name in names]))[0]
             self.totals.update(zip(names, values.tolist(), strict=True))
 

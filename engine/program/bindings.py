@@ -77,7 +77,7 @@ class Author:
         """Whether functions of vectors may make arrays; those of a program that merges vectors must not."""
         return self.has_vectors and self.combine != "merge"
 
-    @property
+    @cached_property
     def tells_sent(self) -> bool:
         """Whether `vertex` and Globals may read what the vertex has sent."""
         return self.in_place and self.has_send

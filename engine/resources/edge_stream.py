@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -80,11 +80,13 @@ class EdgeStream:
     degrees: DegreeSample | None = None
     side: tuple[int, DirectionSide] | None = None
     plan_seconds: float = 0.0
-    _started: PrefetchQueue | None = None
-    _basis: Basis | None = None
-    _sweep: Demand | None = None
-    _sweep_basis: Basis | None = None
-    _asked: tuple[Frontier, bool] | None = None
+    _started: PrefetchQueue | None = field(default=None, init=False)
+    _basis: Basis | None = field(default=None, init=False)
+    _sweep: Demand | None = field(default=None, init=False)
+    _sweep_basis: Basis | None = field(default=None, init=False)
+    _asked: tuple[Frontier, bool] | None = field(default=None, init=False)
+    _resident: bool = field(default=False, init=False)
+    _looked: int = field(default=-1, init=False)
 
     def __post_init__(self) -> None:
         self.directory = self.pipeline.directory(self.key)
@@ -109,18 +111,18 @@ class EdgeStream:
         """The stream of a window of the same edges; pages of its rows are read as those of this one."""
         threads = 0 if self.index.pages is None else self.index.pages.threads
         index = adjacency.index(threads or None, page_threads=threads)
-        found = replace(
-            self, key=adjacency.direction, index=index, side=None, _started=None, _basis=None, _sweep=None,
-            _sweep_basis=None, _asked=None,
-        )  # fmt: skip
+        found = replace(self, key=adjacency.direction, index=index, side=None)
         if self.owned is not None:
             found.own(Ownership(np.array([self.owned.v0, self.owned.v1]), 0))
         return found
 
     @property
     def resident(self) -> bool:
-        """Whether all edges are in memory, so that nothing has to travel."""
-        return self.directory.whole(self.with_weights)
+        """Whether all edges are in memory, so that nothing has to travel; looked up where the cache has changed."""
+        changes = self.pipeline.cache.changes
+        if changes != self._looked:
+            self._looked, self._resident = changes, self.directory.whole(self.with_weights)
+        return self._resident
 
     @property
     def linked(self) -> bool:
@@ -206,16 +208,16 @@ class EdgeStream:
             self.plan_seconds = time.perf_counter() - began
         else:
             demand, plan = queue.demand, queue.plan
+        resident = self.resident or plan.resident
         with closing(self.pipeline.arrivals(plan, demand, queue)) as arrivals:
-            timed = self.pipeline.device.runs_ahead and not plan.resident
-            views = self._timed(arrivals, kernels) if timed else arrivals
+            views = self._timed(arrivals, kernels) if self.pipeline.device.runs_ahead and not resident else arrivals
             if self.owned is not None:
                 views = self._owned_parts(views, kernels)
             elif only is not None:
                 views = chain.from_iterable(self._narrowed(view, only) for view in views)
-            yield views if self.index.whole else self._with_rows(views)
-        self.pipeline.check()
-        if not plan.resident:
+            yield views if self.index.pages is None else self._with_rows(views)
+        if not resident:  # else nothing was unpacked, and nothing is learnt
+            self.pipeline.check()
             self.feedback.note(self.records, self._basis)
 
     @property
@@ -229,7 +231,8 @@ class EdgeStream:
         frontier: None where the rows of unsettled vertices are walked.
         """
         rates = self.feedback.begin(self.pipeline.device, self._kind(frontier))
-        self._basis = self.feedback.basis
+        if not self.resident:
+            self._basis = self.feedback.watch()
         return rates
 
     def read_ahead(self, kernels: Kernels[Any], state: VertexState, free: Event) -> None:
@@ -282,7 +285,7 @@ class EdgeStream:
             self._sweep_basis = self._basis
         if only is not None:
             demand = replace(demand, active_edges=np.where(only, demand.active_edges, 0), whole=False)
-        plan = self.pipeline.plan(demand, rates)
+        plan = self.pipeline.plan(demand, rates, resident=self.resident)
         if not demand.whole and any(task.route == "compaction" for task in plan.tasks):
             demand = replace(demand, marks=kernels.marks(state))
         return demand, plan

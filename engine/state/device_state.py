@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.program import Program, fields_of, resolve_dtype, value_of
@@ -135,12 +135,6 @@ class DeviceState(StateArrays):
         messages = self.device.array(int(np.prod(shape, dtype=np.int64)), self.sent.dtype).reshape(shape)
         messages[...] = self.identity
         return messages
-
-    def part(self, first: int, last: int) -> Self:
-        """As `StateArrays.part`."""
-        part = super().part(first, last)
-        part.arrays = tuple(part.fields.values())
-        return part
 
     @property
     def partial(self) -> NDArray[np.float64]:

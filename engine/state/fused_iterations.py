@@ -135,10 +135,11 @@ class RunRecords(Sequence[IterationRecord]):
         self._parts: list[IterationRecord | FusedCall] = []  # a call: its iterations but for the last
         self._count, self._calls = 0, 0
 
-    def append(self, record: IterationRecord) -> None:
-        """Add one."""
+    def append(self, record: IterationRecord) -> int:
+        """Add one, and return how many there are."""
         self._parts.append(record)
         self._count += 1
+        return self._count
 
     def add_call(self, call: FusedCall) -> None:
         """Add those of a call but for the last."""

@@ -172,6 +172,7 @@ class State(StateArrays):
         self.fields = self._paged = fields_for(program, count, vertex_dtype, given, self._fill, pages)
         if pages is not None:
             self.fields = {name: pages.values(name) for name in self._paged}
+        self.arrays = tuple(self.fields.values())
         self.identity = author.identity
         self.message_shape = program.message_shape
         self._incoming: NDArray[Any] | None = None
@@ -237,11 +238,6 @@ class State(StateArrays):
             part.lows = waiting[ends], word_lows[words], span_lows[ends]
         return part
 
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """The fields' arrays in declared order, as kernels take them."""
-        return tuple(self.fields.values())
-
     def host_fields(self) -> dict[str, Any]:
         """Every field's values in host memory, where they are; or what reads them there (`PagedValues`)."""
         return self.fields if self.pages is None else dict(self._paged)
@@ -290,6 +286,7 @@ class State(StateArrays):
         """Use these arrays as fields, which are like ours; returns ours."""
         ours = {name: self.fields[name] for name in fields}
         self.fields.update(fields)
+        self.arrays = tuple(self.fields.values())
         return ours
 
     def pending_bits(self) -> NDArray[np.uint8]:
@@ -305,6 +302,7 @@ class State(StateArrays):
                 self.fields[name] = values
             elif values is not self._paged[name]:
                 self._paged[name][:] = values
+        self.arrays = tuple(self.fields.values())
 
 
 def fields_for(

@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 class StateArrays(ABC):
     """The values and marks of the vertices [first, last).
 
-    fields: name -> array (last - first, *shape). sent: what active vertices send. pending: who will be active; active:
-    who is; touched: who has got messages. vertices: room for a list of them. pages: what holds the arrays of values
-    where there is no room for all.
+    fields: name -> array (last - first, *shape); arrays: the same in declared order, as kernels take them. sent: what
+    active vertices send. pending: who will be active; active: who is; touched: who has got messages. vertices: room for
+    a list of them. pages: what holds the arrays of values where there is no room for all.
     """
 
     first: int
     last: int
     fields: dict[str, Any]
+    arrays: tuple[Any, ...]
     sent: Any
     pending: Any
     active: Any
@@ -96,6 +97,7 @@ class StateArrays(ABC):
         part, here = copy(self), slice(first - self.first, last - self.first)
         part.first, part.last = first, last
         part.fields = {name: values[here] for name, values in self.fields.items()}
+        part.arrays = tuple(part.fields.values())
         part._incoming = None if self._incoming is None else self._incoming[here]
         part.sent = self.sent[here] if len(self.sent) == self.last - self.first else self.sent
         part.pending, part.active, part.touched = (

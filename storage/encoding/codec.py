@@ -9,6 +9,7 @@ compressed bytes and is verified first: a damaged frame never reaches the decomp
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,7 @@ class Coding:
     level: int
 
 
+@lru_cache(maxsize=64)
 def payload_bytes(encoding: str, kind: np.dtype[Any], chunk_items: int) -> int:
     """Return the bytes that every frame of an array decompresses to."""
     if encoding in PAYLOADS:

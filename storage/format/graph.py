@@ -594,6 +594,11 @@ class Graph(GraphQueries):
         return (self.out,) if self.into is None or self.into is self.out else (self.out, self.into)
 
     @property
+    def index_bytes_read(self) -> int:
+        """Bytes read for rows of the adjacencies' indexes; 0 where these are whole."""
+        return sum(one.index_bytes_read for one in self.adjacencies)
+
+    @property
     def reordered(self) -> bool | None:
         """Whether vertices are in another order than that of their ids, as ``--order`` says; None: it is not known."""
         options = self.provenance.get("options")

@@ -128,8 +128,6 @@ class Feedback:
         kind: of walk; those of one kind have kernels that take alike (a direction, many edges or few).
         """
         self.settle(device)
-        if self._disk is not None:
-            self._busy = self._disk.busy_seconds
         key = self._program, kind
         if self._corrects and key not in self._fits:
             given = CostLaw(self.given.kernel_latency)
@@ -147,9 +145,10 @@ class Feedback:
             return Basis(None, CostLaw(self.given.kernel_latency), CostLaw(self.given.line_latency), self._factors)
         return Basis(fits, fits.kernel.law, fits.lines.law, self._factors)
 
-    @property
-    def basis(self) -> Basis:
-        """The rates and laws that predict now."""
+    def watch(self) -> Basis:
+        """Count what the disk does as of the walk that begins now, for `note`, and return what predicts that walk."""
+        if self._disk is not None:
+            self._busy = self._disk.busy_seconds
         return self._begun
 
     def note(self, records: Sequence[TaskRecord], basis: Basis | None = None) -> None:
@@ -159,7 +158,7 @@ class Feedback:
         """
         total = sum(record.disk_seconds for record in records)
         busy = 0.0 if self._disk is None else self._disk.busy_seconds - self._busy
-        self._noted.append(Walked(list(records), busy / total if total > 0 else 0.0, basis or self.basis))
+        self._noted.append(Walked(list(records), busy / total if total > 0 else 0.0, basis or self._begun))
         self._walks += 1
         for record in records:
             record.walk = self._walks

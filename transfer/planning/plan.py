@@ -133,9 +133,7 @@ def _is_dense(costs: dict[str, Floats]) -> Bools:
 
 def whole_plan(demand: Demand, table: PartitionTable, rates: Rates) -> Plan:
     """Return the one task of a wholly resident adjacency; it asks nothing of the demand but its edges."""
-    if not len(table):
-        return Plan(demand.direction, ())
-    active = table.edges if demand.whole else int(demand.active_edges.sum())
+    active = table.edges if demand.whole or not table.edges else int(demand.active_edges.sum())
     if not active:
         return Plan(demand.direction, ())
     cost = Cost(kernel=rates.kernel_latency + active / rates.kernel_edges)

@@ -203,8 +203,8 @@ def use_workers(threads: int) -> None:
         raise InputError(FORKED)
     if not _Known.startable:
         check_startable(threads - 1, "penstock-kernel")
+        start_threads()
         _Known.startable = True
-    start_threads()
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
 
 

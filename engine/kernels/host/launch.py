@@ -8,7 +8,7 @@ a process may call them at a time, which Numba's workqueue threading layer requi
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -56,6 +56,10 @@ NO_WEIGHTS = np.zeros(1, dtype=np.uint8)
 IsWanted = Callable[["State"], bool]
 Vertices = tuple[int, int]
 """The first, and the first that is not meant."""
+Used = tuple[frozenset[str], frozenset[str], frozenset[str]]
+"""Arrays of values that a step reads, those that it writes, and those of which it writes all."""
+NONE = frozenset[str]()
+NOTHING: Used = NONE, NONE, NONE
 
 
 def _bitmap(marks: Bitmap) -> tuple[Any, Any]:
@@ -124,18 +128,18 @@ class HostKernels:
 
     def _parts(
         self, state: State, index: Index, is_wanted: IsWanted | None = None, *, rows: bool = True,
-        values: Collection[str] = (), changes: Collection[str] = (), fresh: Collection[str] = (),
+        used: Used = NOTHING,
     ) -> Iterator[State]:  # fmt: skip
         """The state; in parts, one after the other, where an index or a state has not all at hand, each with its rows.
 
-        is_wanted: whether a part needs rows or values, None: each does. rows: whether rows are needed. values, changes:
-        arrays that are read, and written; fresh: those of which all is written.
+        is_wanted: whether a part needs rows or values, None: each does. rows: whether rows are needed.
         """
+        values, changes, fresh = used
         indexed, paged = index.pages if rows else None, state.pages if values or changes else None
         if indexed is None and paged is None:
             yield state
             return
-        values = {*values, *changes}
+        values |= changes
         if self._steady:
             state.lows  # noqa: B018 (parts of it are taken)
         step = paged.rows if paged is not None else 1
@@ -163,7 +167,7 @@ class HostKernels:
             waiting, _, lows = part.lows
             return bool(part.pending.summary.any() or (lows[waiting != 0] < limit).any())
 
-        for part in self._parts(state, index, is_looked_at, values=self._steps.reads("priority")):
+        for part in self._parts(state, index, is_looked_at, used=self._read(state, "priority")):
             pending, active, arrays, base = part.pending, part.active, kernel_index(index), np.uint64(part.first)
             pieces = 1 if small else min(self.threads * PIECES, len(pending.summary))
             counts, rest = np.zeros((pieces, 2), dtype=np.int64), np.empty(pieces, dtype=np.float64)
@@ -237,13 +241,9 @@ class HostKernels:
         """Compute what the frontier's vertices send, if the program has `send`."""
         state.walked = frontier.edges + frontier.vertices
         if self.author.has_send:
-            read, sent = self._steps.reads("send"), self._steps.sends
-            emptied = self._steps.emptied(state.messages) if self.author.in_place else frozenset[str]()
-            fresh = (sent | emptied) - read if frontier.everything else frozenset()
+            used = NOTHING if state.pages is None else self._sending(state, frontier)
             is_wanted, rows = None if frontier.everything else _is_active, "send" in self._of_degree
-            for part in self._parts(
-                state, index, is_wanted, rows=rows, values=read | emptied, changes=sent, fresh=fresh
-            ):
+            for part in self._parts(state, index, is_wanted, rows=rows, used=used):
                 self._call(
                     vertex_kernels.make_send, part.walked < SMALL, len(part.active.summary), *_bitmap(part.active),
                     frontier.everything, kernel_index(index), part.arrays, scalars, part.sent,
@@ -251,6 +251,19 @@ class HostKernels:
                 )  # fmt: skip
         elif self.author.in_place and state.pages is None:
             self.empty(state)
+
+    def _sending(self, state: State, frontier: Frontier) -> Used:
+        read, sent = self._steps.reads("send"), self._steps.sends
+        emptied = self._steps.emptied(state.messages) if self.author.in_place else NONE
+        return read | emptied, sent, (sent | emptied) - read if frontier.everything else NONE
+
+    def _applying(self, state: State) -> Used:
+        steps, messages = self._steps, state.messages
+        return steps.applies(messages), steps.changing | ({messages} - steps.emptied(messages)), NONE
+
+    def _read(self, state: State, *roles: str) -> Used:
+        """What functions of these roles read, where values are in pages."""
+        return NOTHING if state.pages is None else (self._steps.reads(*roles), NONE, NONE)
 
     def empty(self, state: State) -> None:
         """Let messages be combined with nothing."""
@@ -453,13 +466,11 @@ class HostKernels:
 
     def apply(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Turn combined messages into new values and the next pending vertices."""
-        assert state.incoming is not None
         self._fill_partial(state)
         rows = not self._of_degree.isdisjoint(("vertex", "active", "global"))
-        values, kept = self._steps.applies(state.messages), {state.messages} - self._steps.emptied(state.messages)
-        changes = self._steps.changing | kept
+        used = NOTHING if state.pages is None else self._applying(state)
         is_wanted = None if frontier.everything else _is_reached
-        for part in self._parts(state, index, is_wanted, rows=rows, values=values, changes=changes):
+        for part in self._parts(state, index, is_wanted, rows=rows, used=used):
             incoming = part.sent if self.author.tells_sent else part.incoming
             self._call(
                 vertex_kernels.make_apply, part.walked < SMALL, len(part.touched.summary), *_bitmap(part.touched),
@@ -470,8 +481,8 @@ class HostKernels:
     def reduce(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
         """Leave the Globals' shares of the present values in `state.partial`."""
         self._fill_partial(state)
-        values = self._steps.changing | self._steps.reads("global")
-        for part in self._parts(state, index, rows="global" in self._of_degree, values=values):
+        used = self._steps.changing | self._steps.reads("global"), NONE, NONE
+        for part in self._parts(state, index, rows="global" in self._of_degree, used=used):
             count, base, spans = part.last - part.first, np.uint64(part.first), len(part.partial)
             arrays = kernel_index(index), part.arrays
             self._call(vertex_kernels.make_reduce, count < SMALL, spans, *arrays, scalars, count, base, part.partial)
@@ -492,7 +503,7 @@ class HostKernels:
         self, state: State, index: Index, scalars: tuple[Any, ...], partition_edges: int, values: NDArray[np.float64]
     ) -> None:
         """Add the active vertices' pending values to `values`, float64[partitions], where their rows begin."""
-        for part in self._parts(state, index, _is_active, values=self._steps.reads("pending")):
+        for part in self._parts(state, index, _is_active, used=self._read(state, "pending")):
             self._call(
                 demand.make_add_pending, part.walked < SMALL, len(part.active.summary), *_bitmap(part.active),
                 kernel_index(index), part.arrays, scalars, np.uint64(part.first), partition_edges, values,
@@ -505,7 +516,7 @@ class HostKernels:
     ) -> None:  # fmt: skip
         """Demand of a pull, as `count_active`; skip and function as `Kernels` says."""
         blocks = _cleared(blocks)
-        for part in self._parts(state, index, values=self._steps.reads(function)):
+        for part in self._parts(state, index, used=self._read(state, function)):
             count, base = part.last - part.first, np.uint64(part.first)
             self._call(
                 (demand.make_count_cond, function), count < SMALL, -(-count // SPAN), np.uint64(count),

@@ -216,7 +216,7 @@ def test_walks_are_learnt_from_when_the_device_has_passed_them() -> None:
     first, second = (record("filter", Cost(kernel=0.1), kernel=0.2) for _ in range(2))
     first.spans = ((KERNEL, 0.0, 1e300),)
     feedback.note([first])
-    rates, basis = feedback.begin(device), feedback.basis
+    rates, basis = feedback.begin(device), feedback.watch()
     assert rates.kernel_edges == RATES.kernel_edges
     assert first.measured is None
     first.spans = ()
@@ -251,6 +251,7 @@ def test_reads_that_overlap_count_once() -> None:
     feedback, device = Feedback(RATES, Threads(), disk), Device()
     disk.busy_seconds = 5.0
     feedback.begin(device)
+    feedback.watch()
     disk.busy_seconds = 6.0
     tasks = [record("filter", Cost(disk=0.5), disk=1.5), record("filter", Cost(disk=0.5), disk=0.5)]
     feedback.note(tasks)
