@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 from penstock.storage.base.atomic import in_place, sweep_debris
-from penstock.storage.base.errors import InputError, PenstockError, on_command_line
-from penstock.storage.base.printable import KEPT, printable, printable_message
+from penstock.storage.base.errors import KEPT, InputError, PenstockError, on_command_line, printable, printable_message
 from penstock.tools.base import joined_ranks, process, tracebacks
 from penstock.tools.base.log import write_line
 from penstock.tools.base.output import NAME, begin_answer, write_error

@@ -23,8 +23,7 @@ import numpy as np
 from penstock import __version__
 from penstock.engine.program.program import Field, Global, Program, scalar_names
 from penstock.engine.program.program_description import from_json_value, to_json_value
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.format.fingerprint import fingerprint
 
 if TYPE_CHECKING:

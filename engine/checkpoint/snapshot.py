@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.state.state import Frontier, State
-from penstock.storage.base.errors import RunError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import RunError, brief
 from penstock.storage.checkpoint.file import Checkpoint, CheckpointError
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from penstock.engine.program.vertex_ranges import (
 )
 from penstock.storage.access.graph_queries import names_of
 from penstock.storage.access.vertex_lookup import few_internal_ids, internal_id, is_number, side_of
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.encoding.string_array import NO_ORDER, StringArray, string_array
 from penstock.storage.format.graph import Graph
 

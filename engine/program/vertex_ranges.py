@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
-from penstock.storage.base.parallel_map import map_rows
+from penstock.storage.base.threads import map_rows
 
 Found = TypeVar("Found")
 ROWS = 1 << 15

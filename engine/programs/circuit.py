@@ -39,8 +39,7 @@ from penstock.engine.programs.conductance import (
 )
 from penstock.engine.programs.given_values import Given, bytes_to_translate, given_values
 from penstock.engine.programs.weights import Sums, counts_by_weight
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.format.graph import Graph
 
 

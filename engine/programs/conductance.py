@@ -15,8 +15,7 @@ from penstock.engine.program.program import Field
 from penstock.engine.program.vertex_ids import vertex_column
 from penstock.engine.program.vertex_ranges import over_ranges
 from penstock.engine.programs.weights import Sums
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.format.graph import Graph
 
 

@@ -22,8 +22,7 @@ from penstock.engine.programs.shared_searches import SharedLevels, Together, sha
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.access.vertex_lookup import internal_id
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.format.graph import Graph
 
 

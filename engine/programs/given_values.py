@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import vertices_of
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.format.graph import Graph
 
 Given = Mapping[Any, float] | NDArray[Any]

@@ -19,8 +19,7 @@ from penstock.engine.program.vertex_ids import originals_of, vertex_column
 from penstock.engine.program.vertex_ranges import over_ranges
 from penstock.engine.programs.pagerank_forms import Ranking, Sweeps, form_of, scaled
 from penstock.engine.programs.weights import OutgoingWeight, counts_below_zero
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.format.graph import Graph
 
 

@@ -23,8 +23,7 @@ from penstock.engine.program.program_description import variant
 from penstock.engine.program.vertex_ids import vertices_of
 from penstock.engine.program.vertex_ranges import over_ranges
 from penstock.engine.programs.weights import counts_by_weight, damping_of
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.format.graph import Graph
 
 Vector = NDArray[np.float64]

@@ -18,7 +18,7 @@ from penstock.engine.programs.local_moves import CommunityLevel, GainSweep, Loca
 from penstock.engine.programs.modular_gain import Search
 from penstock.engine.programs.refinement import Refinement
 from penstock.engine.state.state import fields_for
-from penstock.storage.base.parallel_map import pooled_map
+from penstock.storage.base.threads import pooled_map
 from penstock.storage.companion.job_compiler import listed_job
 from penstock.storage.companion.process import offer
 from penstock.storage.convert.contract import Grouping

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from penstock.storage.base.budget import cores, default_host_memory, parse_bytes
-from penstock.storage.base.errors import PROCESS_MIB, InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import PROCESS_MIB, InputError, brief
 
 if TYPE_CHECKING:
     from penstock.transfer.devices.device import Device

@@ -18,7 +18,7 @@ from penstock.engine.state.sweep_sizes import SCRATCH, STEP_EDGES
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.format.packed_layout import packed_layout
 from penstock.storage.read.partition_cache import PartitionCache
-from penstock.transfer.planning.packed_budget import divide_packed_budget, divide_packed_sweeps
+from penstock.transfer.planning.device_budget import divide_packed_budget, divide_packed_sweeps
 
 if TYPE_CHECKING:
     from penstock.engine.resources.config import Config

@@ -25,10 +25,8 @@ from penstock.engine.state.result_columns import (
     values_of,
 )
 from penstock.storage.access.vertex_lookup import internal_id
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
-from penstock.storage.results.column_statistics import present_rows
-from penstock.storage.results.smallest_keys import Keys, first_rows
+from penstock.storage.base.errors import InputError, brief
+from penstock.storage.results.column_statistics import Keys, first_rows, present_rows
 from penstock.storage.tables.html_table import SHOWN, html_table
 from penstock.transfer.calibration.prediction_error import Accuracy, accuracy
 

@@ -19,11 +19,9 @@ from penstock.engine.program.vertex_ids import (
     original_ranks,
     tie_breakers,
 )
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.checkpoint.state_pages import PagedValues
-from penstock.storage.results.column_statistics import present_rows
-from penstock.storage.results.smallest_keys import Keys, first_rows
+from penstock.storage.results.column_statistics import Keys, first_rows, present_rows
 from penstock.storage.tables.columns import Column, Columns, Part, Read
 from penstock.storage.tables.properties import open_properties
 

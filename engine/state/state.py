@@ -28,7 +28,7 @@ from penstock.engine.state.row_blocks import ROWS
 from penstock.engine.state.state_arrays import StateArrays
 from penstock.engine.state.unmatched_rows import UnmatchedRows
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.parallel_map import map_ranges
+from penstock.storage.base.threads import map_ranges
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

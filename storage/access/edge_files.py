@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from penstock.storage.access.graph_queries import QueriedGraph, names_of, pieces_of, text_bytes
 from penstock.storage.base.atomic import whole_file
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.parallel_map import pooled_map
+from penstock.storage.base.threads import pooled_map
 from penstock.storage.tables.columns import WriteOptions, npy_head
 from penstock.storage.tables.edge_pieces import EdgePieces, Edges, ListPieces
 from penstock.storage.tables.formats import (

@@ -7,8 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.access.vertex_lookup import IdSpace, internal_id
-from penstock.storage.base.errors import InputError, for_python
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief, for_python
 from penstock.storage.tables.edge_pieces import EdgePieces, ListPieces, RowStarts, StoredRows
 from penstock.storage.tables.html_table import SHOWN, html_table
 

@@ -7,9 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.parallel_map import ROWS, ranges
-from penstock.storage.base.printable import brief, printable
+from penstock.storage.base.errors import InputError, brief, printable
+from penstock.storage.base.threads import ROWS, ranges
 
 
 class IdSpace(Protocol):

@@ -17,8 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.base.errors import InputError, RunError, UnsyncedError, refusal
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, RunError, UnsyncedError, brief, refusal
 from penstock.storage.base.threads import ThreadPool
 
 NAME_BYTES = 255

@@ -11,8 +11,7 @@ import re
 import resource
 from pathlib import Path
 
-from penstock.storage.base.errors import BudgetError, InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import BudgetError, InputError, brief
 
 DEFAULT_SHARE = 0.7
 """The share of the free memory that a run takes by default; the rest is for the page cache."""

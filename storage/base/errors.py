@@ -5,7 +5,12 @@ Messages spell options as the command line does (``--host-memory 1GiB``). Functi
 
 There are two kinds, because a shell tells them apart: what the user gave was wrong (exit code 2), or a run that was
 rightly asked for failed (exit code 1). Everything else is a bug and shows a traceback.
+
+Text of an input is shown short, with terminal control sequences and invisible characters escaped (`brief`,
+`printable`).
 """
+
+from __future__ import annotations
 
 import errno
 import re
@@ -15,7 +20,34 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from penstock.storage.base.printable import printable_message
+KEPT = "\n\t"
+"""Unprintable characters that texts of several lines have themselves, to be printed as they are."""
+_NEXT_LINE = "\n    "
+"""Between two lines of a message."""
+
+QUOTED = 200
+"""Characters of an input that a message quotes at most."""
+
+
+def brief(text: str, most: int = QUOTED) -> str:
+    """The first characters of a text, at most so many, and three points where it is longer."""
+    return text if len(text) <= most else text[:most] + " ..."
+
+
+def printable(text: str, keep: str = "") -> str:
+    """The text with every character that is not printable as Python escapes it (``\\x1b``); ``keep``: those that stay.
+
+    Escaped are control characters, marks that change the direction of writing, line separators, lone surrogates.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def printable_message(text: str) -> str:
+    """The same of a message. Its lines but the first are indented; other ends of lines are of what it quotes."""
+    return _NEXT_LINE.join(printable(line, "\t") for line in text.split(_NEXT_LINE))
+
 
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
@@ -61,7 +93,7 @@ class BudgetError(InputError):
         self.option, self.reason, self.least_mib, self.otherwise = option, reason, least_mib, otherwise
         self.processes = processes
 
-    def __reduce__(self) -> tuple[type["BudgetError"], tuple[str, str, int, str, int]]:
+    def __reduce__(self) -> tuple[type[BudgetError], tuple[str, str, int, str, int]]:
         return type(self), (self.option, self.reason, self.least_mib, self.otherwise, self.processes)
 
 

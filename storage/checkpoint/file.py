@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.atomic import replacing
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import RunError
-from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.threads import ThreadPool, ordered_map
 from penstock.storage.checkpoint.state_pages import PagedValues
 from penstock.storage.encoding.codec import Decoder, FrameError, checksum, compress
 

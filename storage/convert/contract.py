@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError
-from penstock.storage.base.parallel_map import pooled_map
+from penstock.storage.base.threads import pooled_map
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.in_memory import EdgeArrays, graph_of
 from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions

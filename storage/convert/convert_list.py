@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.parallel_map import ordered_map
+from penstock.storage.base.threads import ordered_map
 from penstock.storage.convert.list_writer import EndCounts, ListBase, ListWriter
 from penstock.storage.convert.rename import COUNTING_SHARE, logged
 from penstock.storage.convert.renumber.id_mapping import known_ids

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
-from penstock.storage.base.parallel_map import ordered_map, weighed_map
+from penstock.storage.base.threads import ordered_map, weighed_map
 from penstock.storage.convert.sort.run import KeyRange, KeyRun, pack_keys
 from penstock.storage.convert.sort.sort_groups import Ordering, SortedRows, Sorter, make_rows, sort_group
 from penstock.storage.convert.sort.weights import WeightExtent, narrow

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from penstock.storage.base.errors import InputError, for_python
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief, for_python
 from penstock.storage.convert.in_memory import EdgeArrays, graph_of
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.encoding.string_array import STRINGS, distinct, ranks_among

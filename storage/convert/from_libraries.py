@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.errors import InputError, for_python
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief, for_python
 from penstock.storage.convert.from_arrays import from_edges, host_array
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format.graph import Graph

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.threads import ThreadPool, ordered_map
 from penstock.storage.convert.renumber.id_mapping import (
     AssignedIds,
     BipartiteIds,
@@ -23,16 +22,22 @@ from penstock.storage.convert.renumber.id_mapping import (
 )
 from penstock.storage.convert.renumber.input_ids import InputIds, Unlisted, refused
 from penstock.storage.convert.renumber.name_store import NameStore, Original
-from penstock.storage.convert.renumber.path_order import PathOrder, by_paths
-from penstock.storage.convert.renumber.vertex_order import by_degree, count_degrees, hubs_first, inverse, permuted
+from penstock.storage.convert.renumber.vertex_order import (
+    PathOrder,
+    by_degree,
+    by_paths,
+    count_degrees,
+    hubs_first,
+    inverse,
+    permuted,
+)
 from penstock.storage.convert.row_writer import EDGELESS_SHARE
-from penstock.storage.convert.sort.edge_log import EdgeLog
 from penstock.storage.convert.sort.groups import check_density
 from penstock.storage.convert.sort.read import Packing, SpillFiller
 from penstock.storage.convert.sort.seen_ids import OccurringIds, SeenIds, bitmap_bytes
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.weights import WeightExtent
-from penstock.storage.convert.sort.workspace import Workspace
+from penstock.storage.convert.sort.workspace import EdgeLog, Workspace
 from penstock.storage.convert.vertex_properties import name_batches
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.core.source import RowSource

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
-from penstock.storage.base.parallel_map import ordered_map
+from penstock.storage.base.threads import ordered_map
 from penstock.storage.format.adjacency_writer import AdjacencyWriter
 from penstock.storage.format.graph import Adjacency, adjacency_of
 from penstock.storage.format.row_pages import page_rows

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import RunError
-from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.threads import ThreadPool, ordered_map
 from penstock.storage.encoding.payload import BLOCK, payload_words
 
 ALL: NDArray[np.uint32] = np.empty(0, np.uint32)

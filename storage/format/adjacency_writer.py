@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.parallel_map import ordered_map
+from penstock.storage.base.threads import ordered_map
 from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding, Decoder, compress
 from penstock.storage.format import schema, stripe
 from penstock.storage.format.file_set import FileSet

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import DamagedError, InputError, RunError
-from penstock.storage.base.parallel_map import map_ranges
-from penstock.storage.base.threads import PerThread
+from penstock.storage.base.threads import PerThread, map_ranges
 from penstock.storage.encoding.codec import Decoder, FrameError, checksum, frame_bound
 from penstock.storage.encoding.payload import payload_words
 from penstock.storage.encoding.string_array import STRINGS, StringArray, first_invalid

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.jit import jit, jit_later
-from penstock.storage.base.parallel_map import map_ranges
+from penstock.storage.base.threads import map_ranges
 from penstock.storage.format.row_pages import RowPages
 
 WIDEST_SHIFT = 16

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.atomic import whole_file
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
-from penstock.storage.base.parallel_map import pooled_map
+from penstock.storage.base.threads import pooled_map
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.core.source import Source
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.storage.access.graph_queries import pieces_of
 from penstock.storage.base.budget import cores
-from penstock.storage.base.parallel_map import pooled_map
+from penstock.storage.base.threads import pooled_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,9 +15,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import RunError
-from penstock.storage.base.parallel_map import ordered_map
 from penstock.storage.base.slot_pool import aligned_empty
-from penstock.storage.base.threads import PerThread
+from penstock.storage.base.threads import PerThread, ordered_map
 from penstock.storage.encoding.codec import Decoder
 from penstock.storage.format.direct_io import DirectFile, open_direct_file
 from penstock.storage.format.frames import WAY_OUT, Frames

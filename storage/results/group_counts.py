@@ -13,9 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.parallel_map import map_rows
-from penstock.storage.results.column_statistics import extremes, present_values
-from penstock.storage.results.smallest_keys import Keys, first_rows
+from penstock.storage.base.threads import map_rows
+from penstock.storage.results.column_statistics import Keys, extremes, first_rows, present_values
 
 SMALL = 1 << 20
 """Labels that are sorted in one go: that takes less time than loading a kernel, and a few MiB."""

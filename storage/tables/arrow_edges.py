@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from penstock.storage.base.parallel_map import pooled_map
+from penstock.storage.base.threads import pooled_map
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.tables.arrow_files import GROUP_ROWS, stream
 from penstock.storage.tables.edge_pieces import EdgePieces, ListPieces

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
-from penstock.storage.base.parallel_map import ROWS, map_rows
+from penstock.storage.base.threads import ROWS, map_rows
 from penstock.storage.tables.formats import TableStyle
 
 Part = tuple[NDArray[Any], NDArray[np.bool_] | None]

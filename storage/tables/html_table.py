@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from penstock.storage.base.printable import printable
+from penstock.storage.base.errors import printable
 
 SHOWN = 10
 """Rows that are shown; columns at most 12."""

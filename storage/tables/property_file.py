@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 from numpy.typing import NDArray
-from penstock.storage.base.errors import InputError, RunError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, RunError, brief
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.tables.arrow_tables import system_memory
 from penstock.storage.tables.columns import Column, Part, Read

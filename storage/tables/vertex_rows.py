@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
-from penstock.storage.base.errors import InputError, RunError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, RunError, brief
 from penstock.storage.encoding.string_array import ranks_among
 
 WHOLE = r"^\s*-?(0|[1-9][0-9]{0,17})\s*$"

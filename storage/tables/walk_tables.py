@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from penstock.storage.base.parallel_map import pooled_map
+from penstock.storage.base.threads import pooled_map
 from penstock.storage.tables.arrow_edges import ArrowIds, Names
 from penstock.storage.tables.arrow_files import compressed
 from penstock.storage.tables.columns import WriteOptions

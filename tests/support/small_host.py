@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from penstock.engine import Graph
 from penstock.engine.resources import memory_plan, packed_edges
-from penstock.transfer.planning.device_budget import DeviceBudget
+from penstock.transfer.planning.device_budget import FEWEST_SLABS, DeviceBudget
 from penstock.transfer.planning.host_budget import HostBudget, HostBudgetRequest
-from penstock.transfer.planning.packed_budget import FEWEST_SLABS
 
 CHUNK = 32
 

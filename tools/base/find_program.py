@@ -17,8 +17,7 @@ from traceback import walk_tb
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief, printable
+from penstock.storage.base.errors import InputError, brief, printable
 from penstock.tools.base import tracebacks
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING
 
 import click
 from penstock.storage.base.atomic import sweep_debris
-from penstock.storage.base.errors import InputError, installing
-from penstock.storage.base.printable import KEPT, printable
+from penstock.storage.base.errors import KEPT, InputError, installing, printable
 
 if TYPE_CHECKING:
     from penstock.engine.ranks.communicator import Communicator

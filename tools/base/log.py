@@ -14,8 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import click
-from penstock.storage.base.errors import RunError
-from penstock.storage.base.printable import printable_message
+from penstock.storage.base.errors import RunError, printable_message
 
 Write = Callable[[str], None]
 

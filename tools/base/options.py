@@ -19,9 +19,8 @@ from penstock.engine.resources.config import Config, options_of
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.atomic import keep_inputs as keep_inputs
 from penstock.storage.base.budget import parse_bytes
-from penstock.storage.base.errors import InputError
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.base.measurement import parse_seconds
-from penstock.storage.base.printable import brief
 from penstock.storage.tables.formats import TableStyle, check_style, format_of, formats_of, style_options
 from penstock.tools.base import log
 from penstock.tools.base.find_program import is_negative, read_vertex

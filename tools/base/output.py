@@ -15,8 +15,7 @@ from typing import Any
 
 import click
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import printable
+from penstock.storage.base.errors import InputError, printable
 from penstock.tools.base.log import write_line
 
 

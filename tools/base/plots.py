@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import check_target, whole_file
-from penstock.storage.base.errors import InputError, installing
-from penstock.storage.base.printable import KEPT, printable
+from penstock.storage.base.errors import KEPT, InputError, installing, printable
 
 Floats = NDArray[np.float64]
 SUFFIXES = (".png", ".svg", ".pdf")

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.storage.base.printable import printable
+from penstock.storage.base.errors import printable
 from penstock.storage.base.threads import start
 from penstock.storage.clocks.compile_times import compile_times, compiled_now
 from penstock.storage.companion.process import planned_kernels

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.engine.program.vertex_ids import VertexFinder, VertexReferences
 from penstock.storage.access.vertex_lookup import internal_id
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.bytes.file import open_text
 from penstock.tools.base.find_program import is_negative, read_vertex

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.base.errors import InputError, PenstockError, RunError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, PenstockError, RunError, brief
 from penstock.storage.base.user_cache import LEVELS, level_environment, own_place
 from penstock.tools.base import compiled_runs
 from penstock.tools.base.find_program import completed

@@ -100,8 +100,7 @@ def command(graph: Path, output: Path | None, chosen: dict[str, Any], taking: di
         raise InputError("no output is given: name the graph file to write, or count only, with --dry-run")
     from penstock.engine.queries.selection import Conditions, bounds_of
     from penstock.engine.subgraph import chosen_vertices
-    from penstock.storage.convert.subgraph.extract import count_extracted, extract_to_file
-    from penstock.storage.convert.subgraph.part import ExtractOptions
+    from penstock.storage.convert.subgraph.extract import ExtractOptions, count_extracted, extract_to_file
     from penstock.storage.format.graph import Graph
 
     began = time.perf_counter()

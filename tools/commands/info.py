@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.base.printable import printable
+from penstock.storage.base.errors import printable
 from penstock.storage.format.schema import LIST_BLOCK, WITHOUT_EDGES
 from penstock.tools.base import plots
 from penstock.tools.base.graph_making import UNNAMED, edgeless, size_of

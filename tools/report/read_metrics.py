@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import printable
+from penstock.storage.base.errors import InputError, printable
 from penstock.storage.ingest.bytes.file import open_text
 from penstock.tools.base.output import short
 from penstock.tools.report.bottleneck import STAGES, Bottleneck, Spent, judge_job

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.tools.base.options import FILE, SIZE, VERTEX, Option
 from penstock.tools.run.answer_options import wanting
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep

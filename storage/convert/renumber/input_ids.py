@@ -12,8 +12,7 @@ from itertools import chain
 
 import numpy as np
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.convert.sort.run import MAX_VERTICES
 from penstock.storage.convert.sort.seen_ids import OccurringIds, SeenIds
 from penstock.storage.convert.sort.workspace import SEEN_SHARE, Workspace

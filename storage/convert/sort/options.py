@@ -43,7 +43,7 @@ class ConvertOptions:
     order: the order of the vertices in the file. ``"none"`` is that of their ids; ``"degree"`` is by falling degree, in
         and out together, ties by id; ``"hubs"`` puts the top 8 % by in-degree times out-degree first (HyTGraph,
         equation 4) and leaves the others in order; ``"paths"`` is along depth-first paths, strongly connected
-        components in topological order (`renumber/path_order.py`). The ids of the input are stored, and results
+        components in topological order (`renumber/vertex_order.py`). The ids of the input are stored, and results
         name them.
     vertices_file: a list of ids: exactly these vertices exist, isolated ones included, and an edge with another
         is refused. Unless they are 0 to n-1 they are renumbered, as by ``renumber``. Of a table the other columns are

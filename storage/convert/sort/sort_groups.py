@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.parallel_map import ordered_map, weighed_map
+from penstock.storage.base.threads import ordered_map, weighed_map
 from penstock.storage.convert.sort import radix
 from penstock.storage.convert.sort.groups import BucketGroup, SortPlan, group_buckets, octave_start
 from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import flush, writing
 from penstock.storage.base.jit import jit
-from penstock.storage.base.parallel_map import pooled_map
+from penstock.storage.base.threads import pooled_map
 from penstock.storage.convert.sort.sort_groups import SortedRows
 from penstock.storage.convert.subgraph.vertex_bitmap import STEP, VertexBitmap, is_member, rank_of
 from penstock.storage.convert.vertex_properties import beside, forgetting

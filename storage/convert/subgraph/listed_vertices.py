@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.access.vertex_lookup import name_ranges
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief, printable
+from penstock.storage.base.errors import InputError, brief, printable
 from penstock.storage.convert.subgraph.vertex_bitmap import STEP, VertexBitmap
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions

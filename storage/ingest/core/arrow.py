@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.base.errors import InputError, RunError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, RunError, brief
 
 READ_AHEAD = 256 << 10
 """Bytes of a column of Parquet that are read at once."""

@@ -12,8 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.format.edges import EdgeBatch
 
 SMALLEST_BLOCK = 64 << 10

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from penstock.storage.base.errors import InputError, RunError
-from penstock.storage.base.parallel_map import pooled_map
-from penstock.storage.base.threads import PerThread
+from penstock.storage.base.threads import PerThread, pooled_map
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.file import PositionedFile

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
-from penstock.storage.base.parallel_map import pooled_map
+from penstock.storage.base.threads import pooled_map
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT, PositionedFile
 from penstock.storage.ingest.core.source import IngestOptions, RowPiece

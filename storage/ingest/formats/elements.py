@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
 from penstock.storage.ingest.core.arrow import record_batch

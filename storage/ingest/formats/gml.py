@@ -11,8 +11,7 @@ from functools import partial
 from html import unescape
 from pathlib import Path
 
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.ingest.core.source import LONGEST_VALUE, IngestOptions
 from penstock.storage.ingest.formats.elements import DEEPEST, Edge, ElementParser, ElementSource, Node
 from penstock.storage.ingest.formats.graphml import weight_name

@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from xml.parsers import expat
 
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.ingest.core.source import LONGEST_VALUE, IngestOptions
 from penstock.storage.ingest.formats.elements import (
     DEEPEST,

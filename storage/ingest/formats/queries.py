@@ -15,8 +15,7 @@ from typing import Any
 
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.base.errors import InputError, RunError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, RunError, brief
 from penstock.storage.encoding.string_array import LONGEST_NAME
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.core.arrow import BATCH_SHARE, feather_batches, feather_schema, gathered, record_batch

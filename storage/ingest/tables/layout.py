@@ -5,8 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.ingest.bytes.blocks import Bytes
 from penstock.storage.ingest.core.formats import refuse_content
 from penstock.storage.ingest.core.source import DELIMITERS, IngestOptions

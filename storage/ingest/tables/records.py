@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
 from penstock.storage.encoding.string_array import LONGEST_NAME
 from penstock.storage.ingest.text.parser import BAD_LINE, NEWLINE, id_at, weight_at
-from penstock.storage.ingest.text.string_fields import has_zero
+from penstock.storage.ingest.text.strings import has_zero
 
 COMMA = 44
 QUOTE = 34

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 from penstock.storage.ingest.bytes.blocks import next_block, without_mark
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import Stream

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief
+from penstock.storage.base.errors import InputError, brief
 
 SOURCE_NAMES = frozenset({"source", "src", "from", "u", "start", "origin", "sender", "payer"})
 TARGET_NAMES = frozenset({"target", "dst", "dest", "destination", "to", "v", "end", "receiver", "payee"})

@@ -7,8 +7,7 @@ what would help. It also tells a line of column names from a line of data.
 import math
 import re
 
-from penstock.storage.base.errors import InputError
-from penstock.storage.base.printable import brief, printable
+from penstock.storage.base.errors import InputError, brief, printable
 from penstock.storage.ingest.text.columns import Columns
 
 LARGEST_ID = (1 << 64) - 1

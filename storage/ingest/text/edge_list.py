@@ -18,8 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.parallel_map import ordered_map
-from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.threads import ThreadPool, ordered_map
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.blocks import NEWLINE, Bytes, line_at, line_blocks, lines_of
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream

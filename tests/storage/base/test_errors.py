@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from penstock.storage.base.errors import InputError, RunError, as_keywords, for_python, on_command_line
+from penstock.storage.base.errors import (
+    QUOTED,
+    InputError,
+    RunError,
+    as_keywords,
+    brief,
+    for_python,
+    on_command_line,
+    printable,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,3 +46,30 @@ def test_whoever_called_reads_his_own_spelling(kind: type[Exception]) -> None:
         fail("--renumber")
     with on_command_line(), pytest.raises(kind, match=r"^--renumber$"):
         fail("--renumber")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("Zürich 東京 🚲", "Zürich 東京 🚲"),
+        ("\x1b[31mred\x07", "\\x1b[31mred\\x07"),
+        ("a\rb\x7f\x9b0m", "a\\rb\\x7f\\x9b0m"),
+        ("two\nlines\u2028three", "two\\nlines\\u2028three"),
+        ("\u202egpj.exe", "\\u202egpj.exe"),
+        ("\udcff", "\\udcff"),
+    ],
+)
+def test_what_a_terminal_obeys_is_escaped(text: str, shown: str) -> None:
+    assert printable(text) == shown
+    assert printable(shown) == shown
+
+
+def test_what_is_ours_stays() -> None:
+    assert printable("one\n\ttwo\x1b", keep="\n\t") == "one\n\ttwo\\x1b"
+
+
+def test_long_text_is_cut() -> None:
+    assert brief("é" * QUOTED) == "é" * QUOTED
+    assert brief("é" * (QUOTED + 1)) == "é" * QUOTED + " ..."
+    assert brief("abc", 2) == "ab ..."

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.convert.renumber import id_sets, vertex_order
+from penstock.storage.convert.renumber import id_mapping, vertex_order
 from penstock.storage.convert.row_writer import DegreeStream
 from penstock.storage.convert.sort import groups, radix, run
 from penstock.storage.convert.sort import weights as weighing
@@ -220,20 +220,20 @@ IDS = st.lists(st.one_of(st.integers(0, 100), st.integers(0, (1 << 64) - 1)), ma
 
 @given(one=IDS, two=IDS, three=IDS)
 def test_ids_are_collected_and_looked_up(one: list[int], two: list[int], three: list[int]) -> None:
-    found = id_sets.IdSet(1 << 20)
+    found = id_mapping.IdSet(1 << 20)
     for part in (one, two, three):
         batch = EdgeBatch(np.array(part, np.uint64), np.array(part[::-1], np.uint64))
-        found.add(id_sets.distinct(batch.sources, batch.targets))
+        found.add(id_mapping.distinct(batch.sources, batch.targets))
     merged = found.merged()
     assert merged.tolist() == sorted({*one, *two, *three})
     if len(merged):
-        positions = id_sets.IdMap(merged)(merged[::-1])
+        positions = id_mapping.IdMap(merged)(merged[::-1])
         assert positions.tolist() == list(range(len(merged)))[::-1]
         assert positions.dtype == np.uint32
 
 
 def test_too_many_ids_for_the_memory() -> None:
-    found = id_sets.IdSet(1000)
+    found = id_mapping.IdSet(1000)
     for _ in range(9):
         found.add(np.arange(40, dtype=np.uint64))
     with pytest.raises(InputError, match=r"--renumber: .*--host-memory"):

@@ -8,8 +8,7 @@ import pytest
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest import synthetic
-from penstock.storage.ingest.synthetic import SyntheticSource, grid, rmat, uniform, web
-from penstock.storage.ingest.synthetic_kernels import below, draw, scrambled
+from penstock.storage.ingest.synthetic import SyntheticSource, below, draw, grid, rmat, scrambled, uniform, web
 
 MODELS: dict[str, Callable[[int], SyntheticSource]] = {
     "rmat": lambda seed: rmat(10, 8, seed, weights=(1, 63)),

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, RunError
-from penstock.storage.base.parallel_map import ROWS
+from penstock.storage.base.threads import ROWS
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.results.result_tables import bytes_of, write
 from penstock.storage.tables.columns import Column, WriteOptions

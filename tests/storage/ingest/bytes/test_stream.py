@@ -18,8 +18,7 @@ from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.ingest.bytes import stream as stream_module
 from penstock.storage.ingest.bytes.blocks import line_blocks
 from penstock.storage.ingest.bytes.file import RawFile
-from penstock.storage.ingest.bytes.stream import Stream
-from penstock.storage.ingest.bytes.zstd_blocks import FrameBlocks
+from penstock.storage.ingest.bytes.stream import FrameBlocks, Stream
 
 
 def content(path: Path, piece: int = 1000) -> bytes:

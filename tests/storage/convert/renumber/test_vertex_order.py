@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert
-from penstock.storage.convert.renumber.path_order import LEAST_EDGES, PathOrder, by_paths
+from penstock.storage.convert.renumber.vertex_order import LEAST_EDGES, PathOrder, by_paths
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.graph import Graph

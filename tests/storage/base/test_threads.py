@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from penstock.storage.base.parallel_map import map_ranges, ordered_map, weighed_map
+from penstock.storage.base.threads import map_ranges, ordered_map, weighed_map
 
 
 def test_results_come_in_order_and_bounded() -> None:
