@@ -64,11 +64,11 @@ from penstock.engine.state.result import Result
 from penstock.engine.state.state import State, fields_for
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.freed_memory import give_back_freed_memory, keep_no_large_blocks
+from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.threads import ExclusiveUse
 from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.checkpoint.page_file import PageFile, check_folders, folders_beside, slot_bytes
 from penstock.storage.checkpoint.state_pages import StatePages
-from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.companion.process import end
 from penstock.storage.format.graph import Graph
 from penstock.storage.read.degree_count import degree_index

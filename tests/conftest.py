@@ -143,7 +143,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 @pytest.hookimpl(trylast=True)  # after fixtures have ended
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     """After a test that compiled look for garbage, then never among what Numba keeps: 100,000 objects a kernel."""
-    from penstock.storage.clocks.compile_times import compile_times
+    from penstock.storage.base.stage_clock import compile_times
 
     compiled = compile_times().compiled
     if item.session.stash.get(COMPILED, 0) != compiled:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from penstock.storage.base.jit import jit
 from penstock.storage.base.kernel_cache import _KernelCache
-from penstock.storage.clocks.compile_times import compile_times
+from penstock.storage.base.stage_clock import compile_times
 from support.shared_kernels import compiled_once
 
 WORKER = """

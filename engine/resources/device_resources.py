@@ -21,8 +21,8 @@ from penstock.engine.resources.host_resources import HostResources, feedback_of,
 from penstock.engine.resources.memory_plan import MemoryPlan
 from penstock.engine.resources.ownership import own_rows
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
+from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.timeline import Timeline
-from penstock.storage.clocks.stage_clock import stage
 from penstock.transfer.devices import cuda
 from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.emulated import EmulatedDevice

@@ -16,9 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from penstock.storage.base.stage_clock import BusyTimer
 from penstock.storage.base.threads import PerThread
 from penstock.storage.checkpoint.state_pages import PagedArray, PagedValues, StatePages, Unit
-from penstock.storage.clocks.stage_clock import BusyTimer
 from penstock.storage.format.row_pages import OFFSET_BYTES
 
 if TYPE_CHECKING:

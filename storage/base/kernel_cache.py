@@ -33,6 +33,7 @@ from penstock.storage.base.atomic import partial_name
 from penstock.storage.base.freed_memory import give_back_library_pages
 from penstock.storage.base.kernel_loading import FORM, load, stored
 from penstock.storage.base.missing_code import Origin, tell_asked, tell_missing
+from penstock.storage.base.stage_clock import begin_compiling, count_loaded, end_compiling, loading
 from penstock.storage.base.user_cache import (
     LEVELS,
     kernel_folder,
@@ -43,7 +44,6 @@ from penstock.storage.base.user_cache import (
     shipped_places,
     way_out,
 )
-from penstock.storage.clocks.compile_times import begin_compiling, count_loaded, end_compiling, loading
 
 MOST_ENTRIES = 4096
 """Of each kind: some 50 MiB of the host's."""

@@ -14,9 +14,9 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Generic, ParamSpec, TypeVar
 
+from penstock.storage.base import stage_clock
 from penstock.storage.base.budget import check_room, cores, stack_bytes
 from penstock.storage.base.errors import InputError, RunError
-from penstock.storage.clocks import stage_clock
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from pathlib import Path
 from penstock.storage.base.atomic import free_bytes, temporary_place
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError, refusal
-from penstock.storage.clocks.stage_clock import BusyTimer
+from penstock.storage.base.stage_clock import BusyTimer
 from penstock.storage.encoding.codec import checksum
 
 DIRECT = getattr(os, "O_DIRECT", 0)

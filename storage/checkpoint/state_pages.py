@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from penstock.storage.base.slot_pool import HUGE_PAGE, ReservedArray
+from penstock.storage.base.stage_clock import BusyTimer
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.checkpoint.page_file import PageFile, slot_bytes
-from penstock.storage.clocks.stage_clock import BusyTimer
 from penstock.storage.format.row_pages import places_by_page
 
 if TYPE_CHECKING:

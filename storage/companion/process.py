@@ -30,8 +30,8 @@ from typing import Any
 from penstock.storage.base.budget import address_limit, available_memory
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.missing_code import Missing, Origin, when_missing
+from penstock.storage.base.stage_clock import compiling
 from penstock.storage.base.user_cache import kernel_places, make_place, shipped_places
-from penstock.storage.clocks.compile_times import compiling
 from penstock.storage.companion.claims import Claims
 
 COMPANION_BYTES = 256 << 20

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import RunError
+from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.threads import PerThread
-from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.encoding.codec import Decoder
 from penstock.storage.format.frames import READS, Frames
 from penstock.storage.format.index import Index, from_chunks

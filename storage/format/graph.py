@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from penstock.storage.access.graph_queries import GraphQueries
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError, for_python
-from penstock.storage.clocks.stage_clock import stage
+from penstock.storage.base.stage_clock import stage
 from penstock.storage.companion import process as _companion  # noqa: F401 compiles what opening a graph needs
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format import csr_input

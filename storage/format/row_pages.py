@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.base import stage_clock
 from penstock.storage.base.slot_pool import HUGE_PAGE, ReservedArray
 from penstock.storage.base.threads import ThreadPool, ordered_map
-from penstock.storage.clocks import stage_clock
 
 OFFSET_BYTES = 4
 PAGE_ROWS = HUGE_PAGE // OFFSET_BYTES

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import RunError
 from penstock.storage.base.jit import jit
+from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.clocks.stage_clock import stage
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.index import Index, from_degrees

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.clocks.stage_clock import waiting
+from penstock.storage.base.stage_clock import waiting
 
 if TYPE_CHECKING:
     from penstock.storage.encoding.codec import Decoder

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import RunError
 from penstock.storage.base.slot_pool import HUGE_PAGE, aligned_empty
+from penstock.storage.base.stage_clock import BusyTimer, stage
 from penstock.storage.base.threads import check_stacks, start
 from penstock.storage.base.timeline import Timeline, Work
-from penstock.storage.clocks.stage_clock import BusyTimer, stage
 from penstock.storage.encoding.codec import Decoder, payload_bytes
 from penstock.storage.format.direct_io import DirectFile, open_direct_file
 from penstock.storage.format.frames import Frames

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.storage.base.errors import printable
+from penstock.storage.base.stage_clock import compile_times, compiled_now
 from penstock.storage.base.threads import start
-from penstock.storage.clocks.compile_times import compile_times, compiled_now
 from penstock.storage.companion.process import planned_kernels
 from penstock.tools.base import log
 from penstock.tools.base.log import lines_above

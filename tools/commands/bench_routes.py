@@ -28,7 +28,7 @@ from penstock.tools.bench.routes.options import (
 
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
-    from penstock.tools.bench.routes.outcome import Outcome
+    from penstock.tools.bench.routes.trials import Outcome
     from penstock.tools.run.rates import Note
     from penstock.transfer.values.rates import Rates
 
@@ -148,8 +148,7 @@ def _outcomes(
 ) -> list[Outcome]:
     """Measure every program."""
     from penstock.tools.bench.routes.matrix import case_of, chosen, configurations, pick_source
-    from penstock.tools.bench.routes.outcome import Outcome
-    from penstock.tools.bench.routes.trials import measure
+    from penstock.tools.bench.routes.trials import Outcome, measure
 
     sources = work.sources or (pick_source(graph),)
     outcomes = []

@@ -17,7 +17,7 @@ from typing import Any
 import click
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import format_bytes
-from penstock.storage.clocks.compile_times import compile_times
+from penstock.storage.base.stage_clock import compile_times
 from penstock.storage.companion.process import keeping
 from penstock.tools.base.options import FOLDER, console_options
 from penstock.tools.base.output import Console, answer_of, seconds

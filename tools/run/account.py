@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from penstock.storage.clocks.compile_times import compile_times
-from penstock.storage.clocks.stage_clock import STAGES, StageClock, StageTimes
+from penstock.storage.base.stage_clock import STAGES, StageClock, StageTimes, compile_times
 from penstock.tools.base.output import seconds
 
 STAGE_NAMES = {

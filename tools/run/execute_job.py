@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.storage.base.budget import peak_resident_bytes
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.freed_memory import give_back_freed_memory
+from penstock.storage.base.stage_clock import StageClock, installed, stage
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.clocks.stage_clock import StageClock, installed, stage
 from penstock.tools.base import process
 from penstock.tools.base.output import Console, StandardOutput
 from penstock.tools.base.progress import progress

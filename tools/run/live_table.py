@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.storage.base.budget import format_bytes, resident_bytes
-from penstock.storage.clocks.compile_times import compile_times, compiled_now
+from penstock.storage.base.stage_clock import compile_times, compiled_now
 from penstock.tools.base.output import count
 from penstock.tools.base.progress import COMPILING, PAUSE, ProgressBars, looked_at, show_compiling
 from penstock.tools.run.account import STAGE_NAMES, JobClock

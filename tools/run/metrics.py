@@ -22,7 +22,7 @@ from penstock.storage.base import hardware_info
 from penstock.storage.base.atomic import check_target, debris, partial_name
 from penstock.storage.base.budget import resident_bytes
 from penstock.storage.base.errors import InputError, PenstockError, RunError
-from penstock.storage.clocks.stage_clock import StageTimes
+from penstock.storage.base.stage_clock import StageTimes
 from penstock.tools.base.log import LineFile
 from penstock.tools.base.options import OUTPUT, option, option_group
 from penstock.tools.base.output import plain

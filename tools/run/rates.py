@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.atomic import write_text
 from penstock.storage.base.errors import InputError, PenstockError
+from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.user_cache import make_place, user_cache
-from penstock.storage.clocks.stage_clock import stage
 from penstock.tools.base.output import plain, seconds
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from penstock.storage.base import hardware_info
 from penstock.storage.base.errors import InputError, RunError, installing
 from penstock.storage.base.slot_pool import aligned_empty
-from penstock.storage.clocks.stage_clock import stage
+from penstock.storage.base.stage_clock import stage
 from penstock.transfer.devices.cuda_memory import GRAIN, ReservedDeviceArray
 from penstock.transfer.devices.device import Device, Idle, Kind
 from penstock.transfer.values.rates import Rates

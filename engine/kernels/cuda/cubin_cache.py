@@ -19,7 +19,7 @@ from penstock.engine.kernels.shared_functions import sort_in_place
 from penstock.engine.program.bindings import digest_of
 from penstock.storage.base.kernel_cache import KernelStore, versions
 from penstock.storage.base.missing_code import tell_missing
-from penstock.storage.clocks.compile_times import compiling, count_loaded
+from penstock.storage.base.stage_clock import compiling, count_loaded
 
 Compile = Callable[[], bytes]
 _STORE = KernelStore(".cubin")

@@ -22,7 +22,7 @@ from penstock.engine.kernels.cuda.compiler import compile_for, use_capability
 from penstock.engine.kernels.cuda.cubin_cache import AT_ONCE, cubin_of, renewed
 from penstock.engine.kernels.cuda_simulator import TURN, Launch
 from penstock.engine.kernels.shared_functions import sort_in_place
-from penstock.storage.clocks.compile_times import loading
+from penstock.storage.base.stage_clock import loading
 
 if TYPE_CHECKING:
     from penstock.engine.program.bindings import Compile

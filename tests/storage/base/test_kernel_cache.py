@@ -224,7 +224,7 @@ COMPUTED = """
 import hashlib, sys
 import numpy as np
 from penstock.engine.kernels.host.jit import loop_kernel, use_workers
-from penstock.storage.clocks.compile_times import compile_times
+from penstock.storage.base.stage_clock import compile_times
 from penstock.storage.encoding.unpack import unpack
 
 @loop_kernel("trial", counted=True)

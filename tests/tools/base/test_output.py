@@ -12,8 +12,7 @@ from penstock.engine import Graph
 from penstock.engine.session import Session
 from penstock.tools import cli
 from penstock.tools.base.output import RANK_HEADS, Console, pairs, plain, rank_table, seconds, table
-from penstock.tools.report.metrics_lines import checked
-from penstock.tools.report.read_metrics import read
+from penstock.tools.report.read_metrics import checked, read
 from penstock.tools.run.answer_options import AnswerOptions
 from penstock.tools.run.metrics import open_metrics
 from penstock.tools.run.result_summary import ResultSummary

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from penstock.storage.clocks.compile_times import compiling
+from penstock.storage.base.stage_clock import compiling
 from penstock.storage.companion import process
 from penstock.storage.companion.claims import Claims
 from penstock.tools import cli
@@ -43,7 +43,7 @@ with waiting("pagerank on g.h5", quiet={quiet}):
 
 COMPILED = """
 import time
-from penstock.storage.clocks.compile_times import compiling
+from penstock.storage.base.stage_clock import compiling
 from penstock.tools.base.progress import waiting
 with waiting("penstock convert", quiet=False), compiling("pack"):
     time.sleep(0.6)

@@ -18,15 +18,15 @@ from support.json_page import check_documented
 COMMAND = """
 import sys
 from penstock.tools import main
-from penstock.tools.base import compiled_runs
-compiled_runs.MAKING = "convert /1.txt /plain.h5 --no-weights"
-compiled_runs.GRAPHS, compiled_runs.ON_DISK, compiled_runs.WAYS = ("/plain.h5",), "/plain.h5 --host-memory", ()
-compiled_runs.NARROW = {}
+from penstock.tools.commands import compile
+compile.MAKING = "convert /1.txt /plain.h5 --no-weights"
+compile.GRAPHS, compile.ON_DISK, compile.WAYS = ("/plain.h5",), "/plain.h5 --host-memory", ()
+compile.NARROW = {}
 main.main()
 """
 RUN = """
 import json, sys
-from penstock.storage.clocks.compile_times import compile_times
+from penstock.storage.base.stage_clock import compile_times
 from penstock.tools.cli import run_command
 for line in sys.argv[1:]:
     assert run_command(line.split()) == 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.storage.clocks.stage_clock import StageTimes
+from penstock.storage.base.stage_clock import StageTimes
 from penstock.tools.report.bottleneck import BUSY, STAGES, Spent, judge, judge_job, per_second, percent
 from penstock.tools.run.account import Account
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.engine import from_edges
-from penstock.storage.clocks.stage_clock import STAGES, StageTimes
+from penstock.storage.base.stage_clock import STAGES, StageTimes
 from penstock.tools.base.plots import as_svg
 from penstock.tools.commands import info
 from penstock.tools.report.figures import STAGE_COLOURS, DegreeCounts, at_least, log_bins, stage_bar

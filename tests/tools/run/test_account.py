@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from penstock.storage.clocks.stage_clock import STAGES, StageClock, StageTimes
+from penstock.storage.base.stage_clock import STAGES, StageClock, StageTimes
 from penstock.tools.run.account import STAGE_NAMES, Account, JobClock
 
 TIMES = StageTimes(10.0, {"iterations": 3.0, "imports": 1.0, "compiling": 6.0}, {"loading": 2.0}, {"loading": 99})

@@ -14,8 +14,7 @@ from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.state.records import IterationRecord, PhaseRecord
-from penstock.storage.clocks.compile_times import compiling
-from penstock.storage.clocks.stage_clock import StageClock, installed, stage
+from penstock.storage.base.stage_clock import StageClock, compiling, installed, stage
 from penstock.tools.base.output import Console
 from penstock.tools.base.progress import COMPILING, PAUSE, LogLines, ProgressBars, progress
 from penstock.tools.run.account import JobClock
@@ -229,7 +228,7 @@ def test_without_a_terminal_no_thread_is_started() -> None:
 
 SLOW_STAGE = """
 import time
-from penstock.storage.clocks.stage_clock import StageClock, installed, stage
+from penstock.storage.base.stage_clock import StageClock, installed, stage
 from penstock.tools.base.output import Console
 from penstock.tools.base.progress import progress
 from penstock.tools.run.account import JobClock

@@ -17,8 +17,7 @@ from penstock.engine.session import Session
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.result import Result
 from penstock.storage.base.errors import InputError, RunError
-from penstock.storage.clocks.compile_times import compiling
-from penstock.storage.clocks.stage_clock import StageClock, installed, stage
+from penstock.storage.base.stage_clock import StageClock, compiling, installed, stage
 from penstock.tools import cli
 from penstock.tools.run.account import JobClock
 from penstock.tools.run.metrics import Metrics, open_metrics

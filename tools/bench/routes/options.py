@@ -32,8 +32,7 @@ from penstock.tools.base.output import Console, plain
 
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
-    from penstock.tools.bench.routes.outcome import Outcome
-    from penstock.tools.bench.routes.trials import TrialPlan
+    from penstock.tools.bench.routes.trials import Outcome, TrialPlan
 
 CASES = ("bfs", "sssp", "pagerank", "wcc", "residual", "levels", "labels", "reachability", "widest")
 

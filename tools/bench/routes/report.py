@@ -31,12 +31,12 @@ from penstock.tools.base.plots import (
     starts_of,
 )
 from penstock.tools.bench.routes.matrix import HYBRID
-from penstock.tools.bench.routes.outcome import Outcome, Row, Trial, brought
+from penstock.tools.bench.routes.trials import Outcome, Row, Trial, brought
 from penstock.transfer.routes import cel
 from penstock.transfer.routes.registry import in_order
 
 if TYPE_CHECKING:
-    from penstock.tools.bench.routes.outcome import Outcome, Row
+    from penstock.tools.bench.routes.trials import Outcome, Row
 
 ABSENT = "-"
 

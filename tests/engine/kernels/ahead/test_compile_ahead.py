@@ -30,7 +30,7 @@ from penstock.engine import from_edges, run
 from penstock.engine.kernels.ahead import announce as ahead
 from penstock.storage.base import missing_code
 from penstock.storage.companion import process
-from penstock.storage.clocks.compile_times import compile_times
+from penstock.storage.base.stage_clock import compile_times
 
 missing_code.FEW = 0
 

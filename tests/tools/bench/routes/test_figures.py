@@ -11,8 +11,8 @@ import pytest
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.plots import COLOURS, check, grouped
 from penstock.tools.bench.routes.matrix import Configuration, case_of
-from penstock.tools.bench.routes.outcome import Outcome, Row, Trial
 from penstock.tools.bench.routes.report import LONG, draw_routes, route_shares
+from penstock.tools.bench.routes.trials import Outcome, Row, Trial
 from penstock.transfer.routes.registry import ROUTES
 
 

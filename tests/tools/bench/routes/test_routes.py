@@ -31,9 +31,8 @@ from penstock.tools.bench.routes.matrix import (
     pick_source,
 )
 from penstock.tools.bench.routes.options import CASES, read_portion
-from penstock.tools.bench.routes.outcome import Outcome, Row, Trial
 from penstock.tools.bench.routes.report import facts, lines
-from penstock.tools.bench.routes.trials import TrialPlan, measure, trace_of
+from penstock.tools.bench.routes.trials import Outcome, Row, Trial, TrialPlan, measure, trace_of
 from penstock.transfer.routes.registry import ROUTES, serving
 from penstock.transfer.values.task import TaskRecord
 from support.commands import answered

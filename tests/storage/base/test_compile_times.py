@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numba
 import pytest
+from penstock.storage.base import stage_clock as module
 from penstock.storage.base.kernel_cache import kept
-from penstock.storage.clocks import compile_times as module
-from penstock.storage.clocks.compile_times import compile_times, compiling, loading
-from penstock.storage.clocks.stage_clock import BusyTimer
+from penstock.storage.base.stage_clock import BusyTimer, compile_times, compiling, loading
 from support.clocks import MovedClock
 from support.faults import python
 
@@ -103,5 +102,5 @@ def test_garbage_is_collected_afterwards_as_before(
 
 
 def test_asking_imports_no_compiler() -> None:
-    answer = python("import sys; import penstock.storage.clocks.compile_times; print('numba' in sys.modules)")
+    answer = python("import sys; import penstock.storage.base.stage_clock; print('numba' in sys.modules)")
     assert answer.stdout.strip() == "False"

@@ -14,8 +14,8 @@ from penstock.engine.programs.catalogue import CATALOGUE
 from penstock.engine.programs.table import PROGRAMS
 from penstock.engine.resources.config import Config
 from penstock.storage.base.budget import parse_bytes
-from penstock.tools.base import compiled_runs
 from penstock.tools.base.output import answer_of
+from penstock.tools.commands import compile
 
 
 def run(line: str, folder: Path, *more: str) -> None:
@@ -29,11 +29,11 @@ def test_no_run_of_a_program_is_refused(each: int, tmp_path: Path) -> None:
 
     By default those with a budget, and of others one in five: programs have different numbers, so that all ways occur.
     """
-    compiled_runs.write_inputs(tmp_path)
-    lines = [line for info in CATALOGUE for line in compiled_runs.runs_of(info)]
+    compile.write_inputs(tmp_path)
+    lines = [line for info in CATALOGUE for line in compile.runs_of(info)]
     assert len(lines) == len(set(lines))
     graphs = {word for line in lines for word in line.split() if word.endswith(".h5")}
-    for line in compiled_runs.MAKING.strip().splitlines():
+    for line in compile.MAKING.strip().splitlines():
         if line.startswith(("generate", "convert")) and graphs & {*line.split()[2:]}:
             run(line, tmp_path)
     for line in [line for at, line in enumerate(lines) if at % each == 0 or "--host-memory" in line]:
@@ -42,8 +42,8 @@ def test_no_run_of_a_program_is_refused(each: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_forms_for_short_memory_run(tmp_path: Path) -> None:
-    run(next(line for line in compiled_runs.MAKING.splitlines() if "/many.h5" in line), tmp_path)
-    lines = [line for info in CATALOGUE for line in compiled_runs.runs_of(info) if "/many.h5" in line]
+    run(next(line for line in compile.MAKING.splitlines() if "/many.h5" in line), tmp_path)
+    lines = [line for info in CATALOGUE for line in compile.runs_of(info) if "/many.h5" in line]
     chosen = []
     for line in lines:
         words, graph = line.split(), Graph.open(tmp_path / "many.h5")

@@ -5,8 +5,16 @@ from __future__ import annotations
 import threading
 
 import pytest
-from penstock.storage.clocks.compile_times import compiling, loading
-from penstock.storage.clocks.stage_clock import BusyTimer, StageClock, StageTimes, installed, stage, waiting
+from penstock.storage.base.stage_clock import (
+    BusyTimer,
+    StageClock,
+    StageTimes,
+    compiling,
+    installed,
+    loading,
+    stage,
+    waiting,
+)
 from support.clocks import MovedClock
 
 
