@@ -1,6 +1,6 @@
 """Launches of a kernel under numba's CUDA simulator: a block's threads in turn, each until it waits for the others.
 
-In place of three parts of the simulator. Its block runner has a Python thread for each CUDA thread, polls them and
+In place of four parts of the simulator. Its block runner has a Python thread for each CUDA thread, polls them and
 copies arrays in and out, which costs a second a launch and breaks arrays that are passed twice; its `threadIdx` looks
 for the Python thread that runs. Its shared arrays are looked for and made in two steps, so that two threads of a block
 may each have their own. Here the threads of a block are greenlets of the caller's Python thread.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,9 +34,18 @@ class Shared:
         caller = sys._getframe(1)
         place = caller.f_code, caller.f_lineno
         if place not in self.arrays:
-            kind = as_dtype(dtype) if isinstance(dtype, numba.types.Type) else dtype
-            self.arrays[place] = np.empty(shape, dtype=kind)
+            self.arrays[place] = local_array(shape, dtype)
         return self.arrays[place]
+
+
+def local_array(shape: Any, dtype: Any) -> Any:
+    """An array of the thread that runs, not filled; the simulator looks for the dtype each time."""
+    return np.empty(shape, _numpy_dtype(dtype))
+
+
+@cache
+def _numpy_dtype(dtype: Any) -> Any:
+    return as_dtype(dtype) if isinstance(dtype, numba.types.Type) else dtype
 
 
 class Launch:
@@ -43,7 +53,7 @@ class Launch:
 
     def __init__(self, module: Any) -> None:
         self._module = module
-        self.gridDim, self.atomic, self.local = module.gridDim, module.atomic, module.local
+        self.gridDim, self.atomic, self.local = module.gridDim, module.atomic, SimpleNamespace(array=local_array)
         self.shared = Shared()
         self._votes = self._count = 0
 

@@ -51,6 +51,8 @@ MAKERS = {name: CASES[name][0] for name in ("coreness", "kcore", "reachability",
     "pagerank": lambda: PageRank(tol=0, max_iter=3, weight=None),
     "distances together": lambda: PROGRAMS["distances"](source=SEVERAL, weight=False),
 }
+TRIED = "bfs levels", "hits", "pagerank", "sssp"
+"""Of MAKERS, those that are tried in every way by default; the others in some."""
 CATALOGUE = "betweenness", "closeness", "coloring", "distances", "harmonic", "mis", "scc"
 SWEEPS = "adsorption", "circuit", "eigenvector", "katz", "neural", "pagerank", "php"
 OTHERS = (

@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 import pyarrow
 from numpy.typing import NDArray
-from penstock.engine.execution import plain_first
 from penstock.engine.programs.table import PROGRAMS
-from penstock.storage.base import budget, kernel_cache
+from penstock.storage.base import budget, kernel_cache, missing_code
 from penstock.storage.encoding.string_array import STRINGS
 from support.graphs import skewed, weighed, write
 from support.oracles import EdgeList
@@ -211,7 +210,7 @@ def load_for_good() -> None:
     It loads kernels, also where without them it would be done sooner. Pages of libraries stay where they are: given
     back before a run, and read again in it, they would count as its own.
     """
-    plain_first.FEW = 0
+    missing_code.FEW = 0
     kernel_cache.give_back_library_pages = lambda: None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -43,7 +44,8 @@ from support.paged_graphs import (
     no_pages_left,
     pages_of,
 )
-from support.paged_programs import CATALOGUE, LONG, MAKERS, OTHERS, SWEEPS
+from support.paged_programs import CATALOGUE, LONG, MAKERS, OTHERS, SWEEPS, TRIED
+from support.program_cases import Fields
 
 __all__ = ["forgotten"]
 pytestmark = pytest.mark.usefixtures("unfused")
@@ -101,10 +103,11 @@ class Lost(AllSend):
         return np.nan if vertex_id == VERTICES - 1 else incoming
 
 
+Defined = Callable[[Callable[[], Program]], Fields]
 PLACES = ("pages", "pages"), ("pages", "device"), ("device", "pages"), ("pages", "cores"), ("cores", "pages")
 """Where values are before a checkpoint, and after it."""
-TRIED = "bfs levels", "hits", "pagerank", "sssp"
-"""Programs of which each is tried in every way; the others in some."""
+RARE = *LONG, "adsorption", "bfs", "eigenvector", "harmonic", "katz", "neural", "reachability"
+"""Programs that are walked as one of the others is: by default `test_windows.py` alone runs them by windows."""
 NAMES = sorted((MAKERS.keys() | {*CATALOGUE, *SWEEPS}) - {*TRIED})
 WAYS = "auto", "push", "pull"
 
@@ -126,6 +129,12 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[int,
             for count, options in FILES.items()
             for both in (True, False)
         }
+
+
+@pytest.fixture(scope="module")
+def defined(graphs: dict[tuple[int, bool], Graph]) -> Defined:
+    """What programs answer by the plain definition, which all values are in memory for; each once."""
+    return cache(lambda make: answer(graphs[1, True], make(), threads=1, kernels="reference"))
 
 
 @contextmanager
@@ -166,62 +175,63 @@ def test_answers_are_those_of_all_values_in_memory(
     keeps: bool,
     graphs: dict[tuple[int, bool], Graph],
     forgotten: list[Unit],
+    defined: Defined,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """keeps: whether host memory has room for the rows of all indexes."""
     if not keeps:
         monkeypatch.setattr(requirements, "left_for_edges", lambda *given: 1 << 24)
-    _compare(MAKERS[name], graphs[count, both], count, forgotten, direction=way)
+    _compare(MAKERS[name], graphs[count, both], count, forgotten, defined, direction=way)
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in scalar add")  # of the simulator, in 32 bits for 64
-@covering("both, way, count, name", (True, False), WAYS, FILES, NAMES, strength=1, rare=LONG,
+@covering("both, way, count, name", (True, False), WAYS, FILES, NAMES, strength=1, rare=RARE,
     where=lambda both, way, count, name: both or way == "auto",
 )  # fmt: skip
 def test_answers_of_others_are_those_of_all_values_in_memory(
-    name: str, count: int, way: str, both: bool, graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit]
-) -> None:
-    _compare((OTHERS | MAKERS)[name], graphs[count, both], count, forgotten, direction=way)
+    name: str, count: int, way: str, both: bool, graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit],
+    defined: Defined,
+) -> None:  # fmt: skip
+    _compare((OTHERS | MAKERS)[name], graphs[count, both], count, forgotten, defined, direction=way)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", sorted(OTHERS.keys() - {*CATALOGUE, *SWEEPS}))
 def test_answers_by_other_parameters_are_those_of_all_values_in_memory(
-    name: str, graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit]
+    name: str, graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], defined: Defined
 ) -> None:
-    _compare(OTHERS[name], graphs[2, True], 2, forgotten)
+    _compare(OTHERS[name], graphs[2, True], 2, forgotten, defined)
 
 
 def test_degrees_of_sources_are_those_of_all_edges(
-    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit]
+    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], defined: Defined
 ) -> None:
-    _compare(Shares, graphs[5, False], 1, forgotten)
+    _compare(Shares, graphs[5, False], 1, forgotten, defined)
 
 
 def _compare(
-    make: Callable[[], Program], graph: Graph, count: int, forgotten: list[Unit], **options: Any
-) -> None:  # fmt: skip
+    make: Callable[[], Program], graph: Graph, count: int, forgotten: list[Unit], defined: Defined, **options: Any
+) -> None:
     """A pull that reads nothing of its sources has one window."""
-    wanted = answer(graph, make(), threads=1)
     with short_of_room(24) as counts:
         found = answer(graph, make(), **options, **DEVICE)
     assert set(counts) <= {1, count}
     assert count in counts or options.get("direction") == "pull"
     assert forgotten
-    assert_equal(found, wanted)
+    assert_equal(found, defined(make))
 
 
 @covering("name, places", ("hits", "sssp parents"), PLACES, strength=1)
 def test_a_run_goes_on_from_its_checkpoint_wherever_values_are(
-    name: str, places: tuple[str, str], graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], tmp_path: Path
-) -> None:
+    name: str, places: tuple[str, str], graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], defined: Defined,
+    tmp_path: Path,
+) -> None:  # fmt: skip
     graph, make = graphs[2, True], (OTHERS | MAKERS)[name]
-    wanted = answer(graph, make(), threads=1)
     rooms = [short_of_room(24) if place == "pages" else nullcontext(list[int]()) for place in places]
     options = [{"threads": 1} if place == "cores" else DEVICE for place in places]
     found, counts = in_two_parts(graph, make, tmp_path / "kept", zip(rooms, options, strict=True))
     assert [bool(some) for some in counts] == [place == "pages" for place in places]
-    assert_equal(found, wanted)
+    assert_equal(found, defined(make))
 
 
 @pytest.mark.parametrize("make", [pytest.param(MAKERS["pagerank"], marks=pytest.mark.full), Falling])
@@ -260,17 +270,16 @@ def test_a_value_that_is_no_number_is_found_in_pages(
 
 
 def test_searches_pull_where_that_moves_fewer_bytes(
-    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], monkeypatch: pytest.MonkeyPatch
+    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], defined: Defined, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows of one window in place of those of five, over a slow link, until no edge is left to follow."""
     monkeypatch.setattr(direction, "LOOKS", VERTICES + 1)  # each frontier is weighed
     graph, make = graphs[5, True], MAKERS["bfs levels"]
-    wanted = answer(graph, make(), threads=1)
     with short_of_room(24) as counts, Session(graph, tuning={"link_rate": 1e7}, **DEVICE) as session:
         result = session.run(make())
     assert set(counts) == {1, 5}
     assert {(record.direction, record.windows) for record in result.records} == {("pull", 1), ("push", 5)}
-    assert_equal(dict(result.fields), wanted)
+    assert_equal(dict(result.fields), defined(make))
 
 
 @covering("name, window", ("hits", "pagerank", "sssp"), (2, 3), strength=1)
@@ -288,7 +297,7 @@ def test_values_are_in_a_file_where_host_memory_has_no_room_either(
 
     with pages_of(CHUNK):
         graph = on_disk(edges, tmp_path / "g.h5", both=False, chunk_edges=1 << 10, window_vertices=window * CHUNK)
-        wanted = answer(graph, make(), threads=1)
+        wanted = answer(graph, make(), threads=1, kernels="reference")
         with mock.patch.object(requirements, "in_windows", little), short_of_room(40):
             found = answer(graph, make(), **DEVICE)
     assert_equal(found, wanted)
@@ -319,9 +328,10 @@ def test_a_forecast_tells_what_goes_between_host_memory_and_the_file(
     assert sweep.limit == "values"
 
 
-def test_the_least_memory_of_a_device_is_that_of_a_window(graphs: dict[tuple[int, bool], Graph]) -> None:
+def test_the_least_memory_of_a_device_is_that_of_a_window(
+    graphs: dict[tuple[int, bool], Graph], defined: Defined
+) -> None:
     graph = graphs[5, True]
-    wanted = answer(graph, BFS(SOURCE), threads=1)
     with short_of_room(None) as counts:
         with pytest.raises(BudgetError, match=r"values of a window of 4096 vertices .* more --windows") as refused:
             answer(graph, BFS(SOURCE), device_memory=1 << 20, **DEVICE)
@@ -331,14 +341,13 @@ def test_the_least_memory_of_a_device_is_that_of_a_window(graphs: dict[tuple[int
             planned = session.forecast(BFS(SOURCE))
     assert set(counts) == {planned.windows} == {5}
     assert planned.first.value_bytes > 0
-    assert_equal(found, wanted)
+    assert_equal(found, defined(MAKERS["bfs"]))
 
 
 def test_synchronous_runs_of_small_partitions_give_the_same(
-    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit]
+    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], defined: Defined
 ) -> None:
     graph = graphs[2, False]
-    wanted = answer(graph, SSSP(SOURCE), threads=1)
     with short_of_room(14):
         found = answer(graph, SSSP(SOURCE), mode="sync", partition_bytes=4096, **DEVICE)
-    assert_equal(found, wanted)
+    assert_equal(found, defined(MAKERS["sssp"]))

@@ -48,7 +48,7 @@ from support.paged_graphs import (
     paged_graphs,
     room_for,
 )
-from support.paged_programs import ALIKE, MAKERS, OTHERS, WAYS
+from support.paged_programs import ALIKE, MAKERS, OTHERS, TRIED, WAYS
 from support.program_cases import Fields
 
 __all__ = ["forgotten", "graphs_in_windows", "in_memory", "paged_graphs"]
@@ -80,7 +80,10 @@ class Busiest(Program):
         return iteration + 1, incoming
 
 
-@covering("name, way, directed, count, kept", sorted(MAKERS), ALONE, (True, False), WINDOWS, (True, False), strength=2)
+@covering(
+    "name, way, directed, count, kept", sorted(MAKERS), ALONE, (True, False), WINDOWS, (True, False),
+    rare=MAKERS.keys() - TRIED,
+)  # fmt: skip
 def test_answers_are_those_of_all_values_in_memory(
     name: str, way: str, directed: bool, count: int, kept: bool, paged_graphs: dict[bool, Graph],
     in_memory: InMemory, forgotten: list[Unit],
@@ -125,8 +128,9 @@ def test_searches_of_several_rounds_have_their_levels_from_the_file(
     assert phases.called
 
 
-@pytest.mark.parametrize("paged", [(True, True), (True, False), (False, True)])
-@pytest.mark.parametrize("name", ["bfs", "hits", "sssp", "sssp parents"])
+@covering(
+    "name, paged", ("bfs", "hits", "sssp", "sssp parents"), ((True, False), (True, True), (False, True)), strength=1
+)
 def test_a_run_goes_on_from_its_checkpoint_wherever_values_are(
     name: str, paged: tuple[bool, bool], paged_graphs: dict[bool, Graph], in_memory: InMemory,
     forgotten: list[Unit], tmp_path: Path,

@@ -35,6 +35,8 @@ from support.thread_ranks import ThreadRanks, on_ranks
 
 __all__ = ["forgotten", "graphs_in_windows", "in_memory", "paged_graphs"]
 PROGRAMS = OTHERS | MAKERS
+ELSEWHERE = "adsorption", "bfs cutoff", "distances", "heat", "katz", "php", "sssp target"
+"""Programs that are walked as another one is here: by default they run by windows in one process, `heat` below, too."""
 
 
 def by_windows(
@@ -75,7 +77,7 @@ def test_answers_are_those_of_one_process(
 
 @covering(
     "name, directed, size, count", sorted(OTHERS.keys() - MAKERS), (True, False), (2, 3), (2, 6), strength=1,
-    rare=(*ALIKE, *LONG),
+    rare=(*ALIKE, *LONG, *ELSEWHERE),
 )  # fmt: skip
 def test_answers_of_others_are_those_of_one_process(
     name: str, directed: bool, size: int, count: int, paged_graphs: dict[bool, Graph],
@@ -85,7 +87,10 @@ def test_answers_of_others_are_those_of_one_process(
         assert_equal(found, in_memory(PROGRAMS[name], directed))
 
 
-@covering("name, way, directed, size", sorted(MAKERS), WAYS, (True, False), (2, 3), strength=1, rare=LONG)
+@covering(
+    "name, way, directed, size", sorted(MAKERS), WAYS, (True, False), (2, 3), strength=1,
+    rare=(*LONG, "bfs", "distances together", "reachability", "sssp", "wcc"),
+)  # fmt: skip
 def test_windows_of_the_file_give_the_same_answers_while_bounds_move(
     name: str, way: str, directed: bool, size: int, graphs_in_windows: dict[bool, Graph],
     in_memory: InMemory, forgotten: list[Unit],

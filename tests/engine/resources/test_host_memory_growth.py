@@ -24,10 +24,9 @@ import sys
 import numpy as np
 from penstock.engine import Graph, Session
 from penstock.engine.api import make
-from penstock.engine.execution import plain_first
 from penstock.engine.kernels.host import launch as host
 from penstock.engine.programs.table import PROGRAMS
-from penstock.storage.base import budget
+from penstock.storage.base import budget, missing_code
 from penstock.storage.base.errors import InputError
 name, path, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
 parameters = {
@@ -39,7 +38,7 @@ ring = (np.arange(64) + 1) % 64
 back = (np.arange(64) - 1) % 64
 ones = np.ones(64, np.uint8)
 warm = Graph.from_arrays(small, ring, ones, into=(small, back, ones))
-plain_first.FEW = 0
+missing_code.FEW = 0
 for least in (1, 1 << 14):
     host.SMALL = least
     with Session(warm) as session:
