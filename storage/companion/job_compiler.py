@@ -1,6 +1,6 @@
 """How a process that does a job compiles code, unless another process has taken it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -63,6 +63,19 @@ def listed_job(calls: Iterable[tuple[Any, ...]]) -> dict[str, Any]:
     """A job of one process that compiles functions of ours, as in `requests_of`."""
     target = [compile_listed.__module__, compile_listed.__name__]
     return {"target": target, "processes": 1, "listed": requests_of(calls)}
+
+
+def job_of(jobs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A job that is several, one after another, of as many processes as the one with most."""
+    processes = max(job["processes"] for job in jobs)
+    return {"target": [do_each.__module__, do_each.__name__], "processes": processes, "jobs": [*jobs]}
+
+
+def do_each(job: dict[str, Any], claims: Claims) -> None:
+    """Do the parts of a job of `job_of`."""
+    for one in job["jobs"]:
+        module, name = one["target"]
+        getattr(import_module(module), name)({**one, "number": job["number"]}, claims)
 
 
 def compile_listed(job: dict[str, Any], claims: Claims) -> None:

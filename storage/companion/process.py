@@ -141,7 +141,7 @@ class _Present:
 
     inherited: that of the process from which this one was forked. refused: it has none until the end of the run.
     memory: bytes that this process may take besides. begin: begins the job of what runs now. marker: the file that says
-    that what runs now has run before. kept: the companion goes on after a run.
+    that what runs now has run before. kept: the companion goes on after a run. whole: describes the job of all runs.
     offered: is given what describes the job of each run, and there is no companion.
     """
 
@@ -152,6 +152,7 @@ class _Present:
     begin: Callable[[], None] | None = None
     marker: Path | None = None
     kept = False
+    whole: Callable[[], dict[str, Any]] | None = None
     offered: Callable[[Callable[[], dict[str, Any]]], None] | None = None
 
 
@@ -243,6 +244,8 @@ def offer(describe: Callable[[], dict[str, Any]] | None, memory: int, *, early: 
         if describe is not None:
             _Present.offered(describe)
         return
+    if _Present.whole is not None:
+        describe = None if _Present.companion is not None and _Present.companion.has_job else _Present.whole
     with _changing:
         _Present.memory = memory
         if _Present.companion is not None and not is_possible(0):
@@ -322,7 +325,7 @@ def _ask(companion: Companion, request: dict[str, Any], name: str) -> bool | Non
 
 @atexit.register
 def end(*, compiled: bool = True) -> None:
-    """Let no companion start a job from now on, and end what runs; within `keeping`, the jobs.
+    """Let no companion start a job from now on, and end what runs; within `keeping`, jobs of single runs alone.
 
     compiled: whether what was expected has run, and its kernels are kept.
     """
@@ -331,21 +334,26 @@ def end(*, compiled: bool = True) -> None:
         companion, _Present.companion = _Present.companion, _Present.companion if _Present.kept else None
         marker, _Present.marker, kept = _Present.marker, None, _Present.kept
         _Present.refused, _Present.memory = False, 0
-    if companion is not None:
-        companion.end_jobs() if kept else companion.close()
+    if companion is not None and not kept:
+        companion.close()
+    elif companion is not None and _Present.whole is None:
+        companion.end_jobs()
     with suppress(OSError):  # of a cache that cannot be written
         if compiled and marker is not None and _Present.offered is None and not marker.exists():
             marker.touch()  # where there was no companion this process has compiled
 
 
 @contextmanager
-def keeping() -> Iterator[None]:
-    """Let one companion serve all runs within, whose imports and tables of the compiler are made once."""
-    _Present.kept = True
+def keeping(describe: Callable[[], dict[str, Any]] | None = None) -> Iterator[None]:
+    """Let one companion serve all runs within, whose imports and tables of the compiler are made once.
+
+    describe: the job of all of them, as in `offer`, which goes on from one to the next in place of their own.
+    """
+    _Present.kept, _Present.whole = True, describe
     try:
         yield
     finally:
-        _Present.kept = False
+        _Present.kept, _Present.whole = False, None
         end()
 
 

@@ -259,14 +259,14 @@ def _write_rows(
 def compiled_ahead(options: ConvertOptions) -> Iterator[None]:
     """Let a second process compile kernels of a conversion to rows, from the first on that is missing within."""
     expect("convert")
-    offer(_job if options.workers > 1 and options.layout == "rows" else None, options.host_memory)
+    offer(kernel_job if options.workers > 1 and options.layout == "rows" else None, options.host_memory)
     try:
         yield
     finally:
         end()
 
 
-def _job() -> dict[str, Any]:
+def kernel_job() -> dict[str, Any]:
     """The job of nearly every conversion, with ids of 32 bits."""
     from penstock.storage.encoding import bitpack, codec
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 from penstock.storage.base.atomic import scratch_folder
-from penstock.storage.base.budget import format_bytes
+from penstock.storage.base.budget import cores, format_bytes
 from penstock.storage.base.stage_clock import compile_times
 from penstock.storage.companion.process import keeping
 from penstock.tools.base.options import FOLDER, console_options
@@ -99,7 +99,7 @@ def command(folder: Path | None, console: Console) -> None:
     """
     began = time.perf_counter()
     data = resources.files("penstock.tools") / "data" / "malta-roads.txt.gz"
-    with keeping(), scratch_folder(folder) as scratch, resources.as_file(data) as text:
+    with keeping(_kernels if cores() > 1 else None), scratch_folder(folder) as scratch, resources.as_file(data) as text:
         places = {
             "malta-roads.txt.gz": text,
             **{name: scratch / name for name in ("roads.h5", "rmat.h5")},
@@ -117,6 +117,25 @@ def command(folder: Path | None, console: Console) -> None:
         {"command": "demo", "roads": roads, "large": large, "seconds": took, "compile_seconds": compiled},
         ["", f"Done in {seconds(took)}{slower}; the temporary folder is gone. Next: {found} --help"],
     )
+
+
+def _kernels() -> Facts:
+    """The job that compiles what all steps need, in their order."""
+    from penstock.engine.kernels.ahead.announce import KernelJob, described
+    from penstock.engine.programs.table import PROGRAMS
+    from penstock.storage.companion.job_compiler import job_of
+    from penstock.storage.convert.convert import kernel_job
+
+    make: Mapping[str, Callable[..., Any]] = PROGRAMS
+    sssp, wcc, pagerank, bfs = make["sssp"](0), make["wcc"](), make["pagerank"](), make["bfs"](0)
+    plain, both = ("uint32", None, cores()), ("push", "pull")
+    jobs = [
+        KernelJob(sssp, ("push",), False, "uint32", "uint16", cores(), counts=False),
+        KernelJob(wcc, ("push",), False, *plain, counts=False),
+        KernelJob(pagerank, ("pull",), True, *plain, packed=True),
+        KernelJob(bfs, both, True, *plain),
+    ]
+    return job_of([kernel_job(), *(described(job, "host") for job in jobs)])
 
 
 def _take(steps: Mapping[str, DemoStep], places: Mapping[str, Path], console: Console) -> Facts:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from penstock.engine.kernels.ahead.choice import kind_on
 from penstock.engine.program.program import needs_rows
 from penstock.engine.program.program_description import describe_program, source_of
+from penstock.storage.base.missing_code import are_few
 from penstock.storage.companion.job_compiler import requests_of
 from penstock.storage.companion.process import expect, offer
 
@@ -33,8 +35,8 @@ class KernelJob(NamedTuple):
     threads: of this process. capability: the GPU's, None for the cores.
     packed: whether edges may travel packed; of the cores, whether kernels decode them. hot_first: as in `CudaKernels`,
     and there are many edges. counts: whether what an iteration needs of each chunk is counted. both:
-    whether messages go along two adjacencies. degrees: their dtype on disk, None in memory. resident: whether all edges
-    are on the GPU.
+    whether messages go along two adjacencies. degrees: their dtype on disk, None in memory, or where they are few.
+    resident: whether all edges are on the GPU.
     """
 
     program: Any
@@ -75,7 +77,7 @@ def announce_run(
     if kind == "reference" or graph.layout != "rows" or of_gpu != (decoding is None):
         return
     resident = of_gpu and not setting.by_windows and setting.holds_all(graph, asks.needs)
-    config = setting.config
+    config, degrees = setting.config, graph.out.degrees
     job = KernelJob(
         program=asks.program,
         directions=tuple(asks.directions),
@@ -88,7 +90,7 @@ def announce_run(
         hot_first=graph.hot_first and graph.edges >= MANY_EDGES,
         counts=counts and not resident,
         both=graph.directed and asks.program.along == "both",
-        degrees=None if graph.out.degrees is None else str(graph.out.degrees.spec.kind),
+        degrees=None if degrees is None or are_few(graph.vertices + graph.edges) else str(degrees.spec.kind),
         resident=resident,
     )
     announce(job, kind, config.memory_bytes)
@@ -103,6 +105,7 @@ def reading_requests(vertices: Any, degrees: Any) -> list[dict[str, Any]]:
     rows = numbers, words, 0
     return requests_of(
         [
+            (unpack.unpack_values, words, lengths),
             (unpack.unpack, words, np.zeros(1, vertices)),
             (index._append_degrees, lengths, 0, 0, 0, numbers, words),
             (index._add_lengths, *rows, 0, numbers),
@@ -123,14 +126,15 @@ def announce(job: KernelJob, kind: str, host_memory: int) -> None:
     """
     if kind == "cuda" and job.capability is None:
         return
+    offer(partial(described, job, kind) if job.threads > 1 else None, host_memory, early=job.capability is not None)
 
-    def describe() -> dict[str, Any]:
-        told = {**job._asdict(), "program": describe_program(job.program)}
-        of_cores = job.capability is None
-        processes = job.threads - 1 if of_cores else max(1, job.threads // 2 - 1)
-        if not of_cores and job.degrees is not None:
-            told["listed"] = reading_requests(job.vertices, job.degrees)
-        most = MOST_PROCESSES[kind]
-        return {**told, "target": [_module(kind), "compile_all"], "processes": min(most, processes)}
 
-    offer(describe if job.threads > 1 else None, host_memory, early=job.capability is not None)
+def described(job: KernelJob, kind: str) -> dict[str, Any]:
+    """What companions are told of a run. Raises TypeError where another process could not import the program."""
+    told = {**job._asdict(), "program": describe_program(job.program)}
+    of_cores = job.capability is None
+    processes = job.threads - 1 if of_cores else max(1, job.threads // 2 - 1)
+    if not of_cores and job.degrees is not None:
+        told["listed"] = reading_requests(job.vertices, job.degrees)
+    most = MOST_PROCESSES[kind]
+    return {**told, "target": [_module(kind), "compile_all"], "processes": min(most, processes)}

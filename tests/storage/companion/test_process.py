@@ -205,6 +205,28 @@ def test_one_serves_several_runs_whose_jobs_end(monkeypatch: pytest.MonkeyPatch,
     assert not list(folder.glob(".*"))
 
 
+def test_a_job_of_all_runs_goes_on_in_place_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Any] = []
+
+    def give(one: Any, job: Any) -> None:
+        given.append(job)
+        one.has_job = True
+
+    monkeypatch.setattr(companion.Companion, "give", give)
+    with keeping(lambda: {**JOB, "whole": True}):
+        made = begin(monkeypatch)
+        made.claims.take("taken and never ended")
+        end()
+        offer(JOB.copy, 0)
+        assert not miss("another")
+        assert companion._Present.companion is made
+        assert not made.claims.take("taken and never ended")
+    assert [job["whole"] for job in given] == [True]
+    assert made.process.returncode == -9
+    begin(monkeypatch)
+    assert given[1:] == [JOB]
+
+
 def test_all_that_it_leads_end_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     told = tmp_path / "told"
     code = (

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from penstock.engine.kernels.ahead import announce
 from penstock.tools import cli
 from penstock.tools.commands import demo
 from support.json_page import check_documented
@@ -12,7 +13,14 @@ from support.json_page import check_documented
 def test_the_demo_tells_the_truth_and_leaves_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    announced = []
+    monkeypatch.setattr(announce, "offer", lambda describe, *_, **__: announced.append(describe()))
     assert cli.run_command(["demo", "--folder", str(tmp_path), "--json"]) == 0
+    expected = demo._kernels()["jobs"][1:]
+    for job, run in zip(expected, announced, strict=True):
+        assert job["program"][:3] == run["program"][:3]
+        same = {"program", "degrees", "processes", *(("directions",) if job["program"][2] == "SSSP" else ())}
+        assert {**job, **{name: run[name] for name in same}} == run
     facts = json.loads(capsys.readouterr().out)
     check_documented(facts)
     assert list(tmp_path.iterdir()) == []
