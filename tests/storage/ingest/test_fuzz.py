@@ -1,13 +1,15 @@
 """Raw input of any bytes: edges, or one InputError that names a file; in bounded memory, and without a warning.
 
 Every format is given files that are nearly right: valid ones with bytes changed, cut out, put in, repeated or replaced
-by the numbers that parsers fall over. By hand, with more of them:
+by the numbers that parsers fall over. Valid files of formats of text stand in the test of the format, `FUZZED`.
+By hand, with more of them:
 
     pytest tests/storage/ingest/test_fuzz.py --hypothesis-profile explore --hypothesis-seed N
 """
 
 from __future__ import annotations
 
+import ast
 import bz2
 import gzip
 import io
@@ -38,18 +40,6 @@ MOST_BYTES = 24 << 20
 """Memory that reading a tiny file may take: blocks and buffers, whatever the file claims to hold."""
 EDGES = [(0, 1, 2), (1, 2, 5), (2, 0, 1), (4, 1, 9), (4, 3, 7)]
 TEXT = "# a comment\n" + "".join(f"{one} {two} {weight}\n" for one, two, weight in EDGES)
-MATRIX = "%%MatrixMarket matrix coordinate integer general\n% made\n5 5 5\n" + "".join(
-    f"{one + 1} {two + 1} {weight}\n" for one, two, weight in EDGES
-)
-DIMACS = "c roads\np sp 5 5\n" + "".join(f"a {one + 1} {two + 1} {weight}\n" for one, two, weight in EDGES)
-METIS = "% mesh\n4 4 001\n2 5 3 6\n1 5 4 7\n1 6 4 8\n2 7 3 8\n"
-LISTS = "0: 1 2\n1: 2\n4: 1,3\n"
-GRAPHML = (
-    '<graphml><key id="d0" for="edge" attr.name="weight"><default>1</default></key><graph edgedefault="directed">'
-    '<node id="0"/><edge source="0" target="1"><data key="d0">2</data></edge></graph></graphml>'
-)
-GML = "graph [\n  directed 1\n  node [ id 0 ]\n  node [ ]\n  edge [ source 0 target 1 weight 2.5 ]\n]\n"
-ROWS = "1 2\n2\n0\n\n1 3\n"
 
 
 def _array(kind: str = "<u4", order: Any = "C") -> bytes:
@@ -87,17 +77,20 @@ def _pairs(kind: str) -> bytes:
     return np.array([edge[:2] for edge in EDGES], kind).tobytes()
 
 
-CASES: dict[str, tuple[str | None, list[bytes]]] = {
+def _of_formats() -> dict[str, tuple[str | None, list[bytes]]]:
+    """Valid files of a format, by its name: `FUZZED` of the test of the format."""
+    found: dict[str, tuple[str | None, list[bytes]]] = {}
+    for path in sorted((Path(__file__).parent / "formats").glob("test_*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FUZZED":
+                found |= {name: (name, seeds) for name, seeds in ast.literal_eval(node.value).items()}
+    return found
+
+
+FORMATS = _of_formats()
+CASES = FORMATS | {
     "text": ("text", [TEXT.encode(), b"from,to,km\n1,2,3\n2,3,0.5\n", TEXT.replace("\n", "\r\n").encode()]),
     "names": ("text", [b"ann bob 1\nbob eve 2\nann eve 1e3\n", "zoë\té\n".encode()]),
-    "matrix-market": ("matrix-market", [MATRIX.encode()]),
-    "dimacs": ("dimacs", [DIMACS.encode(), b"p edge 3 2\ne 1 2\ne 2 3\n"]),
-    "metis": ("metis", [METIS.encode(), b"3 2\n2 3\n1\n1\n", b"2 1 011 2\n1 1 2 5\n2 2 1 5\n"]),
-    "adjacency": ("adjacency", [LISTS.encode(), b"7\t1,2,3\n"]),
-    "rows": ("rows", [ROWS.encode()]),
-    "webgraph": ("webgraph", [b"5\n" + ROWS.encode()]),
-    "graphml": ("graphml", [GRAPHML.encode()]),
-    "gml": ("gml", [GML.encode()]),
     "npy": ("npy", [_array(), _array("<i8"), _array("<f8"), _array("<u8", "F"), _records()]),
     "npz": ("npz", [_sparse(), _sparse(True)]),
     "binary32": ("binary32", [_pairs("<u4")]),
@@ -113,7 +106,7 @@ CASES: dict[str, tuple[str | None, list[bytes]]] = {
             lzma.compress(TEXT.encode()),
         ],
     ),
-    "recognized": (None, [MATRIX.encode(), _array(), _table(), TEXT.encode()]),
+    "recognized": (None, [*FORMATS["matrix-market"][1], _array(), _table(), TEXT.encode()]),
 }
 NUMBERS = [
     b"-1", b"4294967296", b"18446744073709551615", b"18446744073709551616", b"9" * 40, b"1e308", b"1e999", b"nan",

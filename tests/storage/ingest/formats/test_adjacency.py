@@ -14,6 +14,13 @@ from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
 from support.reading import edges_of, small_blocks
 
+FUZZED = {
+    "adjacency": [b"0: 1 2\n1: 2\n4: 1,3\n", b"7\t1,2,3\n"],
+    "rows": [b"1 2\n2\n0\n\n1 3\n"],
+    "webgraph": [b"5\n1 2\n2\n0\n\n1 3\n"],
+}
+"""Valid files, which `test_fuzz.py` damages."""
+
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

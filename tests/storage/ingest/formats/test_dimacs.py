@@ -12,6 +12,11 @@ from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
 from support.reading import edges_of, small_blocks
 
+FUZZED = {
+    "dimacs": [b"c roads\np sp 5 5\na 1 2 2\na 2 3 5\na 3 1 1\na 5 2 9\na 5 4 7\n", b"p edge 3 2\ne 1 2\ne 2 3\n"]
+}
+"""Valid files, which `test_fuzz.py` damages."""
+
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,15 @@ from penstock.storage.ingest.formats import elements
 from penstock.storage.ingest.open_source import open_source
 from support.reading import edges_of
 
+FUZZED = {
+    "graphml": [
+        b'<graphml><key id="d0" for="edge" attr.name="weight"><default>1</default></key><graph edgedefault="directed">'
+        b'<node id="0"/><edge source="0" target="1"><data key="d0">2</data></edge></graph></graphml>'
+    ],
+    "gml": [b"graph [\n  directed 1\n  node [ id 0 ]\n  node [ ]\n  edge [ source 0 target 1 weight 2.5 ]\n]\n"],
+}
+"""Valid files, which `test_fuzz.py` damages."""
+
 TEXTS = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "Zs"]), min_size=1, max_size=6)
 XML = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{}</graphml>'
 KEY = '<key id="d0" for="edge" attr.name="weight" attr.type="double">{}</key>'

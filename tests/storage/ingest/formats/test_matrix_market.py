@@ -9,6 +9,13 @@ from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
 from support.reading import Edges, edges_of, small_blocks
 
+FUZZED = {
+    "matrix-market": [
+        b"%%MatrixMarket matrix coordinate integer general\n% made\n5 5 5\n1 2 2\n2 3 5\n3 1 1\n5 2 9\n5 4 7\n"
+    ]
+}
+"""Valid files, which `test_fuzz.py` damages."""
+
 GENERAL = "%%MatrixMarket matrix coordinate real general\n"
 
 

@@ -10,6 +10,15 @@ from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
 from support.reading import Edges, edges_of, small_blocks
 
+FUZZED = {
+    "metis": [
+        b"% mesh\n4 4 001\n2 5 3 6\n1 5 4 7\n1 6 4 8\n2 7 3 8\n",
+        b"3 2\n2 3\n1\n1\n",
+        b"2 1 011 2\n1 1 2 5\n2 2 1 5\n",
+    ]
+}
+"""Valid files, which `test_fuzz.py` damages."""
+
 
 @pytest.fixture(autouse=True)
 def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
