@@ -298,7 +298,7 @@ class Windows:
             until = view.v1 + self._pages.ahead * pages.together if frontier.everything else 0
             if not pushes:
                 self._empty(view.v1)
-            with state.held(near, view.v0, view.v1, until=until):
+            with state.held(near, view.v0, view.v1, until=until, rows=stream.index):
                 if window is not None:
                     view = self._in_window(view, stream, frontier, window)
                 if view.e0 < view.e1:

@@ -153,9 +153,9 @@ class DevicePages(StatePages):
         self._device.register(items)
         self._locked[name] = items
 
-    def add_rows(self, index: Index) -> tuple[str, Any]:
-        """Return the offsets of an index on the device, and the name of their array."""
-        name = f"rows of {id(index)}"
+    def add_rows(self, index: Index) -> Any:
+        """Return the offsets of an index on the device."""
+        name = _rows_name(index)
         if name not in self.side.indexes:
             self.side.indexes[name] = index
             if self._keeps_rows:
@@ -163,11 +163,12 @@ class DevicePages(StatePages):
                 index.pages.keep()
                 self._lock(name, index.offsets)
             self._arrays[name] = PagedArray(self._device.reserved(index.vertices + 1, np.uint32), 0)
-        return name, self.values(name)
+        return self.values(name)
 
-    def of_rows(self, name: str, v0: int, v1: int) -> list[Unit]:
+    def of_rows(self, index: Index | None, v0: int, v1: int) -> list[Unit]:
         """The pages of an index that kernels read for rows v0..v1-1: with where the row behind them begins."""
-        return [(name, page) for page in range(v0 // self.rows, v1 // self.rows + 1)]
+        name = _rows_name(index)
+        return [(name, page) for page in range(v0 // self.rows, v1 // self.rows + 1)] if name in self._arrays else []
 
     def flush(self) -> None:
         """Write what has changed, and have no page on the device; none is held."""
@@ -198,6 +199,10 @@ class DevicePages(StatePages):
     def _bytes(self, unit: Unit) -> Any:
         first, last = self._vertices_of(unit)
         return self.values(unit[0])[first:last]
+
+
+def _rows_name(index: Index | None) -> str:
+    return f"rows of {id(index)}"
 
 
 def _unlock(device: Device, arrays: dict[str, NDArray[Any]]) -> None:

@@ -10,12 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from copy import copy
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
 
 from penstock.engine.program.step_values import INCOMING, array_of_messages
 
 if TYPE_CHECKING:
     from penstock.storage.checkpoint.state_pages import StatePages
+    from penstock.storage.format.index import Index
 
 
 class StateArrays(ABC):
@@ -108,15 +110,18 @@ class StateArrays(ABC):
     @contextmanager
     def held(
         self, names: Collection[str], v0: int, v1: int, changes: Collection[str] = (), fresh: Collection[str] = (),
-        until: int = 0,
+        until: int = 0, rows: Index | None = None,
     ) -> Iterator[None]:  # fmt: skip
         """Have some arrays' values of vertices v0..v1-1 at hand within, as `StatePages.held`, if not all are.
 
-        until: the vertices behind these, up to this one, are wanted next.
+        until: the vertices behind these, up to this one, are wanted next. rows: an index whose rows are wanted, too,
+        where these come with the values: what comes ahead of either would take the room of the other.
         """
         if self.pages is None:
             yield
             return
+        wanted = self.pages.of(names, v0, v1) + self.pages.of_rows(rows, v0, v1)
         then = self.pages.of([name for name in names if name not in fresh], v1, until)
-        with self.pages.held(self.pages.of(names, v0, v1), changes, fresh, then):
+        then += self.pages.of_rows(rows, v1, min(until, self.pages.vertices)) if until > v1 else []
+        with self.pages.held(wanted, changes, fresh, sorted(then, key=itemgetter(1))):
             yield

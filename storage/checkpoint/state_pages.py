@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import DTypeLike, NDArray
+    from penstock.storage.format.index import Index
 
 Unit = tuple[str, int]
 """The name of an array, and the number of a page."""
@@ -179,6 +180,10 @@ class StatePages:
         """The pages of some arrays that hold the vertices v0..v1-1."""
         numbers = range(v0 // self.rows, -(-min(v1, self.vertices) // self.rows))
         return [(name, page) for name in names for page in numbers]
+
+    def of_rows(self, index: Index | None, v0: int, v1: int) -> list[Unit]:
+        """The pages of rows v0..v1-1 of an index, where they are among these: in memory they have their own."""
+        return []
 
     def spans(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         """Yield the vertices first..last-1 in parts, each of one page."""

@@ -8,7 +8,7 @@ way of numba's own word, translated by `explain`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,15 +64,11 @@ RUN_TILES = 8
 
 @dataclass(frozen=True)
 class DeviceIndex:
-    """A row index on the device: `arrays` as kernels take them; `starts[t]`: the row of the first edge of tile t.
-
-    rows: the name of the offsets in `DevicePages`, None where all of them are there.
-    """
+    """A row index on the device: `arrays` as kernels take them; `starts[t]`: the row of the first edge of tile t."""
 
     index: Index
     arrays: tuple[Any, Any, Any]
     starts: Any
-    rows: str | None = None
 
 
 class CudaKernels:
@@ -130,12 +126,9 @@ class CudaKernels:
         if id(index) not in known:
             tiles = -(-index.edges // TILE)
             starts = self.device.array(max(1, tiles), np.uint32 if index.vertices < 2**32 else np.uint64)
-            bases, rows = self.device.to_device(index.bases), None
-            if pages is None:
-                offsets = self.device.to_device(index.arrays()[1])
-            else:
-                rows, offsets = pages.add_rows(index)
-            known[id(index)] = found = DeviceIndex(index, (bases, offsets, np.uint64(index.shift)), starts, rows)
+            bases = self.device.to_device(index.bases)
+            offsets = self.device.to_device(index.arrays()[1]) if pages is None else pages.add_rows(index)
+            known[id(index)] = found = DeviceIndex(index, (bases, offsets, np.uint64(index.shift)), starts)
             if pages is None:
                 self._find_tiles(found, (0, index.vertices), (0, tiles))
         return known[id(index)]
@@ -146,23 +139,11 @@ class CudaKernels:
         push.tile_rows(blocks_for(tiles[1] - tiles[0]), known.arrays, rows_, tiles_, known.starts)
 
     @contextmanager
-    def _at_hand(self, state: DeviceState, index: Index, v0: int, v1: int, until: int = 0) -> Iterator[DeviceIndex]:
-        """Have the rows v0..v1-1 of an index on the device within; those up to `until` are wanted next."""
-        pages = state.pages
-        known = self.placed(index, pages)
-        if known.rows is None or pages is None:
-            yield known
-            return
-        then = pages.of_rows(known.rows, v1, min(until, pages.vertices)) if until > v1 else ()
-        with pages.held(pages.of_rows(known.rows, v0, v1), then=then):
-            yield known
-
-    @contextmanager
-    def _rows_of(self, view: View, state: DeviceState, index: Index, frontier: Frontier) -> Iterator[DeviceIndex]:
+    def _rows_of(self, view: View, state: DeviceState, index: Index) -> Iterator[DeviceIndex]:
         """Have the rows of a view on the device within, and where its tiles begin."""
-        ahead = state.pages.ahead * state.pages.rows if state.pages is not None and frontier.everything else 0
-        with self._at_hand(state, index, view.v0, view.v1, view.v1 + ahead) as known:
-            if known.rows is not None:
+        known = self.placed(index, state.pages)
+        with state.held((), view.v0, view.v1, rows=index):
+            if state.pages is not None:
                 tiles = view.e0 // TILE, min(-(-view.e1 // TILE) + 1, len(known.starts))
                 self._find_tiles(known, (view.v0, view.v1), tiles)
             yield known
@@ -190,8 +171,7 @@ class CudaKernels:
             if marked and not any(any(found[here]) for found in marked):
                 continue
             until = v1 + pages.ahead * pages.rows
-            at_hand = self._at_hand(state, index, v0, v1, until) if rows else nullcontext()
-            with at_hand, state.held({*values, *changes}, v0, v1, changes, fresh, until):
+            with state.held({*values, *changes}, v0, v1, changes, fresh, until, rows=index if rows else None):
                 yield state.part(v0, v1), arrays
 
     def select(self, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
@@ -250,7 +230,7 @@ class CudaKernels:
 
     def push(self, view: View, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a packed view, along all of them."""
-        with self._rows_of(view, state, index, frontier) as known:
+        with self._rows_of(view, state, index) as known:
             self._push(view, state, frontier, known, scalars)
 
     def _push(
@@ -383,7 +363,7 @@ class CudaKernels:
         skip: of every row, this many edges have been looked at before (early exit only).
         """
         assert view.rows is None, "views are packed for pushes only"
-        with self._rows_of(view, state, indices[0], frontier) as into:
+        with self._rows_of(view, state, indices[0]) as into:
             self._pull(view, state, frontier, (into, self.placed(indices[1], state.pages)), scalars, skip)
 
     def _pull(
