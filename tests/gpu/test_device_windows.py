@@ -104,6 +104,17 @@ def test_reserved_address_space_takes_memory_where_it_is_backed() -> None:
     device.close()
 
 
+def test_reserved_memory_goes_when_the_kernels_that_use_it_are_done() -> None:
+    device = CudaDevice(0)
+    space = device.reserved(1 << 27, np.int64)
+    space.back(0, 1 << 27)
+    for _ in range(50):
+        space.values += 1  # longer than it takes to give the memory back
+    del space
+    device.finish()
+    device.close()
+
+
 def test_more_than_the_device_has_is_said() -> None:
     device = CudaDevice(0)
     count_ = (1 << 43) // 8

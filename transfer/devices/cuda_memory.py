@@ -71,7 +71,7 @@ class ReservedDeviceArray:
         _call("cuMemAddressReserve", ctypes.byref(address), ctypes.c_size_t(size), *_zeros(), ctypes.c_uint64(0))
         self._address: int = address.value
         self._ranges: dict[int, tuple[int, int]] = {}
-        self._closed = weakref.finalize(self, _release, self._address, size, self._ranges)
+        self._closed = weakref.finalize(self, _release, cupy.cuda.Device(number), self._address, size, self._ranges)
         self._closed.atexit = False
         memory = cupy.cuda.UnownedMemory(self._address, size, None, number)
         self.values: Any = cupy.ndarray((count,), kind, memptr=cupy.cuda.MemoryPointer(memory, 0))
@@ -116,8 +116,9 @@ def _unmap(address: int, size: int, handle: int) -> None:
     _call("cuMemRelease", ctypes.c_uint64(handle))
 
 
-def _release(address: int, size: int, ranges: dict[int, tuple[int, int]]) -> None:
-    """Give all memory, and the address space, back."""
+def _release(device: Any, address: int, size: int, ranges: dict[int, tuple[int, int]]) -> None:
+    """Give all memory, and the address space, back, when the kernels that were launched on it are done."""
+    device.synchronize()
     for begin, (length, handle) in ranges.items():
         _unmap(address + begin, length, handle)
     ranges.clear()
