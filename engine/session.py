@@ -36,6 +36,7 @@ from penstock.engine.kernels.ahead.choice import (
 from penstock.engine.kernels.interface import Kernels
 from penstock.engine.planning.listed_edges import check_options
 from penstock.engine.planning.requirements import (
+    Plan,
     RunRequirements,
     RunSetting,
     check_program_on,
@@ -162,6 +163,7 @@ class Session:
         self._other: Session | None = None
         self._announced: Program | None = None
         self._asked: RunRequirements | None = None
+        self._plans: dict[int, tuple[Program, dict[str, Any], RunSetting, Plan]] = {}
         self._read_before = 0
 
     def __enter__(self) -> Session:
@@ -346,7 +348,7 @@ class Session:
         with stage("state"):
             self._setting = self._setting_of(checkpoints=checkpoints is not None)
             announced, self._announced = program is self._announced, None
-            program, asks, self._planned = planned(self.graph, program, self._setting, self._most_of_all)
+            program, asks, self._planned = self._plan_of(program)
             self._setting = replace(self._setting, by_windows=self._planned.value_room > 0)
             self._paged = self._value_file(program, asks, self._planned)
             self._asked = None if has_phases(program) else asks[0]
@@ -440,6 +442,9 @@ class Session:
         with self._turns.acquired():
             try:
                 plans = [planned(self.graph, one, setting) for one in programs]
+                self._plans = {
+                    id(one): (one, dict(vars(one)), setting, plan) for one, plan in zip(programs, plans, strict=True)
+                }
                 if begins and not (plain[0] or has_phases(plans[0][0])):
                     self._announce(plans[0][1][0])
                     self._announced = programs[0]
@@ -770,6 +775,20 @@ class Session:
     def _most_of_all(self, number: int) -> int:
         """Return the largest number that a rank has; without ranks this one."""
         return number if self._ranks is None else int(self._ranks.gather_numbers(np.array([number])).max())
+
+    def _plan_of(self, program: Program) -> Plan:
+        """Plan a run, unless `prepare` has and nothing that it went by has changed."""
+        known = self._plans.pop(id(program), None)
+        if known is not None and self._ranks is None:
+            _, given, setting, plan = known
+            now = vars(program)
+            if (
+                setting == self._setting
+                and given.keys() == now.keys()
+                and all(given[name] is now[name] for name in now)
+            ):
+                return plan
+        return planned(self.graph, program, self._setting, self._most_of_all)
 
     def _asks(self, program: Program) -> RunRequirements:
         """Return what the program asks for: as planned, or, of a phase and of one that is resumed, found now."""

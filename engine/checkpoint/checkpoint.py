@@ -13,10 +13,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from penstock.engine.checkpoint.interval import CheckpointInterval
 from penstock.engine.checkpoint.run_fingerprint import (
     RecordingAttributes,
     differences,
@@ -31,6 +31,7 @@ from penstock.engine.program.program import Program, resumable
 from penstock.engine.state.records import CheckpointRecord
 from penstock.engine.state.state import fields_for
 from penstock.storage.base.errors import InputError, PenstockError, UnsyncedError
+from penstock.storage.base.measurement import parse_seconds
 from penstock.storage.checkpoint.folder import CheckpointFolder
 
 if TYPE_CHECKING:
@@ -43,6 +44,39 @@ if TYPE_CHECKING:
 _log = logging.getLogger("penstock.engine.checkpoint.checkpoint")
 STORY = {"identity", "ran", "level", "attributes", "phase", "phase_identity", "phase_attributes", "loop"}
 """The keys of a checkpoint besides its arrays; see `Checkpoints._told`."""
+DEFAULT_SECONDS = 300.0
+LEAST_TIMES = 60.0
+"""Without an interval of the user's, checkpoints come after so many times what the last one took at the earliest."""
+
+
+@dataclass(frozen=True)
+class CheckpointInterval:
+    """How often: after so many iterations, or so many seconds; and at least `times` as long as the last one took.
+
+    That what a checkpoint costs should set how often it comes is Young's (CACM 1974); here it sets how often at most.
+    """
+
+    iterations: int | None = None
+    seconds: float | None = DEFAULT_SECONDS
+    times: float = 0.0
+
+    @classmethod
+    def of(cls, every: str | int | None) -> CheckpointInterval:
+        """Of 10 or "10" (iterations), "30s", "5min", "2h" or None. Raises InputError."""
+        if every is None:
+            return cls(times=LEAST_TIMES)
+        text = str(every).strip()
+        if seconds := parse_seconds(text):
+            return cls(seconds=seconds)
+        if text.isascii() and text.isdecimal() and int(text) > 0:
+            return cls(iterations=int(text), seconds=None)
+        raise InputError(f"checkpoint_every is {every!r}; give a number of iterations (10) or a time (30s, 5min, 2h)")
+
+    def due(self, iterations: int, seconds: float, last_seconds: float) -> bool:
+        """Whether a checkpoint is due so many iterations and seconds after the last one, which took `last_seconds`."""
+        if self.iterations is not None:
+            return iterations >= self.iterations
+        return seconds >= max(self.seconds or 0.0, self.times * last_seconds)
 
 
 class Checkpoints:

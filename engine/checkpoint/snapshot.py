@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.state.state import Frontier, State
+from penstock.engine.state.state import Frontier
 from penstock.storage.base.errors import RunError, brief
 from penstock.storage.checkpoint.file import Checkpoint, CheckpointError
 
@@ -98,11 +98,10 @@ def arrays_of(loop: Loop, shared: Fields) -> Iterator[tuple[str, Values]]:
 def restore(loop: Loop, shared: Fields, resumed: RestoredRun) -> None:
     """Bring a new loop to where the one was: its numbers, fields and frontier."""
     state, saved = loop.state, resumed.story["loop"]
-    for name, array in state.fields.items():
+    for name in state.fields:
         values = shared.get(name)
         if values is None:
-            here = isinstance(state, State) or state.pages is not None
-            values = state.host_field(name) if here else np.empty(array.shape, array.dtype)
+            values = state.room_for(name)
         resumed.fill(f"field/{name}", values)
         state.take({name: values})
     _mark(loop, resumed)

@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.layers import Layers
     from penstock.engine.execution.windows import AtHand, Settle
-    from penstock.engine.kernels.cuda.launch import CudaKernels
-    from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
     from penstock.engine.kernels.interface import KeepingKernels, Kernels, WholeRowKernels, WindowKernels
     from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.edge_stream import EdgeStream
@@ -135,8 +133,8 @@ class Loop:
     def __post_init__(self) -> None:
         self.exchange = None if self.ranks is None else self._exchange_of_ranks(self.ranks)
         self.owned: OwnedSteps | None = None
-        if self.exchange is not None and isinstance(self.state, State) and not self.devices.on_devices:
-            self.owned = OwnedSteps(self.program, self.state, self.exchange)
+        if self.exchange is not None and not self.devices.on_devices:
+            self.owned = OwnedSteps(self.program, cast("State", self.state), self.exchange)
         self._keeps_apart = False
         self.author = self.kernels.author
         self.totals: dict[str, float] = {}
@@ -166,14 +164,7 @@ class Loop:
 
     def _exchange_of_ranks(self, ranks: Communicator) -> RankExchange:
         assert self.devices.arrays is not None, "ranks exchange arrays"
-        kernels: HostExchangeKernels | CudaExchangeKernels
-        if isinstance(self.state, State):
-            from penstock.engine.ranks.host_kernels import HostExchangeKernels  # Numba takes long to import
-
-            kernels = HostExchangeKernels(self.program.combine)
-        else:
-            kernels = cast("CudaKernels", self.kernels).exchange_kernels()
-        return RankExchange(self.state, kernels, ranks, self.devices.arrays)
+        return RankExchange(self.state, self.kernels.exchange_kernels(), ranks, self.devices.arrays)
 
     def iterate(self) -> Iterator[IterationRecord]:
         """Run until no vertex is active, the program is done, or its max_iter is reached."""

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from penstock.engine.program.program import author_function
-from penstock.engine.program.step_values import SENT, StepValues
 from penstock.engine.ranks.rank_exchange import room_for_few
 from penstock.engine.state.state import SPAN, Frontier, State, list_capacity
+from penstock.engine.state.state_arrays import SENT, StepValues
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.program.step_values import StepValues
+from penstock.engine.state.state_arrays import StepValues
 
 if TYPE_CHECKING:
     from penstock.engine.kernels.interface import WindowKernels

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.encoding.payload import BLOCK
 
 if TYPE_CHECKING:
     from penstock.engine.program.bindings import Author
@@ -24,6 +25,17 @@ if TYPE_CHECKING:
 
 HALF, LOWER = np.uint64(32), np.uint64(0xFFFFFFFF)
 """Of a key, source << 32 | target: the bits of an end, and the target's."""
+STEP_BLOCKS = 256
+"""Blocks of a step of a packed sweep (`host/packed_sweep.py`); memory is planned by these sizes. Where the first begins
+is found by adding up the sizes of all before it in its chunk."""
+TURN_BLOCKS = 16
+"""Blocks that are decoded at once: with 2, 4 and 8 a sweep takes up to a tenth longer."""
+STEP_EDGES = STEP_BLOCKS * BLOCK
+RING = 2 * TURN_BLOCKS * BLOCK
+"""Ids of a ring of two turns."""
+SCRATCH = RING + BLOCK
+"""Ids that a step has room for: a ring, and the residuals of a block."""
+
 WaysName = Literal["forward", "reverse", "both", "undirected"]
 
 
@@ -136,6 +148,9 @@ class Kernels(Protocol[S]):
 
     def close(self) -> None:
         """Free what they hold on the device."""
+
+    def exchange_kernels(self) -> Any:
+        """Return the kernels by which ranks merge what they have found."""
 
     # Loops over the edges of a view: push along out-edges, pull along in-edges.
 

@@ -30,7 +30,6 @@ from penstock.engine.program.program import (
     words_of,
 )
 from penstock.engine.program.program_check import check_field_types, check_program, synchronous_words
-from penstock.engine.program.step_values import StepValues, array_of_messages
 from penstock.engine.resources.direction import Traversal, traversals
 from penstock.engine.resources.memory_plan import EdgeRoom, edge_room, left_for_edges
 from penstock.engine.resources.requirements_types import SMALL_CHANGE, MemoryRequest, index_bytes, row_index_bytes
@@ -46,6 +45,7 @@ from penstock.engine.state.state import (
     state_bytes,
     value_bytes,
 )
+from penstock.engine.state.state_arrays import StepValues, array_of_messages
 from penstock.engine.state.unmatched_rows import unmatched_bytes
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError, InputError
@@ -676,9 +676,11 @@ def _read_by_windows(graph: Graph, steps: StepValues, walks: Iterable[Traversal]
     return tuple(read.values())
 
 
-def planned(
-    graph: Graph, program: Program, setting: RunSetting, agree: Callable[[int], int] = int
-) -> tuple[Program, tuple[RunRequirements, ...], MemoryRequest]:
+Plan = tuple[Program, tuple[RunRequirements, ...], MemoryRequest]
+"""The program that runs, what it and others that run with it ask for, and what all of it takes."""
+
+
+def planned(graph: Graph, program: Program, setting: RunSetting, agree: Callable[[int], int] = int) -> Plan:
     """The program that runs for this one, and what it asks for; lighter ones (`Program.lighter`) where memory is short,
     then with values of vertices in a file.
 

@@ -38,7 +38,7 @@ class WCC(Program):
         component = state["component"]
 
         if isinstance(component, np.ndarray) and len(component) > ALONE:
-            from penstock.engine.kernels.host.filling import number  # imports Numba, which a GPU's run does without
+            from penstock.engine.kernels.host.vertices import number  # imports Numba, which a GPU's run does without
 
             number(component, threads=cores())
         else:

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.step_values import SENT
 from penstock.engine.ranks.communicator import gather_few, starts_of
 from penstock.engine.state.state import SPAN
+from penstock.engine.state.state_arrays import SENT
 
 if TYPE_CHECKING:
     from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
+    from penstock.engine.kernels.host.launch_exchange import HostExchangeKernels
     from penstock.engine.kernels.interface import SharedLists
     from penstock.engine.ranks.communicator import ArrayRanks, Communicator
-    from penstock.engine.ranks.host_kernels import HostExchangeKernels
     from penstock.engine.state.device_state import VertexState
 
     Kernels = HostExchangeKernels | CudaExchangeKernels

@@ -18,7 +18,6 @@ import numpy as np
 from penstock.engine.resources.direction import Direction
 from penstock.engine.resources.direction_cost import cheapest, gather_seconds
 from penstock.engine.resources.ownership import Ownership
-from penstock.engine.state.device_state import DeviceState
 from penstock.engine.state.state import SPAN, Frontier
 from penstock.storage.encoding.payload import BLOCK
 from penstock.transfer.planning.plan import pays, routes_of
@@ -90,6 +89,8 @@ class EdgeStream:
 
     def __post_init__(self) -> None:
         self.directory = self.pipeline.directory(self.key)
+        caches = self.pipeline.cache, self.pipeline.source.cache
+        self.caches = [cache for cache in caches if cache is not None]
 
     def own(self, ownership: Ownership) -> None:
         """Walk the rows that this rank owns from now on; between two walks."""
@@ -119,7 +120,7 @@ class EdgeStream:
     @property
     def resident(self) -> bool:
         """Whether all edges are in memory, so that nothing has to travel; looked up where the cache has changed."""
-        changes = self.pipeline.cache.changes
+        changes = self.caches[0].changes
         if changes != self._looked:
             self._looked, self._resident = changes, self.directory.whole(self.with_weights)
         return self._resident
@@ -276,7 +277,7 @@ class EdgeStream:
         scalars, rates = known
         if only is None and self.slight(frontier):
             own = self._own(frontier)
-            lines = int(state.lines * self.part) if isinstance(state, DeviceState) else self._lines_of(own)
+            lines = self._lines_of(own) if state.lines is None else int(state.lines * self.part)
             return self._at_once(own.vertices, own.edges, lines, rates)
         demand, packable = self._demand(kernels, state, frontier, scalars), self._is_packable(kernels)
         if demand.packable != packable:

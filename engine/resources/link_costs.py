@@ -65,8 +65,7 @@ def fetched_of(
 
 def side_of(stream: EdgeStream) -> DirectionSide:
     """Where a stream's edges are now; reckoned anew where that has changed."""
-    caches = [owner.cache for owner in (stream.pipeline, stream.pipeline.source) if owner.cache is not None]
-    changes = sum(cache.changes for cache in caches)
+    changes = sum(cache.changes for cache in stream.caches)
     if stream.side is None or stream.side[0] != changes:
         stream.side = changes, _side_of(stream)
     return stream.side[1]

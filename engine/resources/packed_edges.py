@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.engine.state.sweep_sizes import SCRATCH, STEP_EDGES
+from penstock.engine.kernels.interface import SCRATCH, STEP_EDGES
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.format.packed_layout import packed_layout
 from penstock.storage.read.partition_cache import PartitionCache

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.program import Program, fields_of, resolve_dtype, value_of
-from penstock.engine.program.step_values import SENT
 from penstock.engine.state.oriented_rows import DeviceOrientedRows
 from penstock.engine.state.state import SPAN, State, fields_for, has_frontier, is_sweep, list_capacity
-from penstock.engine.state.state_arrays import StateArrays
+from penstock.engine.state.state_arrays import SENT, StateArrays
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,6 +78,7 @@ class DeviceState(StateArrays):
     `given` are fields that are there already.
     """
 
+    lines: int
     pages: DevicePages | None
 
     def __init__(
@@ -158,6 +158,11 @@ class DeviceState(StateArrays):
             return self.to_host(self.fields[name])
         self.pages.flush()
         return self._paged[name]
+
+    def room_for(self, name: str) -> Any:
+        """As `State.room_for`; of values on the device, not filled."""
+        here = self.fields[name]
+        return self.host_field(name) if self.pages is not None else np.empty(here.shape, here.dtype)
 
     def values_at(self, name: str, places: NDArray[np.int64]) -> NDArray[Any]:
         """As `State.values_at`."""

@@ -21,11 +21,10 @@ from penstock.engine.program.program import (
     resolve_dtype,
     value_of,
 )
-from penstock.engine.program.step_values import INCOMING, SENT
 from penstock.engine.program.vertex_ranges import MANY_ROWS, each_range, over_ranges
 from penstock.engine.state.oriented_rows import OrientedRows
 from penstock.engine.state.row_blocks import ROWS
-from penstock.engine.state.state_arrays import StateArrays
+from penstock.engine.state.state_arrays import INCOMING, SENT, StateArrays
 from penstock.engine.state.unmatched_rows import UnmatchedRows
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import map_ranges
@@ -245,6 +244,10 @@ class State(StateArrays):
     def host_field(self, name: str) -> Any:
         """One of `host_fields`."""
         return self.host_fields()[name]
+
+    def room_for(self, name: str) -> Any:
+        """An array of the host for new values of a field, for `take`: its own."""
+        return self.host_field(name)
 
     def values_at(self, name: str, places: NDArray[np.int64]) -> NDArray[Any]:
         """What a field has at some vertices, in host memory."""

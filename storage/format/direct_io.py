@@ -17,7 +17,6 @@ from pathlib import Path
 from penstock.storage.base.errors import RunError
 from penstock.storage.format.read_plan import PAGE, ReadRange
 
-HEAD_BYTES = 4096
 _log = logging.getLogger("penstock.storage.format.direct_io")
 
 
@@ -159,60 +158,3 @@ def open_direct_file(held: OpenFile, *, direct: bool, throttle: float | None = N
         return DirectFile(held, direct=direct, throttle=throttle)
     except OSError as error:
         raise RunError(f"{held.path} cannot be opened: {error.strerror}") from error
-
-
-class SeekableFile:
-    """A file as a library of another format reads it: a position, and reads from there on, all through a `DirectFile`.
-
-    Its first `HEAD_BYTES` are read at once: h5py (3.16) crashes where a read fails while it opens a file, and not where
-    a later one does. trouble: the first RunError of a read, or signal during one, which such a library may turn into a
-    complaint of its own.
-    """
-
-    def __init__(self, held: OpenFile) -> None:
-        self._held, self._at = held, 0
-        self.trouble: BaseException | None = None
-        self.head = bytearray(min(HEAD_BYTES, held.size))
-        self._file = DirectFile(held)
-        try:
-            self._fetch(0, memoryview(self.head))
-        except BaseException:
-            self.close()
-            raise
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move to a position, from the start or the end; return it."""
-        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._held.size}[whence]
-        return self._at
-
-    def tell(self) -> int:
-        """Return the position."""
-        return self._at
-
-    def read(self, size: int) -> bytes:
-        """Return the next bytes; fewer where the file has no more. Raises RunError."""
-        found = bytearray(size)
-        return bytes(found[: self.readinto(memoryview(found))])
-
-    def readinto(self, buffer: memoryview) -> int:
-        """Fill a buffer as far as the file goes; return the bytes read. Raises RunError."""
-        view = memoryview(buffer).cast("B")
-        size = max(0, min(len(view), self._held.size - self._at))
-        end = self._at + size
-        if end <= len(self.head):
-            view[:size] = self.head[self._at : end]
-        else:
-            try:
-                self._fetch(self._at, view[:size])
-            except BaseException as error:
-                self.trouble = self.trouble or error
-                raise
-        self._at = end
-        return size
-
-    def _fetch(self, at: int, buffer: memoryview) -> None:
-        self._file.read(ReadRange(0, at, len(buffer), len(buffer), ()), buffer)
-
-    def close(self) -> None:
-        """Close it; the held file stays open."""
-        self._file.close()

@@ -16,6 +16,7 @@ from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.base.stage_clock import stage
 from penstock.storage.companion import process as _companion  # noqa: F401 compiles what opening a graph needs
+from penstock.storage.encoding.codec import payload_bytes
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format import csr_input
 from penstock.storage.format.degrees import ListFacts, read_index
@@ -89,6 +90,17 @@ class Adjacency:
     windows: tuple["Adjacency", ...] = ()
     _index: Index | None = None
     _packed: dict[bool, tuple[NDArray[np.uint32], NDArray[np.int64]]] = field(default_factory=dict)
+    _frame_bytes: tuple[int, int] | None = field(default=None, init=False)
+
+    @property
+    def frame_bytes(self) -> tuple[int, int]:
+        """Bytes of the longest frame of its edges, and most that one of them decompresses to."""
+        if self._frame_bytes is None:
+            stored = [frames for frames in (self.neighbors, self.weights) if frames is not None]
+            lengths = (int(one.lengths.max()) for one in stored if len(one.lengths))
+            decoded = (payload_bytes(one.spec.encoding, one.kind, one.spec.chunk_items) for one in stored)
+            self._frame_bytes = max(lengths, default=0), max(decoded, default=0)
+        return self._frame_bytes
 
     @property
     def chunks(self) -> int:
@@ -592,6 +604,12 @@ class Graph(GraphQueries):
     def adjacencies(self) -> tuple[Adjacency, ...]:
         """The adjacencies that are stored, the out-adjacency first; an undirected graph has only that one."""
         return (self.out,) if self.into is None or self.into is self.out else (self.out, self.into)
+
+    @property
+    def frame_bytes(self) -> tuple[int, int]:
+        """As `Adjacency.frame_bytes`, of all edges."""
+        longest, decoded = zip(*(one.frame_bytes for one in self.all_rows), strict=True)
+        return max(longest), max(decoded)
 
     @property
     def index_bytes_read(self) -> int:

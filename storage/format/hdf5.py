@@ -10,6 +10,7 @@ another file (links, external and virtual datasets are refused).
 """
 
 import atexit
+import os
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -22,15 +23,16 @@ from numpy.typing import NDArray
 from penstock.storage.base.budget import LIBRARY_BYTES, check_room
 from penstock.storage.base.errors import RunError
 from penstock.storage.encoding.codec import Coding, checksum, payload_bytes
-from penstock.storage.format.direct_io import OpenFile, SeekableFile
+from penstock.storage.format.direct_io import DirectFile, OpenFile
 from penstock.storage.format.driver_file import DriverFile
+from penstock.storage.format.read_plan import ReadRange
 from penstock.storage.format.schema import FORMAT_VERSION, ROWS_VERSION, ArraySpec, Header, HeaderError, table_columns
 
 ZSTD_FILTER = 32015
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 T = TypeVar("T")
 ALIGNMENT = 4096
-HEAP_BYTES = 1 << 16
+HEAD_BYTES = 1 << 16
 ROWS = 1 << 18
 """Rows of a table that are written, and compared, at once."""
 _FORMAT, _COMPLETE, _GRAPH = "penstock_format", "penstock_complete", "penstock_graph"
@@ -215,6 +217,63 @@ def _same(found: NDArray[Any], wanted: NDArray[Any]) -> bool:
     return np.array_equal(found.view(bits), wanted.view(bits))
 
 
+class SeekableFile:
+    """A file as a library of another format reads it: a position, and reads from there on, all through a `DirectFile`.
+
+    Its first `HEAD_BYTES` are read at once: h5py (3.16) crashes where a read fails while it opens a file, and not where
+    a later one does. trouble: the first RunError of a read, or signal during one, which such a library may turn into a
+    complaint of its own.
+    """
+
+    def __init__(self, held: OpenFile) -> None:
+        self._size, self._at = held.size, 0
+        self.trouble: BaseException | None = None
+        self.head = bytearray(min(HEAD_BYTES, self._size))
+        self._file = DirectFile(held)
+        try:
+            self._fetch(0, memoryview(self.head))
+        except BaseException:
+            self.close()
+            raise
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move to a position, from the start or the end; return it."""
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._at
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes; fewer where the file has no more. Raises RunError."""
+        found = bytearray(size)
+        return bytes(found[: self.readinto(memoryview(found))])
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Fill a buffer as far as the file goes; return the bytes read. Raises RunError."""
+        view = memoryview(buffer).cast("B")
+        size = max(0, min(len(view), self._size - self._at))
+        end = self._at + size
+        if end <= len(self.head):
+            view[:size] = self.head[self._at : end]
+        else:
+            try:
+                self._fetch(self._at, view[:size])
+            except BaseException as error:
+                self.trouble = self.trouble or error
+                raise
+        self._at = end
+        return size
+
+    def _fetch(self, at: int, buffer: memoryview) -> None:
+        self._file.read(ReadRange(0, at, len(buffer), len(buffer), ()), buffer)
+
+    def close(self) -> None:
+        """Close it; the held file stays open."""
+        self._file.close()
+
+
 def read_manifest(held: OpenFile) -> Manifest:
     """Read and check a manifest file. Raises FileError; OSError when it cannot be read at all."""
     return _opened(held, _read_manifest)
@@ -295,7 +354,7 @@ def _is_of(file: Any, held: OpenFile, graph_id: str) -> bool:
         return bytes(identity) == graph_id.encode()
     source = SeekableFile(held)
     try:
-        return graph_id.encode() in source.read(HEAP_BYTES)
+        return graph_id.encode() in source.head
     finally:
         source.close()
 
@@ -355,10 +414,11 @@ def _table_path(path: str) -> str:
 
 
 def _table(file: Any, spec: ArraySpec, columns: int) -> NDArray[np.uint64]:
-    if spec.chunks == 0:
+    chunks = spec.chunks
+    if chunks == 0:
         return np.empty((0, columns), np.uint64)
     dataset = _whole(file, _table_path(spec.path), "u")
-    if dataset.shape != (spec.chunks, columns) or dataset.dtype != np.uint64:
+    if dataset.shape != (chunks, columns) or dataset.dtype != np.uint64:
         raise FileError(f"it is damaged: the chunk table of {spec.path} has shape {dataset.shape}")
     table: NDArray[np.uint64] = np.ascontiguousarray(dataset[()])
     if checksum(table) != spec.table_checksum:

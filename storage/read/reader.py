@@ -20,7 +20,7 @@ from penstock.storage.base.slot_pool import HUGE_PAGE, aligned_empty
 from penstock.storage.base.stage_clock import BusyTimer, stage
 from penstock.storage.base.threads import check_stacks, start
 from penstock.storage.base.timeline import Timeline, Work
-from penstock.storage.encoding.codec import Decoder, payload_bytes
+from penstock.storage.encoding.codec import Decoder
 from penstock.storage.format.direct_io import DirectFile, open_direct_file
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.graph import Adjacency, Graph
@@ -303,7 +303,7 @@ ZSTD_BYTES = 512 << 10
 
 def longest_frame(graph: Graph) -> int:
     """Return the bytes of the longest frame."""
-    return max((int(frames.lengths.max()) for frames in _edge_frames(graph) if len(frames.lengths)), default=0)
+    return graph.frame_bytes[0]
 
 
 def decoder_bytes(graph: Graph) -> int:
@@ -311,12 +311,4 @@ def decoder_bytes(graph: Graph) -> int:
 
     It has room for the longest that a frame decompresses to, and so has zstd where it stops before that.
     """
-    specs = [frames.spec for frames in _edge_frames(graph)]
-    longest = max((payload_bytes(spec.encoding, spec.kind, spec.chunk_items) for spec in specs), default=0)
-    return 2 * longest + ZSTD_BYTES
-
-
-def _edge_frames(graph: Graph) -> list[Frames]:
-    """The frames of all neighbors and weights."""
-    arrays = [frames for one in graph.all_rows for frames in (one.neighbors, one.weights)]
-    return [frames for frames in arrays if frames is not None]
+    return 2 * graph.frame_bytes[1] + ZSTD_BYTES

@@ -79,9 +79,10 @@ class ResultSummary:
         """For people."""
         result = self.result
         size = result.graph.file_bytes
-        read = format_bytes(result.bytes_read)
-        if size and result.bytes_read:
-            read += f" ({result.bytes_read / size:.2f} x the graph's {format_bytes(size)})"
+        count = result.bytes_read
+        read = format_bytes(count)
+        if size and count:
+            read += f" ({count / size:.2f} x the graph's {format_bytes(size)})"
         counted = getattr(result.program, "tol", None) == 0  # so many were asked for, and no convergence
         ended = "" if result.converged or counted else ", stopped before it converged"
         ended += f", {result.before:,} of them before it was resumed" if result.before else ""

@@ -45,7 +45,8 @@ class PartitionDirectory:
     """The partitions of one adjacency, `table`, as a pipeline walks it in a direction.
 
     Arrays have one item per partition (bool[p], int64[p]) or per chunk (bool[chunks]). The cache numbers the partitions
-    of all its adjacencies as entries; `_entries` is this adjacency's range of them.
+    of all its adjacencies as entries; `_entries` is this adjacency's range of them. unpacks: whether edges are packed,
+    and kernels see them unpacked.
     """
 
     def __init__(self, adjacency: Adjacency, direction: Direction, staging: Staging) -> None:
@@ -55,6 +56,7 @@ class PartitionDirectory:
         self.staging = staging
         self.table: PartitionTable = partitions(adjacency.index(), direction, adjacency.edges, partition_edges, chunk)
         self.pieces = staging.cache.tables.get(adjacency.direction)
+        self.unpacks = self.pieces is not None and not staging.kernels_unpack
         self.in_memory = adjacency.arrays is not None and staging.device.reads_host
         self._linked = not staging.device.reads_host  # the device is behind a link
         self._cache = staging.cache
@@ -152,11 +154,6 @@ class PartitionDirectory:
         assert self.pieces is not None, "payloads are of packed edges"
         layout, (first, last) = self.pieces.layout, self.pieces.firsts[number : number + 2].tolist()
         return Payloads(layout.neighbors[first : last + 1] - layout.neighbors[first], layout.chunk_edges)
-
-    @property
-    def unpacks(self) -> bool:
-        """Whether edges are packed, and kernels see them unpacked."""
-        return self.pieces is not None and not self.staging.kernels_unpack
 
     def task_request(self, task: Task, demand: Demand) -> EdgeRequest:
         """Return the request for the edges of a task."""

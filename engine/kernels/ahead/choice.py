@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.transfer.devices.device import Device
 
 MODULES = {
-    "host": ("host.launch", "host.whole_rows.launch_rows", "host.lists.launch_blocks"),
+    "host": ("host.launch", "host.whole_rows.launch_rows", "host.edge_blocks"),
     "cuda": ("cuda.launch", "cuda.whole_rows.launch_rows", "cuda.edge_blocks"),
     "reference": ("reference.vertex", "reference.rows", "reference.edge_blocks"),
 }
@@ -84,6 +84,6 @@ def fill_of(kind: str, threads: int) -> Fill:
     """What writes first values to arrays of the host: the threads of its kernels, if these are used."""
     if kind != "host":
         return partial(fill_ranges, threads=threads)
-    from penstock.engine.kernels.host.filling import fill
+    from penstock.engine.kernels.host.vertices import fill
 
     return partial(fill, threads=threads)

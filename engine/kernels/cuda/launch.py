@@ -40,10 +40,10 @@ from penstock.engine.kernels.hot_vertices import has_sums_apart, is_hot, pushes_
 from penstock.engine.kernels.interface import EdgeView, ReadyRows, VertexArrays
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.program import arguments, author_function, fields_of, functions_of
-from penstock.engine.program.step_values import StepValues
 from penstock.engine.state.device_state import TALLIES, DeviceBitmap
 from penstock.engine.state.fused_iterations import FusedIterations, FusedLimits
 from penstock.engine.state.state import MASKED, Frontier
+from penstock.engine.state.state_arrays import StepValues
 from penstock.storage.base.errors import InputError
 from penstock.transfer.values.rates import LINE_BYTES
 

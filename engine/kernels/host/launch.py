@@ -21,17 +21,17 @@ from penstock.engine.kernels.host import demand, due, early_pull, fused, packed_
 from penstock.engine.kernels.host import frontier as frontier_kernels
 from penstock.engine.kernels.host import group_sources as grouping
 from penstock.engine.kernels.host import vertices as vertex_kernels
-from penstock.engine.kernels.host.filling import fill
 from penstock.engine.kernels.host.jit import JitKernel, compile_author, inline, use_workers
+from penstock.engine.kernels.host.launch_exchange import HostExchangeKernels
+from penstock.engine.kernels.host.vertices import fill
 from penstock.engine.kernels.hot_vertices import has_sums_apart, is_hot, pushes_many, sums_numbers
-from penstock.engine.kernels.interface import ReadyRows
+from penstock.engine.kernels.interface import SCRATCH, STEP_EDGES, ReadyRows
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.program import arguments, functions_of
 from penstock.engine.program.program_description import describe_program, described_program
-from penstock.engine.program.step_values import StepValues
 from penstock.engine.state.fused_iterations import FusedIterations, FusedLimits
 from penstock.engine.state.state import Frontier
-from penstock.engine.state.sweep_sizes import SCRATCH, STEP_EDGES
+from penstock.engine.state.state_arrays import StepValues
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.kernel_loading import signature_of
 from penstock.storage.encoding.packed_store import malformed
@@ -292,6 +292,10 @@ class HostKernels:
             grouping.group(groups, whole, (view.e0, view.e1), kernel_index(out), out.vertices, self.threads)
         if groups.neighbors is not None and not placed:  # nothing has been gathered yet
             grouping.move(groups, state.sent, state.target, state.identity, self.threads)
+
+    def exchange_kernels(self) -> HostExchangeKernels:
+        """Kernels by which ranks merge what they have found."""
+        return HostExchangeKernels(self.author.combine)
 
     def ungroup(self, groups: GroupedSources) -> None:
         """Write ids over the places that edges in memory hold."""

@@ -13,9 +13,8 @@ import numpy as np
 from penstock.engine.kernels.host.atomics import MERGE, make_absorb, prefetch
 from penstock.engine.kernels.host.device_functions import ONE, degree_of, find_row, row_start
 from penstock.engine.kernels.host.jit import inline, loop_kernel
-from penstock.engine.kernels.interface import PackedView, VertexArrays
+from penstock.engine.kernels.interface import RING, STEP_BLOCKS, TURN_BLOCKS, PackedView, VertexArrays
 from penstock.engine.program.bindings import Author
-from penstock.engine.state.sweep_sizes import RING, STEP_BLOCKS, TURN_BLOCKS
 from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS
 from penstock.storage.encoding.simd import sum_block
 from penstock.storage.encoding.unpack import block_words, open_block, word_pair

@@ -18,6 +18,7 @@ from penstock.engine.state.fused_iterations import NO_FRONTIERS, FusedIterations
 from penstock.engine.state.state import Bitmap, Frontier
 
 if TYPE_CHECKING:
+    from penstock.engine.kernels.host.launch_exchange import HostExchangeKernels
     from penstock.engine.program.program import Program
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.engine.state.state import State
@@ -89,6 +90,12 @@ class ReferenceKernels:
     ) -> FusedIterations:  # fmt: skip
         """Run no iteration, as `can_fuse` says."""
         return FusedIterations(NO_FRONTIERS, bounds.limit)
+
+    def exchange_kernels(self) -> HostExchangeKernels:
+        """Kernels by which ranks merge what they have found: those of the cores, which change no answer."""
+        from penstock.engine.kernels.host.launch_exchange import HostExchangeKernels  # Numba takes long to import
+
+        return HostExchangeKernels(self.author.combine)
 
     def close(self) -> None:
         """Nothing to let go of."""

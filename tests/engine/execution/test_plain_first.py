@@ -185,9 +185,9 @@ def test_a_companion_is_started_where_a_run_takes_long(
 def test_a_small_graph_is_read_and_searched_without_the_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     edges = weighed(EdgeList(2000, *skewed(2000, 10000, 7), None, directed=True), "uint8")
     on_disk(edges, tmp_path / "g.h5", chunk_edges=1 << 16)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     code = (
         "import sys; from penstock.engine import Graph, Session; from penstock.engine.programs.table import PROGRAMS\n"
         "with Session(Graph.open(sys.argv[1]), threads=2) as session:\n"

@@ -23,11 +23,11 @@ from penstock.engine.execution import windows
 from penstock.engine.execution.windows import WindowCut, cut_windows
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.program.program import Field, Start
-from penstock.engine.program.step_values import StepValues
 from penstock.engine.programs import bfs
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
+from penstock.engine.state.state_arrays import StepValues
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.checkpoint.state_pages import Unit

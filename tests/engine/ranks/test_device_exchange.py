@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
+from penstock.engine.kernels.host.launch_exchange import HostExchangeKernels
 from penstock.engine.kernels.reference.vertex import ReferenceKernels, marked
 from penstock.engine.program.program import Field, Program
 from penstock.engine.ranks import communicator, rank_exchange
-from penstock.engine.ranks.host_kernels import HostExchangeKernels
 from penstock.engine.ranks.rank_devices import StagedCommunicator
 from penstock.engine.ranks.rank_exchange import RankExchange
 from penstock.engine.state.device_state import DeviceBitmap, DeviceState

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from penstock.engine.kernels.host.launch_exchange import HostExchangeKernels
 from penstock.engine.kernels.reference.vertex import ReferenceKernels, marked
 from penstock.engine.program.program import Field, Program
-from penstock.engine.ranks.host_kernels import HostExchangeKernels
 from penstock.engine.ranks.rank_exchange import RankExchange
 from penstock.engine.state.state import State
 from support.thread_ranks import ThreadRanks, on_ranks

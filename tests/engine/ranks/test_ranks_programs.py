@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from penstock.engine.kernels.host.launch_exchange import HostExchangeKernels
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.triangles import Triangles
-from penstock.engine.ranks.host_kernels import HostExchangeKernels
 from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
 from support.covering import covering

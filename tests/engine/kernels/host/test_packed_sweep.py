@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from penstock.engine.kernels.host import launch
 from penstock.engine.kernels.host.launch import HostKernels
+from penstock.engine.kernels.interface import STEP_EDGES
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.state.state import Frontier, State
-from penstock.engine.state.sweep_sizes import STEP_EDGES
 from penstock.storage.encoding.packed_store import pack_arrays
 from penstock.storage.format.graph import Graph
 from penstock.transfer.values.task import TaskRecord

@@ -1,4 +1,4 @@
-"""What ranks merge of their states in host memory, as `engine/kernels/cuda/launch_exchange.py` does on a GPU.
+"""What ranks merge of their states in host memory, as `../cuda/launch_exchange.py` does on a GPU.
 
 Compiled: NumPy would unpack bitmaps, a byte a vertex, and look up and check every id. Kernels run on the caller's
 thread.
