@@ -35,7 +35,6 @@ from penstock.storage.encoding.edge_keys import sources_of_keys, targets_of_keys
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format import stripe
 from penstock.storage.format.direct_io import OpenFile
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.file_set import AppendedTo, FileSet, kept_to_itself
 from penstock.storage.format.frames import Frames, OpenedGraph, StringIdFrames, open_frames
 from penstock.storage.format.graph import Graph
@@ -52,6 +51,7 @@ from penstock.storage.format.schema import (
     Header,
     ShardEntry,
 )
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import Source
 from penstock.storage.ingest.text.strings import local_names, places_of
 from penstock.storage.tables.edge_pieces import EdgePieces, ListPieces

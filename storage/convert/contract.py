@@ -22,9 +22,9 @@ from penstock.storage.base.threads import pooled_map
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.in_memory import EdgeArrays, graph_of
 from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions
-from penstock.storage.format.edges import EdgeBatch, joined
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import vertex_dtype
+from penstock.storage.ingest.core.edges import EdgeBatch, joined
 from penstock.storage.tables.edge_pieces import EdgePieces, Edges
 
 EDGE_BYTES = 128

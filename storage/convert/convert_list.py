@@ -25,9 +25,9 @@ from penstock.storage.convert.sort.options import ConvertReport
 from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.convert.sort.weights import WeightExtent, narrow
 from penstock.storage.convert.sort.workspace import Workspace
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.file_set import FileSet
 from penstock.storage.format.schema import LIST_VERSION, LIST_VERTICES, WEIGHTS, WITHOUT_EDGES, Header
+from penstock.storage.ingest.core.edges import EdgeBatch
 
 
 class InputOrder:

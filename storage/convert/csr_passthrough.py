@@ -19,7 +19,7 @@ from penstock.storage.base.threads import ordered_map, weighed_map
 from penstock.storage.convert.sort.run import KeyRange, KeyRun, pack_keys
 from penstock.storage.convert.sort.sort_groups import Ordering, SortedRows, Sorter, make_rows, sort_group
 from penstock.storage.convert.sort.weights import WeightExtent, narrow
-from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import RowPiece, RowSource
 from penstock.storage.ingest.formats.csr import sources_of
 

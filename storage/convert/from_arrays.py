@@ -20,7 +20,7 @@ from penstock.storage.encoding.string_array import STRINGS, distinct, ranks_amon
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import EXACT
 from penstock.storage.ingest.core.arrow import arrow_table
-from penstock.storage.ingest.core.numbers import as_ids, as_weights
+from penstock.storage.ingest.core.edges import as_ids, as_weights
 from penstock.storage.ingest.text.columns import choose_columns
 
 _MISSING = ("nan", "<NA>", "NaT", "NaN")

@@ -19,8 +19,8 @@ from penstock.storage.convert.row_writer import Csr, csr_of
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.convert.sort.workspace import Workspace, ignore
-from penstock.storage.format.edges import EdgeBatch, joined
 from penstock.storage.format.graph import Graph
+from penstock.storage.ingest.core.edges import EdgeBatch, joined
 
 BATCH_EDGES = 1 << 20
 AMPLE_BYTES = 1 << 40

@@ -23,10 +23,10 @@ from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding
 from penstock.storage.encoding.edge_keys import count_ends, fill_keys, sources_of_keys, spans_of, targets_of_keys
 from penstock.storage.format import schema
 from penstock.storage.format.adjacency_writer import ChunkedArray, StripedArrays, WeightStats
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.file_set import AppendedTo, FileSet
 from penstock.storage.format.schema import CHUNK_EDGES, LIST_BLOCK, STRIPE_RUN, Header, ListPart
 from penstock.storage.format.writer import IdWriter
+from penstock.storage.ingest.core.edges import EdgeBatch
 
 NARROW = 1 << 32
 """Up to so many ends 32 bits hold every count."""

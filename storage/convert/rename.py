@@ -39,7 +39,7 @@ from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.weights import WeightExtent
 from penstock.storage.convert.sort.workspace import EdgeLog, Workspace
 from penstock.storage.convert.vertex_properties import name_batches
-from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import RowSource
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.edge_list import read_ids

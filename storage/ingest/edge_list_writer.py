@@ -15,7 +15,7 @@ from penstock.storage.base.atomic import whole_file
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
 from penstock.storage.base.threads import pooled_map
-from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import Source
 
 DIGITS = 20

@@ -21,7 +21,7 @@ from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
 from penstock.storage.base.threads import pooled_map
-from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.core.edges import EdgeBatch
 
 BATCH_EDGES = 1 << 18
 """Edges made at a time by each thread: 2 MiB of 32-bit pairs."""

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.convert.sort.options import ConvertOptions
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.graph import Graph
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.read.reader import Reader
 
 Edge = tuple[int, int, float | None]

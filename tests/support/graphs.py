@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.windows import write_windows
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.writer import GraphWriter
+from penstock.storage.ingest.core.edges import EdgeBatch
 from support.oracles import EdgeList
 
 

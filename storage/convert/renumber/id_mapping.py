@@ -25,8 +25,8 @@ from penstock.storage.convert.sort.memory_quota import ArrayStore
 from penstock.storage.convert.sort.read import NewIds
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.encoding.string_array import StringArray
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.schema import vertex_dtype
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.formats.graph_file import GraphFileSource
 
 Ids = NDArray[np.uint64]

@@ -16,7 +16,7 @@ from penstock.storage.base.errors import InputError, brief
 from penstock.storage.convert.sort.run import MAX_VERTICES
 from penstock.storage.convert.sort.seen_ids import OccurringIds, SeenIds
 from penstock.storage.convert.sort.workspace import SEEN_SHARE, Workspace
-from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.text.diagnose import bad_line
 from penstock.storage.ingest.text.edge_list import TextSource
 

@@ -24,7 +24,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
 from penstock.storage.convert.sort.memory_quota import ArrayStore, StoredArrays
 from penstock.storage.encoding.string_array import LONGEST_NAME, StringArray, comes_before
-from penstock.storage.format.edges import LocalNames
+from penstock.storage.ingest.core.edges import LocalNames
 from penstock.storage.ingest.text.strings import find_or_add
 
 KEY_BYTES = 16

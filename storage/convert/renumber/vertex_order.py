@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
 from penstock.storage.base.threads import ordered_map
 from penstock.storage.convert.sort.read import NewIds
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.schema import vertex_dtype
+from penstock.storage.ingest.core.edges import EdgeBatch
 
 HUB_SHARE = 0.08
 HEAVY = 1 << 16

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from penstock.storage.convert.sort.run import KeyPacking, KeyRun, pack_edges
 from penstock.storage.convert.sort.seen_ids import SeenIds
 from penstock.storage.convert.sort.spill import Spill
-from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.core.edges import EdgeBatch
 
 NewIds = Callable[[NDArray[Any]], NDArray[Any]]
 

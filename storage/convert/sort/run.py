@@ -15,7 +15,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
 from penstock.storage.convert.sort.groups import bucket_of
 from penstock.storage.convert.sort.weights import WeightExtent, bits, narrow, working_dtype
-from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.core.edges import EdgeBatch
 
 Keys = NDArray[np.uint64]
 NARROW_BITS = 32

@@ -17,8 +17,8 @@ from penstock.storage.base.jit import jit, jit_inlined
 from penstock.storage.base.slot_pool import reserved
 from penstock.storage.base.thread_atomics import atomic_or, pop_count
 from penstock.storage.convert.sort.run import MAX_VERTICES, Keys
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.schema import vertex_dtype
+from penstock.storage.ingest.core.edges import EdgeBatch
 
 PAGE_BITS = 16
 PAGE_IDS = 1 << PAGE_BITS

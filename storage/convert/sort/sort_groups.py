@@ -24,7 +24,7 @@ from penstock.storage.convert.sort.run import NARROW_BITS, WIDE_BITS, KeyRange, 
 from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.convert.sort.spill import Part, Spill
 from penstock.storage.convert.sort.weights import bits, from_ordered, to_ordered, working_dtype
-from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.core.edges import EdgeBatch
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from penstock.storage.convert.sort.read import Packing
 from penstock.storage.convert.sort.run import KeyPacking
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.weights import narrow
-from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions, RowSource, Source
 from penstock.storage.ingest.formats.graph_file import GraphFileSource
 from penstock.storage.ingest.tables.vertex_table import SortedTable

@@ -33,11 +33,11 @@ from penstock.storage.convert.subgraph.kept_edges import (
 )
 from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.encoding.string_array import StringArray
-from penstock.storage.format.edges import EdgeBatch, joined
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.schema import CHUNK_EDGES, EXTRACTED, STRIPE_RUN, WITHOUT_EDGES, vertex_dtype
 from penstock.storage.format.writer import GraphWriter
+from penstock.storage.ingest.core.edges import EdgeBatch, joined
 from penstock.storage.tables.properties import PROPERTIES, open_properties
 
 Watch = Callable[[str, int, int], None]

@@ -22,10 +22,10 @@ from penstock.storage.convert.sort.sort_groups import SortedRows
 from penstock.storage.convert.subgraph.vertex_bitmap import STEP, VertexBitmap, is_member, rank_of
 from penstock.storage.convert.vertex_properties import beside, forgetting
 from penstock.storage.encoding.string_array import StringArray
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.schema import vertex_dtype
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.formats.graph_file import GraphFileSource
 from penstock.storage.tables.edge_pieces import ListPieces

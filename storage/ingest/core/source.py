@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError, brief
-from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.core.edges import EdgeBatch
 
 SMALLEST_BLOCK = 64 << 10
 LARGEST_BLOCK = 4 << 20

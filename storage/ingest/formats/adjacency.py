@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 from penstock.storage.base.errors import InputError
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.blocks import Bytes, lines_of
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.diagnose import LARGEST_ID, is_data, shown, whole_number
 from penstock.storage.ingest.text.edge_list import TextFile

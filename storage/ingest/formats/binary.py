@@ -14,9 +14,9 @@ import numpy as np
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.threads import PerThread, pooled_map
 from penstock.storage.encoding.codec import checksum
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.file import PositionedFile
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions
 
 

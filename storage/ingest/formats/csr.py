@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
 from penstock.storage.base.threads import pooled_map
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT, PositionedFile
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions, RowPiece
 
 _WEIGHTS = {1: "u1", 2: "<u2", 4: "<u4", 8: "<f8"}

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.encoding.edge_keys import sources_of_keys, targets_of_keys
 from penstock.storage.encoding.string_array import StringArray
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Graph
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.tables.properties import open_properties
 

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.blocks import Bytes, lines_of
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.diagnose import is_data, shown, whole_number
 from penstock.storage.ingest.text.edge_list import TextFile

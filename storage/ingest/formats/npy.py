@@ -16,9 +16,8 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, brief
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
-from penstock.storage.ingest.core.numbers import as_ids, as_weights, edge_batch
+from penstock.storage.ingest.core.edges import EdgeBatch, as_ids, as_weights, edge_batch
 from penstock.storage.ingest.core.source import IngestOptions
 
 MOST_BYTES = 1 << 62

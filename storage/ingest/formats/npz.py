@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, brief
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.stream import DAMAGE
-from penstock.storage.ingest.core.numbers import as_ids, as_weights, edge_batch
+from penstock.storage.ingest.core.edges import EdgeBatch, as_ids, as_weights, edge_batch
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.formats.csr import cut_rows, sources_of
 from penstock.storage.ingest.formats.npy import MOST_BYTES, ArrayStream

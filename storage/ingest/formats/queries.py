@@ -17,8 +17,8 @@ from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError, brief
 from penstock.storage.encoding.string_array import LONGEST_NAME
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.core.arrow import BATCH_SHARE, feather_batches, feather_schema, gathered, record_batch
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import LONGEST_VALUE, IngestOptions
 from penstock.storage.ingest.formats.parquet import ParquetSource, columns_of, weights_of
 from penstock.storage.ingest.text.columns import note_columns

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.blocks import Bytes, line_blocks, lines_of
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text import diagnose
 from penstock.storage.ingest.text.columns import Columns

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ThreadPool, ordered_map
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.blocks import NEWLINE, Bytes, line_at, line_blocks, lines_of
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.formats import refuse_content
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text import diagnose

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest.bytes.blocks import (
     LONGEST_LINE,
     Bytes,
@@ -29,6 +28,7 @@ from penstock.storage.ingest.bytes.blocks import (
     without_mark,
 )
 from penstock.storage.ingest.bytes.stream import InputFiles
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.diagnose import (
     SHOWN_FIELD,

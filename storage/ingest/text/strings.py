@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
 from penstock.storage.encoding.string_array import LONGEST_NAME, StringArray
-from penstock.storage.format.edges import EdgeBatch, LocalNames
 from penstock.storage.ingest.bytes.blocks import Bytes, line_at
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import Stream
+from penstock.storage.ingest.core.edges import EdgeBatch, LocalNames
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text import diagnose
 from penstock.storage.ingest.text.columns import Columns

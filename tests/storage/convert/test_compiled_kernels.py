@@ -21,7 +21,7 @@ from penstock.storage.convert.sort.sort_groups import Ordering, Sorter, make_row
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.weights import WeightExtent, from_ordered, narrow, to_ordered
 from penstock.storage.convert.sort.workspace import bucket_count, shares
-from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.core.edges import EdgeBatch
 
 KEYS = npst.arrays(np.uint64, st.integers(0, 300), elements=st.integers(0, (1 << 64) - 1))
 

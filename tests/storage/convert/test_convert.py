@@ -18,8 +18,8 @@ from penstock.storage.convert.sort import workspace
 from penstock.storage.convert.sort.groups import SortPlan
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
 from penstock.storage.convert.sort.workspace import Shares
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.graph import Graph
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
 from penstock.storage.read.verify import verify

@@ -16,9 +16,9 @@ from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.from_arrays import from_edges
 from penstock.storage.convert.sort.options import ConvertOptions
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.fingerprint import fingerprint
 from penstock.storage.format.graph import Graph
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.formats.binary import PairSource
 from penstock.storage.ingest.open_source import open_source

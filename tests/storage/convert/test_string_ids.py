@@ -14,7 +14,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.convert.renumber import name_table as convert_names
 from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, merged, sorted_order
 from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles
-from penstock.storage.format.edges import LocalNames
+from penstock.storage.ingest.core.edges import LocalNames
 from support.graph_files import string_array
 
 ALIKE = st.text(st.sampled_from("ab/é中"), min_size=1, max_size=40)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.storage.base.errors import InputError
-from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.edge_list_writer import write_edges
 from penstock.storage.ingest.synthetic import SyntheticSource, rmat
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from penstock.storage.base.errors import InputError
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.ingest import synthetic
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.synthetic import SyntheticSource, below, draw, grid, rmat, scrambled, uniform, web
 
 MODELS: dict[str, Callable[[int], SyntheticSource]] = {

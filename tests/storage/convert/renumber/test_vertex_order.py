@@ -11,8 +11,8 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.renumber.vertex_order import LEAST_EDGES, PathOrder, by_paths
 from penstock.storage.convert.sort.options import ConvertOptions
-from penstock.storage.format.edges import EdgeBatch
 from penstock.storage.format.graph import Graph
+from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
 

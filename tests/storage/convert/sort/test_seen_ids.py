@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.convert.sort.run import MAX_VERTICES, NARROW_BITS, WIDE_BITS
 from penstock.storage.convert.sort.seen_ids import PAGE_BYTES, PAGE_IDS, OccurringIds, SeenIds
-from penstock.storage.format.edges import EdgeBatch
+from penstock.storage.ingest.core.edges import EdgeBatch
 
 NEAR = st.one_of(st.integers(0, 700), st.integers(0, 3 * PAGE_IDS), st.integers(0, MAX_VERTICES - 1))
 PAIRS = st.lists(st.tuples(NEAR, NEAR), max_size=50)

@@ -30,9 +30,9 @@ from penstock.tools.bench.routes.matrix import (
     difference,
     pick_source,
 )
-from penstock.tools.bench.routes.options import CASES, read_portion
 from penstock.tools.bench.routes.report import facts, lines
 from penstock.tools.bench.routes.trials import Outcome, Row, Trial, TrialPlan, measure, trace_of
+from penstock.tools.commands.bench_routes import CASES, read_portion
 from penstock.transfer.routes.registry import ROUTES, serving
 from penstock.transfer.values.task import TaskRecord
 from support.commands import answered
