@@ -26,7 +26,7 @@ from support.graph_files import forge_header
 
 ALL = os.environ.get("PENSTOCK_CAMPAIGN") == "all"
 pytestmark = pytest.mark.timeout(1200 if ALL else 120)
-SAMPLE = 600 if ALL else 12
+SAMPLE = 600 if ALL else 6
 """Cases of each file."""
 CODE = "open('ran', 'w')"
 PROGRAM = "hostile:Hostile"

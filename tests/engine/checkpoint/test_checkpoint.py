@@ -447,7 +447,7 @@ def leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 OTHERS: list[Any] = ["x", -1, None, [], {}, {"array": ["<f8", [2], "x"]}, 1e300]
 
 
-@covering("name, first", ("pagerank", "harmonic", "sssp"), range(len(OTHERS)), strength=1)
+@covering("name, first", ("pagerank", "harmonic", "sssp"), range(len(OTHERS)), strength=1, rare=range(3, len(OTHERS)))
 def test_a_malformed_story_is_one_error(name: str, first: int, tmp_path: Path) -> None:
     """Each value in turn is one of another kind: refused, or of no account."""
     make, graph = FORMS.get(name) or (lambda: program_of(name, EDGES)), in_memory(EDGES)

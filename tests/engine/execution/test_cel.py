@@ -94,7 +94,7 @@ def test_gives_the_answer_and_accounts_for_what_travels(
 ) -> None:
     """Bytes and edges of records are those copied; shelf: a host that holds only some partitions, the rest on disk."""
     edges, options = case
-    expected = next(iter(run(programs(edges)[name], in_memory(edges), device="cpu", direction="push").fields.values()))
+    expected = next(iter(run(programs(edges)[name], in_memory(edges), kernels="reference").fields.values()))
     seen: list[tuple[Any, int]] = []
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         if shelf is not None:

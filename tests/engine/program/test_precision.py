@@ -18,6 +18,7 @@ from penstock.engine.programs.pagerank import PPR, PageRank
 from penstock.engine.programs.php import PHP
 from penstock.engine.resources.config import Config
 from penstock.storage.base.errors import InputError
+from support.covering import covering
 from support.graphs import in_memory, shape
 
 SIMULATED = {"device": "emulated", "kernels": "cuda"}
@@ -33,8 +34,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
 """Weighted ranks and hitting probabilities have phases."""
 
 
-@pytest.mark.parametrize("weight", [True, False])
-@pytest.mark.parametrize("name", PROGRAMS)
+@covering("weight, name", (True, False), PROGRAMS, strength=1)
 def test_answers_are_those_of_double_precision(name: str, weight: bool) -> None:
     graph = in_memory(shape("sparse", weights="uint8"))
     program = PROGRAMS[name]()

@@ -18,6 +18,7 @@ from penstock.storage.encoding.codec import checksum
 from penstock.storage.format import frames, hdf5
 from penstock.storage.format.graph import Graph
 from penstock.tools import cli
+from support.covering import covering
 from support.faults import break_disk, cut_short, flip_bit
 from support.graph_files import Rows, as_version_1, forge_tables, frame_places, table_places, whole, write_rows
 
@@ -315,8 +316,7 @@ def test_an_index_can_be_dropped_and_read_again(path: Path) -> None:
     assert np.array_equal(again.offsets, first.offsets)
 
 
-@pytest.mark.parametrize("where", ["path", "striped"])
-@pytest.mark.parametrize("kind", ["hiccup", "short", "eio"])
+@covering("kind, where", ("eio", "hiccup", "short"), ("striped", "path"), strength=1)
 def test_opening_reads_again_after_one_error_and_names_a_lasting_one(
     kind: str, where: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

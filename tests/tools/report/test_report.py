@@ -381,7 +381,7 @@ def reported(lines: list[Any]) -> None:
 def changed(lines: list[Any], at: tuple[int, tuple[str, ...]], *value: Any) -> list[Any]:
     """The lines with one field changed; without a value, left out."""
     number, (*outer, last) = at
-    found = copy.deepcopy(lines)
+    found = [*lines[:number], copy.deepcopy(lines[number]), *lines[number + 1 :]]
     inner = found[number]
     for key in outer:
         inner = inner[key]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from penstock.tools import cli
 from support.graphs import on_disk, shape
 from support.launched_ranks import SLOW, ended, needs_mpi, ranks_of, started
 
@@ -23,11 +24,12 @@ LATEST_SECONDS = 6.0 if KILLS > 1 else 2.0
 
 @needs_mpi
 @pytest.mark.slow
-def test_a_killed_rank_ends_the_job_and_any_number_resumes_it(tmp_path: Path) -> None:
+def test_a_killed_rank_ends_the_job_and_any_number_resumes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     graph = on_disk(shape("wide"), tmp_path / "wide.h5", chunk_edges=1024).path
     common = ("slow.py:Patient", graph, "--output", "values.csv", "--quiet")
-    assert ended(started(tmp_path, *common, "--device", "cpu")) == (0, "", "")
+    monkeypatch.chdir(tmp_path)
+    assert cli.run_command(["run", *map(str, common), "--device", "cpu"]) == 0
     wanted = (tmp_path / "values.csv").read_text()
     (tmp_path / "values.csv").unlink()
     chance, killed, resumed, before_joined, slowest = random.Random(16), 0, 0, 0, 0.0
@@ -71,12 +73,13 @@ def test_a_killed_rank_ends_the_job_and_any_number_resumes_it(tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT] if KILLS > 1 else [signal.SIGKILL])
 def test_a_command_that_is_killed_ends_its_ranks_and_any_number_resumes_it(
-    number: signal.Signals, tmp_path: Path
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     graph = on_disk(shape("wide"), tmp_path / "wide.h5", chunk_edges=1024).path
     common = ("slow.py:Patient", graph, "--output", "values.csv", "--quiet")
-    assert ended(started(tmp_path, *common, "--device", "cpu")) == (0, "", "")
+    monkeypatch.chdir(tmp_path)
+    assert cli.run_command(["run", *map(str, common), "--device", "cpu"]) == 0
     wanted = (tmp_path / "values.csv").read_text()
     chance = random.Random(number)
     for kill in range(KILLS):
