@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from penstock.engine.state.result import Result
     from penstock.storage.format.graph import Graph
 
-SECONDS = 0.75
+SECONDS = 1.0
 """CPU time of all runs of a program: compiling it takes two to ten seconds of two cores."""
 LATE = 0.1
 """After so much of it what compiles is begun, which takes half a second: most runs end before."""
-SWEEPS = 25
+SWEEPS = 20
 """Of a program whose vertices all send in each iteration so many are expected."""
 UNEQUAL = "Heat", "Circuit"
 """Programs whose plain definition gives other last digits than compiled kernels."""

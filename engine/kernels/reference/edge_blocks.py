@@ -26,11 +26,11 @@ class ReferenceBlockKernels(ReferenceKernels):
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along every edge of the view that an active vertex sends along."""
-        active = set(self._frontier(state, frontier))
+        active, send = set(self._frontier(state, frontier)), self._messages_of(view, state, scalars)
         for e, u, v in self._messages(view):
             if u - state.first in active:
                 start, end = row(index, u)
-                self._message(view, e, u, v, end - start, state, scalars)
+                send(e, u, v, end - start)
 
     def link_rows(self, view: View, state: State, index: Index, done_each: int, skipped: Any, symmetric: bool) -> None:
         """Link every edge of the view."""

@@ -6,7 +6,7 @@ read as Python numbers, so there is no overflow and no rounding but the fields' 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from penstock.engine.state.state import State
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
+
+Send = Callable[[int, int, int, int], bool]
 
 
 def marked(bitmap: Bitmap) -> list[int]:
@@ -44,7 +46,10 @@ def row(index: Index, v: int) -> tuple[int, int]:
 def touch(bitmap: Bitmap, at: int) -> None:
     """Set the bit of one position."""
     word = at >> 6
-    bitmap.words[word] = bitmap.words.item(word) | 1 << (at & 63)
+    marks = bitmap.words.item(word)
+    if marks >> (at & 63) & 1:
+        return
+    bitmap.words[word] = marks | 1 << (at & 63)
     bitmap.summary[word >> 6] = bitmap.summary.item(word >> 6) | 1 << (word & 63)
 
 
@@ -57,6 +62,7 @@ class ReferenceKernels:
     def __init__(self, program: Program, vertex_dtype: Any, weighted: bool, threads: int = 1) -> None:
         self.author = bind(program, vertex_dtype, lambda function: function, plain=True, weighted=weighted)
         self.threads = threads
+        self._known: tuple[Index | None, list[int]] = None, []
 
     def use(self) -> None:
         """Nothing to take: one thread."""
@@ -111,25 +117,23 @@ class ReferenceKernels:
     def send(self, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Compute what the frontier's vertices send."""
         if self.author.has_send:
+            call, base, degree = self.author.calls["send"], state.first, self._degrees(index)
             for at in self._frontier(state, frontier):
-                start, end = row(index, at + state.first)
-                state.sent[at] = self.author.calls["send"](
-                    state.arrays, scalars, at + state.first, end - start, state.first
-                )
+                state.sent[at] = call(state.arrays, scalars, at + base, degree(at + base), base)
         if self.author.in_place:
             state.target[:] = state.identity
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a packed view, along all of them."""
-        active = set(self._frontier(state, frontier))
+        active, send = set(self._frontier(state, frontier)), self._messages_of(view, state, scalars)
         for e, u in self._sources(view, index):
             if view.rows is not None or u - state.first in active:
                 start, end = row(index, u)
-                self._message(view, e, u, int(view.neighbors[e - view.e0]), end - start, state, scalars)
+                send(e, u, view.neighbors.item(e - view.e0), end - start)
 
     def push_resend(self, view: View, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
         """Send once more, from what has become pending since and has all its edges in the view."""
-        base, priority = state.first, self.author.calls["priority"]
+        base, priority, send = state.first, self.author.calls["priority"], self._messages_of(view, state, scalars)
         taken = []
         for at in marked(state.pending):
             start, end = row(index, at + base)
@@ -142,7 +146,7 @@ class ReferenceKernels:
         for at in taken:
             start, end = row(index, at + base)
             for e in range(start, end):
-                self._message(view, e, at + base, int(view.neighbors[e - view.e0]), end - start, state, scalars)
+                send(e, at + base, view.neighbors.item(e - view.e0), end - start)
 
     def select_ready(
         self, state: State, index: Index, scalars: tuple[Any, ...], limit: float, ready: ReadyRows
@@ -192,18 +196,19 @@ class ReferenceKernels:
         """
         assert view.rows is None, "views are packed for pushes only"
         view, (into, out) = view.narrowed(), indices
-        active = set(self._frontier(state, frontier))
-        matched = self._found(state, skip)
+        active = self._frontier(state, frontier)
+        active = active if isinstance(active, range) else set(active)
+        matched, ends = self._found(state, skip), self.author.early_exit or self.author.has_suffices
+        neighbors, degree, send = view.neighbors, self._degrees(out), self._messages_of(view, state, scalars)
         for v in range(view.v0, view.v1):
             start, end = row(into, v)
             if v - state.first in matched:
                 continue
-            for e in range(max(start + skip, view.e0), min(end, view.e1)):
-                u = int(view.neighbors[e - view.e0])
+            first = max(start + skip, view.e0)
+            for e, u in enumerate(neighbors[first - view.e0 : max(0, min(end, view.e1) - view.e0)].tolist(), first):
                 if u - state.first in active:
-                    first, last = row(out, u)
-                    sent = self._message(view, e, u, v, last - first, state, scalars)
-                    if sent and (self.author.early_exit or self._has_sufficed(state, scalars, v)):
+                    sent = send(e, u, v, degree(u))
+                    if sent and ends and (self.author.early_exit or self._has_sufficed(state, scalars, v)):
                         break
 
     def _has_sufficed(self, state: State, scalars: tuple[Any, ...], v: int) -> bool:
@@ -222,21 +227,21 @@ class ReferenceKernels:
         self._fill_partial(state)
         active = set(self._frontier(state, frontier))
         touched = set(marked(state.touched)) | (active if self.author.uses_activity else set())
-        everyone = range(state.last - state.first)
+        everyone, messages, degree = range(state.last - state.first), state.incoming, self._degrees(index)
         following = []
         for at in everyone if frontier.everything else sorted(touched):
-            v, (start, end) = at + base, row(index, at + base)
+            v, edges = at + base, degree(at + base)
             old = calls["load"](state.arrays, v, base)
-            incoming = state.incoming[at]
+            incoming = messages[at]
             arrived = incoming if incoming.ndim else incoming.item()
             own = (*scalars, state.sent[at].item()) if self.author.tells_sent else scalars
-            new = calls["vertex"](state.arrays, own, arrived, at in active, v, end - start, base)
+            new = calls["vertex"](state.arrays, own, arrived, at in active, v, edges, base)
             calls["store"](state.arrays, v, base, new)
             if self.author.resets:
-                state.incoming[at] = state.identity
+                messages[at] = state.identity
             if frontier.everything:
-                calls["accumulate"](state.partial, at >> 12, state.arrays, old, own, v, end - start, base)
-            if calls["active"](state.arrays, old, scalars, v, end - start, base):
+                calls["accumulate"](state.partial, at >> 12, state.arrays, old, own, v, edges, base)
+            if calls["active"](state.arrays, old, scalars, v, edges, base):
                 following.append(at)
         state.touched.clear()
         if not self.author.everywhere:
@@ -245,13 +250,12 @@ class ReferenceKernels:
     def reduce(self, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
         """Leave the Globals' shares of the present values in `state.partial`."""
         self._fill_partial(state)
-        base = state.first
+        base, degree = state.first, self._degrees(index)
         scalars = (*scalars, 0) if self.author.tells_sent else scalars
         for at in range(state.last - base):
-            start, end = row(index, at + base)
             old = self.author.calls["load"](state.arrays, at + base, base)
             self.author.calls["accumulate"](
-                state.partial, at >> 12, state.arrays, old, scalars, at + base, end - start, base
+                state.partial, at >> 12, state.arrays, old, scalars, at + base, degree(at + base), base
             )
 
     def count_active(
@@ -297,7 +301,7 @@ class ReferenceKernels:
 
     def relax_unsettled(self, view: View, state: State, index: Index, scalars: tuple[Any, ...]) -> None:
         """Relax the rows of unsettled vertices both ways, from who is pending or active."""
-        base = state.first
+        base, send = state.first, self._messages_of(view, state, scalars)
         for v in range(view.v0, view.v1):
             start, end = row(index, v)
             if start == end or not self._unsettled(state, scalars, v - base):
@@ -306,11 +310,11 @@ class ReferenceKernels:
                 u = int(view.neighbors[e - view.e0])
                 if self._waits(state, u - base):
                     first, last = row(index, u)
-                    self._message(view, e, u, v, last - first, state, scalars)
+                    send(e, u, v, last - first)
             if view.e0 <= start and end <= view.e1 and self._waits(state, v - base):
                 state.pending.words[(v - base) >> 6] &= ~(np.uint64(1) << np.uint64((v - base) & 63))
                 for e in range(start, end):
-                    self._message(view, e, v, int(view.neighbors[e - view.e0]), end - start, state, scalars)
+                    send(e, v, view.neighbors.item(e - view.e0), end - start)
 
     def _unsettled(self, state: State, scalars: tuple[Any, ...], at: int) -> bool:
         return bool(self.author.calls["unsettled"](state.arrays, scalars, at + state.first, 0, state.first))
@@ -427,21 +431,39 @@ class ReferenceKernels:
                 blocks[block // 32] |= bit
                 table[block * 256 // partition_edges * 4 + 3] += 1
 
-    def _message(self, view: View, e: int, u: int, v: int, degree: int, state: State, scalars: tuple[Any, ...]) -> bool:
-        """Send along one edge; whether the target wanted it."""
-        calls, base = self.author.calls, state.first
-        if not calls["cond"](state.arrays, scalars, v, 0, base):
-            return False
-        sent = state.sent.item(u - base if self.author.has_send else 0)
-        weight = view.weights.item(e - view.e0) if self.author.weighted and view.weights is not None else 1
-        value = calls["edge"](state.arrays, scalars, sent, u, v, weight, degree, base)
-        target = state.target
-        old = target.item(v - base)
-        new = COMBINERS[self.author.combine].merge(old, value)
-        if new != old or self.author.combine == "sum":
-            target[v - base] = new
-            touch(state.touched, v - base)
-        return True
+    def _degrees(self, index: Index) -> Callable[[int], int]:
+        """Return what tells how many edges a row has."""
+        if not index.whole:
+            return lambda v: int(np.diff(index.starts(v, v + 2)).item())
+        known, degrees = self._known
+        if known is not index:
+            rows = np.arange(index.vertices + 1)
+            degrees = np.diff(index.bases[rows >> index.shift] + index.offsets).tolist()
+            self._known = index, degrees
+        return degrees.__getitem__
+
+    def _messages_of(self, view: View, state: State, scalars: tuple[Any, ...]) -> Send:
+        """Return what sends along an edge (number, sender, target, sender's degree): whether the target wants it."""
+        author, base, e0 = self.author, state.first, view.e0
+        cond, edge = author.calls["cond"], author.calls["edge"]
+        merge, sums = COMBINERS[author.combine].merge, author.combine == "sum"
+        arrays, target, touched, each = state.arrays, state.target, state.touched, 1 if author.has_send else 0
+        sent_by, old_of = state.sent.item, target.item
+        weight_of = view.weights.item if author.weighted and view.weights is not None else None
+
+        def send(e: int, u: int, v: int, degree: int) -> bool:
+            if not cond(arrays, scalars, v, 0, base):
+                return False
+            weight = 1 if weight_of is None else weight_of(e - e0)
+            value = edge(arrays, scalars, sent_by((u - base) * each), u, v, weight, degree, base)
+            old = old_of(v - base)
+            new = merge(old, value)
+            if sums or new != old:
+                target[v - base] = new
+                touch(touched, v - base)
+            return True
+
+        return send
 
     def _sources(self, view: View, index: Index) -> Iterator[tuple[int, int]]:
         if view.rows is not None and view.offsets is not None:

@@ -111,7 +111,7 @@ def test_sweeps_are_given_up_early_where_many_will_follow(
             walked.append(number)
             yield IterationRecord(number, "push", 1, 1)
 
-    clock = itertools.count(0, plain_first.SECONDS / 20)
+    clock = itertools.count(0, plain_first.SECONDS / 15)
     with mock.patch.object(plain_first.time, "thread_time", side_effect=clock):
         assert (plain_first.result_of(steps(), make(), bool) is None) == (seen == 2)
     assert len(walked) == seen
