@@ -323,8 +323,9 @@ class Session:
 
     def _is_tried_plain(self, program: Program) -> bool:
         """Whether a program, whose kernels are not compiled, may be done sooner by their plain definition."""
-        alone = self._kind == "host" and self._device.reads_host and self._ranks is None and self._timeline is None
-        return alone and self.config.precision == "double" and plain_first.is_tried(program, self.graph)
+        alone = self._device.reads_host and self._ranks is None and self._timeline is None
+        asked = self.config.kernels != "reference" and self.config.precision == "double"
+        return alone and asked and plain_first.is_tried(program, self.graph)
 
     def _run_plain(self, program: Program, each: bool) -> Generator[IterationRecord, None, Result | None]:
         """Run a program by the plain definition of its kernels; None where these have to be compiled."""
@@ -770,7 +771,8 @@ class Session:
         size = 1 if self._ranks is None else self._ranks.size
         given = self.config, self._device.own_bytes, timeline_bytes, checkpoints, size
         mixed = self._rank_devices.linked
-        return RunSetting(*given, kind=self._kind, mixed=mixed, grain=self._device.grain)
+        there = has_state_there(self._kind)
+        return RunSetting(*given, state_there=there, mixed=mixed, grain=self._device.grain)
 
     def _most_of_all(self, number: int) -> int:
         """Return the largest number that a rank has; without ranks this one."""

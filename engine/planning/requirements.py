@@ -78,8 +78,8 @@ class RunSetting:
     device_bytes: memory of the device behind a link, None without one. timeline_bytes: of a run that is traced.
     checkpoints: whether it keeps some. ranks: how many processes share the edges. by_windows: whether values of
     vertices are in a file, so that sweeps push: a pull would write the values of all rows once for each window.
-    kind: of kernels. mixed: whether edges come over a link in some rank. grain: bytes of which memory for pages is
-    a multiple there.
+    state_there: whether its state is on the device. mixed: whether edges come over a link in some rank. grain: bytes of
+    which memory for pages is a multiple there.
     """
 
     config: Config
@@ -88,7 +88,7 @@ class RunSetting:
     checkpoints: bool = False
     ranks: int = 1
     by_windows: bool = False
-    kind: str = "host"
+    state_there: bool = False
     mixed: bool = False
     grain: int = ALIGNMENT
 
@@ -104,7 +104,7 @@ class RunSetting:
     @property
     def pages_there(self) -> bool:
         """Whether a device may have values in pages: a GPU of one process."""
-        return self.kind == "cuda" and self.ranks == 1
+        return self.state_there and self.ranks == 1
 
     @property
     def other_bytes(self) -> int:

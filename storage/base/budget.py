@@ -114,10 +114,10 @@ def address_bytes() -> int:
     return _held_by(None)[0]
 
 
-def stack_bytes() -> int:
-    """Bytes of address space that a thread's stack takes (``ulimit -s``)."""
+def check_thread_room(count: int, more: int) -> None:
+    """Raise MemoryError unless there is address space for so many threads: stacks (``ulimit -s``), and `more` each."""
     limit = resource.getrlimit(resource.RLIMIT_STACK)[0]
-    return 8 << 20 if limit == resource.RLIM_INFINITY else limit
+    check_room(count * ((8 << 20 if limit == resource.RLIM_INFINITY else limit) + more), "threads")
 
 
 def check_room(size: int, what: str) -> None:

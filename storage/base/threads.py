@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Generic, ParamSpec, TypeVar
 
 from penstock.storage.base import stage_clock
-from penstock.storage.base.budget import check_room, cores, stack_bytes
+from penstock.storage.base.budget import check_thread_room, cores
 from penstock.storage.base.errors import InputError, RunError
 
 P = ParamSpec("P")
@@ -28,7 +28,7 @@ WAY_OUT = "raise the limit on memory (ulimit -v), on processes (ulimit -u) or of
 def check_stacks(count: int, name: str) -> None:
     """Raise RunError unless there is memory for the stacks of so many threads, and for what each allocates first."""
     try:
-        _check_room(count)
+        check_thread_room(count, FIRST_BYTES)
     except MemoryError as error:
         raise _refusal(name) from error
 
@@ -36,14 +36,10 @@ def check_stacks(count: int, name: str) -> None:
 def start(thread: threading.Thread) -> None:
     """Start a thread. Raises RunError where the system allows no further one."""
     try:
-        _check_room()
+        check_thread_room(1, FIRST_BYTES)
         thread.start()
     except (RuntimeError, MemoryError) as error:
         raise _refusal(thread.name) from error
-
-
-def _check_room(count: int = 1) -> None:
-    check_room(count * (stack_bytes() + FIRST_BYTES), "threads")
 
 
 def _refusal(name: str) -> RunError:
@@ -61,7 +57,7 @@ class ThreadPool(ThreadPoolExecutor):
         """Schedule a call, as ThreadPoolExecutor does."""
         try:
             if self._to_start:
-                _check_room()
+                check_thread_room(1, FIRST_BYTES)
                 self._to_start -= 1
             return super().submit(fn, *args, **kwargs)
         except (RuntimeError, MemoryError) as error:

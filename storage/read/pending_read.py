@@ -47,8 +47,9 @@ class SlabTarget:
 
     def place(self, frames: Frames, chunk: int) -> NDArray[Any]:
         """Return the part of the slab that a chunk fills."""
-        first = chunk * frames.spec.chunk_items - self.first_item
-        return self.items[first : first + frames.spec.chunk_length(chunk)]
+        size = frames.spec.chunk_items
+        end = min((chunk + 1) * size, frames.spec.items)
+        return self.items[chunk * size - self.first_item : end - self.first_item]
 
     def fill(self, frames: Frames) -> Fill:
         """Return what fills a place."""
@@ -73,8 +74,8 @@ class PayloadTarget:
             raise ValueError(f"the sizes of the payloads of {frames.spec.path} are unknown")
         if self.words.dtype != np.uint32 or not self.words.flags.c_contiguous:
             raise ValueError(f"payloads are contiguous uint32 words, not {self.words.dtype}")
-        if len(self.starts) != frames.spec.chunks + 1:
-            raise ValueError(f"{len(self.starts)} starts for the payloads of {frames.spec.chunks} chunks")
+        if len(self.starts) != len(frames.lengths) + 1:
+            raise ValueError(f"{len(self.starts)} starts for the payloads of {len(frames.lengths)} chunks")
         if len(chunks) == 0:
             return
         first, last = _ends(frames, chunks)
@@ -96,8 +97,8 @@ class PayloadTarget:
 def _ends(frames: Frames, chunks: NDArray[np.int64]) -> tuple[int, int]:
     """The first and the last of some chunks. Raises ValueError for one that the array does not have."""
     first, last = int(chunks.min()), int(chunks.max())
-    if first < 0 or last >= frames.spec.chunks:
-        raise ValueError(f"chunks {first}..{last} of {frames.spec.chunks}")
+    if first < 0 or last >= len(frames.lengths):
+        raise ValueError(f"chunks {first}..{last} of {len(frames.lengths)}")
     return first, last
 
 
