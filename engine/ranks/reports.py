@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from penstock.engine.ranks.communicator import gather_bytes
-from penstock.engine.state.rank_report import COLUMNS, RankReport
+from penstock.engine.state.records import COLUMNS, RankReport
 from penstock.storage.base.budget import peak_resident_bytes
 from penstock.storage.base.timeline import Timeline
 from penstock.transfer.values.cost import RESOURCES

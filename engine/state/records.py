@@ -1,4 +1,4 @@
-"""What a run leaves behind about itself: one record an iteration, with the records of its tasks.
+"""What a run leaves behind about itself: one record an iteration, with the records of its tasks, and each rank's part.
 
 Owns the record and its sums. Prints nothing; trace, report and calibration read these.
 """
@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from penstock.transfer.calibration.prediction_error import accuracy
 from penstock.transfer.values.cost import KERNEL, RESOURCES
 from penstock.transfer.values.task import TaskRecord
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _SUMMED = (
     "disk_seconds", "decode_seconds", "gather_seconds", "link_seconds", "unpack_seconds", "kernel_seconds",
@@ -18,6 +23,10 @@ _SUMMED = (
 )  # fmt: skip
 _MOVED = ("bytes_link", "bytes_unpacked", "bytes_disk")
 _CAME = ("tasks", "partitions", "edges", "lines", *_MOVED)
+COUNTS = ("bytes_disk", "bytes_link", "value_bytes", "tasks")
+SECONDS = ("seconds", "exchange_seconds", "value_seconds")
+COLUMNS = (*COUNTS, *SECONDS, *RESOURCES)
+"""Of every iteration of a rank: what was moved, by how many tasks; seconds, and each resource's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,3 +223,48 @@ class RunProgress:
         return RunProgress(
             self.program, self.iteration + 1, self.max_iter, record.vertices, record.edges, seconds, read
         )
+
+
+@dataclass(frozen=True)
+class RankReport:
+    """One rank's part in a run.
+
+    Attributes
+    ----------
+    rank : int
+        Its number.
+    host, device : str
+        Where it ran.
+    peak_memory_bytes : int
+        Most host memory that its process held until the run was over.
+    iterations : ndarray of float64, shape (iterations, len(COLUMNS))
+        The columns of COLUMNS for every iteration.
+    """
+
+    rank: int
+    host: str
+    device: str
+    peak_memory_bytes: int
+    iterations: NDArray[np.float64]
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """The sum of each column over all iterations."""
+        sums = dict(zip(COLUMNS, self.iterations.sum(axis=0).tolist(), strict=True))
+        return {name: int(value) if name in COUNTS else value for name, value in sums.items()}
+
+    @property
+    def bytes_disk(self) -> int:
+        """Bytes read from disk."""
+        return int(self.totals["bytes_disk"])
+
+    def facts(self) -> dict[str, Any]:
+        """The sums as plain values, for JSON; busy_seconds: how long each resource was at work."""
+        known = self.totals
+        busy = {name: known.pop(name) for name in RESOURCES}
+        own = {"rank": self.rank, "host": self.host, "device": self.device}
+        return {**own, **known, "busy_seconds": busy, "peak_memory_bytes": self.peak_memory_bytes}
+
+    def by_iteration(self) -> dict[str, list[float]]:
+        """The columns as plain values, for JSON."""
+        return dict(zip(COLUMNS, self.iterations.T.tolist(), strict=True))

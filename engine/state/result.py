@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.program import Program
     from penstock.engine.state.fused_iterations import RunRecords
-    from penstock.engine.state.rank_report import RankReport
+    from penstock.engine.state.records import RankReport
     from penstock.storage.format.graph import Graph
     from penstock.storage.tables.columns import Columns, Part
 

@@ -379,10 +379,10 @@ def _assemble(
 
 def _spread(header: Header, spec: ArraySpec) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Of every chunk the number of its file, and its number there; and how many chunks each file has."""
+    chunks = spec.chunks
     if not (header.shards and striped(spec)):
-        zeros = np.zeros(spec.chunks, np.int64)
-        return zeros, np.arange(spec.chunks), np.array([spec.chunks])
-    whole = ListPart(len(header.shards), spec.chunks, spec.chunks)
+        return np.zeros(chunks, np.int64), np.arange(chunks), np.array([chunks])
+    whole = ListPart(len(header.shards), chunks, chunks)
     shards, locals_, sizes, files = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.zeros(1, np.int64)], 1
     for part in header.parts or (whole,):
         shard, local = stripe.place(part.stored, part.shards, header.stripe_run)

@@ -39,6 +39,9 @@ from penstock.storage.format.schema import (
 )
 from penstock.storage.tables.properties import property_types
 
+ZSTD_BYTES = 512 << 10
+"""What zstd's tables and its input take in one decoder."""
+
 
 @dataclass(slots=True)
 class Adjacency:
@@ -94,12 +97,15 @@ class Adjacency:
 
     @property
     def frame_bytes(self) -> tuple[int, int]:
-        """Bytes of the longest frame of its edges, and most that one of them decompresses to."""
+        """Bytes of the longest frame of its edges, and what a decoder of any takes.
+
+        It has room for the longest that a frame decompresses to, and so has zstd where it stops before that.
+        """
         if self._frame_bytes is None:
             stored = [frames for frames in (self.neighbors, self.weights) if frames is not None]
             lengths = (int(one.lengths.max()) for one in stored if len(one.lengths))
             decoded = (payload_bytes(one.spec.encoding, one.kind, one.spec.chunk_items) for one in stored)
-            self._frame_bytes = max(lengths, default=0), max(decoded, default=0)
+            self._frame_bytes = max(lengths, default=0), 2 * max(decoded, default=0) + ZSTD_BYTES
         return self._frame_bytes
 
     @property

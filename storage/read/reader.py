@@ -95,8 +95,8 @@ class Reader:
         self._counting = threading.Lock()
         self._bytes_read = 0
         self._most_bytes = most_bytes
-        self._buffer_bytes = buffer_bytes(longest_frame(graph), most_bytes)
-        self._decoder_bytes = decoder_bytes(graph)
+        longest, self._decoder_bytes = graph.frame_bytes
+        self._buffer_bytes = buffer_bytes(longest, most_bytes)
         try:
             for number in _edge_files(graph):
                 self._files[number] = open_direct_file(graph.open_files[number], direct=direct_io, throttle=throttle)
@@ -295,20 +295,3 @@ def _stamp(timeline: Timeline, job: _Job, moments: tuple[float, float, float, fl
 def _edge_files(graph: Graph) -> list[int]:
     """Numbers of the files that hold edges: the shards, or else the manifest."""
     return list(range(1, len(graph.open_files))) if len(graph.open_files) > 1 else list(range(len(graph.open_files)))
-
-
-ZSTD_BYTES = 512 << 10
-"""What zstd's tables and its input take in one decoder."""
-
-
-def longest_frame(graph: Graph) -> int:
-    """Return the bytes of the longest frame."""
-    return graph.frame_bytes[0]
-
-
-def decoder_bytes(graph: Graph) -> int:
-    """Return the bytes that a decoder of any frame takes.
-
-    It has room for the longest that a frame decompresses to, and so has zstd where it stops before that.
-    """
-    return 2 * graph.frame_bytes[1] + ZSTD_BYTES

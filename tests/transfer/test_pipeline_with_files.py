@@ -7,7 +7,7 @@ from penstock.storage.format.graph import Graph
 from penstock.storage.format.read_plan import MOST_BYTES
 from penstock.storage.format.writer import GraphWriter
 from penstock.storage.read.partition_cache import PartitionCache
-from penstock.storage.read.reader import Reader, decoder_bytes, longest_frame
+from penstock.storage.read.reader import Reader
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
@@ -122,7 +122,7 @@ def test_the_reader_holds_no_more_than_the_layout_gives_it(path, workers, reads,
     graph = Graph.open(path)
     most = 0 if one_by_one else MOST_BYTES
     known = HostBudgetRequest(
-        0, 0, workers=workers, frame_bytes=longest_frame(graph), decoder_bytes=decoder_bytes(graph)
+        0, 0, workers=workers, frame_bytes=graph.frame_bytes[0], decoder_bytes=graph.frame_bytes[1]
     )
     with Reader(graph, decode_threads=workers, reads_in_flight=reads, most_bytes=most) as reader:
         assert reader.memory_bytes == reader_bytes(known, reads, one_by_one=one_by_one)

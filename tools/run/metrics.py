@@ -30,8 +30,7 @@ from penstock.tools.run.account import JobClock
 
 if TYPE_CHECKING:
     from penstock.engine.session import Session
-    from penstock.engine.state.rank_report import RankReport
-    from penstock.engine.state.records import IterationRecord
+    from penstock.engine.state.records import IterationRecord, RankReport
 
 FORMAT = 2
 """1: without stages, and without the last line."""

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.format.read_plan import MOST_BYTES, buffer_bytes, read_threads
-from penstock.storage.read.reader import decoder_bytes, longest_frame
 from penstock.transfer.values.options import TransferOptions
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class HostBudgetRequest:
     @classmethod
     def of(cls, graph: Graph, host_memory: int, fixed: int, workers: int, **more: Any) -> HostBudgetRequest:
         """What there is to divide for runs on a graph file."""
-        more |= {"frame_bytes": longest_frame(graph), "decoder_bytes": decoder_bytes(graph)}
+        more["frame_bytes"], more["decoder_bytes"] = graph.frame_bytes
         return cls(host_memory, fixed, workers=workers, stripes=max(1, len(graph.files) - 1), **more)
 
 

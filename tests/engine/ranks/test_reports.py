@@ -7,8 +7,7 @@ import pytest
 from penstock.engine.ranks.communicator import gather_bytes
 from penstock.engine.ranks.reports import clocks_ahead, gather_reports, gather_timelines
 from penstock.engine.session import Session
-from penstock.engine.state.rank_report import COLUMNS
-from penstock.engine.state.records import IterationRecord
+from penstock.engine.state.records import COLUMNS, IterationRecord
 from penstock.engine.state.result import Result
 from penstock.storage.base.timeline import Timeline, Work
 from penstock.transfer.values.task import TaskRecord
