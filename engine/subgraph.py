@@ -11,6 +11,7 @@ from penstock.engine.session import Session
 from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import for_python
 from penstock.storage.base.freed_memory import give_back_freed_memory
+from penstock.storage.convert.subgraph.chosen_vertices import VertexBitmap
 from penstock.storage.convert.subgraph.extract import (
     ExtractOptions,
     Watch,
@@ -18,7 +19,6 @@ from penstock.storage.convert.subgraph.extract import (
     extract_to_file,
     extract_to_memory,
 )
-from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
 

@@ -26,9 +26,8 @@ from penstock.engine.programs.scc import SCC
 from penstock.engine.programs.wcc import WCC
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
+from penstock.storage.convert.subgraph.chosen_vertices import VertexBitmap, listed_in_file, listed_vertices
 from penstock.storage.convert.subgraph.kept_edges import Bounds
-from penstock.storage.convert.subgraph.listed_vertices import listed_in_file, listed_vertices
-from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
 

@@ -253,7 +253,7 @@ class Walks:
 
     def _reader(self) -> Any:
         from penstock.storage.tables.arrow_files import stream  # Arrow takes long to import
-        from penstock.storage.tables.walk_tables import WalkTable
+        from penstock.storage.tables.walk_files import WalkTable
 
         return stream(WalkTable(self.blocks(), self.graph.vertex_dtype, names_of(self.graph)), 1)
 

@@ -22,6 +22,7 @@ from penstock.storage.convert.convert import convert
 from penstock.storage.convert.row_writer import Csr, EdgelessCount, RowSink, csr_of, set_ends, set_rows
 from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions
 from penstock.storage.convert.sort.sort_groups import SortedRows
+from penstock.storage.convert.subgraph.chosen_vertices import VertexBitmap
 from penstock.storage.convert.subgraph.kept_edges import (
     Bounds,
     KeptList,
@@ -31,7 +32,6 @@ from penstock.storage.convert.subgraph.kept_edges import (
     kept_ids,
     kept_properties,
 )
-from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Adjacency, Graph

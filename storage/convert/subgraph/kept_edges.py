@@ -19,7 +19,7 @@ from penstock.storage.base.atomic import flush, writing
 from penstock.storage.base.jit import jit
 from penstock.storage.base.threads import pooled_map
 from penstock.storage.convert.sort.sort_groups import SortedRows
-from penstock.storage.convert.subgraph.vertex_bitmap import STEP, VertexBitmap, is_member, rank_of
+from penstock.storage.convert.subgraph.chosen_vertices import STEP, VertexBitmap, is_member, rank_of
 from penstock.storage.convert.vertex_properties import beside, forgetting
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.frames import StringIdFrames

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.engine import Graph, convert, from_edges
 from penstock.storage.base.errors import BudgetError, InputError, RunError
+from penstock.storage.convert.subgraph.chosen_vertices import VertexBitmap, listed_in_file, listed_vertices
 from penstock.storage.convert.subgraph.extract import (
     ExtractOptions,
     count_extracted,
@@ -20,8 +21,6 @@ from penstock.storage.convert.subgraph.extract import (
     extract_to_memory,
 )
 from penstock.storage.convert.subgraph.kept_edges import Bounds
-from penstock.storage.convert.subgraph.listed_vertices import listed_in_file, listed_vertices
-from penstock.storage.convert.subgraph.vertex_bitmap import VertexBitmap
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.read.verify import verify
 from penstock.storage.tables import property_file
