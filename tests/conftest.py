@@ -21,7 +21,7 @@ from support.shared_bytecode import share_bytecode, share_rewritten_tests
 from support.slow_tests import is_slow, is_slow_file
 from support.source_code import DATA, SHARED, alarms, modules
 
-settings.register_profile("penstock", deadline=None, derandomize=True, database=None, max_examples=60)
+settings.register_profile("penstock", deadline=None, derandomize=True, database=None, max_examples=40)
 settings.register_profile("explore", deadline=None, max_examples=2000, database=None)
 settings.load_profile("penstock")
 

@@ -48,7 +48,7 @@ def all_free(pipeline, reader):
     return pipeline.staging.slabs.free == pipeline.options.slabs and not reader.open
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(st.data())
 def test_every_wanted_edge_arrives_once_whatever_the_memory(data):
     partitions, step = data.draw(st.integers(1, 7)), data.draw(st.integers(1, 3))

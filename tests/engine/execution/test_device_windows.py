@@ -103,7 +103,7 @@ class Lost(AllSend):
         return np.nan if vertex_id == VERTICES - 1 else incoming
 
 
-Defined = Callable[[Callable[[], Program]], Fields]
+Answers = Callable[[Callable[[], Program]], Fields]
 PLACES = ("pages", "pages"), ("pages", "device"), ("device", "pages"), ("pages", "cores"), ("cores", "pages")
 """Where values are before a checkpoint, and after it."""
 RARE = *LONG, "adsorption", "bfs", "eigenvector", "harmonic", "katz", "neural", "reachability"
@@ -132,9 +132,9 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[int,
 
 
 @pytest.fixture(scope="module")
-def defined(graphs: dict[tuple[int, bool], Graph]) -> Defined:
-    """What programs answer by the plain definition, which all values are in memory for; each once."""
-    return cache(lambda make: answer(graphs[1, True], make(), threads=1, kernels="reference"))
+def in_memory(graphs: dict[tuple[int, bool], Graph]) -> Answers:
+    """What programs answer on the cores, with all values in memory; each once."""
+    return cache(lambda make: answer(graphs[1, True], make(), threads=1))
 
 
 @contextmanager
@@ -175,13 +175,13 @@ def test_answers_are_those_of_all_values_in_memory(
     keeps: bool,
     graphs: dict[tuple[int, bool], Graph],
     forgotten: list[Unit],
-    defined: Defined,
+    in_memory: Answers,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """keeps: whether host memory has room for the rows of all indexes."""
     if not keeps:
         monkeypatch.setattr(requirements, "left_for_edges", lambda *given: 1 << 24)
-    _compare(MAKERS[name], graphs[count, both], count, forgotten, defined, direction=way)
+    _compare(MAKERS[name], graphs[count, both], count, forgotten, in_memory, direction=way)
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered in scalar add")  # of the simulator, in 32 bits for 64
@@ -190,27 +190,27 @@ def test_answers_are_those_of_all_values_in_memory(
 )  # fmt: skip
 def test_answers_of_others_are_those_of_all_values_in_memory(
     name: str, count: int, way: str, both: bool, graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit],
-    defined: Defined,
+    in_memory: Answers,
 ) -> None:  # fmt: skip
-    _compare((OTHERS | MAKERS)[name], graphs[count, both], count, forgotten, defined, direction=way)
+    _compare((OTHERS | MAKERS)[name], graphs[count, both], count, forgotten, in_memory, direction=way)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", sorted(OTHERS.keys() - {*CATALOGUE, *SWEEPS}))
 def test_answers_by_other_parameters_are_those_of_all_values_in_memory(
-    name: str, graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], defined: Defined
+    name: str, graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], in_memory: Answers
 ) -> None:
-    _compare(OTHERS[name], graphs[2, True], 2, forgotten, defined)
+    _compare(OTHERS[name], graphs[2, True], 2, forgotten, in_memory)
 
 
 def test_degrees_of_sources_are_those_of_all_edges(
-    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], defined: Defined
+    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], in_memory: Answers
 ) -> None:
-    _compare(Shares, graphs[5, False], 1, forgotten, defined)
+    _compare(Shares, graphs[5, False], 1, forgotten, in_memory)
 
 
 def _compare(
-    make: Callable[[], Program], graph: Graph, count: int, forgotten: list[Unit], defined: Defined, **options: Any
+    make: Callable[[], Program], graph: Graph, count: int, forgotten: list[Unit], in_memory: Answers, **options: Any
 ) -> None:
     """A pull that reads nothing of its sources has one window."""
     with short_of_room(24) as counts:
@@ -218,20 +218,20 @@ def _compare(
     assert set(counts) <= {1, count}
     assert count in counts or options.get("direction") == "pull"
     assert forgotten
-    assert_equal(found, defined(make))
+    assert_equal(found, in_memory(make))
 
 
 @covering("name, places", ("hits", "sssp parents"), PLACES, strength=1)
 def test_a_run_goes_on_from_its_checkpoint_wherever_values_are(
-    name: str, places: tuple[str, str], graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], defined: Defined,
-    tmp_path: Path,
+    name: str, places: tuple[str, str], graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit],
+    in_memory: Answers, tmp_path: Path,
 ) -> None:  # fmt: skip
     graph, make = graphs[2, True], (OTHERS | MAKERS)[name]
     rooms = [short_of_room(24) if place == "pages" else nullcontext(list[int]()) for place in places]
     options = [{"threads": 1} if place == "cores" else DEVICE for place in places]
     found, counts = in_two_parts(graph, make, tmp_path / "kept", zip(rooms, options, strict=True))
     assert [bool(some) for some in counts] == [place == "pages" for place in places]
-    assert_equal(found, defined(make))
+    assert_equal(found, in_memory(make))
 
 
 @pytest.mark.parametrize("make", [pytest.param(MAKERS["pagerank"], marks=pytest.mark.full), Falling])
@@ -270,7 +270,7 @@ def test_a_value_that_is_no_number_is_found_in_pages(
 
 
 def test_searches_pull_where_that_moves_fewer_bytes(
-    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], defined: Defined, monkeypatch: pytest.MonkeyPatch
+    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], in_memory: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rows of one window in place of those of five, over a slow link, until no edge is left to follow."""
     monkeypatch.setattr(direction, "LOOKS", VERTICES + 1)  # each frontier is weighed
@@ -279,7 +279,7 @@ def test_searches_pull_where_that_moves_fewer_bytes(
         result = session.run(make())
     assert set(counts) == {1, 5}
     assert {(record.direction, record.windows) for record in result.records} == {("pull", 1), ("push", 5)}
-    assert_equal(dict(result.fields), defined(make))
+    assert_equal(dict(result.fields), in_memory(make))
 
 
 @covering("name, window", ("hits", "pagerank", "sssp"), (2, 3), strength=1)
@@ -297,7 +297,7 @@ def test_values_are_in_a_file_where_host_memory_has_no_room_either(
 
     with pages_of(CHUNK):
         graph = on_disk(edges, tmp_path / "g.h5", both=False, chunk_edges=1 << 10, window_vertices=window * CHUNK)
-        wanted = answer(graph, make(), threads=1, kernels="reference")
+        wanted = answer(graph, make(), threads=1)
         with mock.patch.object(requirements, "in_windows", little), short_of_room(40):
             found = answer(graph, make(), **DEVICE)
     assert_equal(found, wanted)
@@ -329,7 +329,7 @@ def test_a_forecast_tells_what_goes_between_host_memory_and_the_file(
 
 
 def test_the_least_memory_of_a_device_is_that_of_a_window(
-    graphs: dict[tuple[int, bool], Graph], defined: Defined
+    graphs: dict[tuple[int, bool], Graph], in_memory: Answers
 ) -> None:
     graph = graphs[5, True]
     with short_of_room(None) as counts:
@@ -341,13 +341,13 @@ def test_the_least_memory_of_a_device_is_that_of_a_window(
             planned = session.forecast(BFS(SOURCE))
     assert set(counts) == {planned.windows} == {5}
     assert planned.first.value_bytes > 0
-    assert_equal(found, defined(MAKERS["bfs"]))
+    assert_equal(found, in_memory(MAKERS["bfs"]))
 
 
 def test_synchronous_runs_of_small_partitions_give_the_same(
-    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], defined: Defined
+    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], in_memory: Answers
 ) -> None:
     graph = graphs[2, False]
     with short_of_room(14):
         found = answer(graph, SSSP(SOURCE), mode="sync", partition_bytes=4096, **DEVICE)
-    assert_equal(found, defined(MAKERS["sssp"]))
+    assert_equal(found, in_memory(MAKERS["sssp"]))

@@ -176,7 +176,7 @@ class Places:
         self.seen += 1
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     size=st.tuples(st.integers(20, 120), st.integers(100, 600), st.integers(0, 99)),
     directed=st.booleans(),

@@ -61,7 +61,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return taken
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_any_rows(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Sorted rows and others, with loops and parallel edges, longer than a piece, in any group size."""

@@ -71,7 +71,7 @@ def check_windows(graph: Graph, size: int) -> None:
     st.integers(0, 2),
     st.sampled_from(["packed", "delta", "plain"]),
 )
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_windows_hold_the_edges_of_each_adjacency(
     data: st.DataObject, vertices: int, size: int, directed: bool, weights: str | None, stripes: int, encoding: str
 ) -> None:

@@ -35,7 +35,7 @@ from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
 from penstock.storage.read.verify import verify
 
-MANY = settings.default.max_examples // 5
+MANY = settings.default.max_examples // 4
 MOST_BYTES = 24 << 20
 """Memory that reading a tiny file may take: blocks and buffers, whatever the file claims to hold."""
 EDGES = [(0, 1, 2), (1, 2, 5), (2, 0, 1), (4, 1, 9), (4, 3, 7)]

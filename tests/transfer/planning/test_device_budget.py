@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.packed_layout import PackedLayout
@@ -134,6 +134,7 @@ def least(chunks: int = 40, count: int = 1) -> int:
     return FEWEST_SLABS * 4 * CHUNK + 2 * 4 * WORDS + 4 * count * mark_words(chunks * CHUNK)
 
 
+@settings(max_examples=60)
 @given(
     st.integers(0, 1 << 26),
     st.integers(1, 60),

@@ -69,7 +69,7 @@ def spelled(draw: st.DrawFn) -> tuple[str, Edges]:
     return draw(st.sampled_from(["", "\ufeff"])) + text, edges
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(case=spelled())
 def test_any_spelling_reads_as_python_reads_it(
     case: tuple[str, Edges], tmp_path_factory: pytest.TempPathFactory
@@ -83,7 +83,7 @@ def test_any_spelling_reads_as_python_reads_it(
 TAILS = st.one_of(st.just(""), st.text(' ,\t#%+a5"-!', max_size=8).map(lambda text: f" {text}"))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(tails=st.lists(TAILS, min_size=2, max_size=2), strings=st.booleans(), weights=st.booleans())
 def test_lines_have_as_many_fields_as_the_first_one(
     tails: list[str], strings: bool, weights: bool, tmp_path_factory: pytest.TempPathFactory
