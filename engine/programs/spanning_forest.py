@@ -82,7 +82,7 @@ class SpanningForest(Program):
         parent, weight = state["parent"], state["weight"]
         roots = np.full(graph.vertices, -1)
         forests.first_members(_vertex_of(graph, state["rank"]), state["component"], roots)
-        forests.root_at(roots, parent, weight, _none(parent))
+        forests.root_at(roots, _none(parent), parent, weight)
         self.total_weight = [float(np.sum(weight, where=weight != -np.inf))]
         return {"parent": original_values(graph, parent), "weight": weight}
 
@@ -151,7 +151,7 @@ def _joined(graph: Graph, state: dict[str, NDArray[Any]]) -> int:
     best, component, size, parent, weight = (state[name] for name in ("best", "component", "size", "parent", "weight"))
     vertex_of = _vertex_of(graph, state["rank"])
     none = _none(parent)
-    return int(forests.join_trees(state["chosen"], vertex_of, best, component, size, parent, weight, none))
+    return int(forests.join_trees(state["chosen"], vertex_of, best, component, size, none, parent, weight))
 
 
 def _vertex_of(graph: Graph, rank: NDArray[Any]) -> NDArray[Any]:

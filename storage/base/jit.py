@@ -31,7 +31,9 @@ class JitFunction:
         self._compiled: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the compiled function."""
+        """Call the compiled function, or Python's own: of what only kernels call, and while there are few items."""
+        if self._part is not None:
+            return self.py_func(*arguments)
         if self._left > 0 and self._compiled is None and are_few(items := len(arguments[-1])):
             self._left -= CALL + items
             return self.py_func(*arguments)

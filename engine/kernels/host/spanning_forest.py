@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from penstock.storage.base.jit import jit, jit_part
+from penstock.storage.base.jit import jit_later, jit_part
 
 
-@jit
+@jit_later
 def by_level(level: Any, deepest: int, order: Any) -> None:
     """Write the vertices that have a level up to `deepest` in the order of their levels."""
     starts = np.zeros(deepest + 2, np.int64)
@@ -25,7 +25,7 @@ def by_level(level: Any, deepest: int, order: Any) -> None:
         starts[level[v]] += 1
 
 
-@jit
+@jit_later
 def add_to_parents(order: Any, parent: Any, level: Any, total: Any) -> None:
     """Turn numbers of vertices into sums over subtrees: from the deepest level up each is added to its parent's."""
     for place in range(len(order) - 1, -1, -1):
@@ -34,7 +34,7 @@ def add_to_parents(order: Any, parent: Any, level: Any, total: Any) -> None:
             total[parent[v]] += total[v]
 
 
-@jit
+@jit_later
 def number_by_tree(order: Any, parent: Any, level: Any, size: Any, number: Any, following: Any) -> None:
     """Number the vertices in preorder, so that a subtree has consecutive numbers.
 
@@ -52,7 +52,7 @@ def number_by_tree(order: Any, parent: Any, level: Any, size: Any, number: Any, 
         following[v] = number[v] + 1
 
 
-@jit
+@jit_later
 def extremes_to_parents(order: Any, parent: Any, level: Any, least: Any, most: Any) -> None:
     """Turn numbers of vertices into the least and the largest of each subtree."""
     for place in range(len(order) - 1, -1, -1):
@@ -62,7 +62,7 @@ def extremes_to_parents(order: Any, parent: Any, level: Any, least: Any, most: A
             most[parent[v]] = max(most[parent[v]], most[v])
 
 
-@jit
+@jit_later
 def take_from_parents(order: Any, parent: Any, cut: Any, label: Any) -> None:
     """Label the parts into which cuts divide a forest: a cut vertex, or a root, by itself, others as their parent.
 
@@ -73,7 +73,7 @@ def take_from_parents(order: Any, parent: Any, cut: Any, label: Any) -> None:
         label[v] = v if cut[v] else label[parent[v]]
 
 
-@jit
+@jit_later
 def first_members(visits: Any, label: Any, first: Any) -> None:
     """Set `first[label]` to the first vertex of every label, vertices being visited in this order ((0,): as they are).
 
@@ -85,7 +85,7 @@ def first_members(visits: Any, label: Any, first: Any) -> None:
             first[label[v]] = v
 
 
-@jit
+@jit_later
 def least_of_components(component: Any, best: Any, least: Any) -> None:
     """Set `best` of every vertex to the least of its component; least: float64 (vertices,), infinite at the start."""
     for v in range(len(component)):
@@ -116,9 +116,9 @@ def turn_around(parent: Any, weight: Any, v: Any, none: Any) -> None:
         v = np.int64(following)
 
 
-@jit
+@jit_later
 def join_trees(
-    keys: Any, vertex_of: Any, best: Any, component: Any, size: Any, parent: Any, weight: Any, none: Any
+    keys: Any, vertex_of: Any, best: Any, component: Any, size: Any, none: Any, parent: Any, weight: Any
 ) -> int:
     """Join the trees along the edges that components chose; return how many components are left that chose one.
 
@@ -156,7 +156,7 @@ def join_trees(
     return left
 
 
-@jit
+@jit_later
 def join_labels(label: Any, other: Any) -> int:
     """Join the part of every vertex with the part that `other` names, if that is a vertex; return how many joined.
 
@@ -173,7 +173,7 @@ def join_labels(label: Any, other: Any) -> int:
     return joined
 
 
-@jit
+@jit_later
 def count_parts(order: Any, parent: Any, level: Any, label: Any, none: Any, top: Any, parts: Any) -> None:
     """Count at each vertex the parts of tree edges; set `top` to the highest vertex of the part of the edge upwards.
 
@@ -193,8 +193,8 @@ def count_parts(order: Any, parent: Any, level: Any, label: Any, none: Any, top:
         top[v] = top[label[v]]
 
 
-@jit
-def root_at(roots: Any, parent: Any, weight: Any, none: Any) -> None:
+@jit_later
+def root_at(roots: Any, none: Any, parent: Any, weight: Any) -> None:
     """Make `roots[label]` the root of its tree, for every label; roots: negative where there is none."""
     for label in range(len(roots)):
         if roots[label] >= 0:

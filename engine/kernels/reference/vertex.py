@@ -125,11 +125,17 @@ class ReferenceKernels:
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a packed view, along all of them."""
-        active, send = set(self._frontier(state, frontier)), self._messages_of(view, state, scalars)
-        for e, u in self._sources(view, index):
-            if view.rows is not None or u - state.first in active:
+        base, send, neighbors = state.first, self._messages_of(view, state, scalars), view.neighbors
+        if view.rows is not None:
+            for e, u in self._sources(view, index):
                 start, end = row(index, u)
-                send(e, u, view.neighbors.item(e - view.e0), end - start)
+                send(e, u, neighbors.item(e - view.e0), end - start)
+            return
+        for u in (at + base for at in self._frontier(state, frontier) if view.v0 <= at + base < view.v1):
+            start, end = row(index, u)
+            first = max(start, view.e0)
+            for e, v in enumerate(neighbors[first - view.e0 : max(0, min(end, view.e1) - view.e0)].tolist(), first):
+                send(e, u, v, end - start)
 
     def push_resend(self, view: View, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
         """Send once more, from what has become pending since and has all its edges in the view."""
