@@ -222,12 +222,12 @@ def test_a_pull_leaves_rows_early() -> None:
     from penstock.engine.kernels.reference.vertex import ReferenceKernels
 
     asked = []
-    message = ReferenceKernels._message
+    messages_of = ReferenceKernels._messages_of
 
-    def counting(self: Any, view: Any, e: int, u: int, v: int, *rest: Any) -> bool:
-        asked.append(v)
-        return message(self, view, e, u, v, *rest)
+    def counting(self: Any, *given: Any) -> Any:
+        send = messages_of(self, *given)
+        return lambda e, u, v, degree: (asked.append(v), send(e, u, v, degree))[1]
 
-    with mock.patch.object(ReferenceKernels, "_message", counting):
+    with mock.patch.object(ReferenceKernels, "_messages_of", counting):
         run(kind([hub]), graph, kernels="reference", direction="pull")
     assert asked.count(hub + 1) == 1

@@ -16,12 +16,12 @@ import sys
 from penstock import convert
 from penstock.storage.base.missing_code import when_asked
 from penstock.storage.companion.process import request_for
-from penstock.storage.convert.convert import _job
+from penstock.storage.convert.convert import kernel_job
 
 asked = []
 when_asked(lambda entry, origin, signature: asked.append(request_for(origin, signature)))
 convert(sys.argv[1], sys.argv[2], weights=True, undirected=True, renumber=True)
-print([one for one in _job()["listed"] if one not in asked])
+print([one for one in kernel_job()["listed"] if one not in asked])
 """
 
 TAKEN = """
@@ -29,11 +29,11 @@ import sys
 from pathlib import Path
 from penstock.storage.companion.claims import Claims
 from penstock.storage.companion.job_compiler import compile_listed
-from penstock.storage.convert.convert import _job
+from penstock.storage.convert.convert import kernel_job
 
 asked, folder = [], Path(sys.argv[1])
 Claims.take = lambda claims, name: asked.append(name)
-compile_listed(_job(), Claims(folder))
+compile_listed(kernel_job(), Claims(folder))
 print(len(asked) > 0, Claims(folder).counts() == (0, len(asked)), *(folder / "penstock").rglob("*.kernel"))
 """
 
