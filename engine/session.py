@@ -10,7 +10,7 @@ import logging
 import math
 import time
 import weakref
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Hashable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import fields, replace
@@ -352,7 +352,7 @@ class Session:
             program, asks, self._planned = self._plan_of(program)
             self._setting = replace(self._setting, by_windows=self._planned.value_room > 0)
             self._paged = self._value_file(program, asks, self._planned)
-            self._asked = None if has_phases(program) else asks[0]
+            self._asked = None if has_phases(program) or checkpoints is not None else asks[0]
             if not (announced or has_phases(program)):
                 self._announce(asks[0])  # a GPU's kernels are compiled while edges are loaded
         with checkpoints or nullcontext():
@@ -779,7 +779,7 @@ class Session:
         return number if self._ranks is None else int(self._ranks.gather_numbers(np.array([number])).max())
 
     def _plan_of(self, program: Program) -> Plan:
-        """Plan a run, unless `prepare` has and nothing that it went by has changed."""
+        """Plan a run, unless `prepare` has and nothing that it went by can have changed, as a list can in place."""
         known = self._plans.pop(id(program), None)
         if known is not None and self._ranks is None:
             _, given, setting, plan = known
@@ -787,7 +787,7 @@ class Session:
             if (
                 setting == self._setting
                 and given.keys() == now.keys()
-                and all(given[name] is now[name] for name in now)
+                and all(given[name] is now[name] and isinstance(now[name], Hashable) for name in now)
             ):
                 return plan
         return planned(self.graph, program, self._setting, self._most_of_all)

@@ -6,12 +6,13 @@ import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from penstock.engine import Field, Graph, Program, Session, Start, run
 from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.from_each import FromEach
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
@@ -184,6 +185,17 @@ def test_a_session_that_is_dropped_closes_itself(graph: Graph) -> None:
     del session
     gc.collect()
     assert (threading.active_count(), len(open_files(graph.files[0]))) == (before, handles)
+
+
+def test_a_program_that_changes_after_it_was_prepared_is_planned_again(graph: Graph) -> None:
+    """Where another source is assigned, or one more is appended to the list of them."""
+    one, many = BFS(source=0), FromEach([0, 1])
+    with Session(graph, threads=1, kernels="reference") as session:
+        session.prepare(one, many)
+        one.source = 1
+        assert session.run(one).fields["level"][1] == 0
+        cast("list[int]", many.source).append(2)
+        assert session.run(many).fields.keys() == {"distance_0", "distance_1", "distance_2"}
 
 
 def test_a_closed_session_is_refused(graph: Graph) -> None:
