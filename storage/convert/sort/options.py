@@ -6,7 +6,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Literal, get_args
 
-from penstock.storage.base.budget import cores, format_bytes
+from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, peak_to_expect
 from penstock.storage.format.schema import MOST_WINDOWS
 from penstock.storage.ingest.core.source import IngestOptions
@@ -17,7 +17,6 @@ Layout = Literal["rows", "list"]
 Direction = Literal["out", "both"]
 ConvertStage = Literal["read", "map", "out", "in", "windows"]
 SMALLEST_MEMORY = 32 << 20
-THREAD_BYTES = 12 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,8 +135,7 @@ class ConvertOptions:
     @property
     def workers(self) -> int:
         """Threads that parse, sort and encode: as many as the memory can feed."""
-        wanted = self.threads if self.threads is not None else cores()
-        return max(1, min(wanted, self.host_memory // THREAD_BYTES))
+        return IngestOptions(host_memory=self.host_memory, threads=self.threads).workers
 
     def reading(self, given: IngestOptions, output: Path) -> IngestOptions:
         """How to read the input of a conversion: as given, with what the conversion decides."""

@@ -17,6 +17,7 @@ from penstock.storage.ingest.core.edges import EdgeBatch
 
 SMALLEST_BLOCK = 64 << 10
 LARGEST_BLOCK = 4 << 20
+THREAD_BYTES = 12 << 20
 LONGEST_VALUE = 1 << 20
 """Bytes of the longest value that an input may have: a name, an attribute, a cell of a table or a database."""
 DELIMITERS = (",", ";", "\t", "|")
@@ -161,15 +162,16 @@ class IngestOptions:
 
     @property
     def workers(self) -> int:
-        """Threads that parse."""
-        return self.threads if self.threads is not None else cores()
+        """Threads that parse: as many as the memory can feed."""
+        wanted = self.threads if self.threads is not None else cores()
+        return max(1, min(wanted, self.host_memory // THREAD_BYTES))
 
     @property
     def block_bytes(self) -> int:
         """Input bytes parsed at once, so that all blocks and their results fit our quarter.
 
-        A block of text becomes at most twice its size of edges, waits with ``workers`` others, and
-        is parsed into a thread's own buffers of six times its size.
+        A block of text becomes at most 2.7 times its size of edges (twice without weights), waits with ``workers``
+        others, and is parsed into a thread's own buffers of six times its size.
         """
         blocks = 10 * self.workers + 8
         return min(LARGEST_BLOCK, max(SMALLEST_BLOCK, self.host_memory // 4 // blocks))

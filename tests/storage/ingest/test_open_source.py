@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from penstock.storage.base.errors import InputError
+from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.ingest.core.formats import FORMATS
 from penstock.storage.ingest.core.source import IngestOptions, parse_columns
 from penstock.storage.ingest.open_source import open_source
@@ -71,7 +72,6 @@ def test_absent_files_and_folders_are_refused_in_every_format(tmp_path: Path) ->
 
 def test_blocks_fit_the_budget() -> None:
     for memory in (32 << 20, 1 << 30, 1 << 40):
-        for threads in (1, 2, 16):
-            options = IngestOptions(host_memory=memory, threads=threads)
-            held = options.block_bytes * (10 * threads + 8)
-            assert held <= memory // 4 or options.block_bytes == 64 << 10
+        for threads in (1, 2, 16, 64):
+            options = ConvertOptions(host_memory=memory, threads=threads).reading(IngestOptions(), Path("g.h5"))
+            assert options.block_bytes * (10 * options.workers + 8) <= memory // 4
