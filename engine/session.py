@@ -1,7 +1,7 @@
 """A session: what runs on one graph share – reader, host cache, device, pipeline, compiled kernels.
 
-Owns the division of the host memory budget between state, index, cache and slabs, and frees everything at the end. A
-run borrows what it needs; programs that run one after another find the edges that are cached already.
+Holds what `MemoryPlan` divides the host memory budget into, and frees everything at the end. A run borrows what it
+needs; programs that run one after another find the edges that are cached already.
 """
 
 from __future__ import annotations

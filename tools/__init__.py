@@ -1,1 +1,1 @@
-"""The command line: the only floor that prints, exits or reads the environment."""
+"""The command line: the only floor that prints or exits."""

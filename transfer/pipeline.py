@@ -1,9 +1,9 @@
 """The pipeline: views of a plan, while disk, decoding and kernels work at the same time.
 
-A walk is one pass over the tasks of a plan. `arrivals` starts tasks in the order of the plan, as many ahead as slabs
-and `ahead` allow, and yields each view when its edges are there. A slab goes back when the consumer asks for the next
-view: that is the back-pressure. Nothing is left behind: whatever ends the walk (a read error, the consumer's exception,
-closing the generator), what has not arrived is cancelled and every slab freed.
+A walk is one pass over the tasks of a plan. `arrivals` starts tasks in the order of `prefetch_queue.py`, as many ahead
+as slabs and `ahead` allow, and yields each view when its edges are there. A slab goes back when the consumer asks for
+the next view: that is the back-pressure. Nothing is left behind: whatever ends the walk (a read error, the consumer's
+exception, closing the generator), what has not arrived is cancelled and every slab freed.
 """
 
 from __future__ import annotations

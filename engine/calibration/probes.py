@@ -1,6 +1,6 @@
 """How each probe of a device is timed: the arena, the best of several runs, and one table for each rate.
 
-Owns the time of kernels (`kernels/probes.py` owns their work): seconds are the device's own, from events around a
+Owns the time of kernels (`kernels/probes/` owns their work): seconds are the device's own, from events around a
 launch, but for the launch itself, which is the host's time to give many. Refuses to decide which probes run.
 
 Packed edges to decode are made without packing anything, which would take the packer's compiler: a made payload has

@@ -2,7 +2,8 @@
 
     frontier -> direction -> send -> pull views, run kernels on them -> exchange -> apply -> done?
 
-Owns the order of these steps. Decides nothing itself (direction, demand and plan are pure functions) and opens nothing:
+Owns the order of these steps. Direction, demand and plan are pure functions; decided here is whether iterations are
+fused (`_can_fuse`), and whether a walk reads other rows (`_unsettled_rows`) or little (`_few_behind`). Opens nothing:
 edge streams deliver the edges.
 """
 
@@ -561,7 +562,7 @@ class Loop:
     ) -> Iterator[tuple[EdgeStream, AtHand]]:
         """What to walk, and what to do with its views, for each window of vertices; once where all values are held."""
         if self.windows is None:
-            return iter(((stream, iter),))
+            return iter(((stream, iter),))  # the builtin `iter`: views as they come
         alone = not self.asynchronous and len(self.walks(self.direction)) == 1
 
         def settle(part: StateArrays) -> None:

@@ -39,7 +39,7 @@ TILES = 4
 def count_triangles(loop: Loop, memory_bytes: int, messages: int) -> Iterator[IterationRecord]:
     """Give every corner its messages, a strip an iteration, then run `vertex` once.
 
-    memory_bytes: the budget of the whole run. messages: neighbors of a block of rows (`block.most_messages`).
+    memory_bytes: the budget of the whole run. messages: neighbors of a block of rows (`message_capacity`).
     """
     if loop.finished:
         return

@@ -37,7 +37,7 @@ Visit = Callable[["View", int], None]
 
 
 def run_whole_rows(loop: Loop, messages: int) -> Iterator[IterationRecord]:
-    """Run until the program is done or its max_iter is reached. messages: of a block (`block.most_messages`)."""
+    """Run until the program is done or its max_iter is reached. messages: of a block (`message_capacity`)."""
     if loop.totals_declared and loop.iteration == 0:
         loop.reduce()
     if loop.program.message_shape:

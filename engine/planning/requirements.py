@@ -1,8 +1,8 @@
 """What a program asks of a session: directions, weights, how its updates are seen, and the memory that follows.
 
-Owns the arithmetic of a run's memory before there is a run, so that a forecast, a refusal and the run itself have the
-same: for all programs that may run in the course of one. Reads the row index where the sum needs it, never an edge.
-Refuses what the graph or the options rule out, and a budget below the least that works, which it names.
+Sums up what a run asks of memory before there is a run, so that a forecast, a refusal and the run itself have the same:
+for all programs that may run in the course of one. Reads the row index where the sum needs it, never an edge. Refuses
+what the graph or the options rule out, and a budget below the least that works, which it names.
 """
 
 from __future__ import annotations

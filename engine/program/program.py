@@ -16,11 +16,12 @@ Arguments of an author's function are resolved by name:
     every_<field>      in `vertex` with the combiner `all`: the field of all vertices, an array, as it was before the
                        iteration
     incoming           in `vertex`: the combined messages (the combiner's identity if none came); with the combiner
-                       `all` an array of them, in no order, which may be sorted in place
+                       `all` an array of them, in no order, which may be sorted in place; in `suffices`: those so far
+    settled            in `unsettled`: no active vertex has a lower priority
     is_active          in `vertex`: whether the vertex was in this iteration's frontier
     weight             in `edge`: the edge's weight (1 where the graph has none)
     source, target     in `edge`: vertex ids;   `vertex_id`: the vertex at hand, elsewhere
-    degree             out-degree of the vertex at hand (of the source, in `edge`)
+    degree             edges along which the vertex at hand sends (the source, in `edge`); not with `along` "both"
     iteration          number of the iteration, from 0;   `vertices`: how many there are
     due                with `priority`: vertices below this are active (inf without)
     <global>           a Global's value after the previous iteration

@@ -1,8 +1,8 @@
 """PageRank, as networkx defines it: ranks sum to 1, dangling vertices spread by the teleport vector.
 
-Where the graph has weights an edge carries its share of its source's weights, unless that is switched off. The forms in
-which it runs are those of `pagerank_forms.py`. Personalized PageRank by name is here, too, and a form of undirected
-graphs by Chebyshev's semi-iteration, which programs in Python may ask for.
+Where the graph has weights an edge carries its share of its source's weights, unless that is switched off. A run takes
+one of the forms of `pagerank_forms.py` (`PageRank.form`). Here, too: `PPR`, and `ChebyshevPageRank` (Chebyshev's
+semi-iteration on undirected graphs), which only programs in Python ask for.
 """
 
 from __future__ import annotations

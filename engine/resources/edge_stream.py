@@ -52,14 +52,14 @@ NOTHING_PENDING = np.zeros(1)
 class EdgeStream:
     """Edges of one direction.
 
-    direction: push or pull. key: which adjacency holds them, "out" or "in" (the same one in an undirected graph).
-    owned: of a run of several ranks, the rows that are this one's; only their edges are walked. mine: the partitions
-    with these edges, bool (partitions,), where the cores share a graph; None for all of them. counted: the vertices
-    among which it counts what it wants, with those of the edges beside its own that kernels may read. part: a rank's
-    share of all edges, where it has an adjacency of its own rows. complete: bring all chunks of a partition, not just
-    the wanted ones: for local rounds, which walk other rows too. heads: the first edges of every row, kept on the
-    device; only the edges after them travel. degrees: of the adjacency's rows, None on a device that reads host memory.
-    side: how often the caches had changed, and where the edges were then (set by `link_costs.py`).
+    direction: push or pull. key: which adjacency holds them, "out", "in" (the same one in an undirected graph) or a
+    window's name. owned: of a run of several ranks, the rows that are this one's; only their edges are walked. mine:
+    the partitions with these edges, bool (partitions,), where the cores share a graph; None for all of them. counted:
+    the vertices among which it counts what it wants, with those of the edges beside its own that kernels may read.
+    part: a rank's share of all edges, where it has an adjacency of its own rows. complete: bring all chunks of a
+    partition, not just the wanted ones: for local rounds, which walk other rows too. heads: the first edges of every
+    row, kept on the device; only the edges after them travel. degrees: of the adjacency's rows, None on a device that
+    reads host memory. side: how often the caches had changed, and where the edges were then (set by `link_costs.py`).
     """
 
     pipeline: Pipeline

@@ -1,7 +1,7 @@
 """Every byte that a run will hold, by purpose, as a value: the run builds it, a forecast prints it, a refusal reads it.
 
-Owns the arithmetic before anything is allocated: graph, settings and needs in, sizes out. Refuses, through the
-divisions of `transfer/planning`, budgets that cannot work.
+Computed before anything is allocated: graph, settings and needs in, sizes out. Refuses, through the divisions of
+`transfer/planning`, budgets that cannot work.
 """
 
 from __future__ import annotations

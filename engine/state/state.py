@@ -1,4 +1,4 @@
-"""A device's copy of the vertex state: fields, accumulators, messages and frontier bitmaps.
+"""The vertex state in host memory: fields, accumulators, messages and frontier bitmaps.
 
 Owns the arrays, which need not begin at vertex 0. Says before a run what they will take.
 """

@@ -1,7 +1,7 @@
 """How much memory and how many cores this machine has, and what this process takes of them now.
 
-This file alone reads cgroup limits (v1, v2 and the hybrid of both) and /proc, and calls psutil: where /proc does not
-tell, since importing it takes as long as a short command.
+This file alone reads cgroup limits (v1, v2 and the hybrid of both), and calls psutil: where /proc does not tell, since
+importing it takes as long as a short command.
 """
 
 import math

@@ -123,7 +123,6 @@ _FLAGS = frozenset(
         "symmetrize",
         "drop_self_loops",
         "direct_io",
-        "waiting",
         "resume",
         "force",
         "largest_component",

@@ -1,7 +1,7 @@
 """The edges of a graph once more, window by window of the vertices that they lead to.
 
-Runs whose values of vertices are in a file hold one window of them, and so read every edge once (DESIGN.md §8). One
-pass over each adjacency, when it is written, hands the edges of each chunk to as many writers as there are windows.
+Runs whose values of vertices are in a file hold one window of them, and so read every edge once. One pass over each
+adjacency, when it is written, hands the edges of each chunk to as many writers as there are windows.
 """
 
 from collections.abc import Callable, Iterator

@@ -52,8 +52,8 @@ class Adjacency:
 
     Attributes
     ----------
-    direction : {"out", "in"}
-        Whether row v holds the targets or the sources of vertex v.
+    direction : str
+        Whether row v holds the targets ("out") or the sources ("in") of vertex v; of a window, its name.
     edges, vertices : int
         Number of neighbors stored, and of rows.
     neighbor_dtype : dtype

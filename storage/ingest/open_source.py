@@ -1,7 +1,7 @@
 """Owns the door to raw input: names of files become a `Source`, by stated or recognized format (`core/formats.py`).
 
 A format is recognized by how the file begins (MatrixMarket's banner, the magic of Parquet, NumPy and zip, the quotes of
-CSV), and, where the beginning of an adjacency list or of CSV looks like that of an edge list, by the name's suffix.
+CSV), and, where that looks like an edge list (CSV, DIMACS, METIS, adjacency lists, webgraph), by the name's suffix.
 """
 
 import importlib
@@ -23,7 +23,8 @@ def open_source(paths: Sequence[str | Path], format: str | None, options: Ingest
     """Open raw input.
 
     ``paths`` are files of one format, read one after another (for ``csr``: offsets, neighbors and
-    perhaps weights); ``-`` is standard input, which is text unless ``format`` says otherwise.
+    perhaps weights); ``-`` is standard input, which is text, or CSV with a
+    ``delimiter``, unless ``format`` says otherwise.
     ``format`` is one of `FORMATS`, or None to recognize it.
 
     Raises:

@@ -116,10 +116,10 @@ def _line_in(place: str, error: BaseException) -> str:
 
 
 def make_program(name: str, kind: type[Program], parameters: Mapping[str, Any]) -> Program:
-    """An instance of a program with these parameters, `max_iter` as `engine.entry.make` takes it.
+    """An instance of a program with these parameters, `max_iter` as `engine.api.make` takes it.
 
     Raises:
-        InputError: one that it does not take, or one that it needs and did not get; slips in it (`engine.slips`).
+        InputError: one that it does not take, or one that it needs and did not get; slips in it (`program_lint`).
     """
     from penstock.engine.api import limited_from_outside, make
     from penstock.engine.program.program_lint import lint_program

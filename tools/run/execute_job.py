@@ -122,8 +122,8 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         seen = iterations(show)
         facts = {"programs": [step.title for step in job.steps], "graph": job.graph}
         begun = partial(getattr, record, "begun")  # called later: has an iteration run?
-        told = None if ranks is None else ranks.communicator
-        tracing = told if job.watching.traced else None
+        communicator = None if ranks is None else ranks.communicator
+        tracing = communicator if job.watching.traced else None
         timeline = stack.enter_context(
             open_trace(placed.watching.trace, tracing, force=job.force, facts=facts, begun=begun)
         )
@@ -133,7 +133,9 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         checkpoints = placed.checkpointing.open()
         stack.enter_context(checkpoints or nullcontext())
         with stage("opening"):
-            session = stack.enter_context(Session(graph, timeline=timeline, ranks=told, **options, **used.options()))
+            session = stack.enter_context(
+                Session(graph, timeline=timeline, ranks=communicator, **options, **used.options())
+            )
         stack.callback(clock.clock.turn_to, "closing")
         record.describe(job, session, used)
         session.prepare(*programs, begins=True)

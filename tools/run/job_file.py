@@ -4,9 +4,9 @@
     host-memory = "1GiB"
 
     [[programs]]                     # one such table for each program, in the order in which they run
-    name = "pagerank"                # and the options of a program
+    name = "my_program.py:Mine"      # and the options of a program
     max-iter = 20
-    set = { personalization = "x" }  # what --set gives, by name
+    set = { depth = 3 }              # what --set gives, by name
 
 Relative paths are relative to the file, those of outputs to the run directory where there is one. Unknown keys, values
 of another type and missing files are refused with the file, the line and the nearest name.

@@ -1,8 +1,9 @@
 """Where measured rates are kept, and which rates a run uses.
 
 They are in the user's cache folder, one file for each machine and device. A run takes those of `--rates`, else the
-stored ones, else measures quickly and stores; a damaged or foreign file is reported once and measured anew. None of
-this ends a run: what cannot be measured or stored is reported on stderr, and the built-in rates are used.
+stored ones, else measures quickly and stores if edges do not fit; a damaged or foreign file is reported once and
+measured anew. None of this ends a run: what cannot be measured or stored is reported on stderr, and the built-in rates
+are used.
 """
 
 from __future__ import annotations

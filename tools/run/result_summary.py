@@ -83,8 +83,8 @@ class ResultSummary:
         read = format_bytes(count)
         if size and count:
             read += f" ({count / size:.2f} x the graph's {format_bytes(size)})"
-        counted = getattr(result.program, "tol", None) == 0  # so many were asked for, and no convergence
-        ended = "" if result.converged or counted else ", stopped before it converged"
+        asked = getattr(result.program, "tol", None) == 0  # so many were asked for, and no convergence
+        ended = "" if result.converged or asked else ", stopped before it converged"
         ended += f", {result.before:,} of them before it was resumed" if result.before else ""
         weightless = result.program.needs_weights and result.graph.weight_dtype is None
         rows: list[tuple[str, object]] = [

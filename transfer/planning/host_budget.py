@@ -1,10 +1,9 @@
 """How a host memory budget is divided: partition size, slabs, reads in flight and cache slots.
 
-Owns the arithmetic, as a pure function. Refuses a budget below the least that works, with the sum that shows
-it and the smallest --host-memory that works. What is left after state and index goes first to what makes
-the pipeline overlap (a few slabs, reads in flight), at most a quarter of it where possible; the rest caches. A run
-that reads every edge in every iteration gets larger slabs first: they save work for each partition, while a small cache
-saves only its own share of the edges.
+A pure function. Refuses a budget below the least that works, with the sum that shows it and the smallest --host-memory
+that works. What is left after state and index goes first to what makes the pipeline overlap (a few slabs, reads in
+flight), at most a quarter of it where possible; the rest caches. A run that reads every edge in every iteration gets
+larger slabs first: they save work for each partition, while a small cache saves only its own share of the edges.
 """
 
 from __future__ import annotations

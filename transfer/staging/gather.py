@@ -127,10 +127,10 @@ class GatherSource(NamedTuple):
 def gather_rows(active: ActiveRows, part: Partition, source: GatherSource, place: BufferPlace, target: Target) -> None:
     """Copy the part of every active row that is in the partition to its place in the target, ascending.
 
-    target: offsets, rows, neighbors (`Packed.slices`) and weights (None without) of the whole task. Offsets are those
-    of the starts of rows; the call that fills the end of `rows` writes the last one too. A call needs no lock beside
-    others with other places. Raises RuntimeError where the source does not hold the partition, the target has no such
-    place, or the rows found are not those counted.
+    target: offsets, rows, neighbors (`CompactedLayout.slices`) and weights (None without) of the whole task. Offsets
+    are those of the starts of rows; the call that fills the end of `rows` writes the last one too. A call needs no lock
+    beside others with other places. Raises RuntimeError where the source does not hold the partition, the target has no
+    such place, or the rows found are not those counted.
     """
     offsets, rows, neighbors, weights = target
     s1 = source.s0 + len(source.neighbors)

@@ -1,7 +1,7 @@
 """Where the edges of one adjacency are now, partition by partition, for one pipeline.
 
 A directory answers from the cache's records: what is resident, which wanted chunks are missing, where a partition is
-stored. It starts nothing and never waits; routes do.
+stored. To ask for `residency` also chooses what the cache keeps. It starts nothing and never waits; routes do.
 """
 
 from __future__ import annotations

@@ -42,10 +42,10 @@ class View:
 
     The first and last row may begin before e0 and end after e1: a row can be split between views.
     `neighbors` and `weights` are arrays of the device (numpy on the host), shape (e1 - e0,).
-    A packed view (`staging/gather.py`; e0 = 0, e1 = its edges) brings its own index: `rows` (A,), its row parts'
+    A compacted view (`staging/gather.py`; e0 = 0, e1 = its edges) brings its own index: `rows` (A,), its row parts'
     vertices, every one active, and `offsets` (A + 1,) into `neighbors`, both of the vertex type; both are None where
     the graph's index applies. A row may be split over several compacted views, so degrees come from the graph's index.
-    Only pushes are ever given one: a pull reads few edges of many rows, which packing cannot know beforehand.
+    Only pushes are ever given one: a pull reads few edges of many rows, which compaction cannot know beforehand.
     `payloads`: given where edges are packed and no device unpacks them; `neighbors` are then words of payloads.
     `record`: this task's record; the engine sets its `kernel_seconds`. The arrays are valid until
     the next view is asked for.

@@ -229,7 +229,7 @@ class CudaKernels:
         state.target[...] = state.identity
 
     def push(self, view: View, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
-        """Send along the frontier's out-edges that the view holds; of a packed view, along all of them."""
+        """Send along the frontier's out-edges that the view holds; of a compacted view, along all of them."""
         with self._rows_of(view, state, index) as known:
             self._push(view, state, frontier, known, scalars)
 
@@ -358,11 +358,11 @@ class CudaKernels:
         self, view: View, state: DeviceState, frontier: Frontier, indices: tuple[Index, Index],
         scalars: tuple[Any, ...], skip: int = 0,
     ) -> None:  # fmt: skip
-        """Gather along the in-edges that the view holds, never packed; `indices`: of the in-, of the out-adjacency.
+        """Gather along the in-edges that the view holds, never compacted; `indices`: of the in-, of the out-adjacency.
 
         skip: of every row, this many edges have been looked at before (early exit only).
         """
-        assert view.rows is None, "views are packed for pushes only"
+        assert view.rows is None, "views are compacted for pushes only"
         with self._rows_of(view, state, indices[0]) as into:
             self._pull(view, state, frontier, (into, self.placed(indices[1], state.pages)), scalars, skip)
 

@@ -400,7 +400,7 @@ class HostKernels:
 
         skip: so many first edges of every row were pulled before, from the row prefixes (early exit only).
         """
-        assert view.rows is None, "views are packed for pushes only"
+        assert view.rows is None, "views are compacted for pushes only"
         into, out = indices
         if view.payloads is not None:
             self._sweep_packed(view, state, indices, scalars)

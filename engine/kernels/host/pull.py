@@ -25,7 +25,7 @@ def make_pull(author: Author) -> Any:
 
     `index` is that of the in-adjacency, `out_index` gives the sources' degrees. A row that began before its block
     leaves its partial result in partials (vertex, value, found), one a block, for `reduce_partials`. Programs that
-    leave a row early have `early_pull.py`.
+    leave a row at the first message have `early_pull.py`; `suffices` leaves one here.
     """
     edge, cond, suffices = author.calls["edge"], author.calls["cond"], author.calls["suffices"]
     merge, absorb = MERGE[author.combine], make_absorb(author.combine)

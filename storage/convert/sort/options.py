@@ -24,8 +24,7 @@ class ConvertOptions:
     """How a raw graph becomes a graph file.
 
     layout: ``"rows"`` sorts edges into rows; ``"list"`` keeps them in the order of the input, in one pass, and takes
-        none
-        of the options that need rows: ``symmetrize``, ``dedupe``, ``order``, and ``direction`` "both".
+        none of ``symmetrize``, ``dedupe``, ``order``, ``windows``, ``direction`` "both", and no other ``encoding``.
     direction: ``"out"`` writes the out-adjacency, ``"both"`` the in-adjacency too (an undirected
         graph has one that serves both).
     undirected: each input edge is undirected and stored in both rows, a self-loop once.

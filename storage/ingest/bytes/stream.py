@@ -2,8 +2,7 @@
 
 Compression is found by its first bytes, never by the name; members of gzip, bzip2, xz and zstd follow each other
 without limit, and a member that ends too early is an error, not a short graph. Decompression runs in a thread of its
-own, ahead of the reader. Refuses archives (zip), UTF-16 and folders. This is the one file beside
-`storage/encoding/codec.py` that may import zstandard.
+own, ahead of the reader. Refuses archives (zip), UTF-16 and folders. Of the ingest, only this file imports zstandard.
 
 Whatever the content, a step gives at most `OUTPUT_BYTES`, and the window that zstd and xz refer back to is at most an
 eighth of the budget (but 8 MiB, which any decompressor must have). zstd has no limit to the output of a step: a frame

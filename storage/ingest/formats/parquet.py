@@ -107,7 +107,7 @@ def columns_of(path: Path, names: list[str], options: IngestOptions) -> TakenCol
 def string_fields(
     columns: list[Any], names: list[str], path: Path, row: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """Both columns' strings as bytes, and where each lies in them, as `fields.parse_fields` says it."""
+    """Both columns' strings as bytes, and where each lies in them, as `strings.parse_fields` says it."""
     texts = []
     places = np.empty((len(columns[0]), 4), np.int32)
     base = 0

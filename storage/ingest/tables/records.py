@@ -189,7 +189,7 @@ def _as_line(text: NDArray[np.uint8], first: int, last: int, line: NDArray[np.ui
 def trim_cells(text: NDArray[np.uint8], places: NDArray[np.int32]) -> int:
     """Take blanks off both ends of names, in place; return the first row with a name that cannot be, or -1.
 
-    ``places`` int32 (m, 4) as `fields.parse_fields` has them. What cannot be: an empty or too long name, one with a
+    ``places`` int32 (m, 4) as `strings.parse_fields` has them. What cannot be: an empty or too long name, one with a
     zero byte, and one whose quotes stand behind a blank.
     """
     for row in range(len(places)):

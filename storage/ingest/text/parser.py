@@ -214,7 +214,8 @@ def parse_lines(
     """Parse whole lines of ``text`` (its last byte is a newline).
 
     ``columns`` are the positions of source, target and weight (-1: no weight), ``fields`` the least and the most fields
-    of a line. The arrays must have room for an edge per four bytes of text.
+    of a line. The arrays must have room for an edge per four bytes of text, or per two where source and target are one
+    column.
 
     Returns:
         edges found, lines passed, where the first bad line begins (-1: none), the largest id.

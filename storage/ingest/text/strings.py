@@ -123,7 +123,7 @@ def parse_names(block: tuple[TextFile, Bytes], sides: bool) -> Parsed:
 def local_names(text: Bytes, places: NDArray[np.int32], sides: bool) -> tuple[LocalNames, NDArray[np.uint32]]:
     """The distinct names among fields, and their numbers, uint32 (m, 2).
 
-    ``places`` int32 (m, 4) are as `fields.parse_fields` gives them.
+    ``places`` int32 (m, 4) are as `parse_fields` gives them.
     """
     edges = len(places)
     numbers = np.empty((edges, 2), np.uint32)

@@ -1,4 +1,4 @@
-"""A GPU's kernels for programs on whole rows: the methods of `host/launch_rows.py`, over a DeviceState and its buffers.
+"""A GPU's kernels for programs on whole rows: the methods of `host/whole_rows/launch_rows.py` on a GPU.
 
 The same as `launch.py` otherwise. Owns how the rows of a block are cut for the device; nothing but the Globals'
 sums, once an iteration, comes back to the host.

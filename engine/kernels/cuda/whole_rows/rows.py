@@ -1,8 +1,8 @@
 """Loops over whole rows on a GPU: all messages to a vertex side by side, then `vertex` on each vertex's own.
 
-As `host/rows.py`: edges come view by view, by tiles, and go to their places in a buffer. Then a thread takes a row;
-where the author sorts it, that has been done before, by all threads (`sort.py`). Where a row's messages are in the
-buffer, and which row a place belongs to:
+As `host/whole_rows/rows.py`: edges come view by view, by tiles, and go to their places in a buffer. Then a thread takes
+a row; where the author sorts it, that has been done before, by all threads (`sort.py`). Where a row's messages are in
+the buffer, and which row a place belongs to:
 
     layout = index, other, twice, first, last, origin
 

@@ -1,9 +1,9 @@
 """Triangles on a GPU: rows as sets of neighbors, turned so that each triangle is met once, and intersected.
 
-As `host/triangles.py`, but a turned row is two ascending parts, the neighbors of the first walk and those that only the
-second has: so they are kept as they are in the buffer, by counting what is before them, and nothing is merged. A group
-of threads takes an edge, walks the shorter of its ends' rows and searches the longer one by halves (Fox, Green,
-Gabert, An, Bader, HPEC 2018, compare the ways). Parallel edges count once, self-loops not at all.
+As `host/whole_rows/triangles.py`, but a turned row is two ascending parts, the neighbors of the first walk and those
+that only the second has: so they are kept as they are in the buffer, by counting what is before them, and nothing is
+merged. A group of threads takes an edge, walks the shorter of its ends' rows and searches the longer one by halves
+(Fox, Green, Gabert, An, Bader, HPEC 2018, compare the ways). Parallel edges count once, self-loops not at all.
 
     kept = first (uint64), starts, middles, targets, arcs     see `kept.DeviceOrientedRows`
 """
