@@ -120,7 +120,7 @@ class Builders:
             return False
 
     def _offer(self, describe: Callable[[], dict[str, Any]]) -> None:
-        """Compile what a run like this one may need, with and without packed edges; once for each class of programs."""
+        """Compile what runs like it may need, of one chunk or many, packed or not; once for each class of programs."""
         try:
             job = describe()
         except TypeError as error:
@@ -129,7 +129,7 @@ class Builders:
         if "program" not in job:  # a conversion asks for all that it needs
             return
         for packed in (False, True):
-            one = {**job, "packed": packed}
+            one = {**job, "packed": packed, "counts": True}
             *kind, _ = job["program"]  # searches from each of many sources differ in attributes alone
             named = json.dumps({**one, "program": kind})
             if named in self._jobs:

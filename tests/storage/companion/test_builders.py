@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -55,12 +56,13 @@ def test_each_kind_gets_a_kernel_of_its_own(tmp_path: Path, folder: Path) -> Non
 
 @pytest.mark.slow
 def test_jobs_of_runs_are_done_for_all_kinds_and_what_fails_is_named(tmp_path: Path, folder: Path) -> None:
-    job = {"target": ["builtins", "print"], "packed": False}
+    job = {"target": ["builtins", "print"], "packed": False, "counts": False}
     with builders(tmp_path, {"gpu": {"target": ["builtins", "nothing"]}}) as made:
         for source in range(3):
             process.offer(partial(dict, job, program=["", "", "BFS", {"source": source}]), 0)
         made.finish()
         assert made.counts == (6, 6)
+        assert all(json.loads(one)["counts"] for one in made._jobs)  # as of graphs of many chunks
     assert made.failed == {"BFS for gpu"}
 
 
