@@ -350,12 +350,16 @@ ACCOUNT = {
     "wall_seconds": 3.0, "stages": {"imports": 1.0, "loading": 1.5, "iterations": 0.5}, "longest_stage": "loading",
     "stages_beside": {"loading": 1.0}, "stage_bytes": {"loading": 4000}, "kernels_compiled": 2, "kernels_loaded": 3,
 }  # fmt: skip
+RANK = {
+    "host": "a", "device": "cuda:0", "rank": 0, "tasks": 2, "bytes_disk": 10, "bytes_link": 1000, "seconds": 0.5,
+    "exchange_seconds": 0.1, "peak_memory_bytes": 1 << 20,
+}  # fmt: skip
 LINES = [
     job("cuda", copy_bytes=5e10, line_rate=4e8) | ACCOUNT,
     iteration(0, {"filter": came(3, bytes_link=1000, bytes_disk=10)}, link=0.004)
     | {"checkpoint_bytes": 5, "compile_seconds": 0.001},
     iteration(1, {"resident": came(2)}, kernel=0.01),
-    {"kind": "result", "converged": True, "total_seconds": 1.5} | ACCOUNT,
+    {"kind": "result", "converged": True, "total_seconds": 1.5, "ranks": [RANK, RANK | {"rank": 1}]} | ACCOUNT,
     {"kind": "end"} | ACCOUNT,
 ]
 PLACES = [(number, at) for number, line in enumerate(LINES) for at in places(line)]
@@ -424,6 +428,8 @@ def test_a_refusal_says_what_is_wrong(tmp_path: Path) -> None:
         ((0, ("rates", "copy_bytes")), 0, "line 1 .*: rates.copy_bytes is 0; it must be a number above 0"),
         ((0, ("device", "name")), None, "line 1 .*: device.name is missing"),
         ((2, ("memory", "edges_host")), None, "line 3 .*: memory.edges_host is missing"),
+        ((3, ("ranks",)), "two", "line 4 .*: ranks is 'two'; it must be a list"),
+        ((3, ("ranks",)), [RANK, RANK | {"seconds": -1}], r"line 4 .*: ranks\[1\].seconds is -1; it must be a number"),
         ((2, ("frontier_edges",)), 0.5, "line 3 .*: frontier_edges is 0.5; it must be a whole number"),
     ):
         path = written(tmp_path, *changed(LINES, at, value))
