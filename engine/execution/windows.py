@@ -98,7 +98,6 @@ def cut_windows(
         return WindowCut(of_file or vertices, -(-vertices // of_file) if of_file else 1, 1, of_file)
     count = -(-vertices // size)
     plain = WindowCut(-(-vertices // (count * page)) * page, count, count)
-    plain = replace(plain, count=-(-vertices // plain.size))
     if count == 1 or not of_file or of_file % page:
         return plain
     reads = -(-of_file // size)

@@ -268,11 +268,12 @@ def test_values_go_to_the_folder_that_is_named(
     paged_graphs: dict[bool, Graph], in_memory: InMemory, tmp_path: Path
 ) -> None:
     graph, wanted = paged_graphs[True], in_memory(MAKERS["sssp"], True)
+    before = set(unnamed(graph.files[0].parent))  # of runs that ended by an error, until garbage is collected
     with room_for(6, graph.vertices), Session(graph, threads=1, scratch=str(tmp_path)) as session:
         steps = session.steps(SSSP(SOURCE))
         next(steps)
         assert len(list(unnamed(tmp_path))) == 1
-        assert not list(unnamed(graph.files[0].parent))
+        assert set(unnamed(graph.files[0].parent)) <= before
         steps.close()
         np.testing.assert_array_equal(session.run(SSSP(SOURCE)).fields["distance"], wanted["distance"])
     with room_for(6, graph.vertices), Session(graph, threads=1, scratch=tmp_path / "none") as session:
