@@ -268,7 +268,7 @@ def test_values_go_to_the_folder_that_is_named(
     paged_graphs: dict[bool, Graph], in_memory: InMemory, tmp_path: Path
 ) -> None:
     graph, wanted = paged_graphs[True], in_memory(MAKERS["sssp"], True)
-    before = set(unnamed(graph.files[0].parent))  # of runs that ended by an error, until garbage is collected
+    before = set(unnamed(graph.files[0].parent))  # of runs of earlier tests of this process
     with room_for(6, graph.vertices), Session(graph, threads=1, scratch=str(tmp_path)) as session:
         steps = session.steps(SSSP(SOURCE))
         next(steps)
