@@ -42,6 +42,8 @@ NUMBERS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "RANK")
 INSTALL = f"install mpi4py and an MPI: {installing('ranks')}"
 FIRST_SECONDS = 1.0
 """So long another rank waits before it says what went wrong: rank 0 says first what all ranks find."""
+PASSED_SECONDS = 0.2
+"""How long mpiexec has to pass on what a rank has written, before that rank ends all: it reads no more then."""
 
 
 @dataclass
@@ -146,6 +148,7 @@ def end_all(code: int) -> None:
     sys.stderr.flush()
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 2)  # MPI would add a line of its own
+    time.sleep(PASSED_SECONDS)
     joined.communicator.abort(code)
 
 
