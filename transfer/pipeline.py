@@ -95,7 +95,7 @@ class Pipeline:
     def plan(self, demand: Demand, rates: Rates, *, resident: bool = False) -> Plan:
         """Return the plan of a demand by this pipeline's options: `make_plan` after `residency`.
 
-        resident: whether all edges are known to be where the device reads them.
+        resident: whether all edges are known to be where the device reads them; else it is looked up.
         """
         if self._timeline is None:
             plan = self._planned(demand, rates, resident)
@@ -111,7 +111,7 @@ class Pipeline:
 
     def _planned(self, demand: Demand, rates: Rates, resident: bool) -> Plan:
         directory = self.directory(demand.direction)
-        if resident or directory.whole(demand.with_weights):
+        if resident:
             self._let_go()
             return whole_plan(demand, directory.table, rates)
         if not self.source.staged and not (demand.whole or demand.wanted.any()):

@@ -37,7 +37,7 @@ def is_tried(program: Program, graph: Graph) -> bool:
     """Whether a program whose kernels are not compiled may be done sooner without: one of ours, on few edges."""
     kind = type(program)
     ours = kind.__module__.startswith("penstock.engine.programs.") and kind.__name__ not in UNEQUAL
-    return ours and graph.edges > 0 and are_few(graph.vertices + graph.edges) and _spent[type(program)] < SECONDS
+    return ours and graph.edges > 0 and are_few(graph.vertices + graph.edges) and _spent[kind] < SECONDS
 
 
 def result_of(

@@ -309,7 +309,7 @@ def windows_of(
 ) -> tuple[WindowCut, int]:  # fmt: skip
     """In which windows a sweep has the values of vertices, and the bytes of these that it reads and writes at most.
 
-    of_file: those between the file and the host memory of a device, which goes by windows of its own.
+    of_file: those between host memory and the file, where a device has pages of what host memory has pages of.
 
     A sweep is: what vertices send; for each window its values, and those of all rows; what vertices become. Of several
     ranks each has rows of its own, and sends and applies for all vertices, or for its own (`shares_sweeps`).

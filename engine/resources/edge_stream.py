@@ -201,7 +201,7 @@ class EdgeStream:
             queue = None
             rates = self._begin(frontier if rows is None else None)
             if rows is not None:
-                demand, plan = rows, self.pipeline.plan(rows, rates)
+                demand, plan = rows, self.pipeline.plan(rows, rates, resident=self.resident)
             elif behind is not None:
                 demand, plan = self._at_once(behind.rows, behind.edges, behind.requests, rates)
             else:
