@@ -14,6 +14,7 @@ import functools
 import hashlib
 import inspect
 import textwrap
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import CodeType
@@ -39,6 +40,8 @@ SHOWN = ("phase_name", "phase_count", "phase_names")
 """What a program has only to say how far it is."""
 LONGEST = 60
 NUMBERS = (int, float, np.number, np.bool_)
+_parsing = threading.Lock()
+"""CPython 3.11 counts the depth of the trees of all threads in one place: two that parse at a time may fail."""
 
 Fingerprint = dict[str, Any]
 
@@ -161,7 +164,8 @@ def text_digest(program: type[Program]) -> str:
 
 @functools.cache
 def _digest_of(program: Any) -> str:
-    return hashlib.sha256(_declared(program, set()).encode()).hexdigest()[:32]
+    with _parsing:
+        return hashlib.sha256(_declared(program, set()).encode()).hexdigest()[:32]
 
 
 def _declared(program: type[Program], seen: set[int]) -> str:

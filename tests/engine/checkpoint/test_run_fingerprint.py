@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +101,23 @@ def test_a_phase_counts_as_part_of_its_program(tmp_path: Path) -> None:
 def test_lambdas_on_one_line_are_told_apart() -> None:
     one, other = (type("Mine", (Program,), {"edge": f}) for f in (lambda hops: hops + 1, lambda hops: hops + 2))
     assert text_digest(one) != text_digest(other)
+
+
+def test_runs_of_several_threads_take_digests_at_once() -> None:
+    def switch(*args: object) -> None:
+        time.sleep(1e-5)
+
+    program = find_program("hits")
+    before = gc.get_threshold()
+    gc.callbacks.append(switch)
+    gc.set_threshold(50)
+    try:
+        with ThreadPoolExecutor(3) as threads:
+            found = set(threads.map(run_fingerprint._digest_of.__wrapped__, [program] * 12))
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(switch)
+    assert found == {text_digest(program)}
 
 
 def test_digests_are_the_same_in_every_process() -> None:
