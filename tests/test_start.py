@@ -96,3 +96,37 @@ def test_the_top_package_imports_nothing() -> None:
 def test_networkx_is_told_of_the_backend_without_numpy() -> None:
     modules = imported(IMPORT.format("from penstock.tools.networkx.info import get_info; get_info()"))
     assert modules.isdisjoint((*COMPILER, *HEAVY, "numpy", "click"))
+
+
+UNTOUCHED = """
+import atexit, importlib, os, sys
+from pathlib import Path
+from numba.core import event
+from numba.core.bytecode import FunctionIdentity
+
+hooks = []
+def noting(call):
+    def noted(*given, **named):
+        hooks.append(sys._getframe(1).f_globals["__name__"])
+        return call(*given, **named)
+    return noted
+atexit.register, os.register_at_fork = noting(atexit.register), noting(os.register_at_fork)
+for floor in ("storage", "transfer", "engine", "tools"):
+    folder = Path(importlib.import_module(f"penstock.{floor}").__path__[0])
+    for file in folder.rglob("*.py"):
+        name = ".".join(("penstock", floor, *file.relative_to(folder).with_suffix("").parts))
+        if not {"cuda", "cupy", "__main__"} & {*name.replace("_", ".").split(".")}:
+            importlib.import_module(name)
+from penstock.storage.base import missing_code
+assert "penstock.storage.base.kernel_cache" in sys.modules and "penstock.engine.kernels.host.jit" in sys.modules
+assert missing_code._missing is None
+assert repr(FunctionIdentity._unique_ids).startswith("count(") and next(FunctionIdentity._unique_ids) < 1 << 20
+assert not any(event._registered.values())
+assert not [one for one in hooks if one.startswith("penstock.")], hooks
+"""
+
+
+def test_nothing_acts_on_import() -> None:
+    """Numba, exits and forks of a process that imports all modules and runs nothing are as they were."""
+    child = python(UNTOUCHED)
+    assert child.returncode == 0, child.stderr

@@ -97,6 +97,9 @@ def cli() -> None:
     names another folder. Kernels are read only where nobody but you and root can write. A folder for all users is made
     by root, and others only read it: chmod -R go=rX.
     """
+    from penstock.storage.companion.process import install
+
+    install()
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -61,10 +61,6 @@ def number_apart() -> None:
     FunctionIdentity._unique_ids = itertools.count(int.from_bytes(os.urandom(8), "little"))
 
 
-number_apart()
-os.register_at_fork(after_in_child=number_apart)
-
-
 class KernelStore:
     """Entries `<key><suffix>`; key: letters and digits. Those used least recently make room, above `MOST_ENTRIES`.
 
@@ -162,6 +158,7 @@ def kept(
     linked : bool
         Whether other kernels call it: its intermediate code is then kept too, two thirds of an entry.
     """
+    install()
     compiled._cache = _KernelCache(compiled, key or functools.partial(source_digest, compiled), origin, linked)
     compiled._compilation_chain_init_hook = _nothing  # loads Numba's extensions, as does whatever compiles
     return compiled
@@ -290,8 +287,13 @@ class _CompilingListener(events.Listener):  # type: ignore[misc]
                 gc.enable()
 
 
-events.register("numba:compile", _CompilingListener())
-give_back_library_pages()  # LLVM's, 40 MiB of which are read while it is imported
+@functools.cache
+def install() -> None:
+    """Number and count what this process compiles from now on; `kept` calls it."""
+    number_apart()
+    os.register_at_fork(after_in_child=number_apart)
+    events.register("numba:compile", _CompilingListener())
+    give_back_library_pages()  # LLVM's, 40 MiB of which are read while it is imported
 
 
 class _KernelCache(_Cache):  # type: ignore[misc]

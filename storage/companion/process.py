@@ -12,6 +12,7 @@ space. All end with this process or with the run. Their memory, some 200 MiB, is
 """
 
 import atexit
+import functools
 import hashlib
 import json
 import logging
@@ -159,6 +160,14 @@ class _Present:
 _changing = threading.RLock()
 
 
+@functools.cache
+def install() -> None:
+    """Let companions compile what this process misses from now on; called by what opens, makes, converts or runs."""
+    when_missing(_missing)
+    atexit.register(end)
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def start(module: str | None = None) -> Companion | None:
     """Start the companion, unless there is one, or cannot be; module: as in `Companion`."""
     with _changing:
@@ -240,6 +249,7 @@ def offer(describe: Callable[[], dict[str, Any]] | None, memory: int, *, early: 
                 companion.end_jobs()
             companion.give(job)
 
+    install()
     if _Present.offered is not None:
         if describe is not None:
             _Present.offered(describe)
@@ -323,7 +333,6 @@ def _ask(companion: Companion, request: dict[str, Any], name: str) -> bool | Non
     return answer
 
 
-@atexit.register
 def end(*, compiled: bool = True) -> None:
     """Let no companion start a job from now on, and end what runs; within `keeping`, jobs of single runs alone.
 
@@ -364,12 +373,7 @@ def _after_fork() -> None:
     _Present.inherited, _Present.companion = _Present.companion, None
 
 
-os.register_at_fork(after_in_child=_after_fork)
-
-
 def compile_alone() -> None:
     """Let this process, which is a companion itself, have none."""
+    install()  # once, so that no module that it imports does
     when_missing(None)
-
-
-when_missing(_missing)

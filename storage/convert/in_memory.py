@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.companion.process import install
 from penstock.storage.convert.convert import ordering_of, read_edges, sorted_rows
 from penstock.storage.convert.convert_list import InputOrder
 from penstock.storage.convert.rename import InputEdges
@@ -64,6 +65,7 @@ def graph_of(arrays: EdgeArrays, options: ConvertOptions) -> Graph:
     Raises:
         InputError: as `convert.convert`.
     """
+    install()
     named = arrays.known_vertices
     try:
         return _graph_of(arrays, options)

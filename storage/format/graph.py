@@ -15,7 +15,7 @@ from penstock.storage.access.graph_queries import GraphQueries
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.base.stage_clock import stage
-from penstock.storage.companion import process as _companion  # noqa: F401 compiles what opening a graph needs
+from penstock.storage.companion.process import install
 from penstock.storage.encoding.codec import payload_bytes
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format import csr_input
@@ -384,6 +384,7 @@ class Graph(GraphQueries):
         RunError
             The disk failed.
         """
+        install()
         place = Path(path)
         opened = open_frames(place, [Path(folder) for folder in stripes])
         header, out = opened.header, adjacency_of(opened, "out")
@@ -446,6 +447,7 @@ class Graph(GraphQueries):
         InputError
             The arrays are not such a graph.
         """
+        install()
         rows = csr_input.CsrArrays.checked(offsets, neighbors, weights, "out")
         out = _in_memory(rows, "out")
         other: Adjacency | None = None if directed else out
@@ -506,6 +508,7 @@ class Graph(GraphQueries):
         InputError
             The arrays are not such a graph.
         """
+        install()
         edges = csr_input.ListArrays.checked(sources, targets, weights, vertices)
         out = Adjacency(
             direction="out",

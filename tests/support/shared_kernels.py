@@ -25,7 +25,7 @@ def compile_here(patch: pytest.MonkeyPatch) -> None:
     """Let this process compile kernels, which a companion takes longer to begin, and do nothing without them."""
     from penstock.storage.base import missing_code
     from penstock.storage.base.compiler import look_up_once
-    from penstock.storage.companion import process  # which lets companions compile
+    from penstock.storage.companion import process
 
     look_up_once()
     patch.setattr(missing_code, "FEW", 0)

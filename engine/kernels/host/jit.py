@@ -186,12 +186,8 @@ FORKED = (
     "multiprocessing's 'spawn' or 'forkserver', or fork before the first run"
 )
 
-
-class _Known:
-    """What is known of this process: whether kernels' threads can start; whether it was forked from where they had."""
-
-    startable = False
-    forked = False
+_started_in: int | None = None
+"""The process in which kernels' threads have started: this one, or one from which it was forked."""
 
 
 def use_workers(threads: int) -> None:
@@ -199,20 +195,11 @@ def use_workers(threads: int) -> None:
 
     Raises InputError in a process that was forked too late, RunError where no further threads can start.
     """
-    if _Known.forked:
-        raise InputError(FORKED)
-    if not _Known.startable:
+    global _started_in
+    if _started_in != os.getpid():
+        if _started_in is not None and numba.threading_layer() == "omp":
+            raise InputError(FORKED)
         check_startable(threads - 1, "penstock-kernel")
         start_threads()
-        _Known.startable = True
+        _started_in = os.getpid()
     numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-
-
-def _after_fork() -> None:
-    try:
-        _Known.forked = _Known.forked or numba.threading_layer() == "omp"
-    except ValueError:  # no threads have started
-        return
-
-
-os.register_at_fork(after_in_child=_after_fork)

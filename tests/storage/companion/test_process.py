@@ -28,6 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty cache."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(companion, "is_possible", POSSIBLE)
+    companion.install()
     end()
     yield tmp_path / "penstock/kernels"
     end()
