@@ -52,8 +52,8 @@ from penstock.storage.format.schema import (
     ShardEntry,
 )
 from penstock.storage.ingest.core.edges import EdgeBatch
+from penstock.storage.ingest.core.names import local_names, places_of
 from penstock.storage.ingest.core.source import Source
-from penstock.storage.ingest.text.strings import local_names, places_of
 from penstock.storage.tables.edge_pieces import EdgePieces, ListPieces
 
 KEPT = ("symmetrize", "dedupe", "drop_self_loops", "bipartite", "order")

@@ -31,9 +31,9 @@ from penstock.storage.convert.row_writer import EdgelessCount, RowSink
 from penstock.storage.convert.sort import radix
 from penstock.storage.convert.sort.groups import check_density, sort_plan
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
-from penstock.storage.convert.sort.read import SpillFiller
 from penstock.storage.convert.sort.sort_groups import Ordering, SortedRows, Sorter
 from penstock.storage.convert.sort.spill import Spill, copy_keys, copy_weights
+from penstock.storage.convert.sort.spill_filler import SpillFiller
 from penstock.storage.convert.sort.workspace import Progress, Workspace, ignore
 from penstock.storage.convert.vertex_properties import sorted_vertices
 from penstock.storage.convert.windows import most_windows, window_vertices, write_windows

@@ -33,17 +33,16 @@ from penstock.storage.convert.renumber.vertex_order import (
 )
 from penstock.storage.convert.row_writer import EDGELESS_SHARE
 from penstock.storage.convert.sort.groups import check_density
-from penstock.storage.convert.sort.read import Packing, SpillFiller
 from penstock.storage.convert.sort.seen_ids import OccurringIds, SeenIds, bitmap_bytes
 from penstock.storage.convert.sort.spill import Spill
+from penstock.storage.convert.sort.spill_filler import Packing, SpillFiller
 from penstock.storage.convert.sort.weights import WeightExtent
 from penstock.storage.convert.sort.workspace import EdgeLog, Workspace
 from penstock.storage.convert.vertex_properties import name_batches
 from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import RowSource
 from penstock.storage.ingest.text.columns import Columns
-from penstock.storage.ingest.text.edge_list import read_ids
-from penstock.storage.ingest.text.strings import NamedTextSource
+from penstock.storage.ingest.text.edge_list import TextSource, read_ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +137,7 @@ def _mapping(space: Workspace, ids: InputIds) -> IdMapping:
         return CompactIds(space) if ids.by_table else SeenInLog(space, ids)
     names = NamedIds(space, sides=space.options.bipartite)
     if path is not None:
-        listing = NamedTextSource([path], space.ingest, Columns(0, 0)).batches
+        listing = TextSource([path], space.ingest, named=True, columns=Columns(0, 0)).batches
         with closing(name_batches(space.table, path) if space.table else listing()) as batches:
             for batch in batches:
                 names.record(batch, None)

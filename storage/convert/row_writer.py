@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.storage.base.jit import jit
-from penstock.storage.convert.sort.read import SpillFiller
 from penstock.storage.convert.sort.sort_groups import SortedRows
+from penstock.storage.convert.sort.spill_filler import SpillFiller
 from penstock.storage.format.adjacency_writer import AdjacencyWriter
 
 _ZEROS = np.zeros(1 << 16, np.uint32)

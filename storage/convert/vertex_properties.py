@@ -19,10 +19,10 @@ from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.hdf5 import FileError, read_manifest
 from penstock.storage.ingest.core.edges import EdgeBatch
+from penstock.storage.ingest.core.names import local_names
 from penstock.storage.ingest.formats.graph_file import GraphFileSource
 from penstock.storage.ingest.formats.parquet import string_fields
 from penstock.storage.ingest.tables.vertex_table import SortedTable, VertexTable, open_vertex_table
-from penstock.storage.ingest.text.strings import local_names
 from penstock.storage.tables.properties import IDENTITY, PROPERTIES, hidden_path, property_path
 
 if TYPE_CHECKING:

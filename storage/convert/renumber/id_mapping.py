@@ -22,7 +22,7 @@ from penstock.storage.convert.renumber.input_ids import InputIds, Unlisted
 from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, merged
 from penstock.storage.convert.sort.memory_quota import ArrayStore
-from penstock.storage.convert.sort.read import NewIds
+from penstock.storage.convert.sort.spill_filler import NewIds
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.schema import vertex_dtype

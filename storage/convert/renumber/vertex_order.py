@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
 from penstock.storage.base.threads import ordered_map
-from penstock.storage.convert.sort.read import NewIds
+from penstock.storage.convert.sort.spill_filler import NewIds
 from penstock.storage.format.schema import vertex_dtype
 from penstock.storage.ingest.core.edges import EdgeBatch
 

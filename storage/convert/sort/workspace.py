@@ -27,9 +27,9 @@ from penstock.storage.convert.sort.groups import LARGEST_GROUP, chosen_bits, lar
 from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles, StoredArrays
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress, ConvertStage
 from penstock.storage.convert.sort.radix import RULES
-from penstock.storage.convert.sort.read import Packing
 from penstock.storage.convert.sort.run import KeyPacking
 from penstock.storage.convert.sort.spill import Spill
+from penstock.storage.convert.sort.spill_filler import Packing
 from penstock.storage.convert.sort.weights import narrow
 from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions, RowSource, Source

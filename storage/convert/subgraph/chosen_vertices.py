@@ -21,8 +21,7 @@ from penstock.storage.base.jit import jit_part
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import Columns
-from penstock.storage.ingest.text.edge_list import read_ids
-from penstock.storage.ingest.text.strings import NamedTextSource
+from penstock.storage.ingest.text.edge_list import TextSource, read_ids
 
 STEP = 1 << 18
 """Vertices looked at together; whole words."""
@@ -119,7 +118,7 @@ def listed_in_file(graph: Graph, path: Path, reading: IngestOptions, *, skip_mis
         return listed_vertices(graph, np.concatenate(found) if found else [], str(path), skip_missing=skip_missing)
     wanted: dict[str, bool] = {}
     size = 0
-    with closing(NamedTextSource([path], reading, Columns(0, 0)).batches()) as batches:
+    with closing(TextSource([path], reading, named=True, columns=Columns(0, 0)).batches()) as batches:
         for batch in batches:
             assert batch.names is not None, "a batch of a named source has names"
             names = batch.names.names

@@ -75,7 +75,7 @@ class Format:
 FORMATS = {
     one.name: one
     for one in (
-        Format("text", "text.strings:text_source", takes=(*NAMED, "comment")),
+        Format("text", "text.edge_list:text_source", takes=(*NAMED, "comment")),
         Format("csv", "tables.delimited:delimited_source", takes=(*NAMED, "delimiter"), suffixes=(".csv", ".tsv")),
         Format("matrix-market", "formats.matrix_market:MatrixMarketSource", whole=True, recognizes=_is_matrix_market),
         Format("dimacs", "formats.dimacs:DimacsSource", whole=True, suffixes=(".gr", ".dimacs")),

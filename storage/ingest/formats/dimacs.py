@@ -8,22 +8,18 @@ problem line, and a problem line that does not tell the truth.
 """
 
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.jit import jit
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.declared_size import DeclaredSize, DeclaredSource
 from penstock.storage.ingest.text.diagnose import LARGEST_ID, bad_id, bad_weight, shown, whole_number
-from penstock.storage.ingest.text.parser import BAD_LINE, NEWLINE, id_at, is_blank, next_field, skip_line, weight_at
 
 _ARCS = Columns(1, 2, 3)
 _EDGES = Columns(1, 2, -1)
 _KINDS = {"sp": _ARCS, "edge": _EDGES, "col": _EDGES}
-_COMMENT, _ARC, _EDGE = ord("c"), ord("a"), ord("e")
+_LETTERS = {_ARCS: (ord("a"), ord("c")), _EDGES: (ord("e"), ord("c"))}
+"""What begins edges, and comments."""
 
 
 def read_problem(first: bytes, name: str) -> DeclaredSize:
@@ -40,7 +36,7 @@ def read_problem(first: bytes, name: str) -> DeclaredSize:
         if not words or words[0].startswith("c"):
             continue
         if words[0] == "a":
-            return DeclaredSize(_ARCS, number - 1, at - len(raw) - 1)
+            return DeclaredSize(_ARCS, number - 1, at - len(raw) - 1, letters=_LETTERS[_ARCS])
         if words[0] != "p":
             raise InputError(
                 f"{name}, line {number}: a DIMACS file begins with 'p sp VERTICES ARCS', 'p edge VERTICES EDGES' or an "
@@ -58,54 +54,12 @@ def read_problem(first: bytes, name: str) -> DeclaredSize:
             raise InputError(
                 f"{name}, line {number}: no graph has 2^64 vertices or edges; correct it\n    {shown(line)}"
             )
-        return DeclaredSize(_KINDS[words[1]], number, at, entries, (vertices, vertices))
+        columns = _KINDS[words[1]]
+        return DeclaredSize(columns, number, at, entries, (vertices, vertices), _LETTERS[columns])
     raise InputError(
         f"{name}: its first {len(first)} bytes have no problem line 'p sp VERTICES ARCS': it is missing, or behind too "
         "many comments; fetch the file again, or remove them"
     )
-
-
-@jit
-def parse_arcs(
-    text: NDArray[np.uint8],
-    columns: tuple[int, int, int],
-    _: tuple[int, int],
-    sources: NDArray[np.uint64],
-    targets: NDArray[np.uint64],
-    weights: NDArray[np.float64],
-) -> tuple[int, int, int, Any]:
-    """As `parser.parse_lines`, for lines ``a U V W`` (``columns[2]`` is 3) or ``e U V`` (it is -1)."""
-    weighted = columns[2] >= 0
-    letter = _ARC if weighted else _EDGE
-    at = 0
-    edges = 0
-    lines = 0
-    largest = np.uint64(0)
-    while at < len(text):
-        begin = at
-        while is_blank(text[at]):
-            at += 1
-        if text[at] != NEWLINE and text[at] != _COMMENT:
-            if text[at] != letter or not is_blank(text[at + 1]):
-                return edges, lines, begin, largest
-            at = next_field(text, at + 1, 0)
-            if at != BAD_LINE:
-                sources[edges], at = id_at(text, at)
-            if at != BAD_LINE:
-                at = next_field(text, at, 0)
-            if at != BAD_LINE:
-                targets[edges], at = id_at(text, at)
-            if weighted and at != BAD_LINE:
-                at = next_field(text, at, 0)
-                if at != BAD_LINE:
-                    weights[edges], at = weight_at(text, at)
-            if at == BAD_LINE or next_field(text, at, 0) != BAD_LINE:
-                return edges, lines, begin, largest
-            largest = max(largest, sources[edges], targets[edges])
-            edges += 1
-        at = skip_line(text, at)
-        lines += 1
-    return edges, lines, BAD_LINE, largest
 
 
 def what_is_wrong(line: str, columns: Columns) -> str:
@@ -126,7 +80,6 @@ class DimacsSource(DeclaredSource):
     """One DIMACS file. See `core/source.Source`."""
 
     _line = "problem line"
-    _lines = staticmethod(parse_arcs)
     _explain = staticmethod(what_is_wrong)
 
     def __init__(self, path: str | Path, options: IngestOptions) -> None:

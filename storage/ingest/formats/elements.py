@@ -15,10 +15,10 @@ from penstock.storage.base.errors import InputError, brief
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
 from penstock.storage.ingest.core.arrow import record_batch
 from penstock.storage.ingest.core.edges import EdgeBatch
+from penstock.storage.ingest.core.names import local_names, places_of
 from penstock.storage.ingest.core.source import LONGEST_VALUE, IngestOptions
 from penstock.storage.ingest.text.columns import Columns, TakenColumns
-from penstock.storage.ingest.text.diagnose import bad_id, bad_weight, is_number, whole_number
-from penstock.storage.ingest.text.strings import bad_name, local_names, places_of
+from penstock.storage.ingest.text.diagnose import bad_id, bad_name, bad_weight, is_number, whole_number
 
 BLOCK_BYTES = 128 << 10
 """Fed at once: elements take some twenty times as much as Python's objects."""

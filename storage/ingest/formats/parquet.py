@@ -16,9 +16,9 @@ from penstock.storage.encoding.string_array import LONGEST_NAME
 from penstock.storage.ingest.bytes.stream import InputFiles
 from penstock.storage.ingest.core.arrow import as_floats, parquet_batches, parquet_file, parquet_schema, strings_of
 from penstock.storage.ingest.core.edges import EdgeBatch, as_ids, as_weights, edge_batch
+from penstock.storage.ingest.core.names import local_names
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import TakenColumns, choose_columns, find_columns, note_columns
-from penstock.storage.ingest.text.strings import local_names
 
 
 class ParquetSource(InputFiles):
@@ -107,7 +107,7 @@ def columns_of(path: Path, names: list[str], options: IngestOptions) -> TakenCol
 def string_fields(
     columns: list[Any], names: list[str], path: Path, row: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """Both columns' strings as bytes, and where each lies in them, as `strings.parse_fields` says it."""
+    """Both columns' strings as bytes, and where each lies in them, as `text.parser.parse_lines` says it."""
     texts = []
     places = np.empty((len(columns[0]), 4), np.int32)
     base = 0

@@ -9,7 +9,7 @@ A bad record is read again in plain Python, to say why it is no edge, and the op
 import csv
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -21,6 +21,7 @@ from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import Stream
 from penstock.storage.ingest.core.arrow import Strings, csv_columns
 from penstock.storage.ingest.core.edges import EdgeBatch
+from penstock.storage.ingest.core.names import local_names, not_utf8
 from penstock.storage.ingest.core.source import DELIMITERS, IngestOptions
 from penstock.storage.ingest.tables.layout import TableLayout, read_table_layout
 from penstock.storage.ingest.tables.records import (
@@ -35,9 +36,8 @@ from penstock.storage.ingest.tables.records import (
 )
 from penstock.storage.ingest.text import diagnose
 from penstock.storage.ingest.text.columns import Columns, note_columns
-from penstock.storage.ingest.text.diagnose import SHOWN_FIELD, shown
+from penstock.storage.ingest.text.diagnose import SHOWN_FIELD, bad_name, shown
 from penstock.storage.ingest.text.edge_list import BUFFERS, Parsed, TextFile, TextSource, narrow_batch, parsed_in_order
-from penstock.storage.ingest.text.strings import BLOCK_PART, bad_name, local_names, not_utf8
 
 _QUOTE = re.compile(b'"')
 _EMPTY = np.empty(0, np.uint8)
@@ -67,11 +67,6 @@ class RecordBlock:
 
 class DelimitedSource(TextSource):
     """CSV files, one after another. See `core/source.Source`; named: ids are strings."""
-
-    def __init__(self, paths: Sequence[str | Path], options: IngestOptions, *, named: bool = False) -> None:
-        part = BLOCK_PART if named else 1
-        super().__init__(paths, replace(options, host_memory=options.host_memory // part))
-        self._memory, self.named = options.host_memory, named
 
     def _line_of(self, parsed: Parsed, edge: int) -> tuple[int, str]:
         assert isinstance(parsed.file, TableFile)

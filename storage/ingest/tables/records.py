@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
 from penstock.storage.encoding.string_array import LONGEST_NAME
-from penstock.storage.ingest.text.parser import BAD_LINE, NEWLINE, id_at, weight_at
-from penstock.storage.ingest.text.strings import has_zero
+from penstock.storage.ingest.text.parser import BAD_LINE, NEWLINE, has_zero, id_at, weight_at
 
 COMMA = 44
 QUOTE = 34
@@ -89,7 +88,7 @@ def parse_records(
     targets: NDArray[np.uint64],
     weights: NDArray[np.float64],
 ) -> tuple[int, int, int, Any]:
-    """As `lines.parse_lines`, of records without quotes, divided by commas alone, that have ``width`` fields each."""
+    """As `parser.parse_lines`, of records without quotes, divided by commas alone, that have ``width`` fields each."""
     at = 0
     edges = 0
     lines = 0
@@ -189,7 +188,7 @@ def _as_line(text: NDArray[np.uint8], first: int, last: int, line: NDArray[np.ui
 def trim_cells(text: NDArray[np.uint8], places: NDArray[np.int32]) -> int:
     """Take blanks off both ends of names, in place; return the first row with a name that cannot be, or -1.
 
-    ``places`` int32 (m, 4) as `strings.parse_fields` has them. What cannot be: an empty or too long name, one with a
+    ``places`` int32 (m, 4) as `parser.parse_lines` has them. What cannot be: an empty or too long name, one with a
     zero byte, and one whose quotes stand behind a blank.
     """
     for row in range(len(places)):

@@ -7,7 +7,6 @@ truncated or damaged, and is refused with the line where that shows.
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,20 +21,21 @@ from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text import diagnose
 from penstock.storage.ingest.text.columns import Columns
-from penstock.storage.ingest.text.edge_list import Explain, Lines, Parsed, TextFile, parse_block, parsed_in_order
-from penstock.storage.ingest.text.parser import parse_lines
+from penstock.storage.ingest.text.edge_list import Explain, Parsed, TextFile, parse_block, parsed_in_order
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSize:
     """What the first lines of a file say: where source, target and weight are in the lines after them, how many
-    ``lines`` and ``bytes`` they are, how many ``entries`` follow, and the largest id of each end (None: not said)."""
+    ``lines`` and ``bytes`` they are, how many ``entries`` follow, the largest id of each end (None: not said), and the
+    ``letters`` that begin lines (`parser.parse_lines`)."""
 
     columns: Columns
     lines: int
     bytes: int
     entries: int = 0
     largest: tuple[int, int] | None = None
+    letters: tuple[int, int] | None = None
 
 
 class DeclaredSource(InputFiles, ABC):
@@ -45,7 +45,6 @@ class DeclaredSource(InputFiles, ABC):
     _ends = ("source", "target")
     _whole = "vertices"
     """What messages call the declaration, the ends of an entry, and what the ids are in."""
-    _lines: Lines = staticmethod(parse_lines)
     _explain: Explain = staticmethod(diagnose.what_is_wrong)
 
     def __init__(self, path: str | Path, options: IngestOptions) -> None:
@@ -77,9 +76,9 @@ class DeclaredSource(InputFiles, ABC):
         if str(self._paths[0]) != STANDARD_INPUT:
             self._start()
         with self._stream as stream:
-            file = TextFile(stream, self._size.columns, self._size.lines, explain=self._explain)
-            parse = partial(parse_block, lines=self._lines)
-            for parsed in parsed_in_order(self._text(file), parse, self._options.workers):
+            size = self._size
+            file = TextFile(stream, size.columns, size.lines, explain=self._explain, letters=size.letters)
+            for parsed in parsed_in_order(self._text(file), parse_block, self._options.workers):
                 batch = parsed.batch
                 self._check(parsed, file.edges)
                 if len(batch):

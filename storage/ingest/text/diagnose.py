@@ -8,6 +8,7 @@ import math
 import re
 
 from penstock.storage.base.errors import InputError, brief, printable
+from penstock.storage.encoding.string_array import LONGEST_NAME
 from penstock.storage.ingest.text.columns import Columns
 
 LARGEST_ID = (1 << 64) - 1
@@ -83,6 +84,46 @@ def what_is_wrong(line: str, columns: Columns) -> str:
         if reason:
             return f"{role} {shown(fields[column], SHOWN_FIELD)!r} {reason}"
     return ""
+
+
+def what_is_wrong_with_names(line: str, columns: Columns) -> str:
+    """As `what_is_wrong`, where ids are names."""
+    found = split_fields(line)
+    for column, role in ((columns.source, "source"), (columns.target, "target")):
+        if column >= len(found):
+            break
+        word = found[column]
+        reason = bad_name(word)
+        if reason:
+            return f"{role} {shown(word, SHOWN_FIELD)!r} {reason}"
+    return _about_numbers(found, columns)
+
+
+def bad_name(word: str) -> str:
+    """Why a field is no id; empty if it is one."""
+    return (
+        "is an empty field; --columns names other columns"
+        if word == ""
+        else f"is longer than {LONGEST_NAME} bytes; --columns names other columns"
+        if len(word.encode()) > LONGEST_NAME
+        else "holds a zero byte; this is no text"
+        if "\0" in word
+        else "is not UTF-8; convert the file (iconv -f LATIN1 -t UTF-8)"
+        if "\ufffd" in word
+        else ""
+    )
+
+
+def _about_numbers(found: list[str], columns: Columns) -> str:
+    """What is wrong with the number of fields or the weight."""
+    last = max(columns)
+    if last >= len(found):
+        return (
+            f"it has {len(found)} column{'s' * (len(found) != 1)}, and column {last} counted from 0 is wanted; "
+            "--columns names others"
+        )
+    reason = bad_weight(found[columns.weight]) if columns.weight >= 0 else ""
+    return f"weight {shown(found[columns.weight], SHOWN_FIELD)!r} {reason}" if reason else ""
 
 
 def other_width(line: str, columns: Columns, first: int) -> str:

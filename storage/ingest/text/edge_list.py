@@ -3,14 +3,17 @@
 Takes the first two columns unless the options name others; further columns are not read, but where no columns are named
 every line has as many as the file's first one.
 A first line of column names is recognized; `#` and `%` comments, CRLF, a byte-order mark, empty
-lines and a missing last newline are no matter. Refuses whatever is not a number, naming file, line
-and text. Blocks are parsed in any order; only the consumer, who sees them in order, counts lines.
+lines and a missing last newline are no matter. Ids are numbers, or strings: then any field is one (``7`` and ``07`` are
+two), and every batch has its distinct names and counts with their numbers. Refuses whatever is neither, and of strings
+those that are empty, longer than 65,535 bytes, not UTF-8, or have a zero byte, naming file, line and text. Blocks are
+parsed in any order; only the consumer, who sees them in order, counts lines.
 """
 
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,9 +23,11 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ThreadPool, ordered_map
 from penstock.storage.ingest.bytes.blocks import NEWLINE, Bytes, line_at, line_blocks, lines_of
+from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
 from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.formats import refuse_content
+from penstock.storage.ingest.core.names import local_names, not_utf8
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text import diagnose
 from penstock.storage.ingest.text.columns import (
@@ -38,6 +43,8 @@ from penstock.storage.ingest.text.parser import ANY_FIELDS, has_lone_return, par
 UINT32_END = 1 << 32
 SAMPLE_BYTES = 4 << 10
 HASH = ord("#")
+BLOCK_PART = 4
+"""Blocks of names are so much smaller than those of numbers, because what they come to is larger: 100 bytes an edge."""
 Explain = Callable[[str, Columns], str]
 """Says what is wrong with a line; empty: it has more or fewer fields than the first one."""
 
@@ -46,7 +53,7 @@ Explain = Callable[[str, Columns], str]
 class TextFile:
     """One file while it is read: its stream, its layout, how many lines were passed, who explains a bad one.
 
-    ``fields``: the least and the most that a line has.
+    ``fields``: the least and the most that a line has. ``letters``: those that begin its lines (`parse_lines`).
     """
 
     stream: Stream
@@ -55,6 +62,7 @@ class TextFile:
     edges: int = 0
     explain: Explain = diagnose.what_is_wrong
     fields: tuple[int, int] = ANY_FIELDS
+    letters: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +96,39 @@ class _Buffers(threading.local):
 
 
 BUFFERS = _Buffers()
-Lines = Callable[..., tuple[int, int, int, Any]]
-"""A compiled parser, called as `parse_lines`."""
 
 
-def parse_block(block: tuple[TextFile, Bytes], lines: Lines = parse_lines) -> Parsed:
+def parse_block(block: tuple[TextFile, Bytes]) -> Parsed:
     """Parse the whole lines of a block, in any thread."""
     file, text = block
     columns = file.columns
-    shortest = 2 if columns.source == columns.target else 4
-    sources, targets, weights = BUFFERS.room(len(text) // shortest + 1, columns.weight >= 0)
-    edges, passed, begin, largest = lines(text, (*columns,), file.fields, sources, targets, weights)
+    layout = (*columns,), file.fields
+    sources, targets, weights = BUFFERS.room(_most_edges(text, columns), columns.weight >= 0)
+    edges, passed, begin, largest = parse_lines(text, layout, file.letters, (sources, targets), None, weights)
     found = weights[:edges] if columns.weight >= 0 else None
     batch = narrow_batch(sources[:edges], targets[:edges], found, largest)
     return Parsed(file, batch, passed, bad_at(text, passed, begin), text)
+
+
+def parse_names(block: tuple[TextFile, Bytes], sides: bool) -> Parsed:
+    """As `parse_block`, of ids that are strings; ``sides``: those of sources and of targets are two spaces."""
+    file, text = block
+    columns = file.columns
+    most = _most_edges(text, columns)
+    room, _, weights = BUFFERS.room(2 * most, columns.weight >= 0)
+    places = room.view(np.int32)[: 4 * most].reshape(most, 4)
+    edges, passed, begin, _ = parse_lines(text, ((*columns,), file.fields), None, None, places, weights)
+    bad = bad_at(text, passed, begin)
+    names, ends = local_names(text, places[:edges], sides)
+    if bad is None and (wrong := not_utf8(text, places, names, sides)) is not None:
+        start = text[:wrong].tobytes().rfind(b"\n") + 1
+        bad = text[:wrong].tobytes().count(b"\n") + 1, line_at(text, start)
+    found = weights[:edges].copy() if columns.weight >= 0 else None
+    return Parsed(file, EdgeBatch(ends[:, 0].copy(), ends[:, 1].copy(), found, names=names), passed, bad, text)
+
+
+def _most_edges(text: Bytes, columns: Columns) -> int:
+    return len(text) // (2 if columns.source == columns.target else 4) + 1
 
 
 def narrow_batch(
@@ -120,12 +147,22 @@ def bad_at(text: Bytes, lines: int, begin: int) -> tuple[int, str] | None:
 class TextSource(InputFiles):
     """Edge lists in text, one file after another. See `core/source.Source`.
 
+    named: ids are strings, numbers of a batch's ``names``; columns: those to take, whatever a header says.
     Once reading has begun: ``passed_over``, what may be the first edge's weight, if none was asked for nor refused;
     ``columns_taken``, which columns are source, target and weight, of every file that differs.
     """
 
-    def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
-        super().__init__(paths, options)
+    def __init__(
+        self,
+        paths: Sequence[str | Path],
+        options: IngestOptions,
+        *,
+        named: bool = False,
+        columns: Columns | None = None,
+    ) -> None:
+        part = BLOCK_PART if named else 1
+        super().__init__(paths, replace(options, host_memory=options.host_memory // part))
+        self._memory, self.named, self._columns = options.host_memory, named, columns
         self.passed_over: str | None = None
         self.columns_taken: list[TakenColumns] = []
 
@@ -160,11 +197,13 @@ class TextSource(InputFiles):
         return number, line.rstrip("\r")
 
     def _parsed(self) -> Generator[Parsed]:
-        return parsed_in_order(self._blocks(), parse_block, self._options.workers)
+        parse = partial(parse_names, sides=self._options.sides) if self.named else parse_block
+        return parsed_in_order(self._blocks(), parse, self._options.workers)
 
     def _blocks(self) -> Iterator[tuple[TextFile, Bytes]]:
         for stream in self._streams():
-            file = TextFile(stream, Columns())
+            explain = diagnose.what_is_wrong_with_names if self.named else diagnose.what_is_wrong
+            file = TextFile(stream, Columns(), explain=explain)
             begun = False
             for block in text_blocks(stream, self._options):
                 if not begun:
@@ -172,9 +211,34 @@ class TextSource(InputFiles):
                     file.lines += passed
                     if begun := taken.width > 0:
                         file.columns, file.fields = taken.columns, _fields(taken, block, self._options)
+                        if self._columns is not None:
+                            file.columns, file.fields = self._columns, ANY_FIELDS
                         note_columns(self.columns_taken, taken)
                         self.passed_over = self.passed_over or _third_number(block, self._options)
                 yield file, block
+
+
+def text_source(paths: Sequence[str | Path], options: IngestOptions) -> TextSource:
+    """Edge lists as a source, of strings where the options or the first line say so."""
+    named = _begins_with_strings(paths[0], options) if options.string_ids is None else options.string_ids
+    return TextSource(paths, options, named=named)
+
+
+def _begins_with_strings(path: str | Path, options: IngestOptions) -> bool:
+    """Whether an end of the first edge of a file is no number; a pipe is not looked into."""
+    if str(path) == STANDARD_INPUT:
+        return False
+    with Stream(path, options.host_memory) as stream:
+        for block in text_blocks(stream, options):
+            rest, taken, _ = read_layout(block, options, stream.name)
+            if taken.width == 0:  # comments alone
+                continue
+            columns = taken.columns
+            line = first_data(rest)
+            fields = diagnose.split_fields(line) if line else []
+            ends = [fields[column] for column in (columns.source, columns.target) if column < len(fields)]
+            return any(not diagnose.is_number(end) for end in ends)
+    return False
 
 
 def text_blocks(stream: Stream, options: IngestOptions) -> Iterator[Bytes]:

@@ -17,6 +17,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit, jit_inlined, jit_part
+from penstock.storage.encoding.string_array import LONGEST_NAME
 
 _strtod = types.ExternalFunction("strtod", types.float64(types.uintp, types.uintp))
 _POWERS = np.array([10.0**exponent for exponent in range(23)])
@@ -205,21 +206,24 @@ def _counted_end(text: NDArray[np.uint8], at: int, fields: int, wanted: tuple[in
 @jit
 def parse_lines(
     text: NDArray[np.uint8],
-    columns: tuple[int, int, int],
-    fields: tuple[int, int],
-    sources: NDArray[np.uint64],
-    targets: NDArray[np.uint64],
+    layout: tuple[tuple[int, int, int], tuple[int, int]],
+    letters: tuple[int, int] | None,
+    ends: tuple[NDArray[np.uint64], NDArray[np.uint64]] | None,
+    places: NDArray[np.int32] | None,
     weights: NDArray[np.float64],
 ) -> tuple[int, int, int, Any]:
-    """Parse whole lines of ``text`` (its last byte is a newline).
+    """Parse whole lines of ``text`` (its last byte is a newline). Where an argument is None, no code asks for it.
 
-    ``columns`` are the positions of source, target and weight (-1: no weight), ``fields`` the least and the most fields
-    of a line. The arrays must have room for an edge per four bytes of text, or per two where source and target are one
-    column.
+    ``layout`` is the positions of source, target and weight (-1: no weight), and the least and the most fields of a
+    line. ``letters``: field 0 of a line is the first letter, blanks alone are between fields, no field is behind those
+    that are taken, and the second letter begins a comment. ``ends`` takes sources and targets, which are numbers;
+    ``places``, int32 (m, 4), takes where they begin and how long they are, which are any fields. One of both is None.
+    There must be room for an edge per four bytes of text, or per two where source and target are one column.
 
     Returns:
         edges found, lines passed, where the first bad line begins (-1: none), the largest id.
     """
+    columns, fields = layout
     last_column = max(columns)
     at = 0
     edges = 0
@@ -229,24 +233,33 @@ def parse_lines(
         begin = at
         while is_blank(byte_at(text, at)):
             at += 1
-        if byte_at(text, at) != NEWLINE and byte_at(text, at) != 35 and byte_at(text, at) != 37:
-            for column in range(last_column + 1):
-                at = next_field(text, at, column)
+        if not _is_passed(byte_at(text, at), letters):
+            if letters is not None:
+                at = _behind(text, at, letters[0])
                 if at == BAD_LINE:
                     return edges, lines, begin, largest
-                if column == columns[0]:
-                    sources[edges], at = id_at(text, at)
-                    largest = max(largest, sources[edges])
-                elif column == columns[1]:
-                    targets[edges], at = id_at(text, at)
-                    largest = max(largest, targets[edges])
+            for column in range(0 if letters is None else 1, last_column + 1):
+                at = next_field(text, at, column if letters is None else 0)
+                if at == BAD_LINE:
+                    return edges, lines, begin, largest
+                if places is not None and (column == columns[0] or column == columns[1]):
+                    at = _name_at(text, at, (column == columns[0], column == columns[1]), places, edges)
+                elif ends is not None and column == columns[0]:
+                    ends[0][edges], at = id_at(text, at)
+                    largest = max(largest, ends[0][edges])
+                elif ends is not None and column == columns[1]:
+                    ends[1][edges], at = id_at(text, at)
+                    largest = max(largest, ends[1][edges])
                 elif column == columns[2]:
                     weights[edges], at = weight_at(text, at)
                 else:
                     at = skip_field(text, at)
                 if at == BAD_LINE:
                     return edges, lines, begin, largest
-            at = line_end(text, at, last_column + 1, fields)
+            if letters is None:
+                at = line_end(text, at, last_column + 1, fields)
+            else:
+                at = skip_line(text, at) if next_field(text, at, 0) == BAD_LINE else BAD_LINE
             if at == BAD_LINE:
                 return edges, lines, begin, largest
             edges += 1
@@ -254,6 +267,49 @@ def parse_lines(
             at = skip_line(text, at)
         lines += 1
     return edges, lines, BAD_LINE, largest
+
+
+@jit_inlined
+def _is_passed(byte: int, letters: tuple[int, int] | None) -> bool:
+    """Whether a line whose first byte is this one has no edge: it is empty, or a comment."""
+    if letters is not None:
+        return bool(byte == NEWLINE or byte == letters[1])
+    return byte == NEWLINE or byte == 35 or byte == 37
+
+
+@jit_inlined
+def _behind(text: NDArray[np.uint8], at: int, letter: int) -> int:
+    """Where the field at ``at`` ends, which must be this letter; else BAD_LINE."""
+    return at + 1 if byte_at(text, at) == letter and is_blank(byte_at(text, at + 1)) else BAD_LINE
+
+
+@jit_inlined
+def _name_at(
+    text: NDArray[np.uint8], first: int, taken: tuple[bool, bool], places: NDArray[np.int32], edge: int
+) -> int:
+    """Where the field at ``first`` ends; ``places`` takes where it is, as source and as target if it is ``taken`` so.
+
+    BAD_LINE for one that is empty, too long, or has a zero byte.
+    """
+    at = skip_field(text, first)
+    if at == first or at - first > LONGEST_NAME or has_zero(text, first, at):
+        return BAD_LINE
+    if taken[0]:
+        places[edge, 0] = first
+        places[edge, 1] = at - first
+    if taken[1]:
+        places[edge, 2] = first
+        places[edge, 3] = at - first
+    return at
+
+
+@jit
+def has_zero(text: NDArray[np.uint8], start: int, end: int) -> bool:
+    """Whether a zero byte is among some bytes."""
+    at = start
+    while at < end and byte_at(text, at) != 0:
+        at += 1
+    return at < end
 
 
 @jit

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
+from penstock.storage.ingest.core.names import hash_name
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
-from penstock.storage.ingest.text.strings import hash_name
 from pyarrow import parquet
 from support.reading import Edges, edges_of, small_blocks
 
