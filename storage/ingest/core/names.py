@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
 from penstock.storage.encoding.string_array import StringArray
-from penstock.storage.ingest.bytes.blocks import NEWLINE, Bytes
 from penstock.storage.ingest.core.edges import LocalNames
 
 
-def local_names(text: Bytes, places: NDArray[np.int32], sides: bool) -> tuple[LocalNames, NDArray[np.uint32]]:
+def local_names(
+    text: NDArray[np.uint8], places: NDArray[np.int32], sides: bool
+) -> tuple[LocalNames, NDArray[np.uint32]]:
     """The distinct names among fields, and their numbers, uint32 (m, 2).
 
     ``places`` int32 (m, 4) are as `text.parser.parse_lines` gives them.
@@ -43,7 +44,7 @@ def places_of(lengths: NDArray[np.int32]) -> NDArray[np.int32]:
     return places
 
 
-def not_utf8(text: Bytes, places: NDArray[np.int32], found: LocalNames, sides: bool) -> int | None:
+def not_utf8(text: NDArray[np.uint8], places: NDArray[np.int32], found: LocalNames, sides: bool) -> int | None:
     """Where a name that is no UTF-8 lies in ``text``; None if all are."""
     if int(found.names.text.max(initial=0)) < 128:
         return None
@@ -164,6 +165,6 @@ def pack_fields(
             out[at] = text[j]
             at += 1
         if apart == 2:
-            out[at] = NEWLINE
+            out[at] = 10
             at += 1
         ends[i] = at

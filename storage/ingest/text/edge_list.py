@@ -1,12 +1,12 @@
-"""Owns edge lists in text: blocks of lines, parsed on every core, yielded in input order.
+"""Text: blanks, tabs or commas between fields, `#` and `%` comments, a header; ids are numbers or strings.
 
-Takes the first two columns unless the options name others; further columns are not read, but where no columns are named
-every line has as many as the file's first one.
-A first line of column names is recognized; `#` and `%` comments, CRLF, a byte-order mark, empty
-lines and a missing last newline are no matter. Ids are numbers, or strings: then any field is one (``7`` and ``07`` are
-two), and every batch has its distinct names and counts with their numbers. Refuses whatever is neither, and of strings
-those that are empty, longer than 65,535 bytes, not UTF-8, or have a zero byte, naming file, line and text. Blocks are
-parsed in any order; only the consumer, who sees them in order, counts lines.
+Blocks of lines are parsed on every core, in any order, and yielded in that of the input; only the consumer counts
+lines. Takes the first two columns unless the options name others; further columns are not read, but
+where no columns are named every line has as many as the file's first one. A first line of column names is recognized;
+CRLF, a byte-order mark, empty lines and a missing last newline are no matter. Where ids are strings any field is one
+(``7`` and ``07`` are two), and every batch has its distinct names and counts with their numbers. Refuses,
+naming file, line and text, whatever is neither, and strings that are empty, longer than 65,535 bytes, not UTF-8, or
+have a zero byte.
 """
 
 import threading
