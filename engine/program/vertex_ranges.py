@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
+from penstock.storage.base.jit import jit
 from penstock.storage.base.threads import map_rows
 
 Found = TypeVar("Found")
@@ -68,6 +69,17 @@ def set_where(values: NDArray[Any], function: Callable[[int, int], NDArray[np.bo
             values[places] = value
 
     each_range(fill, len(values))
+
+
+@jit
+def _count_up(values: Any, first: int) -> None:
+    for at in range(len(values)):
+        values[at] = first + at
+
+
+def number_all(values: NDArray[Any]) -> None:
+    """Set every value to its place, as compiled code does: NumPy takes twice as long, and makes each range twice."""
+    each_range(lambda first, last: _count_up(values[first:last], first), len(values), size=ALONE)
 
 
 def number_places(out: NDArray[Any], places: Callable[[int, int], NDArray[Any]], first: int = 0) -> None:

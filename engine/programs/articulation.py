@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.kernels.host import spanning_forest as forests
+from penstock.engine.program import forests
 from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import original_values
 from penstock.engine.program.vertex_ranges import mask_of

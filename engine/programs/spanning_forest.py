@@ -6,7 +6,7 @@ that the forest is one and the same whatever order they come in. Direction is ig
 
 A round is two sweeps: the least weight that leaves each component, then, among edges of that weight, the least pair of
 ends. Only vertices with an edge to another component take part, so that sweeps become shorter. Trees are joined in one
-thread between them (`kernels/host/spanning_forest.py`).
+thread between them (`program/forests.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.kernels.host import spanning_forest as forests
+from penstock.engine.program import forests
 from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import fill_ranks, in_original_order, original_values
 from penstock.engine.program.vertex_ranges import each_range, mask_of

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import smallest_members
-from penstock.engine.program.vertex_ranges import ALONE
-from penstock.storage.base.budget import cores
+from penstock.engine.program.vertex_ranges import ALONE, number_all
 from penstock.storage.checkpoint.state_pages import PagedValues
 from penstock.storage.format.graph import Graph
 
@@ -36,11 +35,8 @@ class WCC(Program):
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex is its own tree."""
         component = state["component"]
-
         if isinstance(component, np.ndarray) and len(component) > ALONE:
-            from penstock.engine.kernels.host.vertices import number  # imports Numba, which a GPU's run does without
-
-            number(component, threads=cores())
+            number_all(component)  # imports Numba, which a GPU's run does without
         else:
             _number(component)
         return Start(everything=True)

@@ -188,30 +188,14 @@ def make_reduce(author: Author) -> Any:
     return reduce
 
 
-@inline
-def piece_of(number, lead, size, count):  # type: ignore[no-untyped-def]
-    """Where a piece begins and ends: the first is what stands in front of the first whole page."""
-    end = min(np.uint64(count), np.uint64(lead) + np.uint64(number) * np.uint64(size))
-    first = np.uint64(0) if number == 0 else np.uint64(lead) + np.uint64(number - 1) * np.uint64(size)
-    return first, end
-
-
 @loop_kernel("fill", grain=1)
 def fill_pieces(first_step, end_step, items, value, lead, size):  # type: ignore[no-untyped-def]
-    """Write one value; lead: items in front of the first whole page; size: items of a page."""
+    """Write one value; lead: items in front of the first whole page, the first piece; size: items of a page."""
     for piece in range(first_step, end_step):
-        first, last = piece_of(piece, lead, size, len(items))
+        first = np.uint64(0) if piece == 0 else np.uint64(lead) + np.uint64(piece - 1) * np.uint64(size)
+        last = min(np.uint64(len(items)), np.uint64(lead) + np.uint64(piece) * np.uint64(size))
         for at in range(first, last):
             items[at] = value
-
-
-@loop_kernel("number", grain=1)
-def number_pieces(first_step, end_step, items, lead, size):  # type: ignore[no-untyped-def]
-    """Write each item's place; lead and size as in `fill_pieces`."""
-    for piece in range(first_step, end_step):
-        first, last = piece_of(piece, lead, size, len(items))
-        for at in range(first, last):
-            items[at] = at
 
 
 def fill(array: NDArray[Any], value: Any, *, threads: int) -> None:
@@ -223,22 +207,7 @@ def fill(array: NDArray[Any], value: Any, *, threads: int) -> None:
     first = np.empty(1, array.dtype)
     np.copyto(first, value, casting="unsafe")
     items = array.reshape(-1).view(kind)
-    fill_pieces(*_shared(items, threads), items, first.view(kind)[0], *_pages(items))
-
-
-def number(array: NDArray[Any], *, threads: int) -> None:
-    """Write 0, 1, 2, … to an array of integers, (items,). Raises as `use_workers`."""
-    number_pieces(*_shared(array, threads), array, *_pages(array))
-
-
-def _shared(items: NDArray[Any], threads: int) -> tuple[int, int]:
-    """How many threads share how many pieces."""
-    lead, size = _pages(items)
+    lead, size = -items.ctypes.data % PAGE // items.itemsize, PAGE // items.itemsize
     threads = min(threads, int(numba.config.NUMBA_NUM_THREADS))
     use_workers(threads)
-    return threads, 1 + -(-(len(items) - lead) // size)
-
-
-def _pages(items: NDArray[Any]) -> tuple[int, int]:
-    """How many items stand in front of the first whole page, and how many in a page."""
-    return -items.ctypes.data % PAGE // items.itemsize, PAGE // items.itemsize
+    fill_pieces(threads, 1 + -(-(len(items) - lead) // size), items, first.view(kind)[0], lead, size)

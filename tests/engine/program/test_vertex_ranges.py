@@ -25,6 +25,16 @@ def test_every_vertex_is_in_one_range(count: int) -> None:
     assert np.array_equal(mask_of(lambda a, b: np.arange(a, b) % 3 == 0, count), np.arange(count) % 3 == 0)
 
 
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+def test_numbers_are_places(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vertex_ranges, "ALONE", 64)
+    for first, last in ((0, 0), (0, 1), (5, 900), (64, 128)):
+        around = np.full(1000, 7, dtype)
+        vertex_ranges.number_all(around[first:last])
+        assert np.array_equal(around[first:last], np.arange(last - first))
+        assert (np.delete(around, np.s_[first:last]) == 7).all()
+
+
 @pytest.mark.parametrize("count", COUNTS)
 def test_absolute_sums_are_numpys(count: int) -> None:
     values = np.random.default_rng(count).normal(0, 1e3, count)

@@ -70,17 +70,6 @@ def test_rows_of_vectors() -> None:
 
 
 @pytest.mark.usefixtures("small_pages")
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
-def test_numbers_are_places(dtype: Any, threads: int) -> None:
-    for first, last in ((0, 0), (0, 1), (5, 900), (64, 128)):
-        around = np.full(1000, 7, dtype)
-        vertices.number(around[first:last], threads=threads)
-        assert np.array_equal(around[first:last], np.arange(last - first))
-        assert (np.delete(around, np.s_[first:last]) == 7).all()
-
-
-@pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize("make", [lambda: BFS(0), WCC])
 def test_answers_are_those_of_small_arrays(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = in_memory(shape("skewed"))
