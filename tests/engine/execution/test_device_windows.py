@@ -50,9 +50,9 @@ from support.program_cases import Fields
 __all__ = ["forgotten"]
 pytestmark = pytest.mark.usefixtures("unfused")
 
-VERTICES = 4 * CHUNK + 100
+VERTICES = 2 * CHUNK + 100
 DEVICE = {"device": "emulated", "kernels": "cuda", "threads": 1}
-FILES = {1: {}, 2: {"window_vertices": 3 * CHUNK}, 5: {"window_vertices": CHUNK}}
+FILES = {1: {}, 2: {"window_vertices": 2 * CHUNK}, 3: {"window_vertices": CHUNK}}
 """Options of files by how many windows they have."""
 
 
@@ -121,7 +121,7 @@ def some_edges(vertices: int) -> EdgeList:
 
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[int, bool], Graph]]:
-    """By windows in the file, and whether it has in-edges: five pages of a chunk."""
+    """By windows in the file, and whether it has in-edges: three pages of a chunk."""
     edges, folder = some_edges(VERTICES), tmp_path_factory.mktemp("pages")
     with pages_of(CHUNK):
         yield {
@@ -206,14 +206,14 @@ def test_answers_by_other_parameters_are_those_of_all_values_in_memory(
 def test_degrees_of_sources_are_those_of_all_edges(
     graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], in_memory: Answers
 ) -> None:
-    _compare(Shares, graphs[5, False], 1, forgotten, in_memory)
+    _compare(Shares, graphs[3, False], 1, forgotten, in_memory)
 
 
 def _compare(
     make: Callable[[], Program], graph: Graph, count: int, forgotten: list[Unit], in_memory: Answers, **options: Any
 ) -> None:
     """A pull that reads nothing of its sources has one window."""
-    with short_of_room(24) as counts:
+    with short_of_room(14) as counts:
         found = answer(graph, make(), **options, **DEVICE)
     assert set(counts) <= {1, count}
     assert count in counts or options.get("direction") == "pull"
@@ -227,7 +227,7 @@ def test_a_run_goes_on_from_its_checkpoint_wherever_values_are(
     in_memory: Answers, tmp_path: Path,
 ) -> None:  # fmt: skip
     graph, make = graphs[2, True], (OTHERS | MAKERS)[name]
-    rooms = [short_of_room(24) if place == "pages" else nullcontext(list[int]()) for place in places]
+    rooms = [short_of_room(14) if place == "pages" else nullcontext(list[int]()) for place in places]
     options = [{"threads": 1} if place == "cores" else DEVICE for place in places]
     found, counts = in_two_parts(graph, make, tmp_path / "kept", zip(rooms, options, strict=True))
     assert [bool(some) for some in counts] == [place == "pages" for place in places]
@@ -242,11 +242,11 @@ def test_globals_are_those_of_each_run_of_a_session(
     monkeypatch.setattr(EmulatedDevice, "grain", 2 * CHUNK)
     found: dict[bool, list[Any]] = {False: [], True: []}
     with pages_of(CHUNK):
-        edges = some_edges(7 * CHUNK - 100)
+        edges = some_edges(5 * CHUNK - 100)
         graph = on_disk(edges, tmp_path / "g.h5", both=False, chunk_edges=1 << 10, window_vertices=3 * CHUNK)
         with Session(graph, **DEVICE) as session:
-            for paged in (False, True, True, False, True):
-                with short_of_room(20) if paged else nullcontext():
+            for paged in (True, True, False, True):
+                with short_of_room(16) if paged else nullcontext():
                     records = session.run(make()).records
                 assert (records[-1].windows > 0) == paged
                 found[paged].append([list(record.totals.values()) for record in records])
@@ -256,7 +256,7 @@ def test_globals_are_those_of_each_run_of_a_session(
 
 def test_the_memory_of_values_goes_with_the_run(graphs: dict[tuple[int, bool], Graph]) -> None:
     """Of the host, too."""
-    with short_of_room(24), Session(graphs[2, True], **DEVICE) as session, no_pages_left():
+    with short_of_room(14), Session(graphs[2, True], **DEVICE) as session, no_pages_left():
         session.run(MAKERS["pagerank"]())
 
 
@@ -265,20 +265,20 @@ def test_a_value_that_is_no_number_is_found_in_pages(
 ) -> None:
     """At a look, by pages, before the last iteration."""
     monkeypatch.setattr(nan_check, "FIRST_LOOK", 1)
-    with short_of_room(14), pytest.raises(RunError, match=r"1 of 16,484 values .* after 1 iterations"):
-        answer(graphs[5, True], Lost(), **DEVICE)
+    with short_of_room(14), pytest.raises(RunError, match=r"1 of 8,292 values .* after 1 iterations"):
+        answer(graphs[3, True], Lost(), **DEVICE)
 
 
 def test_searches_pull_where_that_moves_fewer_bytes(
     graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], in_memory: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows of one window in place of those of five, over a slow link, until no edge is left to follow."""
+    """Rows of one window in place of those of three, over a slow link, until no edge is left to follow."""
     monkeypatch.setattr(direction, "LOOKS", VERTICES + 1)  # each frontier is weighed
-    graph, make = graphs[5, True], MAKERS["bfs levels"]
-    with short_of_room(24) as counts, Session(graph, tuning={"link_rate": 1e7}, **DEVICE) as session:
+    graph, make = graphs[3, True], MAKERS["bfs levels"]
+    with short_of_room(14) as counts, Session(graph, tuning={"link_rate": 1e7}, **DEVICE) as session:
         result = session.run(make())
-    assert set(counts) == {1, 5}
-    assert {(record.direction, record.windows) for record in result.records} == {("pull", 1), ("push", 5)}
+    assert set(counts) == {1, 3}
+    assert {(record.direction, record.windows) for record in result.records} == {("pull", 1), ("push", 3)}
     assert_equal(dict(result.fields), in_memory(make))
 
 
@@ -288,7 +288,7 @@ def test_values_are_in_a_file_where_host_memory_has_no_room_either(
 ) -> None:
     """Pages of the device are two of the host's, and windows of three of these begin inside of one."""
     monkeypatch.setattr(EmulatedDevice, "grain", 2 * CHUNK)
-    edges, make = some_edges(7 * CHUNK - 100), (OTHERS | MAKERS)[name]
+    edges, make = some_edges(5 * CHUNK - 100), (OTHERS | MAKERS)[name]
     planned = requirements.in_windows
 
     def little(*given: Any) -> Any:
@@ -298,7 +298,7 @@ def test_values_are_in_a_file_where_host_memory_has_no_room_either(
     with pages_of(CHUNK):
         graph = on_disk(edges, tmp_path / "g.h5", both=False, chunk_edges=1 << 10, window_vertices=window * CHUNK)
         wanted = answer(graph, make(), threads=1)
-        with mock.patch.object(requirements, "in_windows", little), short_of_room(40):
+        with mock.patch.object(requirements, "in_windows", little), short_of_room(28):
             found = answer(graph, make(), **DEVICE)
     assert_equal(found, wanted)
 
@@ -331,7 +331,7 @@ def test_a_forecast_tells_what_goes_between_host_memory_and_the_file(
 def test_the_least_memory_of_a_device_is_that_of_a_window(
     graphs: dict[tuple[int, bool], Graph], in_memory: Answers
 ) -> None:
-    graph = graphs[5, True]
+    graph = graphs[3, True]
     with short_of_room(None) as counts:
         with pytest.raises(BudgetError, match=r"values of a window of 4096 vertices .* more --windows") as refused:
             answer(graph, BFS(SOURCE), device_memory=1 << 20, **DEVICE)
@@ -339,7 +339,7 @@ def test_the_least_memory_of_a_device_is_that_of_a_window(
         found = answer(graph, BFS(SOURCE), **memory, **DEVICE)
         with Session(graph, **memory, **DEVICE) as session:
             planned = session.forecast(BFS(SOURCE))
-    assert set(counts) == {planned.windows} == {5}
+    assert set(counts) == {planned.windows} == {3}
     assert planned.first.value_bytes > 0
     assert_equal(found, in_memory(MAKERS["bfs"]))
 
