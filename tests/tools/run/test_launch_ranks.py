@@ -15,7 +15,7 @@ from penstock.storage.base.errors import BudgetError, InputError
 from penstock.tools.base.sent_progress import MARK
 from penstock.tools.run.execute_job import of_all_ranks
 from penstock.tools.run.launch_ranks import Report, check_shared_memory
-from support.commands import refused
+from support.commands import answered, refused
 from support.faults import flip_chunk, small_disk
 from support.graphs import on_disk, shape
 from support.launched_ranks import SLOW, ended, needs_mpi, started
@@ -122,14 +122,18 @@ def test_what_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, opt
 
 @needs_mpi
 @pytest.mark.slow
-def test_two_ranks_print_and_write_what_one_does(tmp_path: Path) -> None:
+def test_two_ranks_print_and_write_what_one_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     graph = on_disk(shape("wide"), tmp_path / "wide.h5", chunk_edges=1024).path
-    common = ("bfs", graph, "--source", 1, "--json", "--top", 3)
-    answers = []
+    common = ("bfs", graph, "--source", 1, "--top", 3)
+    written = ("--output", "levels.csv", "--run-dir")
+    answers = [answered(capsys, "run", *common, "--device", "cpu", *written, "one", silent=True)]
     uneven = ("--devices", "cpu,cpu", "--shares", "1,3", "--no-repartition")
-    ways = {"one": ("--device", "cpu"), "two": uneven, "mixed": ("--devices", "cpu,emulated")}
+    ways = {"two": uneven, "mixed": ("--devices", "cpu,emulated")}
     for name, device in ways.items():
-        code, out, err = ended(started(tmp_path, *common, *device, "--run-dir", name, "--output", "levels.csv"))
+        code, out, err = ended(started(tmp_path, *common, "--json", *device, *written, name))
         assert (code, err) == (0, "")
         answers.append(json.loads(out))
     assert answers[0]["top"] == answers[1]["top"] == answers[2]["top"]
