@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 STAGES = (
@@ -73,26 +73,6 @@ class StageTimes:
     beside: dict[str, float] = field(default_factory=dict)
     bytes: dict[str, int] = field(default_factory=dict)
     compiled_within: dict[str, float] = field(default_factory=dict)
-
-    def since(self, earlier: StageTimes) -> StageTimes:
-        """What has passed since `earlier`, of the same clock; stages without any are left out."""
-        return StageTimes(
-            max(0.0, self.wall - earlier.wall),
-            _less(self.seconds, earlier.seconds),
-            _less(self.beside, earlier.beside),
-            {name: more for name, size in self.bytes.items() if (more := size - earlier.bytes.get(name, 0)) > 0},
-            _less(self.compiled_within, earlier.compiled_within),
-        )
-
-    def without(self, stage: str) -> StageTimes:
-        """The same less the seconds of one stage."""
-        seconds = {name: taken for name, taken in self.seconds.items() if name != stage}
-        return replace(self, wall=max(0.0, self.wall - self.seconds.get(stage, 0.0)), seconds=seconds)
-
-
-def _less(later: dict[str, float], earlier: dict[str, float]) -> dict[str, float]:
-    parts = {name: seconds - earlier.get(name, 0.0) for name, seconds in later.items()}
-    return {name: seconds for name, seconds in parts.items() if seconds > 0}
 
 
 class _Open:

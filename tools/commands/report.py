@@ -91,6 +91,7 @@ def command(run: Path, drawn: Drawn, console: Console) -> None:
       penstock report metrics.jsonl --html report.html
       penstock report metrics.jsonl --png . --force
     """
+    from penstock.tools.base.json_record import to_json
     from penstock.tools.report import page
     from penstock.tools.report.read_metrics import read, shared
 
@@ -107,5 +108,5 @@ def command(run: Path, drawn: Drawn, console: Console) -> None:
         told += ["", "all programs together, beside what each took", *page.shared_lines(rest)]
     told += ["", *(f"written {path}" for path in written)] if written else []
     facts: dict[str, Any] = {"command": "report", "runs": [page.facts(known) for known in runs]}
-    facts |= {} if rest is None else {"shared": rest.facts()}
+    facts |= {} if rest is None else {"shared": to_json(rest)}
     console.answer(facts | {"written": written}, told)

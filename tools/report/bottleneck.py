@@ -295,7 +295,7 @@ def judge_job(spent: Spent, account: Account | None) -> Bottleneck:
         is one of these.
     """
     inner = judge(spent)
-    if account is None or account.wall <= 0 or not account.stages:
+    if account is None or account.wall_seconds <= 0 or not account.stages:
         return inner
     shares = {stage: account.share(stage) for stage in account.stages if stage not in START_UP}
     shares["start-up"] = sum(account.share(stage) for stage in START_UP)
@@ -303,7 +303,8 @@ def judge_job(spent: Spent, account: Account | None) -> Bottleneck:
     share = shares[limit]
     if limit == "iterations":
         return Bottleneck(inner.limit, inner.share, _iterations(inner, account, share))
-    took = f"{percent(share)} of the wall time ({seconds(share * account.wall)} of {seconds(account.wall)})"
+    wall = account.wall_seconds
+    took = f"{percent(share)} of the wall time ({seconds(share * wall)} of {seconds(wall)})"
     rest = f"iterations took {percent(shares.get('iterations', 0.0))}"
     if limit == "compiling":
         return Bottleneck(limit, share, _compiling(account, took, rest))
@@ -328,7 +329,7 @@ _LOADS = "a second run loads the kernels"
 
 
 def _compiling(account: Account, took: str, rest: str) -> str:
-    kernels = f", for {counted(account.compiled, 'kernel')}" if account.compiled else ""
+    kernels = f", for {counted(account.kernels_compiled, 'kernel')}" if account.kernels_compiled else ""
     return f"compiling took {took}{kernels}; {rest}: {_LOADS}."
 
 
@@ -345,5 +346,5 @@ def _start_up(account: Account, took: str, rest: str) -> str:
 
 def _rate(account: Account, stage: str) -> str:
     """`, 40.0 GiB at 2.1 GB/s`, where a stage moves bytes."""
-    moved, took = account.times.bytes.get(stage, 0), account.stages.get(stage, 0.0)
+    moved, took = account.stage_bytes.get(stage, 0), account.stages.get(stage, 0.0)
     return f", {format_bytes(moved)} at {per_second(moved / took)}" if moved and took > 0 else ""

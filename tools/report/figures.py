@@ -136,7 +136,7 @@ def _iterations(run: RunMetrics) -> Any:
         axes[-1].set_xticks(range(count))
     else:
         axes[-1].xaxis.get_major_locator().set_params(integer=True)
-    first = int(run.iterations[0].get("iteration", 0))
+    first = run.iterations[0].iteration
     if first:  # the run went on from a checkpoint
         axes[-1].xaxis.set_major_formatter(lambda place, _: f"{place + first:.0f}")
     axes[-1].set_xlabel("iteration")
@@ -145,7 +145,7 @@ def _iterations(run: RunMetrics) -> Any:
 
 def _frontier(panel: Any, run: RunMetrics) -> None:
     """Active vertices and edges, on a logarithmic axis: they differ by powers of ten."""
-    graph = run.job["graph"]
+    graph = run.job.graph
     panel.set_yscale("log")
     for name, colour, told in (
         ("frontier_edges", COLOURS["filter"], "active edges"),
@@ -180,7 +180,7 @@ def _durations(panel: Any, run: RunMetrics) -> None:
     columns = grouped(whole, STACKED)
     largest = min(float(columns.max()), TALLEST * float(np.quantile(columns, 0.9))) or 1e-6
     scale, unit = next(((s, u) for s, u in ((1e6, "µs"), (1e3, "ms")) if largest * s < 1000), (1.0, "s"))
-    pulls = [iteration.get("direction") == "pull" for iteration in run.iterations]
+    pulls = [iteration.direction == "pull" for iteration in run.iterations]
     directions = np.where(pulls, "pull", "push")
     seen = [name for name in DIRECTION if (directions == name).any()]
     parts = np.array([np.where(directions == name, whole * scale, 0.0) for name in seen])
@@ -283,7 +283,7 @@ def stage_bar(account: Account, width: float) -> Any:
     panel.set_yticks([])
     panel.set_xlabel("seconds; stages in the order in which a job comes to them first")
     plain_axes(panel)
-    panel.set_title(f"the whole job: {seconds(account.wall)}", loc="left", fontsize=11, fontweight="bold")
+    panel.set_title(f"the whole job: {seconds(account.wall_seconds)}", loc="left", fontsize=11, fontweight="bold")
     for text in figure.legend(loc="outside lower left", ncols=5, fontsize=8.5, frameon=False).get_texts():
         text.set_parse_math(False)  # names of stages are the file's
     return figure

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.tables.html_table import html_text
+from penstock.tools.base.json_record import to_json
 from penstock.tools.base.output import counted, pairs, rank_table, seconds, table
 from penstock.tools.report.bottleneck import STAGES, per_second, percent
 from penstock.tools.report.figures import TOLD
@@ -34,7 +35,12 @@ def lines(run: RunMetrics) -> list[str]:
     """A run for people, at a terminal."""
     told = [run.title, f"  {run.verdict.sentence}", ""]
     told += [f"  {line}" for line in pairs(_facts(run))]
-    for heads, rows in (stage_table(run.account), rank_table(run.ranks), _stages(run), _routes(run)):
+    for heads, rows in (
+        stage_table(run.account),
+        rank_table(_ranks(run)),
+        _stages(run),
+        _routes(run),
+    ):
         if rows:
             told += ["", *(f"  {line}" for line in table(heads, rows))]
     return told
@@ -49,17 +55,17 @@ def facts(run: RunMetrics) -> dict[str, Any]:
     """A run for machines."""
     spent = run.spent
     return {
-        "program": run.job.get("program"),
-        "parameters": run.job.get("parameters"),
-        "graph": run.job["graph"],
+        "program": run.job.program,
+        "parameters": run.job.parameters,
+        "graph": run.job.graph,
         "ended": run.ended,
         "limit": run.verdict.limit,
         "share": run.verdict.share,
         "sentence": run.verdict.sentence,
         "spent": asdict(spent),
-        **({} if run.account is None else run.account.facts()),
+        **({} if run.account is None else to_json(run.account)),
         "memory": run.memory,
-        "ranks": [{name: value for name, value in one.items() if name != "by_iteration"} for one in run.ranks],
+        "ranks": _ranks(run),
         "routes": {
             route: {name: int(run.by_route(name)[at].sum()) for name in ("partitions", "edges", "bytes_link")}
             for at, route in enumerate(run.routes)
@@ -78,7 +84,12 @@ def page(runs: Sequence[tuple[RunMetrics, Mapping[str, str]]]) -> str:
 
 
 def _section(run: RunMetrics, drawn: Mapping[str, str]) -> str:
-    job, ranks, stages, routes = stage_table(run.account), rank_table(run.ranks), _stages(run), _routes(run)
+    job, ranks, stages, routes = (
+        stage_table(run.account),
+        rank_table(_ranks(run)),
+        _stages(run),
+        _routes(run),
+    )
     parts = [
         f"<h1>{html_text(run.title)}</h1>",
         f'<div class="how">{html_text(_how(run))}</div>',
@@ -95,6 +106,11 @@ def _section(run: RunMetrics, drawn: Mapping[str, str]) -> str:
     return "<section>\n" + "\n".join(parts) + "\n</section>"
 
 
+def _ranks(run: RunMetrics) -> list[dict[str, Any]]:
+    """What each rank did in all."""
+    return [to_json(replace(one, by_iteration=None)) for one in run.ranks]
+
+
 def _html(heads: Sequence[str], rows: Rows) -> str:
     top = "".join(f"<th>{html_text(head)}</th>" for head in heads)
     body = "".join("<tr>" + "".join(f"<td>{html_text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
@@ -107,36 +123,36 @@ def _how(run: RunMetrics) -> str:
 
 def _facts(run: RunMetrics) -> list[tuple[str, object]]:
     """Names and values; None for what is not known."""
-    job, memory, result = run.job, run.memory, run.result or {}
-    graph, device, budget, machine = job["graph"], job["device"], job.get("budget", {}), job.get("machine", {})
+    job, memory = run.job, run.memory
+    graph, device, budget = job.graph, job.device, job.budget
     size = "" if not graph.get("bytes") else f", {format_bytes(graph['bytes'])} on disk"
-    options = ", ".join(_option(name, value) for name, value in (job.get("options") or {}).items())
-    total = result.get("total_seconds")
+    options = ", ".join(_option(name, value) for name, value in job.options.items())
+    total = None if run.result is None else run.result.total_seconds
     return [
         ("run", _how(run)),
         ("with loading", None if total is None else seconds(total)),
         ("whole job", _longest(run.account)),
         ("graph", f"{graph.get('vertices', 0):,} vertices, {graph.get('edges', 0):,} edges{size}"),
-        ("device", f"{device['name']}, {job.get('threads', 1)} threads" if not run.linked else device["name"]),
-        ("machine", machine.get("processor")),
+        ("device", f"{device['name']}, {job.threads} threads" if not run.linked else device["name"]),
+        ("machine", job.machine.get("processor")),
         ("ranks", f"{len(run.ranks)}; stages, routes and memory are those of rank 0" if run.ranks else None),
         ("whole process", _held(memory.get("process"), None)),
-        ("host budget", format_bytes(budget["host"]) if budget.get("host") else None),
+        ("host budget", format_bytes(host) if (host := budget.get("host")) else None),
         ("device memory", _held(memory.get("device"), budget.get("device")) if run.linked else None),
         ("edges", _kept(run)),
         ("windows", _windows(run)),
         ("checkpoints", _checkpoints(run)),
         ("options", options or None),
-        ("started", job.get("started")),
+        ("started", job.started),
     ]
 
 
 def _longest(account: Account | None) -> str | None:
     """`5.24 s, longest: iterations, 61 %`; None where stages are not known."""
-    if account is None or account.longest is None:
+    if account is None or account.longest_stage is None:
         return None
-    name = STAGE_NAMES.get(account.longest, account.longest)
-    return f"{seconds(account.wall)}, longest: {name}, {percent(account.share(account.longest))}"
+    name = STAGE_NAMES.get(account.longest_stage, account.longest_stage)
+    return f"{seconds(account.wall_seconds)}, longest: {name}, {percent(account.share(account.longest_stage))}"
 
 
 def _windows(run: RunMetrics) -> str | None:
@@ -147,10 +163,10 @@ def _windows(run: RunMetrics) -> str | None:
 
 def _checkpoints(run: RunMetrics) -> str | None:
     """`3 in 75 ms, 1.2 MiB each`; None where there are none."""
-    sizes = [size for iteration in run.iterations if (size := iteration.get("checkpoint_bytes"))]
+    sizes = [size for iteration in run.iterations if (size := iteration.checkpoint_bytes)]
     if not sizes:
         return None
-    took = sum(iteration.get("checkpoint_seconds") or 0.0 for iteration in run.iterations)
+    took = sum(iteration.checkpoint_seconds or 0.0 for iteration in run.iterations)
     return f"{len(sizes):,} in {seconds(took)}, {format_bytes(max(sizes))} at most"
 
 
@@ -205,7 +221,7 @@ def stage_table(account: Account | None) -> tuple[list[str], Rows]:
     for stage, took in account.stages.items():
         if took <= 0:
             continue
-        moved, beside = account.times.bytes.get(stage, 0), account.times.beside.get(stage, 0.0)
+        moved, beside = account.stage_bytes.get(stage, 0), account.stages_beside.get(stage, 0.0)
         rows.append(
             [
                 STAGE_NAMES.get(stage, stage),
@@ -216,7 +232,7 @@ def stage_table(account: Account | None) -> tuple[list[str], Rows]:
                 seconds(beside) if beside > 0 else "",
             ]
         )
-    rows.append(["wall time", seconds(account.wall), "", "", "", ""])
+    rows.append(["wall time", seconds(account.wall_seconds), "", "", "", ""])
     return ["stage of the job", "took", "of the wall time", "moved", "rate", "other threads"], rows
 
 

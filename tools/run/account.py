@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypeVar
 
-from penstock.storage.base.stage_clock import STAGES, StageClock, StageTimes, compile_times
+from penstock.storage.base.stage_clock import STAGES, StageClock, compile_times
 from penstock.tools.base.output import seconds
 
 STAGE_NAMES = {
@@ -34,68 +33,54 @@ SAID = 3
 class Account:
     """Wall seconds of a job, or of a part of it, and where they went.
 
-    times: the stages. compiled, loaded: kernels, each for arguments of certain types.
+    stages: seconds by stage, in the order of STAGES; they add up to the wall seconds. stages_beside: those in which
+    other threads worked at it. stage_bytes: moved. Kernels are each for arguments of certain types.
     """
 
-    times: StageTimes = field(default_factory=StageTimes)
-    compiled: int = 0
-    loaded: int = 0
+    wall_seconds: float
+    stages: dict[str, float]
+    longest_stage: str | None = field(init=False)
+    stages_beside: dict[str, float] = field(default_factory=dict)
+    stage_bytes: dict[str, int] = field(default_factory=dict)
+    kernels_compiled: int = 0
+    kernels_loaded: int = 0
 
-    @property
-    def wall(self) -> float:
-        """Seconds."""
-        return self.times.wall
-
-    @property
-    def stages(self) -> dict[str, float]:
-        """Seconds by stage, in the order of STAGES; they add up to `wall`."""
-        known = self.times.seconds
-        return {name: known[name] for name in (*STAGES, *(known.keys() - {*STAGES})) if name in known}
-
-    @property
-    def longest(self) -> str | None:
-        """The stage that took longest; None where no time has passed."""
-        return max(self.stages, key=self.stages.__getitem__, default=None)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "longest_stage", max(self.stages, key=self.stages.__getitem__, default=None))
 
     def share(self, stage: str) -> float:
         """Share of the wall time, 0 to 1."""
-        return min(1.0, self.stages.get(stage, 0.0) / self.wall) if self.wall > 0 else 0.0
+        return min(1.0, self.stages.get(stage, 0.0) / self.wall_seconds) if self.wall_seconds > 0 else 0.0
 
     def since(self, earlier: Account) -> Account:
-        """What has passed since `earlier`, of the same job."""
-        compiled, loaded = self.compiled - earlier.compiled, self.loaded - earlier.loaded
-        return Account(self.times.since(earlier.times), compiled, loaded)
+        """What has passed since `earlier`, of the same job; stages without any are left out."""
+        return Account(
+            max(0.0, self.wall_seconds - earlier.wall_seconds),
+            _less(self.stages, earlier.stages),
+            _less(self.stages_beside, earlier.stages_beside),
+            _less(self.stage_bytes, earlier.stage_bytes),
+            self.kernels_compiled - earlier.kernels_compiled,
+            self.kernels_loaded - earlier.kernels_loaded,
+        )
 
     def without(self, stage: str) -> Account:
         """The same less a stage that several programs share."""
-        return replace(self, times=self.times.without(stage))
+        rest = {name: taken for name, taken in self.stages.items() if name != stage}
+        return replace(self, wall_seconds=max(0.0, self.wall_seconds - self.stages.get(stage, 0.0)), stages=rest)
 
     def line(self) -> str:
         """For people: ``whole job 5.24 s: iterations 3.18 s; row index 1.3 s``, the longest stages first."""
         longest = sorted(self.stages, key=self.stages.__getitem__, reverse=True)[:SAID]
         told = [f"{STAGE_NAMES.get(name, name)} {seconds(self.stages[name])}" for name in longest]
-        return f"whole job {seconds(self.wall)}: {'; '.join(told)}"
+        return f"whole job {seconds(self.wall_seconds)}: {'; '.join(told)}"
 
-    def facts(self) -> dict[str, Any]:
-        """For machines."""
-        return {
-            "wall_seconds": self.wall,
-            "stages": self.stages,
-            "longest_stage": self.longest,
-            "stages_beside": self.times.beside,
-            "stage_bytes": self.times.bytes,
-            "kernels_compiled": self.compiled,
-            "kernels_loaded": self.loaded,
-        }
 
-    @staticmethod
-    def of(facts: Mapping[str, Any]) -> Account | None:
-        """What `facts` said; None where they tell of no stages."""
-        if "stages" not in facts or "wall_seconds" not in facts:
-            return None
-        beside, size = facts.get("stages_beside", {}), facts.get("stage_bytes", {})
-        times = StageTimes(facts["wall_seconds"], facts["stages"], beside, size)
-        return Account(times, facts.get("kernels_compiled", 0), facts.get("kernels_loaded", 0))
+Number = TypeVar("Number", int, float)
+
+
+def _less(later: dict[str, Number], earlier: dict[str, Number]) -> dict[str, Number]:
+    parts = {name: number - earlier.get(name, 0) for name, number in later.items()}
+    return {name: number for name, number in parts.items() if number > 0}
 
 
 class JobClock:
@@ -109,4 +94,6 @@ class JobClock:
         """Where the time has gone so far."""
         now = compile_times()
         compiled, loaded = now.compiled - self._before.compiled, now.loaded - self._before.loaded
-        return Account(self.clock.times(), compiled, loaded)
+        times = self.clock.times()
+        stages = {name: times.seconds[name] for name in (*STAGES, *times.seconds) if name in times.seconds}
+        return Account(times.wall, stages, times.beside, times.bytes, compiled, loaded)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from penstock.storage.base.freed_memory import give_back_freed_memory
 from penstock.storage.base.stage_clock import StageClock, installed, stage
 from penstock.storage.base.threads import ThreadPool
 from penstock.tools.base import process
+from penstock.tools.base.json_record import to_json
 from penstock.tools.base.output import Console, StandardOutput
 from penstock.tools.base.progress import progress
 from penstock.tools.run.account import Account, JobClock
@@ -69,7 +70,7 @@ class Told:
     result: dict[str, Any]
     whole: dict[str, Any]
     lines: list[str]
-    account: Account = field(default_factory=Account)
+    account: Account | None = None
 
 
 def execute(job: Job, console: Console, began: float | None = None, ranks: Joined | None = None) -> None:
@@ -279,8 +280,8 @@ def _print_answers(job: Job, finished: list[Told], used: UsedRates, clock: JobCl
     lines.append(whole.line())
     facts: dict[str, Any] = {"command": "run"}
     if job.source is None:
-        facts |= each[0] | whole.facts()
+        facts |= each[0] | to_json(whole)
     else:
-        programs = [facts | one.account.facts() for facts, one in zip(each, finished, strict=True)]
-        facts |= {"job": job.source, "programs": programs, **whole.facts()}
+        programs = [facts | to_json(one.account) for facts, one in zip(each, finished, strict=True)]
+        facts |= {"job": job.source, "programs": programs, **to_json(whole)}
     console.answer(facts, lines)

@@ -18,9 +18,8 @@ from penstock.tools.base.options import keep_inputs
 from penstock.tools.base.output import NAME
 from penstock.tools.run.answer_options import AnswerOptions
 from penstock.tools.run.checkpointing import Checkpointing, checkpointing
-from penstock.tools.run.metrics import Watching, watching
 from penstock.tools.run.record_files import JOB, LOG, METRICS, OWN, RATES, RUN, status
-from penstock.tools.run.run_options import Execution, Keeping, Parameters, execution, keeping
+from penstock.tools.run.run_options import Execution, Keeping, Parameters, Watching, execution, keeping, watching
 
 if TYPE_CHECKING:
     from penstock.engine.program.program import Program

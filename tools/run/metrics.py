@@ -13,59 +13,35 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.base import hardware_info
 from penstock.storage.base.atomic import check_target, debris, partial_name
 from penstock.storage.base.budget import resident_bytes
 from penstock.storage.base.errors import InputError, PenstockError, RunError
 from penstock.storage.base.stage_clock import StageTimes
+from penstock.tools.base.json_record import to_json
 from penstock.tools.base.log import LineFile
-from penstock.tools.base.options import OUTPUT, option, option_group
 from penstock.tools.base.output import plain
-from penstock.tools.run.account import JobClock
+from penstock.tools.run.account import Account, JobClock
+from penstock.tools.run.metric_lines import (
+    FailedLine,
+    IterationLine,
+    JobLine,
+    MemoryReading,
+    RankLine,
+    ResultLine,
+)
 
 if TYPE_CHECKING:
     from penstock.engine.session import Session
     from penstock.engine.state.records import IterationRecord, RankReport
 
-FORMAT = 2
-"""1: without stages, and without the last line."""
 SAMPLED = 0.05
 """Seconds for which a reading of the process's memory serves: asking takes as long as a small iteration."""
 ACCOUNTED = 1.0
 """Seconds after which an iteration's line tells again where the wall time went."""
-
-
-@dataclass(frozen=True)
-class Watching:
-    """Where a run writes what it did: lines of metrics, a trace.
-
-    follows: whether another process, rank 0, writes a trace, and this one only gives it its timeline.
-    """
-
-    metrics: Path | None = None
-    trace: Path | None = None
-    follows: bool = False
-
-    @property
-    def traced(self) -> bool:
-        """Whether what runs when is to be noted."""
-        return self.follows or self.trace is not None
-
-
-watching = option_group(
-    "watching",
-    Watching,
-    option(
-        "--metrics", type=OUTPUT, help="Write a JSON line for every iteration, as it goes; penstock report reads it."
-    ),
-    option("--trace", type=OUTPUT, help="Write what ran when, for ui.perfetto.dev or chrome://tracing."),
-    title="Metrics and trace",
-)
 
 
 @contextmanager
@@ -113,10 +89,11 @@ class _Lines:
                 raise RunError(f"{self.path} could not be replaced: {error.strerror}") from error
             self.place = self.path
 
-    def write(self, facts: Mapping[str, Any]) -> None:
+    def write(self, kind: str, facts: Mapping[str, Any], account: Account | None) -> None:
         """Append one line. Raises RunError where the disk does not take all of it, and leaves none of it."""
+        told = {"kind": kind, **facts, **({} if account is None else to_json(account))}
         try:
-            self.file.write(json.dumps(plain(facts), allow_nan=False))
+            self.file.write(json.dumps(plain(told), allow_nan=False))
         except OSError as error:
             why = error.strerror or error
             raise RunError(f"{self.path} could not be written: {why}; free space, or leave out --metrics") from error
@@ -129,8 +106,7 @@ class Metrics:
         self._lines = lines
         self._clock = clock
         self._session: Session | None = None
-        self._late: dict[str, Any] | None = None
-        self._record: IterationRecord | None = None
+        self._late: tuple[IterationRecord, dict[str, Any], Account | None] | None = None
         self._began = self._sampled = self._accounted = 0.0
         self._compiled = self._taken = 0.0
         self._any = False
@@ -147,7 +123,7 @@ class Metrics:
         """Begin a program; facts: its name and parameters, and what the caller knows beside what the session tells."""
         self._session, self._began = session, time.perf_counter()
         if self._lines is not None:
-            self._lines.write({"kind": "job", "format": FORMAT, **facts, **_told(session), **self._account()})
+            self._lines.write("job", to_json(JobLine.of(session, facts)), self._account())
             self._any = True
 
     def note(self, record: IterationRecord) -> None:
@@ -156,18 +132,19 @@ class Metrics:
             return
         self._begin()
         self._flush()
-        self._record = record
-        self._late = {"elapsed": time.perf_counter() - self._began, "memory": self._memory()}
-        if self._clock is not None:
-            self._late |= self._compiling(record.seconds, self._clock.clock.times())
+        compiled = None if self._clock is None else self._compiling(record.seconds, self._clock.clock.times())
+        due = self._clock is not None and time.perf_counter() - self._accounted > ACCOUNTED
+        elapsed = time.perf_counter() - self._began
+        late = {"elapsed": elapsed, "memory": self._memory(), "compile_seconds": compiled}
+        self._late = record, late, self._account() if due else None
 
     def end(self, facts: Mapping[str, Any], ranks: Sequence[RankReport] = ()) -> None:
         """End a program whose answer is written; facts: what is said of its result. ranks: what each of them did."""
         if self._lines is not None:
             self._begin()
             self._flush()
-            each = [one.facts() | {"by_iteration": one.by_iteration()} for one in ranks]
-            self._lines.write({"kind": "result", **facts, **({"ranks": each} if each else {}), **self._account()})
+            each = [RankLine(**one.facts(), by_iteration=one.by_iteration()) for one in ranks]
+            self._lines.write("result", {**facts, **to_json(ResultLine(ranks=each or None))}, self._account())
         self._session = None
 
     def fail(self, error: BaseException) -> None:
@@ -176,21 +153,21 @@ class Metrics:
             self._flush()
             told = str(error) if isinstance(error, PenstockError | KeyboardInterrupt) else ""
             said = told or f"{type(error).__name__}: {error}"
-            self._lines.write({"kind": "failed", "error": said, **self._account()})
+            self._lines.write("failed", to_json(FailedLine(error=said)), self._account())
         self._session = None
 
     def close(self) -> None:
         """End the job: account for its wall time."""
         if self._lines is not None and self._clock is not None and self._any:
-            self._lines.write({"kind": "end", **self._account()})
+            self._lines.write("end", {}, self._clock.account())
 
-    def _account(self) -> dict[str, Any]:
-        """Where the time of the job has gone so far; nothing without a clock."""
+    def _account(self) -> Account | None:
+        """Where the time of the job has gone so far; None without a clock."""
         self._accounted = time.perf_counter()
-        return {} if self._clock is None else self._clock.account().facts()
+        return None if self._clock is None else self._clock.account()
 
-    def _compiling(self, seconds: float, times: StageTimes) -> dict[str, Any]:
-        """What an iteration that took so long spent on compiling and loading kernels; now and then, all stages.
+    def _compiling(self, seconds: float, times: StageTimes) -> float | None:
+        """What an iteration that took so long spent on compiling and loading kernels.
 
         Of iterations that were one call, the first ones hold what was compiled for it.
         """
@@ -198,8 +175,7 @@ class Metrics:
         self._taken = times.compiled_within.get("iterations", 0.0)
         part = min(seconds, self._compiled)
         self._compiled -= part
-        told: dict[str, Any] = {"compile_seconds": part} if part > 0 else {}
-        return told | self._account() if time.perf_counter() - self._accounted > ACCOUNTED else told
+        return part if part > 0 else None
 
     def _begin(self) -> None:
         if not self.begun and self._lines is not None:
@@ -207,43 +183,28 @@ class Metrics:
         self.begun = True
 
     def _flush(self) -> None:
-        record, late = self._record, self._late
-        self._record = self._late = None
-        if record is not None and late is not None and self._lines is not None:
-            self._lines.write({"kind": "iteration", **record.summary(), **late})
+        if self._late is not None and self._lines is not None:
+            record, late, account = self._late
+            told: dict[str, Any] = record.summary()
+            named = {name: value for name, value in told.items() if not name.startswith("total_")}
+            self._lines.write("iteration", told | to_json(IterationLine(**named, **late)), account)
+        self._late = None
 
-    def _memory(self) -> dict[str, int]:
-        """Bytes held now, of the process and of the device, and room for edges in each."""
+    def _memory(self) -> MemoryReading:
         now = time.perf_counter()
         if now - self._sampled > SAMPLED:
             self._resident, self._sampled = resident_bytes(), now
         session = self._session
         assert session is not None, "iterations lie between begin and end"
-        found = {"process": self._resident}
-        if not session.device.reads_host:
-            found["device"] = session.device.used_bytes
-        if (holdings := session.holdings) is not None:
-            found |= {"edges": holdings.edges, "edges_host": holdings.host, "edges_device": holdings.device}
-            found["chunk"] = holdings.chunk
-        return found
-
-
-def _told(session: Session) -> dict[str, Any]:
-    """What a session says about what it runs on."""
-    config, graph, device = session.config, session.graph, session.device
-    return {
-        "graph": {
-            "path": graph.path,
-            "vertices": graph.vertices,
-            "edges": graph.edges,
-            "directed": graph.directed,
-            "bytes": graph.file_bytes,
-        },
-        "options": config.facts(changed=True),
-        "threads": config.thread_count,
-        "device": {"name": device.name, **device.facts()},
-        "budget": {"host": config.memory_bytes, "device": device.own_bytes, "device_edges": config.device_edge_memory},
-        "machine": hardware_info.facts(),
-        "rates": asdict(session.rates),
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
+        held, device = session.holdings, session.device
+        used = None if device.reads_host else device.used_bytes
+        if held is None:
+            return MemoryReading(process=self._resident, device=used)
+        return MemoryReading(
+            process=self._resident,
+            device=used,
+            edges=held.edges,
+            edges_host=held.host,
+            edges_device=held.device,
+            chunk=held.chunk,
+        )

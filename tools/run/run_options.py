@@ -13,6 +13,7 @@ from penstock.tools.base.find_program import parse_setting
 from penstock.tools.base.options import (
     FILE,
     FOLDER,
+    OUTPUT,
     STRIPES,
     VERTEX,
     option,
@@ -172,6 +173,34 @@ execution = option_group(
 
 MOST_RANKS = 1 << 16
 """More than any machine has."""
+
+
+@dataclass(frozen=True)
+class Watching:
+    """Where a run writes what it did: lines of metrics, a trace.
+
+    follows: whether another process, rank 0, writes a trace, and this one only gives it its timeline.
+    """
+
+    metrics: Path | None = None
+    trace: Path | None = None
+    follows: bool = False
+
+    @property
+    def traced(self) -> bool:
+        """Whether what runs when is to be noted."""
+        return self.follows or self.trace is not None
+
+
+watching = option_group(
+    "watching",
+    Watching,
+    option(
+        "--metrics", type=OUTPUT, help="Write a JSON line for every iteration, as it goes; penstock report reads it."
+    ),
+    option("--trace", type=OUTPUT, help="Write what ran when, for ui.perfetto.dev or chrome://tracing."),
+    title="Metrics and trace",
+)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import pytest
 from penstock.storage.base.stage_clock import (
     BusyTimer,
     StageClock,
-    StageTimes,
     compiling,
     installed,
     loading,
@@ -171,14 +170,6 @@ def test_without_a_clock_nothing_is_counted() -> None:
     with stage("loading") as meter:
         meter.bytes += 1
     assert clock.times().bytes == {}
-
-
-def test_what_has_passed_since() -> None:
-    earlier = StageTimes(3.0, {"imports": 2.0, "other": 1.0}, {}, {"index": 5}, {})
-    later = StageTimes(9.0, {"imports": 2.0, "other": 3.0, "index": 4.0}, {"loading": 1.0}, {"index": 5, "loading": 2})
-    passed = later.since(earlier)
-    assert passed == StageTimes(6.0, {"other": 2.0, "index": 4.0}, {"loading": 1.0}, {"loading": 2}, {})
-    assert later.since(later) == StageTimes()
 
 
 class Hands:

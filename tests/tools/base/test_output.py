@@ -12,8 +12,9 @@ from penstock.engine import Graph
 from penstock.engine.session import Session
 from penstock.tools import cli
 from penstock.tools.base.output import RANK_HEADS, Console, pairs, plain, rank_table, seconds, table
-from penstock.tools.report.read_metrics import checked, read
+from penstock.tools.report.read_metrics import read
 from penstock.tools.run.answer_options import AnswerOptions
+from penstock.tools.run.metric_lines import line_of
 from penstock.tools.run.metrics import open_metrics
 from penstock.tools.run.result_summary import ResultSummary
 from support.graphs import on_disk
@@ -138,9 +139,9 @@ def test_metrics_and_report_have_every_rank_by_iteration(
 ) -> None:
     _run(graph, tmp_path / "m.jsonl")
     run = read(tmp_path / "m.jsonl")[0]
-    assert [len(one["by_iteration"]["exchange_seconds"]) for one in run.ranks] == [len(run.iterations)] * 2
-    disk = [iteration["bytes_disk"] for iteration in run.iterations]
-    assert run.ranks[0]["by_iteration"]["bytes_disk"] == disk
+    assert [len((one.by_iteration or {})["exchange_seconds"]) for one in run.ranks] == [len(run.iterations)] * 2
+    disk = [iteration.bytes_disk for iteration in run.iterations]
+    assert (run.ranks[0].by_iteration or {})["bytes_disk"] == disk
     assert cli.run_command(["report", str(tmp_path / "m.jsonl"), "--html", str(tmp_path / "m.html")]) == 0
     assert all(head in capsys.readouterr().out for head in ["exchanging"])
     assert "<h2>Ranks</h2>" in (tmp_path / "m.html").read_text()
@@ -161,4 +162,4 @@ def test_metrics_and_report_have_every_rank_by_iteration(
 )
 def test_other_ranks_are_refused(ranks: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        checked({"kind": "result", "ranks": copy.deepcopy(ranks)})
+        line_of({"kind": "result", "ranks": copy.deepcopy(ranks)})

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock.storage.base.stage_clock import StageTimes
 from penstock.tools.report.bottleneck import BUSY, STAGES, Spent, judge, judge_job, per_second, percent
 from penstock.tools.run.account import Account
 
@@ -200,7 +199,7 @@ SPENT = Spent(1.0, 10, 10**9, {"kernel": 0.9}, {"kernel": 0.5})
 
 def account(compiled: int = 0, **seconds: float) -> Account:
     moved = {"loading": 40 << 30, "index": 1 << 30, "writing": 2 << 30}
-    return Account(StageTimes(sum(seconds.values()), seconds, {}, moved), compiled)
+    return Account(sum(seconds.values()), seconds, {}, moved, compiled)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +236,7 @@ def test_the_longest_stage_is_named(seconds: dict[str, float], limit: str, words
 
 
 def test_without_an_account_the_iterations_are_judged() -> None:
-    assert judge_job(SPENT, None) == judge_job(SPENT, Account()) == judge(SPENT)
+    assert judge_job(SPENT, None) == judge_job(SPENT, Account(0.0, {})) == judge(SPENT)
 
 
 def test_a_job_without_iterations_has_a_limit_too() -> None:

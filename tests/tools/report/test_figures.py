@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.engine import from_edges
-from penstock.storage.base.stage_clock import STAGES, StageTimes
+from penstock.storage.base.stage_clock import STAGES
 from penstock.tools.base.plots import as_svg
 from penstock.tools.commands import info
 from penstock.tools.report.figures import STAGE_COLOURS, DegreeCounts, at_least, log_bins, stage_bar
@@ -22,7 +22,7 @@ def test_every_stage_has_a_colour() -> None:
 
 def test_the_bar_names_stages_and_shares() -> None:
     pytest.importorskip("matplotlib")
-    account = Account(StageTimes(10.0, {"imports": 0.2, "compiling": 6.0, "iterations": 3.8}))
+    account = Account(10.0, {"imports": 0.2, "compiling": 6.0, "iterations": 3.8})
     shown = as_svg(stage_bar(account, 11.0))
     for words in ("the whole job: 10 s", "compiling kernels 6 s", "60 %", "38 %", "imports, options 200 ms"):
         assert words in shown
@@ -32,7 +32,7 @@ def test_the_bar_names_stages_and_shares() -> None:
 @pytest.mark.parametrize("stages", [{"_x": 1.0}, {"$x_{$": 1.0}, {"imports": 0.0}, {"imports": float(1 << 62)}])
 def test_odd_accounts_are_drawn(stages: dict[str, float]) -> None:
     pytest.importorskip("matplotlib")
-    assert as_svg(stage_bar(Account(StageTimes(sum(stages.values()), stages)), 11.0)).startswith("<svg")
+    assert as_svg(stage_bar(Account(sum(stages.values()), stages), 11.0)).startswith("<svg")
 
 
 def sparse(counts: list[int]) -> DegreeCounts:

@@ -7,6 +7,7 @@ import json
 import re
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
 from penstock.tools import cli
+from penstock.tools.base.json_record import of_json
 from penstock.tools.base.output import plain
 from penstock.tools.base.plots import COLOURS, as_svg, starts_of
 from penstock.tools.report import figures, page
 from penstock.tools.report.read_metrics import RunMetrics, read, shared
-from penstock.tools.run.metrics import FORMAT
+from penstock.tools.run.metric_lines import FORMAT, IterationLine, JobLine, ResultLine
 from support.graphs import on_disk, skewed
 from support.oracles import EdgeList
 
@@ -59,15 +61,20 @@ def came(partitions: int = 1, **more: int) -> dict[str, int]:
 
 def run_of(count: int, *, linked: bool = True, ended: bool = True) -> RunMetrics:
     """A run of `count` iterations by several routes."""
-    made = RunMetrics(job("cuda" if linked else "host", copy_bytes=5e10, line_rate=4e8))
+    made = RunMetrics(of_json(JobLine, job("cuda" if linked else "host", copy_bytes=5e10, line_rate=4e8)))
     for number in range(count):
         route = ("zero-copy", "compaction", "filter")[number % 3] if linked else "filter"
         size = {"bytes_link": 128 * 900, "lines": 900} if linked else {}
         routes = {"resident": came(2), route: came(5, bytes_disk=70_000, **size)}
-        made.iterations.append(iteration(number, routes, link=0.007, kernel=0.002, disk=0.004, decode=0.001))
+        busy = {"link": 0.007, "kernel": 0.002, "disk": 0.004, "decode": 0.001}
+        made.iterations.append(of_json(IterationLine, iteration(number, routes, **busy)))
     if ended:
-        made.result = {"seconds": count * 0.01, "total_seconds": 1.0, "converged": True}
+        made.result = ResultLine(total_seconds=1.0, converged=True)
     return made
+
+
+def change(run: RunMetrics, at: int, **fields: Any) -> None:
+    run.iterations[at] = replace(run.iterations[at], **fields)
 
 
 def test_sums_are_those_of_the_lines() -> None:
@@ -93,7 +100,7 @@ def test_on_a_gpu_waiting_for_kernels_is_not_work_on_vertices() -> None:
     run = run_of(3)
     assert run.busy("vertices").tolist() == [0, 0, 0]
     assert run.busy("kernel").tolist() == [0.002] * 3
-    run.iterations[1]["routes"] = {"resident": came(3)}
+    change(run, 1, routes={"resident": came(3)})
     assert run.busy("kernel").tolist() == [0.002, 0.01, 0.002]
     assert run_of(3, linked=False).busy("vertices") == pytest.approx([0.002] * 3)
     assert run_of(3, linked=False).busy("plan") == pytest.approx([0.001] * 3)
@@ -101,17 +108,17 @@ def test_on_a_gpu_waiting_for_kernels_is_not_work_on_vertices() -> None:
 
 def test_the_exchange_of_ranks_is_not_work_on_vertices() -> None:
     run = run_of(3, linked=False)
-    for one in run.iterations:
-        one["exchange_seconds"] = 0.0015
+    for at in range(3):
+        change(run, at, exchange_seconds=0.0015)
     assert run.busy("exchange") == pytest.approx([0.0015] * 3)
     assert run.busy("vertices") == pytest.approx([0.0005] * 3)
 
 
 def test_values_of_vertices_in_a_file_are_told(tmp_path: Path) -> None:
     run = run_of(3, linked=False)
-    for one, windows in zip(run.iterations, (5, 1, 4), strict=True):
-        one |= {"windows": windows, "value_bytes": 1 << 30, "value_wait_seconds": 0.0015}
-        one["busy_seconds"] |= {"values": 0.006, "link": 0.0}
+    for at, windows in enumerate((5, 1, 4)):
+        busy = run.iterations[at].busy_seconds | {"values": 0.006, "link": 0.0}
+        change(run, at, windows=windows, value_bytes=1 << 30, value_wait_seconds=0.0015, busy_seconds=busy)
     assert run.busy("vertices") == pytest.approx([0.0005] * 3), "waiting is no work"
     assert (run.spent.windows, run.spent.moved["values"]) == (5, 3 << 30)
     assert run.verdict.limit == "values"
@@ -125,7 +132,7 @@ def test_values_of_vertices_in_a_file_are_told(tmp_path: Path) -> None:
 def test_on_a_gpu_copies_may_go_on_when_the_iteration_is_over_for_the_host() -> None:
     for linked, most in ((True, 0.03), (False, 0.01)):
         run = run_of(2, linked=linked)
-        run.iterations[1]["busy_seconds"]["link"] = 0.03
+        run.iterations[1].busy_seconds["link"] = 0.03
         assert run.busy("link") == pytest.approx([0.007, most])
 
 
@@ -156,15 +163,15 @@ def test_a_single_program_is_its_whole_job(tmp_path: Path) -> None:
     lines = [job() | told(1.0), one, {"kind": "result"} | told(1.0, 2.0), {"kind": "end"} | told(1.0, 2.0, 0.5)]
     (run,) = runs = read(written(tmp_path, *lines))
     assert run.account is not None
-    assert (run.account.wall, run.account.stages) == (3.5, {"imports": 1.0, "iterations": 2.0})
+    assert (run.account.wall_seconds, run.account.stages) == (3.5, {"imports": 1.0, "iterations": 2.0})
     assert shared(runs) is None
     assert "3.5 s, longest: iterations, 57 %" in "\n".join(page.lines(run))
     (run,) = read(written(tmp_path, *lines[:-1]))  # killed while memory was given back
     assert run.account is not None
-    assert run.account.wall == 3.0
+    assert run.account.wall_seconds == 3.0
     (run,) = read(written(tmp_path, *lines[:2]))  # killed in the first second of iterations
     assert run.account is not None
-    assert run.account.wall == 1.0
+    assert run.account.wall_seconds == 1.0
 
 
 def test_programs_of_a_job_have_their_parts_and_share_the_rest(tmp_path: Path, capsys: Any) -> None:
@@ -178,7 +185,7 @@ def test_programs_of_a_job_have_their_parts_and_share_the_rest(tmp_path: Path, c
     assert [run.account and run.account.stages for run in runs] == [{"iterations": 2.0}, {"iterations": 3.0}]
     rest = shared(runs)
     assert rest is not None
-    assert (rest.wall, rest.stages) == (1.5, {"imports": 1.5})
+    assert (rest.wall_seconds, rest.stages) == (1.5, {"imports": 1.5})
     assert cli.run_command(["report", str(path)]) == 0
     assert "all programs together, beside what each took" in capsys.readouterr().out
 
@@ -193,8 +200,8 @@ def test_metrics_without_stages_are_read(tmp_path: Path) -> None:
 
 def test_what_was_compiled_in_an_iteration_is_no_work_of_kernels() -> None:
     run = run_of(2, linked=False)
-    run.iterations[0] |= {"seconds": 5.01, "walk_seconds": 5.008, "compile_seconds": 5.0}
-    run.iterations[0]["busy_seconds"]["kernel"] = 5.007
+    run.iterations[0].busy_seconds["kernel"] = 5.007
+    change(run, 0, seconds=5.01, walk_seconds=5.008, compile_seconds=5.0)
     assert run.seconds == pytest.approx(0.02)
     assert run.busy("kernel") == pytest.approx([0.01, 0.002])
 
@@ -255,10 +262,10 @@ def svg(run: RunMetrics) -> str:
 
 def test_a_run_of_zeros_can_be_drawn() -> None:
     pytest.importorskip("matplotlib")
-    run = RunMetrics(job())
-    run.iterations.append(iteration(0, {}) | {"frontier_vertices": 0, "frontier_edges": 0, "seconds": 0.0})
+    run = RunMetrics(of_json(JobLine, job()), [of_json(IterationLine, iteration(0, {}))])
+    change(run, 0, frontier_vertices=0, frontier_edges=0, seconds=0.0)
     assert "frontier" in svg(run)
-    run.iterations[0]["iteration"] = 70
+    change(run, 0, iteration=70)
     assert ">70<" in svg(run)
     assert run.verdict.limit == "nothing"
     assert page.lines(run)[0] == "sssp (source 3) on web.h5"
@@ -280,7 +287,7 @@ class Outside(HTMLParser):
 def test_the_page_is_one_file_that_asks_for_nothing() -> None:
     pytest.importorskip("matplotlib")
     run = run_of(3)
-    run.job["program"] = "<b>&mine"
+    run.job = replace(run.job, program="<b>&mine")
     shown = page.page([(run, {"time": svg(run)}), (run_of(2), {})])
     outside = Outside()
     outside.feed(shown)
@@ -444,6 +451,8 @@ def test_odd_runs_are_drawn() -> None:
     pytest.importorskip("matplotlib")
     named = iteration(0, {"$x_{$": came(3, bytes_link=1000)}) | {"direction": "$"}
     changes = [(name, value) for name in ("frontier_edges", "frontier_vertices", "seconds") for value in (0, 1 << 62)]
-    odd = [named | {name: value} for name, value in [*changes, ("routes", {}), ("busy_seconds", {})]]
-    for figure in figures.pictures(RunMetrics(LINES[0] | {"program": "$x_{$"}, odd), alone=True).values():
+    lines = [named | {name: value} for name, value in [*changes, ("routes", {}), ("busy_seconds", {})]]
+    odd = [of_json(IterationLine, line) for line in lines]
+    job_line = of_json(JobLine, LINES[0] | {"program": "$x_{$"})
+    for figure in figures.pictures(RunMetrics(job_line, odd), alone=True).values():
         as_svg(figure)

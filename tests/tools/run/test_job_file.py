@@ -14,8 +14,7 @@ from penstock.tools.run.answer_options import AnswerOptions
 from penstock.tools.run.checkpointing import Checkpointing
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import LONGEST_JOB, lines_of, read, text_of
-from penstock.tools.run.metrics import Watching
-from penstock.tools.run.run_options import Execution, Keeping, Parameters
+from penstock.tools.run.run_options import Execution, Keeping, Parameters, Watching
 
 GOOD = """
 graph = "g.h5"   # beside this file
