@@ -12,7 +12,6 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from penstock.engine.program.program import (
     scalar_names,
 )
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.function_digest import function_digest
 
 Compile = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -311,42 +311,5 @@ def fingerprint(program: Program, texts: dict[str, str]) -> str:
         digest.update(texts[name].encode())
     for role, function in functions_of(program):
         digest.update(role.encode())
-        _digest_function(digest, function, set())
+        digest.update(function_digest(function).encode())
     return digest.hexdigest()
-
-
-def digest_of(function: Callable[..., Any]) -> str:
-    """Digest of everything that a function's compiled code depends on: its bytecode, constants and what it calls."""
-    digest = hashlib.sha256()
-    _digest_function(digest, function, set())
-    return digest.hexdigest()
-
-
-VERSIONED = "numpy", "math"
-"""Modules of which a kernel's name has the version, wherever they are installed; others are told by their files."""
-
-
-def _digest_function(digest: Any, function: Callable[..., Any], seen: set[int]) -> None:
-    function = getattr(function, "py_func", function)
-    if id(function) in seen:
-        return
-    seen.add(id(function))
-    code = function.__code__
-    module = function.__module__ or ""  # numba-cuda's own functions have none
-    if not module.startswith("penstock."):
-        digest.update(module.encode())  # what Numba caches looks for the author's module when it is read
-    digest.update(code.co_code)
-    digest.update(repr((code.co_consts, code.co_names, code.co_varnames)).encode())
-    cells = [c.cell_contents for c in function.__closure__ or ()]
-    for value in [function.__globals__.get(n) for n in code.co_names] + cells:
-        inner = getattr(value, "py_func", value)
-        if inner is not None and hasattr(inner, "__code__"):
-            _digest_function(digest, inner, seen)
-        else:
-            digest.update(_told(value).encode())
-
-
-def _told(value: Any) -> str:
-    if isinstance(value, ModuleType) and value.__name__ in VERSIONED:
-        return value.__name__
-    return repr(value)

@@ -15,10 +15,9 @@ import itertools
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import CodeType, ModuleType
 from typing import Any
 
 import llvmlite
@@ -31,6 +30,7 @@ from numba.core.caching import _Cache
 from numba.core.sigutils import normalize_signature
 from penstock.storage.base.atomic import partial_name
 from penstock.storage.base.freed_memory import give_back_library_pages
+from penstock.storage.base.function_digest import function_digest
 from penstock.storage.base.kernel_loading import FORM, load, stored
 from penstock.storage.base.missing_code import Origin, tell_asked, tell_missing
 from penstock.storage.base.stage_clock import begin_compiling, count_loaded, end_compiling, loading
@@ -152,14 +152,14 @@ def kept(
     compiled : Dispatcher
         What `numba.njit` returned, for arguments of Numba's own types.
     key : callable, optional
-        Digest of the function's sources, asked for when it is first needed; by default `source_digest`.
+        Digest of the function's sources, asked for when it is first needed; by default `function_digest`.
     origin : callable, optional
         Describes the function to another process, which may then compile it for this one (`missing_code.py`).
     linked : bool
         Whether other kernels call it: its intermediate code is then kept too, two thirds of an entry.
     """
     install()
-    compiled._cache = _KernelCache(compiled, key or functools.partial(source_digest, compiled), origin, linked)
+    compiled._cache = _KernelCache(compiled, key or functools.partial(function_digest, compiled), origin, linked)
     compiled._compilation_chain_init_hook = _nothing  # loads Numba's extensions, as does whatever compiles
     return compiled
 
@@ -168,65 +168,10 @@ def _nothing() -> None:
     """Do nothing."""
 
 
-def source_digest(function: Any) -> str:
-    """Digest of the files that a function's code comes from, and of the constants that it takes from elsewhere.
-
-    Of a function that Penstock has generated, its bytecode.
-    """
-    digest = hashlib.sha256(_file_digest(str(Path(__file__).with_name("compiler.py"))))  # how parts are compiled
-    waiting, seen = [_plain(function)], set()
-    while waiting:
-        inner = waiting.pop()
-        if id(inner) in seen:
-            continue
-        seen.add(id(inner))
-        code = inner.__code__
-        digest.update(f"{inner.__module__}.{inner.__qualname__}.{code.co_firstlineno}\0".encode())
-        generated = repr((code.co_code, code.co_consts, code.co_names, code.co_varnames)).encode()
-        digest.update(generated if code.co_filename.startswith("<") else _file_digest(code.co_filename))
-        cells = zip(code.co_freevars, (cell.cell_contents for cell in inner.__closure__ or ()), strict=True)
-        for name, value in (*((name, inner.__globals__.get(name)) for name in _names(code)), *cells):
-            if hasattr(_plain(value), "__code__"):
-                waiting += [_plain(value)] if _is_ours(value) else []
-            else:
-                digest.update(f"{name}={_told(value)}\0".encode())
-    return digest.hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    """The Python function of a compiled one or of an intrinsic, else the value."""
-    return getattr(value, "py_func", None) or getattr(value, "_defn", None) or value
-
-
-def _is_ours(value: Any) -> bool:
-    function = _plain(value)
-    return str(function.__module__).startswith("penstock.") or function.__code__.co_filename.startswith("<penstock")
-
-
-def _told(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
-    if isinstance(value, ModuleType | type):
-        module = sys.modules[value.__module__] if isinstance(value, type) else value
-        if module.__name__.startswith("penstock."):
-            return value.__name__ + _file_digest(str(module.__file__)).hex()
-        return value.__name__ if isinstance(value, type) else "module"  # the file says which; some have two names
-    if isinstance(value, int | float | str | bytes | bool | tuple | np.generic | None):
-        return repr(value)
-    return type(value).__qualname__  # made in the module that uses it, whose file is in the digest
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    """Names that a function looks up, those of functions within it included, in the order of the code."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
-
-
 @functools.cache
-def _file_digest(path: str) -> bytes:
-    return hashlib.sha256(Path(path).read_bytes()).digest()
+def _parts_digest() -> str:
+    """Digest of how functions that are parts of others are compiled."""
+    return hashlib.sha256(Path(__file__).with_name("compiler.py").read_bytes()).hexdigest()
 
 
 @functools.cache
@@ -347,7 +292,7 @@ class _KernelCache(_Cache):  # type: ignore[misc]
 
     def _entries(self, sig: Any, codegen: Any) -> list[str]:
         """The names of what this process can run; it compiles the first."""
-        parts = self._key(), str(sig), self._options, versions(), number_apart.__name__, FORM
+        parts = self._key(), _parts_digest(), str(sig), self._options, versions(), number_apart.__name__, FORM
         common = hashlib.sha256(repr(parts).encode())
         names = []
         for processor in processors(*codegen.magic_tuple()):

@@ -1,8 +1,8 @@
 """Machine code of a GPU's kernels, kept on disk from one process to the next, so that a second run compiles nothing.
 
-Owns the key of an entry: the kernel's bytecode, constants and closure down to the author's own functions (which is the
-author's fingerprint and more), the sort that these may call, the types of its arguments, the compute capability, and
-the versions of Numba, its CUDA half, Python and Penstock. Entries are kept in the user's cache, with what is compiled
+Owns the key of an entry: the digest of the kernel's function, down to the author's own, and of the sort that these may
+call, the types of its arguments, the compute capability, and the versions of Numba, its CUDA half, Python and Penstock.
+Entries are kept in the user's cache, with what is compiled
 for the host (`storage/base/kernel_cache.py`). `compiler.compile_for` says what is in one.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from numba.types import BaseTuple
 from penstock.engine.kernels.shared_functions import sort_in_place
-from penstock.engine.program.bindings import digest_of
+from penstock.storage.base.function_digest import function_digest
 from penstock.storage.base.kernel_cache import KernelStore, versions
 from penstock.storage.base.missing_code import tell_missing
 from penstock.storage.base.stage_clock import compiling, count_loaded
@@ -53,7 +53,8 @@ def renewed(
 
 def key_of(function: Callable[..., Any], types: tuple[Any, ...], capability: tuple[int, int]) -> str:
     """What an entry's content depends on, as hexadecimal digits."""
-    parts = digest_of(function), digest_of(sort_in_place), function.__qualname__, _described(types), str(capability)
+    digests = function_digest(function), function_digest(sort_in_place)
+    parts = *digests, function.__qualname__, _described(types), str(capability)
     told = [str(function.__dict__[AT_ONCE])] if AT_ONCE in function.__dict__ else []
     return hashlib.sha256("\0".join((*parts, *told, *_versions())).encode()).hexdigest()
 

@@ -26,7 +26,8 @@ from penstock.engine.program.bindings import Author
 from penstock.storage.base.budget import check_room
 from penstock.storage.base.compiler import DistinctArraysCompiler, InlinedCompiler
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.kernel_cache import kept, source_digest
+from penstock.storage.base.function_digest import function_digest
+from penstock.storage.base.kernel_cache import kept
 from penstock.storage.base.kernel_loading import signature_of
 from penstock.storage.base.missing_code import Origin
 from penstock.storage.base.threads import check_startable
@@ -104,7 +105,7 @@ class JitKernel:
 
     def key_of(self, function: Callable[..., Any]) -> str:
         """Digest of all that the code of a function made of the kernel's depends on; `_inlined`: how it is compiled."""
-        parts = self.name, source_digest(function), source_digest(_inlined)
+        parts = self.name, function_digest(function), function_digest(_inlined)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def _origin(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from penstock.engine.program.bindings import digest_of
+from penstock.storage.base.function_digest import function_digest
 
 
 def distance(value: float) -> float:
@@ -19,11 +19,11 @@ def distance(value: float) -> float:
 
 @pytest.mark.parametrize("module", [np, math])
 def test_libraries_may_be_installed_anywhere(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, shown = digest_of(distance), repr(module)
+    before, shown = function_digest(distance), repr(module)
     monkeypatch.setattr(module.__spec__, "origin", "/elsewhere/module.py")
     monkeypatch.setattr(module.__spec__, "has_location", True, raising=False)
     assert repr(module) != shown
-    assert digest_of(distance) == before
+    assert function_digest(distance) == before
 
 
 def test_modules_of_an_author_are_told_by_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,5 +35,31 @@ def test_modules_of_an_author_are_told_by_their_files(tmp_path: Path, monkeypatc
         monkeypatch.delitem(sys.modules, "helper_of_kernels", raising=False)
         names: dict[str, object] = {}
         exec("import helper_of_kernels\ndef scaled(value):\n    return value * helper_of_kernels.FACTOR\n", names)
-        digests.add(digest_of(names["scaled"]))  # type: ignore[arg-type]
+        digests.add(function_digest(names["scaled"]))  # type: ignore[arg-type]
     assert len(digests) == 2
+
+
+def author(text: str, **names: object) -> str:
+    """The digest of a function `f` of an author's module, compiled from a text."""
+    exec(text, names)
+    return function_digest(names["f"])
+
+
+def test_what_an_authors_function_calls_and_takes_is_in_the_name() -> None:
+    text = "def g(x):\n    return x + 1\ndef f(x):\n    return g(x) * FACTORS[3]\n"
+    factors = np.arange(5000.0)
+    changed = factors.copy()
+    changed[3000] = 7  # which its text leaves out
+    digests = [author(text, FACTORS=factors), author(text, FACTORS=changed)]
+    digests += [
+        author(text.replace("+ 1", "+ 2"), FACTORS=factors),
+        author(text.replace("[3]", "[4]"), FACTORS=factors),
+    ]
+    assert len(set(digests)) == len(digests)
+    assert author(text, FACTORS=factors.copy()) == digests[0]
+
+
+def test_functions_within_a_function_are_told_by_what_they_do() -> None:
+    text = "def f(x):\n    def inner(y):\n        return y + 1\n    return inner(x)\n"
+    assert author(text) == author(f"unused = 1\n\n{text}")
+    assert author(text) != author(text.replace("+ 1", "+ 2"))

@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 from numba.core.bytecode import FunctionIdentity
 from numba.core.registry import cpu_target
-from penstock.storage.base import kernel_cache
+from penstock.storage.base import function_digest, kernel_cache
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.kernel_cache import kept, source_digest
+from penstock.storage.base.kernel_cache import kept
 from penstock.storage.base.user_cache import kernel_folder, user_cache
 from penstock.storage.encoding.bitpack import pack
 from support.faults import python
@@ -114,12 +114,12 @@ def test_sources_are_followed_through_intrinsics(load: Load) -> None:
     from penstock.storage.encoding import simd, unpack
 
     paths = set()
-    kernel_cache._file_digest.cache_clear()
-    original = kernel_cache._file_digest
+    function_digest._file_digest.cache_clear()
+    original = function_digest._file_digest
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel_cache, "_file_digest", lambda path: (paths.add(path), original(path))[1])
+        patch.setattr(function_digest, "_file_digest", lambda path: (paths.add(path), original(path))[1])
         functions = [value for value in vars(unpack).values() if hasattr(value, "py_func")]
-        assert len({source_digest(function) for function in functions}) == len(functions)
+        assert len({function_digest.function_digest(function) for function in functions}) == len(functions)
     assert {unpack.__file__, simd.__file__} <= paths
 
 
@@ -129,7 +129,7 @@ def test_a_module_that_has_two_names_makes_no_difference() -> None:
     for module in ("numba.core.types", "numba.types"):
         made: dict[str, Any] = {"types": importlib.import_module(module), "__name__": "made"}
         exec("def width(): return types.int64", made)
-        digests.add(source_digest(made["width"]))
+        digests.add(function_digest.function_digest(made["width"]))
     assert len(digests) == 1
 
 

@@ -15,7 +15,7 @@ from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.program import bindings
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.sssp import SSSP
-from penstock.storage.base import kernel_cache
+from penstock.storage.base import function_digest
 
 
 def kernel(make: Any) -> JitKernel:
@@ -31,11 +31,11 @@ def key(made: JitKernel) -> str:
 @pytest.fixture
 def changed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Lets a file of this name be another one."""
-    original = kernel_cache._file_digest
+    original = function_digest._file_digest
 
     def change(name: str) -> None:
         monkeypatch.setattr(
-            kernel_cache, "_file_digest", lambda path: original(path) + (b"#" if Path(path).name == name else b"")
+            function_digest, "_file_digest", lambda path: original(path) + (b"#" if Path(path).name == name else b"")
         )
 
     return change
