@@ -26,7 +26,6 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert, read_twice
 from penstock.storage.convert.convert_list import write_edges
 from penstock.storage.convert.list_writer import KEYS, WEIGHTS, EndCounts, ListBase
-from penstock.storage.convert.rename import COUNTING_SHARE
 from penstock.storage.convert.renumber.input_ids import NeedsTable
 from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions, ConvertReport
 from penstock.storage.convert.sort.run import MAX_VERTICES
@@ -248,7 +247,7 @@ def append(
         with Workspace(source, target, options, progress) as space:
             old, folders = _files_of(opened, target)
             files = FileSet(target, folders, space.share.encoders, version=LIST_VERSION, old=old)
-            counts = EndCounts(host_memory // COUNTING_SHARE, both=not header.directed)
+            counts = EndCounts(space.share.counting_bytes, both=not header.directed)
             _count_old(counts, opened)
             return write_edges(space, files, counts, _base(opened, old))
 

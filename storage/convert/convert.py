@@ -192,7 +192,7 @@ def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertRep
     windows = -(-edges.vertices // size) if size else 0
     edgeless: EdgelessCount | None = None
     if not isinstance(edges.store, Spill):
-        edgeless = EdgelessCount(edges.vertices, space.options.host_memory, ends=not both)
+        edgeless = EdgelessCount(edges.vertices, space.share.edgeless_bytes, ends=not both)
     with GraphWriter(
         target,
         vertices=edges.vertices,

@@ -15,7 +15,7 @@ import numpy as np
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ordered_map
 from penstock.storage.convert.list_writer import EndCounts, ListBase, ListWriter
-from penstock.storage.convert.rename import COUNTING_SHARE, logged
+from penstock.storage.convert.rename import logged
 from penstock.storage.convert.renumber.id_mapping import known_ids
 from penstock.storage.convert.renumber.input_ids import InputIds
 from penstock.storage.convert.renumber.name_store import Original
@@ -144,7 +144,7 @@ def write_list(space: Workspace, target: Path) -> ConvertReport:
     files = FileSet(
         target, [folder.absolute() for folder in space.options.stripes], space.share.encoders, version=LIST_VERSION
     )
-    counts = EndCounts(space.options.host_memory // COUNTING_SHARE, both=space.mirror)
+    counts = EndCounts(space.share.counting_bytes, both=space.mirror)
     return write_edges(space, files, counts, None)
 
 

@@ -31,7 +31,6 @@ from penstock.storage.convert.renumber.vertex_order import (
     inverse,
     permuted,
 )
-from penstock.storage.convert.row_writer import EDGELESS_SHARE
 from penstock.storage.convert.sort.groups import check_density
 from penstock.storage.convert.sort.seen_ids import OccurringIds, SeenIds, bitmap_bytes
 from penstock.storage.convert.sort.spill import Spill
@@ -65,10 +64,6 @@ class InputEdges:
     renumbered: bool = False
 
 
-COUNTING_SHARE = 4
-"""One part in so many of the budget may count degrees, or hold edges of paths: the writer's, which has not begun."""
-
-
 def read_and_rename(space: Workspace, ids: InputIds) -> InputEdges:
     """Read edges, find their new ids, and spill them under those.
 
@@ -88,7 +83,7 @@ def read_and_rename(space: Workspace, ids: InputIds) -> InputEdges:
         else:
             before = original.whole() if isinstance(original, OccurringIds) else original
             original = inverse(new) if before is None else before[inverse(new)]
-    seen = SeenIds(min(space.options.host_memory // EDGELESS_SHARE, bitmap_bytes(assigned.vertices)))
+    seen = SeenIds(min(space.share.edgeless_bytes, bitmap_bytes(assigned.vertices)))
     spill = _spilled(space, log, replace(packing, seen=seen))
     return InputEdges(
         store=spill,
@@ -167,11 +162,11 @@ def _new_order(space: Workspace, log: EdgeLog, packing: Packing, vertices: int) 
     """New ids by old id, as ``--order`` says."""
     space.check_vertex_memory(vertices)
     if space.options.order == "paths":
-        order = PathOrder(vertices, space.options.host_memory // COUNTING_SHARE, log.edges, both=space.mirror)
+        order = PathOrder(vertices, space.share.counting_bytes, log.edges, both=space.mirror)
         return by_paths(lambda: map(packing.renamed, log.batches()), order)
     # in a mirrored graph every edge counts at both its ends, and so do both degrees of a hub
     apart = space.options.order == "hubs" and not space.mirror
-    room = space.options.host_memory // COUNTING_SHARE // max(1, vertices * (2 if apart else 1) * 4)
+    room = space.share.counting_bytes // max(1, vertices * (2 if apart else 1) * 4)
     degrees = count_degrees(
         log.batches(),
         packing.renamed,

@@ -15,8 +15,6 @@ from penstock.storage.convert.sort.spill_filler import SpillFiller
 from penstock.storage.format.adjacency_writer import AdjacencyWriter
 
 _ZEROS = np.zeros(1 << 16, np.uint32)
-EDGELESS_SHARE = 16
-"""One part in so many of the budget may be taken for the bits of `EdgelessCount`."""
 
 
 class DegreeStream:
@@ -75,13 +73,13 @@ class DegreeStream:
 class EdgelessCount:
     """Counts the vertices without an edge: a bit for every vertex, set where an edge begins or, with ``ends``, ends.
 
-    There are no bits, and no count, where ``memory_bytes`` does not allow them.
+    There are no bits, and no count, where they are more than ``memory_bytes``.
     """
 
     def __init__(self, vertices: int, memory_bytes: int, *, ends: bool) -> None:
         self._vertices, self._ends = vertices, ends
         size = (vertices + 7) // 8
-        self._bits = np.zeros(size, np.uint8) if size <= memory_bytes // EDGELESS_SHARE else None
+        self._bits = np.zeros(size, np.uint8) if size <= memory_bytes else None
 
     def note(self, rows: SortedRows) -> None:
         """Note the vertices that have an edge in some rows."""

@@ -182,10 +182,6 @@ def look_up(values: NDArray[Any], ids: Ids, guide: NDArray[Any], shift: int, fou
         found[i] = low
 
 
-NAME_RUN_SHARE = 32
-"""One part in so many of the budget is a run of names: several are in memory while one is sorted."""
-
-
 @dataclass(frozen=True, slots=True)
 class AssignedIds:
     """What ids became: how many vertices there are, how logged ids of sources and of targets become theirs
@@ -335,11 +331,11 @@ class NamedIds:
     """Names in the order of their bytes are 0 to n-1; of two sides, the sources' come first."""
 
     def __init__(self, space: Workspace, *, sides: bool) -> None:
-        self._memory, self._sides = space.options.host_memory, sides
+        self._share, self._sides = space.share, sides
         self._table = NameTable(space.share.id_bytes)
         self._listed = False
         self._store = ArrayStore(space.quota, space.scratch)
-        self._runs = NameRuns(self._store, space.pool, self._memory // NAME_RUN_SHARE)
+        self._runs = NameRuns(self._store, space.pool, space.share.name_run_bytes)
 
     def scan(self, batch: EdgeBatch) -> None:
         """Find nothing: a batch brings its names."""
@@ -362,9 +358,9 @@ class NamedIds:
         ranks = np.empty(self._table.count, np.uint32)
         runs = self._runs.finish()
         del self._table
-        original = NameStore(self._store, sides=self._sides, block_bytes=self._memory // 8)
+        original = NameStore(self._store, sides=self._sides, block_bytes=self._share.name_bytes)
         at = left = 0
-        for names, numbers in merged(runs, self._memory // 8):
+        for names, numbers in merged(runs, self._share.name_bytes):
             ranks[numbers] = np.arange(at, at + len(names), dtype=np.uint32)
             left += int(np.count_nonzero(names.text[names.ends - names.lengths] == 1)) if self._sides else 0
             at += len(names)
@@ -392,6 +388,6 @@ def known_ids(space: Workspace) -> tuple[Original, int | None]:
     ids = source.original_ids()
     if not isinstance(ids, StringArray):
         return ids, source.left
-    names = NameStore(ArrayStore(space.quota, space.scratch), sides=False, block_bytes=space.options.host_memory // 8)
+    names = NameStore(ArrayStore(space.quota, space.scratch), sides=False, block_bytes=space.share.name_bytes)
     names.add(ids)
     return names, source.left

@@ -15,7 +15,7 @@ from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, brief
 from penstock.storage.convert.sort.run import MAX_VERTICES
 from penstock.storage.convert.sort.seen_ids import OccurringIds, SeenIds
-from penstock.storage.convert.sort.workspace import SEEN_SHARE, Workspace
+from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.text.diagnose import bad_line
 from penstock.storage.ingest.text.edge_list import TextSource
@@ -113,14 +113,14 @@ class InputIds:
                 self.seen.name(self._first.lone)
         if self.seen.full and self._space.source.known_vertices is None:
             quota = self._space.quota
-            quota.reserve(min(quota.free_bytes, self._space.options.host_memory // SEEN_SHARE))
+            quota.reserve(min(quota.free_bytes, self._space.share.seen_bytes))
             self.seen = SeenIds(0)
             self.compacts, self.renames, self.by_table, self.renumbered = False, True, True, True
 
     def _limit(self) -> int:
         """Bytes that the bitmap may take."""
-        memory, size = self._space.options.host_memory, self._space.source.total_bytes
-        share = memory // (SEEN_SHARE if self.compacts else 2 * SEEN_SHARE)
+        size = self._space.source.total_bytes
+        share = self._space.share.seen_bytes // (1 if self.compacts else 2)
         return share if size is None else min(share, LEAST_BYTES + PER_INPUT_BYTE * size)
 
     def _check_listed(self, batch: EdgeBatch, begun: int) -> None:

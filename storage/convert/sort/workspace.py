@@ -120,21 +120,32 @@ OCTAVE_SHARE = 4
 """Octaves of ids may have so many times as many edges as they would have if each had as many."""
 VERTEX_BYTES = {"degree": 12, "hubs": 24, "paths": 40}
 """What an order takes a vertex: degrees and both directions of the new ids, the score of hubs, the forest of paths."""
-SEEN_SHARE = 8
-"""One part in so many of the budget holds the bitmap of the ids that occur at most; half of that is set apart."""
 SPARE = 4
 """One part in so many is announced on top: later batches pack worse, and a bucket that is split is written twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """The budget's parts, in bytes: the spill in memory, sorting, maps of ids, tables of runs; the
-    edges of a run and of a group that is sorted at once; the threads that encode."""
+    """The budget's parts, each of which may be held while its stage lasts; every conversion's are made by `shares`.
+
+    spill_bytes, sort_bytes, id_bytes, table_bytes: the spill in memory, sorting, maps of ids, tables of runs.
+    seen_bytes: the bitmap of the ids that occur, half of which is set apart; edgeless_bytes: that of the vertices with
+    an edge. counting_bytes: degrees that are counted, or edges of paths, before there is a writer. name_run_bytes: a
+    run of names, several of which are in memory while one is sorted; name_bytes: a block of them in order.
+    state_bytes: what an order needs of vertices. run_edges, group_edges: edges of a run, and of a group that is sorted
+    at once. encoders: threads.
+    """
 
     spill_bytes: int
     sort_bytes: int
     id_bytes: int
     table_bytes: int
+    seen_bytes: int
+    edgeless_bytes: int
+    counting_bytes: int
+    name_run_bytes: int
+    name_bytes: int
+    state_bytes: int
     run_edges: int
     group_edges: int
     encoders: int
@@ -156,12 +167,19 @@ def shares(memory_bytes: int, workers: int, *, maps: bool) -> Shares:
     ingest = IngestOptions(host_memory=memory_bytes, threads=workers)
     parser = ingest.block_bytes * (10 * workers + 8)
     reading = parser + run_edges * 32 * (workers + 2)
-    apart = BOOKKEEPING_BYTES + memory_bytes // (8 if maps else 2 * SEEN_SHARE)
+    seen = memory_bytes // 8
+    apart = BOOKKEEPING_BYTES + (memory_bytes // 8 if maps else seen // 2)
     return Shares(
         spill_bytes=max(0, min(rest - sort, memory_bytes - reading) - apart),
         sort_bytes=sort,
         id_bytes=memory_bytes // 4,
         table_bytes=memory_bytes // 16,
+        seen_bytes=seen,
+        edgeless_bytes=memory_bytes // 16,
+        counting_bytes=memory_bytes // 4,
+        name_run_bytes=memory_bytes // 32,
+        name_bytes=memory_bytes // 8,
+        state_bytes=memory_bytes // 2,
         run_edges=run_edges,
         group_edges=sort_plan(sort, SORTED_EDGE_BYTES, workers).group_edges,
         encoders=max(1, min(workers, (writer // WRITER_CHUNK_BYTES - 10) // 3)),
@@ -309,7 +327,7 @@ class Workspace:
             InputError: naming ``--host-memory``.
         """
         needed = vertices * VERTEX_BYTES[self.options.order]
-        if needed > self.options.host_memory // 2:
+        if needed > self.share.state_bytes:
             raise InputError(
                 f"--order {self.options.order} of {vertices} vertices needs {format_bytes(needed)} for the state "
                 "of vertices, half of what is allowed at most; "

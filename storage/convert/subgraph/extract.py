@@ -216,7 +216,7 @@ def _rows_to_file(part: Subgraph, target: Path, properties: dict[str, Any]) -> t
         encoding=graph.out.encoding if graph.path else "packed",
         threads=part.threads,
     ) as writer:
-        edgeless = EdgelessCount(vertices, part.options.host_memory, ends=graph.into is None)
+        edgeless = EdgelessCount(vertices, part.options.host_memory // 16, ends=graph.into is None)
         edges = loops = 0
         for adjacency in graph.adjacencies:
             sink = RowSink(writer.adjacency(adjacency.direction), vertices, edgeless)

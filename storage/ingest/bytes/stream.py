@@ -183,7 +183,6 @@ class InputFiles:
     def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
         self.name = ", ".join(map(str, paths))
         self._paths, self._options = list(paths), options
-        self._memory = options.host_memory
         sizes = [Path(path).stat().st_size if Path(path).is_file() else None for path in paths]
         self.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
         self._closed_bytes = 0
@@ -197,7 +196,7 @@ class InputFiles:
     def _streams(self) -> Iterator[Stream]:
         """Open one file after another, and close it when the next one is asked for."""
         for path in self._paths:
-            with Stream(path, self._memory) as stream:
+            with Stream(path, self._options.host_memory) as stream:
                 self._open = stream
                 yield stream
                 self._closed_bytes += stream.raw_done

@@ -112,7 +112,7 @@ class ElementSource(InputFiles):
     def _head(self) -> ElementParser:
         """A parser that knows direction and weight; note the first id."""
         parser, ids = self._made(), list[str]()
-        with Stream(self._paths[0], self._memory) as stream:
+        with Stream(self._paths[0], self._options.host_memory) as stream:
             while not (ids and parser.settled) and (block := stream.read(BLOCK_BYTES)):
                 parser.feed(block)
                 ids = ids or [node.id for node in parser.nodes[:1]] or [edge.source for edge in parser.edges[:1]]
@@ -189,10 +189,11 @@ class ElementSource(InputFiles):
 
 
 class NodeRows:
-    """The nodes of a file as rows of a table of vertices, as `vertex_rows.CsvRows`. made: a parser of attributes."""
+    """The nodes of a file as rows of a table of vertices, as `vertex_rows.CsvRows`. opened: its content;
+    made: a parser of attributes."""
 
-    def __init__(self, path: Path, memory: int, made: Callable[[], ElementParser]) -> None:
-        self.name, self._path, self._memory, self._made = str(path), path, memory, made
+    def __init__(self, name: str, opened: Callable[[], Stream], made: Callable[[], ElementParser]) -> None:
+        self.name, self._opened, self._made = name, opened, made
 
     def names(self) -> tuple[str, ...]:
         """All attributes that a node has. Raises InputError as the parser."""
@@ -224,7 +225,7 @@ class NodeRows:
     def _nodes(self) -> Iterator[tuple[list[Node], dict[str, str]]]:
         """Some nodes at a time, and the defaults of their attributes."""
         parser = self._made()
-        with Stream(self._path, self._memory) as stream:
+        with self._opened() as stream:
             while block := stream.read(BLOCK_BYTES):
                 parser.feed(block)
                 found, parser.nodes, parser.edges = parser.nodes, [], []

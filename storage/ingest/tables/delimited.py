@@ -75,11 +75,11 @@ class DelimitedSource(TextSource):
 
     def _parsed(self) -> Generator[Parsed]:
         parse = partial(parse_records_of, sides=self._options.sides)
-        return parsed_in_order(self._records(), parse, self._options.workers)
+        return parsed_in_order(self._records(), parse, self._parsing.workers)
 
     def _records(self) -> Iterator[RecordBlock]:
         for stream in self._streams():
-            blocks = line_blocks(stream, self._options.block_bytes)
+            blocks = line_blocks(stream, self._parsing.block_bytes)
             if (found := _first_records(blocks, self._options, stream.name)) is not None:
                 first, layout, passed = found
                 file = self._table(stream, layout)

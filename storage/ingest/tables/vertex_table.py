@@ -42,12 +42,12 @@ MOST_PARTS = 256
 
 @dataclass(frozen=True)
 class VertexTable:
-    """A table of vertices. rows, columns: of `vertex_rows`."""
+    """A table of vertices. rows, columns: of `vertex_rows`. sort_bytes: rows that are sorted may take so many."""
 
     path: Path
     rows: Any
     columns: Any
-    memory: int
+    sort_bytes: int
 
     def sort_into(
         self, partial: Path, identity: str, scratch: Callable[[], IO[bytes]], *, named: bool
@@ -56,7 +56,7 @@ class VertexTable:
         from penstock.storage.tables.arrow_tables import system_memory
         from penstock.storage.tables.vertex_rows import ID, Survey, write_sorted
 
-        block = min(MOST_BLOCK, max(LEAST_BLOCK, self.memory // MEMORY_SHARE // READ_AHEAD))
+        block = min(MOST_BLOCK, max(LEAST_BLOCK, self.sort_bytes // READ_AHEAD))
         kinds = {self.columns.id: "string" if named else "uint64"}
         with system_memory():
             survey = Survey()
@@ -64,7 +64,7 @@ class VertexTable:
                 survey.add(batch)
             for source, (name, declared) in self.columns.properties.items():
                 kinds[source] = declared or survey.type_of(name)
-            parts = min(MOST_PARTS, -(-3 * survey.held_bytes // (self.memory // MEMORY_SHARE)))
+            parts = min(MOST_PARTS, -(-3 * survey.held_bytes // (self.sort_bytes)))
             bounds = survey.bounds(max(1, parts))
             batches = self.rows.batches(self.columns, kinds, block)
             try:
@@ -96,25 +96,25 @@ def open_vertex_table(path: Path, memory: int) -> VertexTable | None:
     kind = suffixes[-1] if suffixes else ""
     if str(path) == STANDARD_INPUT or kind not in (".csv", ".tsv", ".parquet", ".graphml", ".gml"):
         return None
+    opened, sort_bytes = partial(Stream, path, memory), memory // MEMORY_SHARE
     if kind in _PARSERS:
-        nodes = NodeRows(path, memory, partial(_PARSERS[kind], str(path), attributes=True))
-        return VertexTable(path, nodes, columns_of((NODE_ID, *nodes.names()), str(path)), memory)
+        nodes = NodeRows(str(path), opened, partial(_PARSERS[kind], str(path), attributes=True))
+        return VertexTable(path, nodes, columns_of((NODE_ID, *nodes.names()), str(path)), sort_bytes)
     from penstock.storage.tables.vertex_rows import CsvRows, ParquetRows
 
     if kind == ".parquet":
         if not path.is_file():
             raise InputError(f"{path} is not a file; --vertices needs one")
         stored = ParquetRows(path, partial(parquet_batches, path, memory=memory))
-        return VertexTable(path, stored, columns_of(stored.names(), str(path)), memory)
-    with Stream(path, memory) as stream:
+        return VertexTable(path, stored, columns_of(stored.names(), str(path)), sort_bytes)
+    with opened() as stream:
         block, filled, _ = next_block(stream, np.empty(0, np.uint8), SAMPLE_BYTES)
         block, filled = without_mark(block, filled)
         found = read_header(block[:filled], str(path))
     if found is None or len(found[0]) < 2 or is_number(found[0][0]):
         return None
     names, delimiter, comments = found
-    opened = partial(Stream, path, memory)
-    return VertexTable(path, CsvRows(str(path), opened, delimiter, comments), columns_of(names, str(path)), memory)
+    return VertexTable(path, CsvRows(str(path), opened, delimiter, comments), columns_of(names, str(path)), sort_bytes)
 
 
 def columns_of(names: tuple[str, ...], file: str) -> Any:

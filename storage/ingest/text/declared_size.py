@@ -89,7 +89,7 @@ class DeclaredSource(InputFiles, ABC):
 
     def _start(self) -> None:
         """Open the file and read its first block."""
-        self._open = self._stream = Stream(self._paths[0], self._memory)
+        self._open = self._stream = Stream(self._paths[0], self._options.host_memory)
         self._blocks = line_blocks(self._stream, self._options.block_bytes)
         self._first = next(self._blocks, np.empty(0, np.uint8))
 

@@ -160,9 +160,10 @@ class TextSource(InputFiles):
         named: bool = False,
         columns: Columns | None = None,
     ) -> None:
+        super().__init__(paths, options)
+        self.named, self._columns = named, columns
         part = BLOCK_PART if named else 1
-        super().__init__(paths, replace(options, host_memory=options.host_memory // part))
-        self._memory, self.named, self._columns = options.host_memory, named, columns
+        self._parsing = replace(options, host_memory=options.host_memory // part)
         self.passed_over: str | None = None
         self.columns_taken: list[TakenColumns] = []
 
@@ -198,14 +199,14 @@ class TextSource(InputFiles):
 
     def _parsed(self) -> Generator[Parsed]:
         parse = partial(parse_names, sides=self._options.sides) if self.named else parse_block
-        return parsed_in_order(self._blocks(), parse, self._options.workers)
+        return parsed_in_order(self._blocks(), parse, self._parsing.workers)
 
     def _blocks(self) -> Iterator[tuple[TextFile, Bytes]]:
         for stream in self._streams():
             explain = diagnose.what_is_wrong_with_names if self.named else diagnose.what_is_wrong
             file = TextFile(stream, Columns(), explain=explain)
             begun = False
-            for block in text_blocks(stream, self._options):
+            for block in text_blocks(stream, self._parsing):
                 if not begun:
                     block, taken, passed = read_layout(block, self._options, stream.name)
                     file.lines += passed

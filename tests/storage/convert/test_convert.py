@@ -17,7 +17,7 @@ from penstock.storage.convert.in_memory import BATCH_EDGES, EdgeArrays, graph_of
 from penstock.storage.convert.sort import workspace
 from penstock.storage.convert.sort.groups import SortPlan
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
-from penstock.storage.convert.sort.workspace import Shares
+from penstock.storage.convert.sort.workspace import Shares, shares
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions
@@ -104,15 +104,18 @@ def test_every_option(mirror: str, dedupe: Any, renumber: bool, order: Any, dire
     check(edges, [70, 0, 70], options, tmp_path)
 
 
+def tiny_shares(sizes: dict[str, int], *given: int, maps: bool) -> Shares:
+    """The shares of a budget but that edges have next to no memory."""
+    found = shares(*given, maps=maps)
+    return replace(found, spill_bytes=sizes["room"], sort_bytes=1, run_edges=sizes["run"], group_edges=1, encoders=1)
+
+
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
     """A workspace with next to no memory; the dict holds its sizes."""
     sizes = {"group": 5, "room": 0, "buckets": 8, "run": 7}
 
-    def shares(*_: object, **__: object) -> Shares:
-        return Shares(sizes["room"], 1, 1 << 30, 1, sizes["run"], 1, 1)
-
-    monkeypatch.setattr(workspace, "shares", shares)
+    monkeypatch.setattr(workspace, "shares", lambda *given, **maps: tiny_shares(sizes, *given, **maps))
     monkeypatch.setattr(workspace, "bucket_count", lambda *_: sizes["buckets"])
     monkeypatch.setattr(story, "sort_plan", lambda *_: SortPlan(2, sizes["group"], 3 * sizes["group"]))
     return sizes
@@ -128,8 +131,7 @@ def test_any_budget(data: st.DataObject, tmp_path_factory: pytest.TempPathFactor
             "buckets": data.draw(st.sampled_from([2, 8, 64]), "buckets"),
             "run": data.draw(st.sampled_from([1, 7, 64]), "edges of a run"),
         }
-        share = Shares(sizes["room"], 1, 1 << 30, 1, sizes["run"], 1, 1)
-        patch.setattr(workspace, "shares", lambda *_, **__: share)
+        patch.setattr(workspace, "shares", lambda *given, **maps: tiny_shares(sizes, *given, **maps))
         patch.setattr(workspace, "bucket_count", lambda *_: sizes["buckets"])
         patch.setattr(story, "sort_plan", lambda *_: SortPlan(2, sizes["group"], 3 * sizes["group"]))
         renumber = data.draw(st.sampled_from([None, False, True]), "renumber")
