@@ -50,8 +50,7 @@ from penstock.storage.format.schema import (
     Header,
     ShardEntry,
 )
-from penstock.storage.ingest.core.edges import EdgeBatch
-from penstock.storage.ingest.core.names import local_names, places_of
+from penstock.storage.ingest.core.edges import EdgeBatch, local_names, places_of
 from penstock.storage.ingest.core.source import Source
 from penstock.storage.tables.edge_pieces import EdgePieces, ListPieces
 

@@ -169,7 +169,7 @@ def sorted_rows(space: Workspace, store: Spill | RowSource, ordering: Ordering) 
     """Yield all rows that have edges, sorted, ascending. A spill is freed at the end."""
     # with reverse, the other half packs the exchanged edges (`Workspace.reverse_packing`)
     memory = space.share.sort_bytes // (2 if ordering.reverse else 1)
-    plan = sort_plan(memory, ordering.edge_bytes, space.options.workers)
+    plan = sort_plan(memory, ordering.edge_bytes, space.workers)
     sorter = Sorter(space.pool, plan, space.quota, space.scratch, space.buckets)
     if isinstance(store, Spill):
         yield from sorter.rows(store, ordering)

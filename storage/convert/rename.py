@@ -112,7 +112,7 @@ def _spilled(space: Workspace, log: EdgeLog, packing: Packing) -> Spill:
     done = 0
     # The C library keeps the memory that a thread freed for that thread, or for one that starts when it has ended: new
     # threads take what a log in memory leaves, and those of `space.pool` take fresh pages, which the system must clear.
-    threads = ThreadPool(space.options.workers, "renumber") if log.in_memory else nullcontext(space.pool)
+    threads = ThreadPool(space.workers, "renumber") if log.in_memory else nullcontext(space.pool)
     with threads as pool:
         for count in SpillFiller(spill, packing, pool).fill(log.drain()):
             done += count
@@ -173,7 +173,7 @@ def _new_order(space: Workspace, log: EdgeLog, packing: Packing, vertices: int) 
         vertices,
         apart=apart,
         pool=space.pool,
-        copies=max(1, min(space.options.workers, room)),
+        copies=max(1, min(space.workers, room)),
     )
     new = hubs_first(degrees[0], degrees[-1]) if space.options.order == "hubs" else by_degree(degrees[0])
     space.balance_buckets(new, degrees, log.edges)

@@ -18,8 +18,7 @@ from penstock.storage.base.errors import UnsyncedError
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.hdf5 import FileError, read_manifest
-from penstock.storage.ingest.core.edges import EdgeBatch
-from penstock.storage.ingest.core.names import local_names
+from penstock.storage.ingest.core.edges import EdgeBatch, local_names
 from penstock.storage.ingest.formats.graph_file import GraphFileSource
 from penstock.storage.ingest.formats.parquet import string_fields
 from penstock.storage.ingest.tables.vertex_table import SortedTable, VertexTable, open_vertex_table

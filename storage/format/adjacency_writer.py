@@ -45,7 +45,7 @@ class ChunkedArray:
 
     def _write(self) -> None:
         while self._stream.ready:
-            self._files.place(self._files.manifest, self._path, self._stream.take())
+            self._files.place(self._files.manifest, self._path, self._stream.ready.popleft())
 
 
 class _DegreeBlock(NamedTuple):
@@ -169,11 +169,11 @@ class StripedArrays:
     def _write(self, least: int) -> None:
         """Write groups while there are at least so many chunks of each array."""
         shards = self._files.shards
-        while (ready := min(stream.ready for stream in self._streams.values())) >= least:
+        while (ready := min(len(stream.ready) for stream in self._streams.values())) >= least:
             places = stripe.group_stripes(self._group, min(ready, STRIPE_RUN * len(shards)), len(shards))
             for path, stream in self._streams.items():
                 for place in places:
-                    self._files.place(shards[place], path, stream.take())
+                    self._files.place(shards[place], path, stream.ready.popleft())
             self._group += 1
 
 

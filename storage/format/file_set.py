@@ -128,7 +128,13 @@ def _held() -> set[Path]:
 
 
 class FileSet:
-    """The manifest and the shards under temporary names, and what was written to them so far."""
+    """The manifest and the shards under temporary names, and what was written to them so far.
+
+    Once it is open, chunks of edges go to ``shards``, which are the ``manifest`` itself where there are no others.
+    """
+
+    manifest: FrameFile
+    shards: list[FrameFile]
 
     def __init__(
         self,
@@ -154,16 +160,6 @@ class FileSet:
         self._parts: list[_Part] = []
         self._stack = ExitStack()
         self._writer = FrameWriter(threads)
-
-    @property
-    def manifest(self) -> FrameFile:
-        """The manifest file."""
-        return self._opened[0]
-
-    @property
-    def shards(self) -> list[FrameFile]:
-        """The files that chunks of edges go to: the shards, or else the manifest itself."""
-        return self._opened[1:] or self._opened
 
     @property
     def _opened(self) -> list[FrameFile]:
@@ -198,6 +194,8 @@ class FileSet:
             self._parts.append(part)
             with writing(name):
                 self._writer.call(lambda part=part: part.make(self.graph_id, self._version))  # type: ignore[misc]
+        self.manifest, *others = self._opened
+        self.shards = others or [self.manifest]
         self.pool = self._stack.enter_context(ThreadPool(self.threads, "encode"))
 
     @property

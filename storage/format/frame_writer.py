@@ -43,7 +43,7 @@ def _encode(pieces: list[NDArray[Any]], coding: Coding) -> EncodedFrame:
 
 
 class ChunkEncoder:
-    """Cuts what is appended into chunks and encodes them."""
+    """Cuts what is appended into chunks and encodes them; ``ready`` has the frames to be taken, in order."""
 
     def __init__(self, coding: Coding, pool: Executor, ahead: int) -> None:
         self.coding = coding
@@ -52,12 +52,7 @@ class ChunkEncoder:
         self._filling: list[NDArray[Any]] = []
         self._filled = 0
         self._working: deque[Future[EncodedFrame]] = deque()
-        self._ready: deque[EncodedFrame] = deque()
-
-    @property
-    def ready(self) -> int:
-        """How many frames can be taken."""
-        return len(self._ready)
+        self.ready: deque[EncodedFrame] = deque()
 
     def append(self, items: NDArray[Any]) -> None:
         """Take items, at most a chunk at a time if memory is to stay bounded. The array is kept, not copied."""
@@ -78,10 +73,6 @@ class ChunkEncoder:
             self._cut()
         self._collect(0)
 
-    def take(self) -> EncodedFrame:
-        """Return the next frame, in order."""
-        return self._ready.popleft()
-
     def _cut(self) -> None:
         self._working.append(self._pool.submit(_encode, self._filling, self.coding))
         self._filling, self._filled = [], 0
@@ -90,7 +81,7 @@ class ChunkEncoder:
     def _collect(self, most: int) -> None:
         """Move finished frames over, and wait until at most ``most`` are being encoded."""
         while self._working and (len(self._working) > most or self._working[0].done()):
-            self._ready.append(self._working.popleft().result())
+            self.ready.append(self._working.popleft().result())
 
 
 FLUSH_BYTES = 128 << 20

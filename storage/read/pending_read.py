@@ -30,13 +30,13 @@ class SlabTarget:
     items: NDArray[Any]
     first_item: int
 
-    def check(self, frames: Frames, chunks: NDArray[np.int64]) -> None:
-        """Raise ValueError for a slab that the chunks would not fit."""
+    def places(self, frames: Frames, chunks: NDArray[np.int64]) -> tuple[Fill, list[NDArray[Any]]]:
+        """Return what fills places, and the part of the slab of each chunk. Raises ValueError where they do not fit."""
         slab = self.items
         if slab.dtype != frames.spec.dtype or not slab.flags.c_contiguous:
             raise ValueError(f"a slab of {slab.dtype} for {frames.spec.path} of {frames.spec.dtype}")
         if len(chunks) == 0:
-            return
+            return frames.decode, []
         size, items = frames.spec.chunk_items, frames.spec.items
         first, last = _ends(frames, chunks)
         end = min((last + 1) * size, items)
@@ -44,16 +44,8 @@ class SlabTarget:
             raise ValueError(f"chunks {first}..{last} of {frames.spec.chunks} from edge {self.first_item}")
         if end - self.first_item > len(slab):
             raise ValueError(f"a slab of {len(slab)} edges for edges {self.first_item}..{end}")
-
-    def place(self, frames: Frames, chunk: int) -> NDArray[Any]:
-        """Return the part of the slab that a chunk fills."""
-        size = frames.spec.chunk_items
-        end = min((chunk + 1) * size, frames.spec.items)
-        return self.items[chunk * size - self.first_item : end - self.first_item]
-
-    def fill(self, frames: Frames) -> Fill:
-        """Return what fills a place."""
-        return frames.decode
+        starts = [chunk * size - self.first_item for chunk in chunks.tolist()]
+        return frames.decode, [slab[start : min(start + size, items - self.first_item)] for start in starts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +60,11 @@ class PayloadTarget:
     first_word: int
     starts: NDArray[np.int64]
 
-    def check(self, frames: Frames, chunks: NDArray[np.int64]) -> None:
-        """Raise ValueError for words that the payloads would not fit, or starts that are not those of the payloads."""
+    def places(self, frames: Frames, chunks: NDArray[np.int64]) -> tuple[Fill, list[NDArray[Any]]]:
+        """Return what fills places, and the words that each chunk's payload fills.
+
+        Raises ValueError for words that the payloads would not fit, or starts that are not those of the payloads.
+        """
         if frames.payload_words is None:
             raise ValueError(f"the sizes of the payloads of {frames.spec.path} are unknown")
         if self.words.dtype != np.uint32 or not self.words.flags.c_contiguous:
@@ -77,21 +72,14 @@ class PayloadTarget:
         if len(self.starts) != len(frames.lengths) + 1:
             raise ValueError(f"{len(self.starts)} starts for the payloads of {len(frames.lengths)} chunks")
         if len(chunks) == 0:
-            return
+            return frames.copy_payload, []
         first, last = _ends(frames, chunks)
         if not np.array_equal(self.starts[chunks + 1] - self.starts[chunks], frames.payload_words[chunks]):
             raise ValueError(f"the starts are not those of the payloads of {frames.spec.path}")
         if self.starts[first] < self.first_word or self.starts[last + 1] - self.first_word > len(self.words):
             raise ValueError(f"{len(self.words)} words from word {self.first_word} for chunks {first}..{last}")
-
-    def place(self, frames: Frames, chunk: int) -> NDArray[Any]:
-        """Return the words that a chunk's payload fills."""
-        first, last = self.starts[chunk : chunk + 2].tolist()
-        return self.words[first - self.first_word : last - self.first_word]
-
-    def fill(self, frames: Frames) -> Fill:
-        """Return what fills a place."""
-        return frames.copy_payload
+        begins, ends = (self.starts[chunks + more] - self.first_word for more in (0, 1))
+        return frames.copy_payload, [self.words[b:e] for b, e in zip(begins.tolist(), ends.tolist(), strict=True)]
 
 
 def _ends(frames: Frames, chunks: NDArray[np.int64]) -> tuple[int, int]:

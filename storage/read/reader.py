@@ -197,9 +197,8 @@ class Reader:
             if target is None:
                 continue
             assert frames is not None, "the graph is in memory, or has no weights"
-            target.check(frames, chunks)
-            fill = target.fill(frames)
-            pieces += [_Piece(frames, chunk, 0, target.place(frames, chunk), fill) for chunk in chunks.tolist()]
+            fill, places = target.places(frames, chunks)
+            pieces += [_Piece(frames, at, 0, out, fill) for at, out in zip(chunks.tolist(), places, strict=True)]
         return self._submit(pieces)
 
     def fetch_all(self, adjacency: Adjacency, neighbors: NDArray[Any], weights: NDArray[Any] | None = None) -> None:

@@ -24,8 +24,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
 from penstock.storage.convert.sort.memory_quota import ArrayStore, StoredArrays
 from penstock.storage.encoding.string_array import LONGEST_NAME, StringArray, comes_before
-from penstock.storage.ingest.core.edges import LocalNames
-from penstock.storage.ingest.core.names import find_or_add
+from penstock.storage.ingest.core.edges import LocalNames, find_or_add
 
 KEY_BYTES = 16
 SMALLEST_RUN = 1 << 20

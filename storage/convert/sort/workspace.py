@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,14 @@ from penstock.storage.base.budget import LIBRARY_BYTES, check_room, format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.freed_memory import give_back_freed_memory
 from penstock.storage.base.threads import ThreadPool, ordered_map
-from penstock.storage.convert.sort.groups import LARGEST_GROUP, chosen_bits, largest_load, octave_count, sort_plan
+from penstock.storage.convert.sort.groups import (
+    LEAST_EDGE_BYTES,
+    bucket_count,
+    chosen_bits,
+    largest_load,
+    octave_count,
+    shares,
+)
 from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles, StoredArrays
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress, ConvertStage
 from penstock.storage.convert.sort.radix import RULES
@@ -104,97 +111,13 @@ _RECORDED = (
     "order",
     "vertices_file",
 )
-LARGEST_RUN = 1 << 20
-WRITER_LEAST_BYTES = 26 << 20
-WRITER_CHUNK_BYTES = 3 << 19
-WRITER_MOST_BYTES = 3 << 20
-SORTED_EDGE_MOST_BYTES = 64
-BOOKKEEPING_BYTES = 12 << 20
 ROOMY_BYTES = 1 << 30
-LEAST_EDGE_BYTES = 8
-SORTED_EDGE_BYTES = 24
-BUCKETS_PER_GROUP = 2
-LEAST_BUCKETS = 512
-MOST_BUCKETS = 4096
 OCTAVE_SHARE = 4
 """Octaves of ids may have so many times as many edges as they would have if each had as many."""
 VERTEX_BYTES = {"degree": 12, "hubs": 24, "paths": 40}
 """What an order takes a vertex: degrees and both directions of the new ids, the score of hubs, the forest of paths."""
 SPARE = 4
 """One part in so many is announced on top: later batches pack worse, and a bucket that is split is written twice."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """The budget's parts, each of which may be held while its stage lasts; every conversion's are made by `shares`.
-
-    spill_bytes, sort_bytes, id_bytes, table_bytes: the spill in memory, sorting, maps of ids, tables of runs.
-    seen_bytes: the bitmap of the ids that occur, half of which is set apart; edgeless_bytes: that of the vertices with
-    an edge. counting_bytes: degrees that are counted, or edges of paths, before there is a writer. name_run_bytes: a
-    run of names, several of which are in memory while one is sorted; name_bytes: a block of them in order.
-    state_bytes: what an order needs of vertices. run_edges, group_edges: edges of a run, and of a group that is sorted
-    at once. encoders: threads.
-    """
-
-    spill_bytes: int
-    sort_bytes: int
-    id_bytes: int
-    table_bytes: int
-    seen_bytes: int
-    edgeless_bytes: int
-    counting_bytes: int
-    name_run_bytes: int
-    name_bytes: int
-    state_bytes: int
-    run_edges: int
-    group_edges: int
-    encoders: int
-
-
-def shares(memory_bytes: int, workers: int, *, maps: bool) -> Shares:
-    """Divide a budget; ``maps``: ids are mapped, which needs memory all the way.
-
-    The writer gets a quarter, of a small budget what it needs at least, never more than its
-    encoders can use. Of the rest two fifths are the sorter's, as far as its threads can use them.
-    While reading, the parser and the packer have a quarter each at most; the packer works on runs
-    of at most 2^20 edges (16 bytes each, twice). The spill keeps what is left in both phases.
-    """
-    most = WRITER_MOST_BYTES * (3 * workers + 10)
-    writer = min(max(memory_bytes // 4, WRITER_LEAST_BYTES), memory_bytes // 2, most)
-    run_edges = min(LARGEST_RUN, max(4096, memory_bytes // 4 // (workers + 2) // 32))
-    rest = memory_bytes - writer
-    sort = min(rest * 2 // 5, (workers + 1) * LARGEST_GROUP * SORTED_EDGE_MOST_BYTES)
-    ingest = IngestOptions(host_memory=memory_bytes, threads=workers)
-    parser = ingest.block_bytes * (10 * workers + 8)
-    reading = parser + run_edges * 32 * (workers + 2)
-    seen = memory_bytes // 8
-    apart = BOOKKEEPING_BYTES + (memory_bytes // 8 if maps else seen // 2)
-    return Shares(
-        spill_bytes=max(0, min(rest - sort, memory_bytes - reading) - apart),
-        sort_bytes=sort,
-        id_bytes=memory_bytes // 4,
-        table_bytes=memory_bytes // 16,
-        seen_bytes=seen,
-        edgeless_bytes=memory_bytes // 16,
-        counting_bytes=memory_bytes // 4,
-        name_run_bytes=memory_bytes // 32,
-        name_bytes=memory_bytes // 8,
-        state_bytes=memory_bytes // 2,
-        run_edges=run_edges,
-        group_edges=sort_plan(sort, SORTED_EDGE_BYTES, workers).group_edges,
-        encoders=max(1, min(workers, (writer // WRITER_CHUNK_BYTES - 10) // 3)),
-    )
-
-
-def bucket_count(input_bytes: int | None, share: Shares, copies: int) -> int:
-    """How many buckets a run has: a power of two, several per group that is sorted at once (a bucket cannot be
-    divided without another pass), as far as the runs' tables (4 bytes a bucket) stay in their share."""
-    edges = copies * (input_bytes or 0) // LEAST_EDGE_BYTES
-    runs = edges // share.run_edges + 1
-    wanted = 1 << (-(-BUCKETS_PER_GROUP * edges // share.group_edges) - 1).bit_length()
-    allowed = share.table_bytes // 4 // runs
-    buckets = max(LEAST_BUCKETS, min(wanted, allowed, MOST_BUCKETS))
-    return 1 << (buckets.bit_length() - 1)
 
 
 def ignore(_: ConvertProgress) -> None:
@@ -212,6 +135,8 @@ class Workspace:
         Whether options or the source need a log of the edges, until all ids are known.
     compacts : bool
         Whether, by default, only the ids that occur are vertices; False where other options say which are.
+    workers : int
+        Threads that parse, sort and encode.
     """
 
     def __init__(self, source: Source, target: Path, options: ConvertOptions, progress: Progress) -> None:
@@ -231,6 +156,7 @@ class Workspace:
         if isinstance(source, GraphFileSource):
             self._check_ids(source)
         memory, workers = options.host_memory, options.workers
+        self.workers = workers
         self.share = shares(memory, workers, maps=self.renames)
         self.quota = MemoryQuota(self.share.spill_bytes)
         self.scratch = ScratchFiles(options.scratch or target.parent, self._expected_scratch)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, brief
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
 from penstock.storage.ingest.core.arrow import record_batch
-from penstock.storage.ingest.core.edges import EdgeBatch
-from penstock.storage.ingest.core.names import local_names, places_of
+from penstock.storage.ingest.core.edges import EdgeBatch, local_names, places_of
 from penstock.storage.ingest.core.source import LONGEST_VALUE, IngestOptions
 from penstock.storage.ingest.text.columns import Columns, TakenColumns
 from penstock.storage.ingest.text.diagnose import bad_id, bad_name, bad_weight, is_number, whole_number

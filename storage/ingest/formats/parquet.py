@@ -15,8 +15,7 @@ from penstock.storage.base.errors import InputError, brief
 from penstock.storage.encoding.string_array import LONGEST_NAME
 from penstock.storage.ingest.bytes.stream import InputFiles
 from penstock.storage.ingest.core.arrow import as_floats, parquet_batches, parquet_file, parquet_schema, strings_of
-from penstock.storage.ingest.core.edges import EdgeBatch, as_ids, as_weights, edge_batch
-from penstock.storage.ingest.core.names import local_names
+from penstock.storage.ingest.core.edges import EdgeBatch, as_ids, as_weights, edge_batch, local_names
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import TakenColumns, choose_columns, find_columns, note_columns
 

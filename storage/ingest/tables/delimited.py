@@ -20,8 +20,7 @@ from penstock.storage.ingest.bytes.blocks import LONGEST_LINE, Bytes, line_block
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import Stream
 from penstock.storage.ingest.core.arrow import Strings, csv_columns
-from penstock.storage.ingest.core.edges import EdgeBatch
-from penstock.storage.ingest.core.names import local_names, not_utf8
+from penstock.storage.ingest.core.edges import EdgeBatch, local_names, not_utf8
 from penstock.storage.ingest.core.source import DELIMITERS, IngestOptions
 from penstock.storage.ingest.tables.layout import TableLayout, read_table_layout
 from penstock.storage.ingest.tables.records import (

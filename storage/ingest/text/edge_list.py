@@ -25,9 +25,8 @@ from penstock.storage.base.threads import ThreadPool, ordered_map
 from penstock.storage.ingest.bytes.blocks import NEWLINE, Bytes, line_at, line_blocks, lines_of
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
-from penstock.storage.ingest.core.edges import EdgeBatch
+from penstock.storage.ingest.core.edges import EdgeBatch, local_names, not_utf8
 from penstock.storage.ingest.core.formats import refuse_content
-from penstock.storage.ingest.core.names import local_names, not_utf8
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text import diagnose
 from penstock.storage.ingest.text.columns import (

@@ -14,13 +14,20 @@ from penstock.storage.convert.renumber import id_mapping, vertex_order
 from penstock.storage.convert.row_writer import DegreeStream
 from penstock.storage.convert.sort import groups, radix, run
 from penstock.storage.convert.sort import weights as weighing
-from penstock.storage.convert.sort.groups import BucketGroup, SortPlan, check_density, group_buckets, sort_plan
+from penstock.storage.convert.sort.groups import (
+    BucketGroup,
+    SortPlan,
+    bucket_count,
+    check_density,
+    group_buckets,
+    shares,
+    sort_plan,
+)
 from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
 from penstock.storage.convert.sort.run import KeyPacking, KeyRange, pack_edges, pack_keys
 from penstock.storage.convert.sort.sort_groups import Ordering, Sorter, make_rows, sort_group
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.weights import WeightExtent, from_ordered, narrow, to_ordered
-from penstock.storage.convert.sort.workspace import bucket_count, shares
 from penstock.storage.ingest.core.edges import EdgeBatch
 
 KEYS = npst.arrays(np.uint64, st.integers(0, 300), elements=st.integers(0, (1 << 64) - 1))

@@ -15,9 +15,8 @@ from penstock.storage.convert import convert as story
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.in_memory import BATCH_EDGES, EdgeArrays, graph_of
 from penstock.storage.convert.sort import workspace
-from penstock.storage.convert.sort.groups import SortPlan
+from penstock.storage.convert.sort.groups import Shares, SortPlan, shares
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
-from penstock.storage.convert.sort.workspace import Shares, shares
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
-from penstock.storage.ingest.core.names import hash_name
+from penstock.storage.ingest.core.edges import hash_name
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
 from pyarrow import parquet
