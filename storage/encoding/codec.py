@@ -277,7 +277,7 @@ class Decoder:
 def _decoder(items: int, chunk_items: int, differences: bool) -> Callable[[NDArray[np.uint32], NDArray[Any]], int]:
     """Return what decodes a payload: without a compiler where an array has one such frame at most."""
     if are_few(items) and items < chunk_items:
-        from penstock.storage.encoding import few_items as unpack
+        from penstock.storage.encoding import payload as unpack
     else:
         from penstock.storage.encoding import unpack  # type: ignore[no-redef]  # the compiler, only where it is worth it
     return unpack.unpack if differences else unpack.unpack_values

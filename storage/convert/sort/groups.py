@@ -31,6 +31,8 @@ SORTED_EDGE_BYTES = 24
 BUCKETS_PER_GROUP = 2
 LEAST_BUCKETS = 512
 MOST_BUCKETS = 4096
+EDGELESS_SHARE = 16
+"""One part in so many of the budget may be taken for a bit of every vertex that tells whether it has an edge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def shares(memory_bytes: int, workers: int, *, maps: bool) -> Shares:
         id_bytes=memory_bytes // 4,
         table_bytes=memory_bytes // 16,
         seen_bytes=seen,
-        edgeless_bytes=memory_bytes // 16,
+        edgeless_bytes=memory_bytes // EDGELESS_SHARE,
         counting_bytes=memory_bytes // 4,
         name_run_bytes=memory_bytes // 32,
         name_bytes=memory_bytes // 8,

@@ -20,6 +20,7 @@ from penstock.storage.base.budget import cores, format_bytes
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.row_writer import Csr, EdgelessCount, RowSink, csr_of, set_ends, set_rows
+from penstock.storage.convert.sort.groups import EDGELESS_SHARE
 from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions
 from penstock.storage.convert.sort.sort_groups import SortedRows
 from penstock.storage.convert.subgraph.chosen_vertices import VertexBitmap
@@ -216,7 +217,7 @@ def _rows_to_file(part: Subgraph, target: Path, properties: dict[str, Any]) -> t
         encoding=graph.out.encoding if graph.path else "packed",
         threads=part.threads,
     ) as writer:
-        edgeless = EdgelessCount(vertices, part.options.host_memory // 16, ends=graph.into is None)
+        edgeless = EdgelessCount(vertices, part.options.host_memory // EDGELESS_SHARE, ends=graph.into is None)
         edges = loops = 0
         for adjacency in graph.adjacencies:
             sink = RowSink(writer.adjacency(adjacency.direction), vertices, edgeless)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from penstock.storage.encoding import bitpack, few_items, unpack
+from penstock.storage.encoding import bitpack, payload, unpack
 from penstock.storage.encoding.payload import payload_words
 
 SIZES = (0, 1, 2, 7, 8, 9, 255, 256, 257, 511, 512, 1000)
@@ -31,7 +31,7 @@ def unpacked(words: NDArray[np.uint32], like: NDArray[Any], differences: bool) -
     expected = int(like.max()) if differences and len(like) else -1
     assert largest == expected
     few = np.full_like(like, 77)
-    assert (few_items.unpack if differences else few_items.unpack_values)(words, few) == largest
+    assert (payload.unpack if differences else payload.unpack_values)(words, few) == largest
     assert np.array_equal(few, out)
     return out
 
@@ -132,7 +132,7 @@ def test_a_damaged_payload_never_writes_elsewhere(differences: bool) -> None:
     ids[::50] = 2**32 - 1
     words = packed(ids, differences)
     decode = unpack.unpack if differences else unpack.unpack_values
-    plain, few = few_items.unpack if differences else few_items.unpack_values, np.empty(len(ids), np.uint32)
+    plain, few = payload.unpack if differences else payload.unpack_values, np.empty(len(ids), np.uint32)
     guarded = np.full(len(ids) + 600, 77, np.uint32)
     out = guarded[300:-300]
     refused = 0
@@ -152,7 +152,7 @@ def test_a_damaged_payload_never_writes_elsewhere(differences: bool) -> None:
 def test_a_payload_of_another_length_or_kind_is_refused() -> None:
     ids = np.arange(300, dtype=np.uint32)
     words = packed(ids, True)
-    for decoder in (unpack, few_items):
+    for decoder in (unpack, payload):
         assert decoder.unpack(words, np.empty(299, np.uint32)) == -2
         assert decoder.unpack(words, np.empty(300, np.uint64)) == -2
         assert decoder.unpack(words[:-1].copy(), np.empty(300, np.uint32)) == -2
