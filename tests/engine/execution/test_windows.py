@@ -178,8 +178,7 @@ def test_windows_of_the_file_are_read_once_where_each_has_room(
     assert copied.called == (reads > 1)
 
 
-@pytest.mark.parametrize("make", [Busiest, Shares])
-@pytest.mark.parametrize("kept", [True, False])
+@covering("make, kept", (Busiest, Shares), (True, False), strength=1)
 def test_degrees_of_sources_are_those_of_all_edges(
     make: type[Program], kept: bool, graphs_in_windows: dict[bool, Graph], forgotten: list[Unit]
 ) -> None:

@@ -35,7 +35,7 @@ from support.thread_ranks import ThreadRanks, on_ranks
 
 __all__ = ["forgotten", "graphs_in_windows", "in_memory", "paged_graphs"]
 PROGRAMS = OTHERS | MAKERS
-ELSEWHERE = "adsorption", "bfs cutoff", "distances", "heat", "katz", "php", "sssp target"
+ELSEWHERE = "adsorption", "bfs cutoff", "distances", "harmonic", "heat", "katz", "php", "sssp target"
 """Programs that are walked as another one is here: by default they run by windows in one process, `heat` below, too."""
 
 
@@ -89,7 +89,7 @@ def test_answers_of_others_are_those_of_one_process(
 
 @covering(
     "name, way, directed, size", sorted(MAKERS), WAYS, (True, False), (2, 3), strength=1,
-    rare=(*LONG, "bfs", "distances together", "reachability", "sssp", "wcc"),
+    rare=(*LONG, "bfs", "distances together", "kcore", "reachability", "sssp", "wcc"),
 )  # fmt: skip
 def test_windows_of_the_file_give_the_same_answers_while_bounds_move(
     name: str, way: str, directed: bool, size: int, graphs_in_windows: dict[bool, Graph],

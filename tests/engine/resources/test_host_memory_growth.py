@@ -88,8 +88,8 @@ LEAST = 0
     ("name", "budgets"),
     [
         ("bfs", (LEAST,)),
-        ("sssp", (BUDGET,)),
         ("pagerank", (BUDGET,)),
+        pytest.param("sssp", (BUDGET,), marks=pytest.mark.full),
         pytest.param("wcc", (BUDGET,), marks=pytest.mark.full),
         pytest.param("bfs", (BUDGET,), marks=pytest.mark.full),
         pytest.param("pagerank", (LEAST,), marks=pytest.mark.full),
