@@ -1,11 +1,13 @@
 """Peak memory of every command on graphs that strain it: never more than it promised.
 
-By default some commands on vertices without edges, whose file is soon made; in full all of `support.command_peaks`.
+By default some commands on vertices without edges, whose file is soon made, at their least budgets; in full all of
+`support.command_peaks`, with half as much again, too.
 """
 
 from __future__ import annotations
 
 import os
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -26,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
 def test_no_command_takes_more_than_it_promised(kind: str, name: str, folder: Path) -> None:
-    found = list(peaks_of(kind, name, folder, None if ALL else FEWER[kind]))
+    found = [*islice(peaks_of(kind, name, folder, None if ALL else FEWER[kind]), None if ALL else 1)]
     print("", *found, sep="\n")
     assert found
     assert not [str(peak) for peak in found if peak.beyond]
