@@ -157,10 +157,9 @@ def _reads_sender(program: Program) -> bool:
 
 def _texts(program: Program, *, plain: bool) -> dict[str, str]:
     """Source of every adapter, by name."""
-    item = ".item()" if plain else ""
     fields = fields_of(program)
     changing = [(i, f) for i, (f, spec) in enumerate(fields.items()) if not spec.constant]
-    names = _Names(program, tuple(fields), item)
+    names = _Names(program, tuple(fields), plain=plain)
     texts = {
         "edge": names.adapter("edge", "fields, scalars, sent, u, v, w, d, base", "u", "v"),
         "cond": names.adapter("cond", "fields, scalars, v, d, base", "v", absent="True"),
@@ -172,7 +171,7 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
         "corner": names.adapter("corner", "scalars, opposite", "v"),
         "merge": names.adapter("merge", "scalars, one, other", "v", absent="one + other"),
     }
-    first = f"fields[{changing[0][0]}][v - base]{names.item_of(changing[0][1])}" if changing else "0"
+    first = names.value(changing[0][1], "v") if changing else "0"
     merged = COMBINERS[program.combine].text if program.combine in COMBINERS else "{0}"
     texts["vertex"] = names.adapter(
         "vertex",
@@ -181,19 +180,19 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
         absent=merged.format(first, "incoming"),
         returned="({0},)" if len(changing) == 1 else "{0}",
     )
-    old = ", ".join(f"fields[{i}][v - base]{names.item_of(f)}" for i, f in changing)
+    old = ", ".join(names.value(field, "v") for _, field in changing)
     texts["load"] = f"def load(fields, v, base):\n    return ({old},)\n"
     if program.in_place:
         taken = list(fields).index(program.accumulator)
-        texts["arrived"] = f"def arrived(fields, v, base):\n    return fields[{taken}][v - base]{item}\n"
+        texts["arrived"] = f"def arrived(fields, v, base):\n    return {names.value(program.accumulator, 'v')}\n"
         texts["empty"] = f"def empty(fields, v, base, identity):\n    fields[{taken}][v - base] = identity\n"
     lines = [f"    fields[{i}][v - base] = new[{k}]" for k, (i, _) in enumerate(changing)]
     texts["store"] = "def store(fields, v, base, new):\n" + "\n".join(lines) + "\n"
     vectors = any(fields[name].shape for _, name in changing)
     if program.combine == "merge" or (vectors and not plain):
         texts["store"] = store_by_numbers(program, checked=program.combine != "merge")
-    scalar = [(k, i) for k, (i, name) in enumerate(changing) if not fields[name].shape]
-    differs = " or ".join(f"old[{k}] != fields[{i}][v - base]" for k, i in scalar) or "True"
+    scalar = [(k, name) for k, (_, name) in enumerate(changing) if not fields[name].shape]
+    differs = " or ".join(f"old[{k}] != {names.value(name, 'v')}" for k, name in scalar) or "True"
     signature = "fields, old, scalars, v, d, base"
     asked = program.self_combining and author_function(program, "active") is not None  # of what changed only
     returned = f"({differs}) and {{0}}" if asked else "{0}"
@@ -239,17 +238,19 @@ def _accumulate_text(program: Program, names: _Names, signature: str) -> str:
 class _Names:
     """Turns argument names into the expressions that a kernel's arguments give for them."""
 
-    def __init__(self, program: Program, fields: tuple[str, ...], item: str) -> None:
+    def __init__(self, program: Program, fields: tuple[str, ...], *, plain: bool) -> None:
         self.program = program
         self.fields = fields
-        self._item = item
+        self._plain = plain
         self.scalars = scalar_names(program)
         specs = fields_of(program)
         self.changing = [f for f in fields if not specs[f].constant]
 
-    def item_of(self, field: str) -> str:
-        """How a field's entry becomes a Python number, where it is one and must."""
-        return "" if fields_of(self.program)[field].shape else self._item
+    def value(self, field: str, of: str) -> str:
+        """A field's entry of a vertex; where it is one number and all is plain, as a Python number."""
+        numbers = self._plain and not fields_of(self.program)[field].shape
+        values = f"fields[{self.fields.index(field)}]"
+        return f"{values}.item({of} - base)" if numbers else f"{values}[{of} - base]"
 
     def adapter(
         self,
@@ -277,9 +278,9 @@ class _Names:
 
     def _expression(self, name: str, own: str, target: str | None) -> str:
         if name in self.fields:
-            return f"fields[{self.fields.index(name)}][{own} - base]{self.item_of(name)}"
+            return self.value(name, own)
         if target and name.startswith("target_") and name[7:] in self.fields:
-            return f"fields[{self.fields.index(name[7:])}][{target} - base]{self.item_of(name[7:])}"
+            return self.value(name[7:], target)
         if name.startswith("every_") and name[6:] in self.fields:
             return f"fields[{self.fields.index(name[6:])}]"
         if name.startswith("old_") and name[4:] in self.changing:

@@ -7,6 +7,7 @@ read as Python numbers, so there is no overflow and no rounding but the fields' 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,10 +47,7 @@ def row(index: Index, v: int) -> tuple[int, int]:
 def touch(bitmap: Bitmap, at: int) -> None:
     """Set the bit of one position."""
     word = at >> 6
-    marks = bitmap.words.item(word)
-    if marks >> (at & 63) & 1:
-        return
-    bitmap.words[word] = marks | 1 << (at & 63)
+    bitmap.words[word] = bitmap.words.item(word) | 1 << (at & 63)
     bitmap.summary[word >> 6] = bitmap.summary.item(word >> 6) | 1 << (word & 63)
 
 
@@ -62,19 +60,20 @@ class ReferenceKernels:
     def __init__(self, program: Program, vertex_dtype: Any, weighted: bool, threads: int = 1) -> None:
         self.author = bind(program, vertex_dtype, lambda function: function, plain=True, weighted=weighted)
         self.threads = threads
-        self._known: tuple[Index | None, list[int]] = None, []
+        self._known: list[tuple[Index, list[int]]] = []
 
     def use(self) -> None:
         """Nothing to take: one thread."""
 
     def select(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
         """Move what is pending with a priority below `limit` into the frontier."""
-        call, base = self.author.calls["priority"], state.first
+        call = self.author.calls["priority"] if self.author.has_priority else None
+        base, row_of = state.first, self._rows(index)
         chosen, kept, rest, edges = [], [], float("inf"), 0
         for at in marked(state.pending):
-            start, end = row(index, at + base)
-            p = call(state.arrays, scalars, at + base, end - start, base)
-            if self.author.has_priority and p >= limit:
+            start, end = row_of(at + base)
+            p = call(state.arrays, scalars, at + base, end - start, base) if call else None
+            if p is not None and p >= limit:
                 kept.append(at)
                 rest = min(rest, p)
             else:
@@ -131,8 +130,9 @@ class ReferenceKernels:
                 start, end = row(index, u)
                 send(e, u, neighbors.item(e - view.e0), end - start)
             return
+        row_of = self._rows(index)
         for u in (at + base for at in self._frontier(state, frontier) if view.v0 <= at + base < view.v1):
-            start, end = row(index, u)
+            start, end = row_of(u)
             first = max(start, view.e0)
             for e, v in enumerate(neighbors[first - view.e0 : max(0, min(end, view.e1) - view.e0)].tolist(), first):
                 send(e, u, v, end - start)
@@ -206,8 +206,9 @@ class ReferenceKernels:
         active = active if isinstance(active, range) else set(active)
         matched, ends = self._found(state, skip), self.author.early_exit or self.author.has_suffices
         neighbors, degree, send = view.neighbors, self._degrees(out), self._messages_of(view, state, scalars)
+        row_of = self._rows(into)
         for v in range(view.v0, view.v1):
-            start, end = row(into, v)
+            start, end = row_of(v)
             if v - state.first in matched:
                 continue
             first = max(start + skip, view.e0)
@@ -234,14 +235,13 @@ class ReferenceKernels:
         active = set(self._frontier(state, frontier))
         touched = set(marked(state.touched)) | (active if self.author.uses_activity else set())
         everyone, messages, degree = range(state.last - state.first), state.incoming, self._degrees(index)
+        arrived_at = messages.item if messages.ndim == 1 else messages.__getitem__
         following = []
         for at in everyone if frontier.everything else sorted(touched):
             v, edges = at + base, degree(at + base)
             old = calls["load"](state.arrays, v, base)
-            incoming = messages[at]
-            arrived = incoming if incoming.ndim else incoming.item()
-            own = (*scalars, state.sent[at].item()) if self.author.tells_sent else scalars
-            new = calls["vertex"](state.arrays, own, arrived, at in active, v, edges, base)
+            own = (*scalars, state.sent.item(at)) if self.author.tells_sent else scalars
+            new = calls["vertex"](state.arrays, own, arrived_at(at), at in active, v, edges, base)
             calls["store"](state.arrays, v, base, new)
             if self.author.resets:
                 messages[at] = state.identity
@@ -437,16 +437,26 @@ class ReferenceKernels:
                 blocks[block // 32] |= bit
                 table[block * 256 // partition_edges * 4 + 3] += 1
 
+    def _rows(self, index: Index) -> Callable[[int], tuple[int, int]]:
+        """`row` of an index whose rows are asked for again and again: numbers of Python are kept."""
+        if not index.whole:
+            return partial(row, index)
+        starts = next((starts for known, starts in self._known if known is index), None)
+        if starts is None:
+            rows = np.arange(index.vertices + 1)
+            starts = (index.bases[rows >> index.shift] + index.offsets).tolist()
+            self._known = [(index, starts), *self._known[:1]]
+        return lambda v: (starts[v], starts[v + 1])
+
     def _degrees(self, index: Index) -> Callable[[int], int]:
         """Return what tells how many edges a row has."""
-        if not index.whole:
-            return lambda v: int(np.diff(index.starts(v, v + 2)).item())
-        known, degrees = self._known
-        if known is not index:
-            rows = np.arange(index.vertices + 1)
-            degrees = np.diff(index.bases[rows >> index.shift] + index.offsets).tolist()
-            self._known = index, degrees
-        return degrees.__getitem__
+        rows = self._rows(index)
+
+        def degree(v: int) -> int:
+            start, end = rows(v)
+            return end - start
+
+        return degree
 
     def _messages_of(self, view: View, state: State, scalars: tuple[Any, ...]) -> Send:
         """Return what sends along an edge (number, sender, target, sender's degree): whether the target wants it."""
@@ -456,6 +466,7 @@ class ReferenceKernels:
         arrays, target, touched, each = state.arrays, state.target, state.touched, 1 if author.has_send else 0
         sent_by, old_of = state.sent.item, target.item
         weight_of = view.weights.item if author.weighted and view.weights is not None else None
+        marks_of = touched.words.item
 
         def send(e: int, u: int, v: int, degree: int) -> bool:
             if not cond(arrays, scalars, v, 0, base):
@@ -466,7 +477,8 @@ class ReferenceKernels:
             new = merge(old, value)
             if sums or new != old:
                 target[v - base] = new
-                touch(touched, v - base)
+                if not marks_of((v - base) >> 6) >> (v - base & 63) & 1:  # a call for each message takes longer
+                    touch(touched, v - base)
             return True
 
         return send
