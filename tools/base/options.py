@@ -207,9 +207,12 @@ lasting_console_options = option_group(
 """Those of a command that may last: also how often it says in a log how far it is."""
 
 
+_DECLARED = options_of(Config)
+
+
 def engine_option(name: str, **settings: Any) -> Option:
     """The option of a run that `Config` declares under this name; settings: what is otherwise here."""
-    kind, declared = options_of(Config)[name]
+    kind, declared = _DECLARED[name]
     help, default = declared.help, getattr(Config, name)
     flag = f"--{name}"
     if kind is bool:
@@ -233,7 +236,7 @@ def engine_option(name: str, **settings: Any) -> Option:
 
 def run_options() -> tuple[Option, ...]:
     """All options of a run that the command line has."""
-    return tuple(engine_option(name) for name, (_, one) in options_of(Config).items() if one.command)
+    return tuple(engine_option(name) for name, (_, one) in _DECLARED.items() if one.command)
 
 
 THREADS = engine_option("threads")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from penstock.storage.base.atomic import check_target, scratch_folder, write_text
-from penstock.storage.base.budget import cores, parse_bytes
+from penstock.storage.base.budget import parse_bytes
 from penstock.storage.base.errors import InputError, RunError, installing
 from penstock.tools.base.options import (
     ANY,
@@ -354,14 +354,14 @@ def _here(place: RouteDevice, graph: Graph, note: Note) -> Here:
     from penstock.engine.resources.device_resources import device_of
     from penstock.tools.run.rates import rates_for
 
-    device = device_of(Config.of(**place.options))
-    threads = place.options.get("threads", cores())
+    config = Config.of(**place.options)
+    device, threads = device_of(config), config.thread_count
     name, kind = f"CPU, {threads} threads" if device.reads_host else device.name, device.kind
     builtin = device.rates(threads) if device.measurable else None
     device.close()
     if kind == "emulated":
         return Here(name, kind, builtin, "told")
-    used = rates_for(graph, place.options, note, place.rates, measure=place.measure)
+    used = rates_for(graph, config, note, place.rates, measure=place.measure)
     return Here(name, kind, used.rates or builtin, used.facts()["source"])
 
 

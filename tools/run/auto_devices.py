@@ -46,10 +46,9 @@ def _forecast(job: Job, gpus: tuple[str, ...], note: Callable[[str], None]) -> l
     config = Config.of(**options)
     threads = threads_of(config.thread_count, (*gpus, "cpu"))
     graph = job.opened()
-    known = [
-        rates_for(graph, options | {"device": name, "threads": count}, note, job.execution.rates, measure=False).rates
-        for name, count in ((gpus[0], threads[0]), ("cpu", threads[-1]))
-    ]
+    places = ((gpus[0], threads[0]), ("cpu", threads[-1]))
+    kinds = [Config.of(**options | {"device": name, "threads": count}) for name, count in places]
+    known = [rates_for(graph, kind, note, job.execution.rates, measure=False).rates for kind in kinds]
     device = CudaDevice(0, config.device_memory)
     room = config.device_edge_memory or device.memory_bytes
     device.close()

@@ -32,13 +32,15 @@ SEARCH = "how many iterations it takes, and which edges each of them walks, only
 
 def forecast_job(job: Job, console: Console) -> None:
     """Say what a job would take. Raises InputError for all that the run would refuse before it starts."""
+    from penstock.engine.resources.config import Config
     from penstock.engine.session import Session
     from penstock.storage.base.timeline import Timeline
 
     opened = cache(job.opened)
     programs = [step.make(opened) for step in job.steps]
     graph = opened()
-    used = rates_for(graph, job.execution.options, console.note, job.execution.rates, measure=False)
+    config = Config.of(**job.execution.options)
+    used = rates_for(graph, config, console.note, job.execution.rates, measure=False)
     job = job.kept()
     check_folder(job)
     job.check(made=False)

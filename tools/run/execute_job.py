@@ -32,11 +32,12 @@ from penstock.tools.run.run_directory import Record, check_folder, open_record
 from penstock.tools.run.trace import open_trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.program.program import Program
+    from penstock.engine.resources.config import Config
     from penstock.engine.session import Session
     from penstock.storage.format.graph import Graph
     from penstock.tools.base.joined_ranks import Joined
@@ -52,7 +53,7 @@ class JobContext:
 
     session: Session
     record: Record
-    metrics: Metrics
+    metrics: Metrics | None
     seen: LiveTable
     checkpoints: Checkpoints | None
     console: Console
@@ -101,6 +102,9 @@ def of_all_ranks(error: BudgetError, local: int) -> BudgetError:
 
 
 def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) -> None:
+    from penstock.engine.kernels.ahead.announce import expect_run
+    from penstock.engine.resources.config import Config
+    from penstock.engine.resources.device_resources import kind_expected
     from penstock.engine.session import Session
 
     opened = cache(job.opened)
@@ -112,14 +116,16 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         with stage("opening"):
             graph = opened()
             options = job.execution.options
-            _expect(programs, graph, options)
-            used = _rates(job, graph, options, console, ranks)
+            config = Config.of(**options)
+            if config.kernels != "reference":  # a companion imports the compiler if a program has not run before
+                expect_run(programs[0], graph, kind_expected(config))
+            used = _rates(job, graph, config, console, ranks)
         placed, finished = job.kept(), []  # placed: the job with its outputs in the run directory, if it has one
         check_folder(job)
         placed.check(made=False)
         record = stack.enter_context(open_record(job))
         placed.check()  # again: the run directory, if any, exists now
-        check_answers(placed, programs, graph, console.note)
+        check_answers(placed, programs, graph, config, console.note)
         seen = iterations(show)
         facts = {"programs": [step.title for step in job.steps], "graph": job.graph}
         begun = partial(getattr, record, "begun")  # called later: has an iteration run?
@@ -128,9 +134,10 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         timeline = stack.enter_context(
             open_trace(placed.watching.trace, tracing, force=job.force, facts=facts, begun=begun)
         )
-        metrics = stack.enter_context(
-            open_metrics(record.placed(placed.watching.metrics), force=job.force, clock=clock)
-        )
+        told = record.placed(placed.watching.metrics)
+        metrics = None
+        if told is not None:
+            metrics = stack.enter_context(open_metrics(told, force=job.force, clock=clock))
         checkpoints = placed.checkpointing.open()
         stack.enter_context(checkpoints or nullcontext())
         with stage("opening"):
@@ -148,40 +155,29 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
     _print_answers(placed, finished, used, clock, console)
 
 
-def _expect(programs: Sequence[Program], graph: Graph, options: Mapping[str, Any]) -> None:
-    """Let a companion import the compiler from now on if a program has not run before; devices are looked for later."""
-    from penstock.engine.kernels.ahead.announce import expect_run
-    from penstock.engine.resources.config import Config
-    from penstock.engine.resources.device_resources import kind_expected
-
-    config = Config.of(**options)
-    if config.kernels != "reference":
-        expect_run(programs[0], graph, kind_expected(config))
-
-
-def check_answers(job: Job, programs: Sequence[Program], graph: Graph, note: Callable[[str], None]) -> None:
+def check_answers(
+    job: Job, programs: Sequence[Program], graph: Graph, config: Config, note: Callable[[str], None]
+) -> None:
     """Refuse, before the run, answers that have no such field or that a disk has no room for. Raises InputError."""
     from penstock.engine.program.precision import formed
 
-    options = job.execution.options
-    mode, precision = str(options.get("mode", "auto")), str(options.get("precision", "double"))
     steps = [(step.wanted, program) for step, program in zip(job.steps, programs, strict=True)]
     asked = [(wanted, program) for wanted, program in steps if wanted.path or wanted.by or wanted.join]
-    answers = [(wanted, formed(program, graph, mode, precision)) for wanted, program in asked]
+    answers = [(wanted, formed(program, graph, config.mode, config.precision)) for wanted, program in asked]
     for wanted, program in answers:
         wanted.check_fields(program, graph)
     check_answer_room(answers, graph, note)
 
 
-def _rates(job: Job, graph: Graph, options: Mapping[str, Any], console: Console, ranks: Joined | None) -> UsedRates:
+def _rates(job: Job, graph: Graph, config: Config, console: Console, ranks: Joined | None) -> UsedRates:
     """The rates of this machine; of ranks the first measures them, if need be, while the others wait."""
     rates, measure = job.execution.rates, job.execution.measure
     if ranks is None:
-        return rates_for(graph, options, console.note, rates, measure=measure)
+        return rates_for(graph, config, console.note, rates, measure=measure)
     first = ranks.communicator.rank == 0
     if not first:
         ranks.communicator.wait()
-    used = rates_for(graph, options, console.note, rates, measure=measure and first)
+    used = rates_for(graph, config, console.note, rates, measure=measure and first)
     if first:
         ranks.communicator.wait()
     return used
@@ -192,7 +188,8 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
     began, before = time.perf_counter(), context.clock.account()
     session, metrics = context.session, context.metrics
     context.seen.begin(program, session)
-    metrics.begin(session, {"program": step.program, "parameters": step.parameters.given})
+    if metrics is not None:
+        metrics.begin(session, {"program": step.program, "parameters": step.parameters.given})
     steps = session.steps(program, context.checkpoints)
     followed = Followed(ending_at_signals(steps, context.checkpoints, context.console.note))
     read = session.bytes_read
@@ -200,8 +197,10 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
     with told_what_lacks(context.checkpoints), going as meter:
         for record in followed:
             meter.bytes += record.bytes_disk
-            context.record.begin()  # an earlier run's record goes only now, after an iteration
-            metrics.note(record)
+            if not context.record.begun:
+                context.record.begin()  # an earlier run's record goes only now, after an iteration
+            if metrics is not None:
+                metrics.note(record)
             context.seen.note(record)
     context.record.begin()  # also without an iteration
     context.seen.end()
@@ -216,7 +215,8 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
     result = followed.result.with_properties(*wanted.joined) if wanted.joined else followed.result
     summary = ResultSummary(result, seconds, peak_resident_bytes(), wanted.top, threads, spare)
     told = _written(step, summary, context, job)
-    metrics.end(told.result, followed.result.ranks)
+    if metrics is not None:
+        metrics.end(told.result, followed.result.ranks)
     if context.checkpoints is not None:
         kept = context.checkpoints.finish()
         if kept:
@@ -260,7 +260,7 @@ def _told(step: JobStep, summary: ResultSummary, context: JobContext, job: Job) 
     kept = context.console.as_json or context.record.files is not None
     result, whole, lines = {}, {}, []
     with stage("summary"):
-        if kept or context.metrics.kept:
+        if kept or context.metrics is not None:
             result = summary.facts()
         if kept:
             whole = {"program": step.program, "parameters": step.parameters.given, **result}

@@ -45,16 +45,13 @@ ACCOUNTED = 1.0
 
 
 @contextmanager
-def open_metrics(path: Path | None, *, force: bool = False, clock: JobClock | None = None) -> Iterator[Metrics]:
+def open_metrics(path: Path, *, force: bool = False, clock: JobClock | None = None) -> Iterator[Metrics]:
     """Yield the metrics of a job. A failure inside becomes its program's last line. Raises InputError or RunError.
 
     clock: of the job, for the stages; without it lines do not tell of them.
     With `force` an existing file stays until the first iteration is over: until then lines are written beside it.
     Input that is refused before leaves no file.
     """
-    if path is None:
-        yield Metrics(None)
-        return
     target = check_target(path, force=force)
     place = partial_name(target) if force and target.exists() else target
     with debris(place) if place != target else nullcontext(), closing(LineFile(place)) as file:
@@ -102,7 +99,7 @@ class _Lines:
 class Metrics:
     """Lines of a job's programs, one after another: `begin`, `note` every iteration, `end`."""
 
-    def __init__(self, lines: _Lines | None, clock: JobClock | None = None) -> None:
+    def __init__(self, lines: _Lines, clock: JobClock | None = None) -> None:
         self._lines = lines
         self._clock = clock
         self._session: Session | None = None
@@ -114,22 +111,14 @@ class Metrics:
         self.begun = False
         """Whether an iteration is over, or a program."""
 
-    @property
-    def kept(self) -> bool:
-        """Whether lines are written."""
-        return self._lines is not None
-
     def begin(self, session: Session, facts: Mapping[str, Any]) -> None:
         """Begin a program; facts: its name and parameters, and what the caller knows beside what the session tells."""
         self._session, self._began = session, time.perf_counter()
-        if self._lines is not None:
-            self._lines.write("job", to_json(JobLine.of(session, facts)), self._account())
-            self._any = True
+        self._lines.write("job", to_json(JobLine.of(session, facts)), self._account())
+        self._any = True
 
     def note(self, record: IterationRecord) -> None:
         """Take an iteration that is over; the line of the one before is written."""
-        if self._lines is None:
-            return
         self._begin()
         self._flush()
         compiled = None if self._clock is None else self._compiling(record.seconds, self._clock.clock.times())
@@ -140,16 +129,15 @@ class Metrics:
 
     def end(self, facts: Mapping[str, Any], ranks: Sequence[RankReport] = ()) -> None:
         """End a program whose answer is written; facts: what is said of its result. ranks: what each of them did."""
-        if self._lines is not None:
-            self._begin()
-            self._flush()
-            each = [RankLine(**one.facts(), by_iteration=one.by_iteration()) for one in ranks]
-            self._lines.write("result", {**facts, **to_json(ResultLine(ranks=each or None))}, self._account())
+        self._begin()
+        self._flush()
+        each = [RankLine(**one.facts(), by_iteration=one.by_iteration()) for one in ranks]
+        self._lines.write("result", {**facts, **to_json(ResultLine(ranks=each or None))}, self._account())
         self._session = None
 
     def fail(self, error: BaseException) -> None:
         """End a program that did not reach its end; nothing to do between two programs."""
-        if self._lines is not None and self._session is not None:
+        if self._session is not None:
             self._flush()
             told = str(error) if isinstance(error, PenstockError | KeyboardInterrupt) else ""
             said = told or f"{type(error).__name__}: {error}"
@@ -158,7 +146,7 @@ class Metrics:
 
     def close(self) -> None:
         """End the job: account for its wall time."""
-        if self._lines is not None and self._clock is not None and self._any:
+        if self._clock is not None and self._any:
             self._lines.write("end", {}, self._clock.account())
 
     def _account(self) -> Account | None:
@@ -178,12 +166,12 @@ class Metrics:
         return part if part > 0 else None
 
     def _begin(self) -> None:
-        if not self.begun and self._lines is not None:
+        if not self.begun:
             self._lines.begin()
         self.begun = True
 
     def _flush(self) -> None:
-        if self._late is not None and self._lines is not None:
+        if self._late is not None:
             record, late, account = self._late
             told: dict[str, Any] = record.summary()
             named = {name: value for name, value in told.items() if not name.startswith("total_")}

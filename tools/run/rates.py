@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -90,22 +90,18 @@ def load(path: Path) -> Calibration:
         raise InputError(f"{path}: {error}; `penstock calibrate` makes a new one") from error
 
 
-def rates_for(
-    graph: Graph, options: Mapping[str, Any], note: Note, path: Path | None = None, *, measure: bool = True
-) -> UsedRates:
+def rates_for(graph: Graph, config: Config, note: Note, path: Path | None = None, *, measure: bool = True) -> UsedRates:
     """The rates for running on a graph with these options of the engine.
 
     They are those of the file `path` (--rates), else those stored for this machine. If none are stored and edges may
     cross a link again and again, or come from disk because host memory does not hold them, the machine is measured, if
-    `measure`. `note` takes a line for people. Raises InputError for a bad --rates file or bad options.
+    `measure`. `note` takes a line for people. Raises InputError for a bad --rates file.
     """
     with stage("imports"):
         from penstock.engine.calibration.material import Material, machine_facts
-        from penstock.engine.resources.config import Config
         from penstock.engine.resources.device_resources import device_of, fits, fits_device
         from penstock.storage.base.hardware_info import fingerprint
 
-    config = Config.of(**options)
     material = Material.of(graph)
     disk = material.disk if material.files else None
     if path is not None:

@@ -96,7 +96,7 @@ class Record:
         self.tell(**_facts_of(session), rates=used.facts(), status="running")
 
     def begin(self) -> None:
-        """Note that the run has begun: what it replaces goes now. To be called after every iteration."""
+        """Note that the run has begun, unless that is noted: what it replaces goes now."""
         if not self.begun and self.files is not None:
             self.files.begin()
         self.begun = True

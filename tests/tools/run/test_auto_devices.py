@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from penstock.engine.resources.config import Config
 from penstock.storage.format.graph import Graph
 from penstock.tools.run import auto_devices
 from penstock.tools.run.auto_devices import auto_devices as chosen
@@ -43,19 +44,19 @@ def test_cores_join_where_the_link_is_slow(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, link: float, devices: tuple[str, ...]
 ) -> None:
     graph = on_disk(EdgeList(200, *skewed(200, 20_000, 5), None, directed=True), tmp_path / "g.h5", chunk_edges=1024)
-    asked: list[dict[str, Any]] = []
+    asked: list[Config] = []
 
-    def rates(graph: Any, options: dict[str, Any], note: Any, path: Any, *, measure: bool) -> Any:
-        asked.append(options)
-        threads = options["threads"]
+    def rates(graph: Any, config: Config, note: Any, path: Any, *, measure: bool) -> Any:
+        asked.append(config)
+        threads = config.thread_count
         gpu = replace(Rates.pcie5(threads), copy_bytes=link)
-        return SimpleNamespace(rates=Rates.host(threads) if options["device"] == "cpu" else gpu)
+        return SimpleNamespace(rates=Rates.host(threads) if config.device == "cpu" else gpu)
 
     monkeypatch.setattr(cuda, "count", lambda: 2)
     monkeypatch.setattr(cuda, "CudaDevice", _Gpu)
     monkeypatch.setattr(auto_devices, "rates_for", rates)
     said: list[str] = []
     assert chosen(job(graph.path, threads=16), said.append) == devices
-    assert [(one["device"], one["threads"]) for one in asked] == [("cuda:0", 4), ("cpu", 8)]
+    assert [(one.device, one.threads) for one in asked] == [("cuda:0", 4), ("cpu", 8)]
     assert len(said) == 1
     assert said[0].startswith("penstock: --devices auto takes cuda:0, cuda:1")

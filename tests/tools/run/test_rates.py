@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from penstock.engine.calibration import calibrate as story
 from penstock.engine.calibration import probes
+from penstock.engine.resources.config import Config
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.hardware_info import disk_of
 from penstock.storage.base.measurement import RateSample
@@ -59,7 +60,7 @@ def asked(
     graph: Graph, options: dict[str, Any], file: Path | None = None, *, measure: bool = True
 ) -> tuple[UsedRates, Notes]:
     notes = Notes()
-    return rates_for(graph, options, notes, file, measure=measure), notes
+    return rates_for(graph, Config.of(**options), notes, file, measure=measure), notes
 
 
 def test_a_link_is_measured_once_and_said_once(graph: Graph, cache: Path) -> None:
