@@ -100,7 +100,8 @@ class LiveTable:
     def __init__(self, show: ProgressBars | None = None) -> None:
         self._show = show
         self._drawn, self._log = (show or ProgressBars()).apart()
-        self._before = 0 if show is None or not show.drawn else resident_bytes()
+        self._lines = show is not None and show.drawn
+        self._before = resident_bytes() if self._lines else 0
         self._name, self._most, self._iterations, self._walked = "", 0, 0, 0
         self._session: Session | None = None
         self._pace: Pace | None = None
@@ -126,7 +127,7 @@ class LiveTable:
             return
         self._walked += record.edges
         self._last = record
-        if not self._show.drawn:
+        if not self._lines:
             return
         if self._pace is None:
             self._pace = Pace()
