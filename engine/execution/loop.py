@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.layers import Layers
     from penstock.engine.execution.windows import AtHand, Settle
-    from penstock.engine.kernels.interface import KeepingKernels, Kernels, WholeRowKernels, WindowKernels
+    from penstock.engine.kernels.host.launch import HostKernels
+    from penstock.engine.kernels.interface import Kernels, WholeRowKernels, WindowKernels
     from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.resources.ownership import Ownership
@@ -612,8 +613,8 @@ class Loop:
 
     def _pull_unmatched(self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]) -> None:
         """Pull along the rows that the last pull kept, which are all that there are."""
-        began, kernels = time.perf_counter(), cast("KeepingKernels[Any]", self.kernels)
-        kernels.pull_unmatched(self.state, self.out, scalars)
+        began = time.perf_counter()
+        cast("HostKernels", self.kernels).pull_unmatched(cast("State", self.state), self.out, scalars)
         task = TaskRecord("resident", self.streams["pull"].key, (), frontier.edges)
         task.kernel_seconds = time.perf_counter() - began
         record.tasks.append(task)

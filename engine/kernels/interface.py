@@ -285,13 +285,6 @@ class Kernels(Protocol[S]):
         """
 
 
-class KeepingKernels(Kernels[S], Protocol[S]):
-    """The kernels of one program on cores that read edges in place; their pulls keep rows in `State.unmatched`."""
-
-    def pull_unmatched(self, state: S, index: Index, scalars: Scalars) -> None:
-        """Gather along the rows that the last pull kept; index: of the out-adjacency."""
-
-
 class WindowKernels(Kernels[S], Protocol[S]):
     """The kernels of one program where values of vertices may be in pages.
 
