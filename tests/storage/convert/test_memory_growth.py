@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from penstock.storage.base import budget
+from penstock.storage.companion.process import install
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.ingest.core.source import IngestOptions
@@ -26,6 +27,7 @@ from penstock.storage.ingest.open_source import open_source
 
 memory, raw, folder, extra = int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), eval(sys.argv[4])
 rows = raw.name == "offsets"
+install()  # as the command: kernels that are missing are compiled by another process
 
 def run(path, name):
     paths = [path, path.with_name("neighbors")] if rows else [path]
