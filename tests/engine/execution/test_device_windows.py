@@ -106,7 +106,8 @@ class Lost(AllSend):
 Answers = Callable[[Callable[[], Program]], Fields]
 PLACES = ("pages", "pages"), ("pages", "device"), ("device", "pages"), ("pages", "cores"), ("cores", "pages")
 """Where values are before a checkpoint, and after it."""
-RARE = *LONG, "adsorption", "bfs", "eigenvector", "harmonic", "katz", "neural", "reachability"
+RARE = (*LONG, "adsorption", "bfs", "distances together", "eigenvector", "harmonic", "katz", "kcore", "neural", "php",
+        "reachability")  # fmt: skip
 """Programs that are walked as one of the others is: by default `test_windows.py` alone runs them by windows."""
 NAMES = sorted((MAKERS.keys() | {*CATALOGUE, *SWEEPS}) - {*TRIED})
 WAYS = "auto", "push", "pull"

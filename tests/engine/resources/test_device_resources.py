@@ -56,7 +56,7 @@ def cases(draw: st.DrawFn) -> tuple[EdgeList, dict[str, Any]]:
     return edges, options
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(
     case=cases(),
     name=st.sampled_from(PROGRAMS),

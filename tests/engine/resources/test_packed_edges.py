@@ -146,7 +146,7 @@ def cases(draw: st.DrawFn) -> tuple[EdgeList, str, dict[str, Any], tuple[int, in
     return edges, draw(st.sampled_from(list(HOMES))), options, (chunk, *packed)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(case=cases(), name=st.sampled_from(PROGRAMS))
 def test_any_graph_and_budget_gives_the_answer(
     case: tuple[EdgeList, str, dict[str, Any], tuple[int, int, int, float]], name: str

@@ -120,7 +120,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
     return sizes
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_any_budget(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -170,7 +170,7 @@ def trials(draw: Any) -> tuple[EdgeList, Callable[[], Program], dict[str, int], 
     return edges, make, limits, options
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(trials())
 def test_wherever_it_ends_nobody_can_tell(trial: Any) -> None:
     edges, make, limits, options = trial

@@ -136,7 +136,7 @@ def test_rows_of_any_length_are_sorted(sides: int) -> None:
 @given(st.integers(0, 400), st.randoms(use_true_random=False))
 @example(seam.TILE, None)
 @example(2 * seam.TILE + 1, None)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_the_merges_sort_any_number(count: int, random: Any) -> None:
     """The networks' comparisons one after another, without a device: chunks by themselves, then far and near steps."""
     values = [count - at for at in range(count)] if random is None else [random.randrange(60) for _ in range(count)]
