@@ -23,7 +23,9 @@ from penstock.engine.execution import nan_check, plain_first, triangles, union_f
 from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.engine.execution.layers import Layers, layer_bounds
 from penstock.engine.execution.loop import Loop
+from penstock.engine.execution.priorities import Due
 from penstock.engine.execution.rebalance import Rebalance
+from penstock.engine.execution.shared_loop import SharedLoop
 from penstock.engine.kernels.ahead.announce import announce_run, expect_run
 from penstock.engine.kernels.ahead.choice import (
     fill_of,
@@ -587,6 +589,7 @@ class Session:
                 checked = time.perf_counter()
                 check_same(program, loop.iteration, state.host_fields(), state.pending_bits(), self._ranks)
                 began += time.perf_counter() - checked
+            if isinstance(loop, SharedLoop):
                 loop.keep_apart(checkpoints=checkpoints is not None)
         steps = self._operator(program, loop)
         records = RunRecords()
@@ -641,7 +644,7 @@ class Session:
             start = program.start(self.graph, taken)
             state.take(taken)
         check_start(program, start)
-        loop.begin_buckets()
+        loop.due.begin(loop)
         # Where updates are seen at once, changed and active vertices differ by their bits: so every bit is set.
         marked = start.everything and loop.asynchronous and not program.everywhere
         if start.active is not None:
@@ -685,29 +688,22 @@ class Session:
         forced = next(iter(directions)) if len(directions) == 1 else None
         local = asynchronous and not kernels.author.has_send and self._ranks is None
         rounds = self.config.tuning.local_rounds if local else 0
-        layers = None
+        due = Due(program)
         if self.config.tuning.layers:
-            layers = Layers(layer_bounds(sent, self.config.tuning.layers))
-        loop = Loop(
-            program,
-            self.graph,
-            sent,
-            state,
-            kernels,
-            streams,
-            against,
-            asynchronous=asynchronous,
-            forced=forced,
-            local_rounds=rounds,
-            layers=layers,
+            due = Layers(program, state, layer_bounds(sent, self.config.tuning.layers))
+        given = program, self.graph, sent, state, kernels, due, streams, against, asynchronous, forced, rounds
+        if self._ranks is None:
+            return Loop(*given)
+        assert equipment.ownership is not None, "ranks own rows"
+        moves = self.config.repartition and not self._rank_devices.linked
+        return SharedLoop(
+            *given,
             ranks=self._ranks,
             devices=self._rank_devices,
             ownership=equipment.ownership,
+            rebalance=Rebalance(equipment) if moves else None,
             timeline=self._timeline,
         )
-        if self._ranks is not None and self.config.repartition and not self._rank_devices.linked:
-            loop.rebalance = Rebalance(equipment).after_walk
-        return loop
 
     def _value_file(
         self, program: Program, asks: Iterable[RunRequirements], needs: MemoryRequest

@@ -28,7 +28,6 @@ _JSON_FIELDS: dict[str, Callable[[Any], Any]] = {
     "totals": dict,
     "unexplored": int,
     "unvisited": int,
-    "limit": float,
     "direction": str,
     "everything": bool,
     "converged": bool,
@@ -77,7 +76,7 @@ class RestoredRun:
 def numbers_of(loop: Loop) -> dict[str, Any]:
     """A loop's numbers, as plain JSON."""
     numbers = {name: kind(getattr(loop, name)) for name, kind in _JSON_FIELDS.items()}
-    return numbers | {"before": [loop.before.vertices, loop.before.edges]}
+    return numbers | {"limit": loop.due.limit, "before": [loop.before.vertices, loop.before.edges]}
 
 
 def arrays_of(loop: Loop, shared: Fields) -> Iterator[tuple[str, Values]]:
@@ -107,6 +106,7 @@ def restore(loop: Loop, shared: Fields, resumed: RestoredRun) -> None:
     _mark(loop, resumed)
     for name, kind in _JSON_FIELDS.items():
         setattr(loop, name, kind(saved[name]))
+    loop.due.limit = float(saved["limit"])
     vertices, edges = saved["before"]
     loop.before = Frontier(int(vertices), int(edges))
     if loop.met and not loop.finished:

@@ -8,16 +8,19 @@ priority puts layers first, and among them what has most active vertices; `../de
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from penstock.engine.execution.priorities import Due
 from penstock.engine.state.state import SPAN
 from penstock.storage.base.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.execution.loop import Loop
+    from penstock.engine.kernels.interface import Kernels
     from penstock.engine.program.program import Program
     from penstock.engine.resources.config import Config
     from penstock.engine.state.device_state import VertexState
@@ -55,35 +58,47 @@ def layer_bounds(index: Index, layers: int) -> NDArray[np.int64]:
     return np.unique(np.concatenate([[0], firsts, [index.vertices]]))
 
 
-@dataclass
-class Layers:
-    """Whose turn it is. bounds: as of `layer_bounds`; rounds: iterations of the present layer so far."""
+class Layers(Due):
+    """Whose turn it is: all that is pending in a layer is due. bounds: as of `layer_bounds`."""
 
-    bounds: NDArray[np.int64]
-    number: int = 0
-    rounds: int = 0
+    alone = False
 
-    def select(self, state: VertexState, select: Callable[[], Frontier]) -> Frontier:
-        """Select with `select` among the vertices of the present layer, or of the next that has any pending."""
-        count = len(self.bounds) - 1
-        if self.rounds == ROUNDS:
+    def __init__(self, program: Program, state: VertexState, bounds: NDArray[np.int64]) -> None:
+        super().__init__(program)
+        self._state, self._bounds = state, bounds
+        self._number = self._rounds = 0  # iterations of the present layer so far
+
+    def begin(self, loop: Loop) -> None:
+        """Let priorities not count."""
+        super().begin(loop)
+        self.limit = math.inf
+
+    def next(self, select: Callable[[], Frontier], kernels: Kernels[Any]) -> Frontier:
+        """Select among the vertices of the present layer, or of the next that has any pending."""
+        count = len(self._bounds) - 1
+        if self._rounds == ROUNDS:
             self._turn(count)
-        frontier = self._select_here(state, select)
+        frontier = self._select_here(select)
         for _ in range(count):
             if not frontier.empty:
                 break
             self._turn(count)
-            frontier = self._select_here(state, select)
-        self.rounds += 1
+            frontier = self._select_here(select)
+        self._rounds += 1
         return frontier
 
-    def _turn(self, count: int) -> None:
-        self.number, self.rounds = (self.number + 1) % count, 0
+    def is_over(self, state: VertexState, iteration: int) -> bool:
+        """Return whether nothing is left: what is far away is not held back."""
+        return False
 
-    def _select_here(self, state: VertexState, select: Callable[[], Frontier]) -> Frontier:
+    def _turn(self, count: int) -> None:
+        self._number, self._rounds = (self._number + 1) % count, 0
+
+    def _select_here(self, select: Callable[[], Frontier]) -> Frontier:
+        state = self._state
         words: Any = state.pending.words
         bits = 8 * words.dtype.itemsize
-        first, last = (-(-int(bound) // bits) for bound in self.bounds[self.number : self.number + 2])
+        first, last = (-(-int(bound) // bits) for bound in self._bounds[self._number : self._number + 2])
         before, after = words[:first].copy(), words[last:].copy()
         words[:first] = 0
         words[last:] = 0

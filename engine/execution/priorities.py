@@ -1,4 +1,4 @@
-"""Up to which priority vertices are due: the width of the next bucket, and the horizon beyond which none is wanted.
+"""Which pending vertices are due: the width of the next bucket, and the horizon beyond which none is wanted.
 
 A bucket is narrow while many edges are to be relaxed, wide where few are left.
 
@@ -16,6 +16,7 @@ vertices are reached level by level, and the number of the iteration is the dist
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,11 @@ from penstock.engine.program.program import author_function, fields_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.execution.loop import Loop
+    from penstock.engine.kernels.interface import Kernels
     from penstock.engine.program.program import Program
     from penstock.engine.state.device_state import VertexState
+    from penstock.engine.state.state import Frontier
 
 SHARE = 1 / 2  # of a graph's edges that a bucket may hold before it is narrowed
 GROWTH = 8.0  # of edges per unit from one bucket to the next where it is not known
@@ -104,32 +108,81 @@ LEAST_FUSED, SHARE_FUSED = 16, 2
 horizon is looked at, which takes as long as tens of iterations of a few vertices."""
 
 
-class Horizon:
-    """The horizon of a run, which may come nearer after every iteration.
+class Due:
+    """Which vertices are due in a run, of those that are pending: those of priorities below `limit`.
 
-    ceiling: priorities from here on need not become due. last: iterations that need to run.
+    settled_below: no path to a vertex of a lower distance can become shorter. ceiling: priorities from here on need not
+    become due; last: iterations that need to run: they may come nearer after every iteration. alone: whether the loop
+    may walk other rows, or several iterations, in place of a frontier.
     """
 
+    alone = True
+
     def __init__(self, program: Program) -> None:
-        self.program = program
-        self.ceiling = self.last = math.inf
+        self._program = program
+        self.ceiling = self._last = math.inf
         self._by_priority = author_function(program, "priority") is not None
+        self.settled_below = -math.inf
+        self._noted = math.nan
+        self._began_small = False
 
-    def most_fused(self, iteration: int) -> int:
-        """Return how many iterations may run in one launch."""
-        return max(LEAST_FUSED, iteration // SHARE_FUSED)
+    def begin(self, loop: Loop) -> None:
+        """Begin with the first bucket of the program, which `start` may have set; without buckets all are due."""
+        program, streams = self._program, loop.streams.values()
+        again = any(stream.reads_again for stream in streams)  # an iteration then reads most chunks, however few edges
+        agains, linked = loop.gathered(again, any(stream.linked for stream in streams)).T
+        narrowest = 0.0 if agains.any() else program.narrowest_bucket
+        usual = program.bucket
+        if program.narrowest_bucket and any(stream.scans for stream in streams):
+            usual = narrowest = 0.0  # the fewer iterations, the fewer edges are read: all that is pending is due
+        self._bucket = bucket_width(usual, narrowest, loop.graph.edges, bool(linked.any()))
+        self.limit = self._bucket.width or math.inf
 
-    def look(self, state: VertexState) -> None:
-        """Take the horizon from the values that the watched vertices have now."""
-        horizon = self.program.horizon(self._watched(state))
+    def next(self, select: Callable[[], Frontier], kernels: Kernels[Any]) -> Frontier:
+        """Select what is due; when nothing is, move the limit to the bucket of the lowest pending priority.
+
+        The first frontier below a limit tells whether fused iterations may move that.
+        """
+        frontier, empty = select(), False
+        while frontier.empty and frontier.rest < self.ceiling:
+            above = self._bucket.limit_above(frontier.rest, empty=empty)
+            self.settled_below, self.limit = frontier.rest, min(above, self.ceiling)
+            frontier, empty = select(), True
+        if frontier.vertices and self.limit != self._noted:
+            self._noted, self._began_small = self.limit, kernels.can_fuse(frontier)
+        self._bucket.work += frontier.edges
+        return frontier
+
+    def most_fused(self, left: int, iteration: int) -> int:
+        """Return how many of the iterations that are left may run in one launch."""
+        return min(left, max(LEAST_FUSED, iteration // SHARE_FUSED)) if self._program.bounded else left
+
+    @property
+    def fused_width(self) -> float:
+        """The width by which fused iterations may move the limit; 0: they may not."""
+        return self._bucket.width if self._began_small else 0.0
+
+    def fused(self, edges: int, limit: float) -> None:
+        """Take where fused iterations have moved the limit; edges: of their frontiers after the first."""
+        self._bucket.work += edges
+        if limit != self.limit:
+            self._bucket.forget()
+            self.settled_below = self.limit
+        self.limit = limit
+
+    def is_over(self, state: VertexState, iteration: int) -> bool:
+        """Take the horizon from the values that the watched vertices have now; return whether nothing is left in it."""
+        horizon = self._program.horizon(self._watched(state))
         if self._by_priority:
             self.ceiling = math.nextafter(horizon, math.inf)
         else:
-            self.last = horizon
+            self._last = horizon
+        self.limit = min(self.limit, self.ceiling)
+        return iteration >= self._last
 
     def _watched(self, state: VertexState) -> NDArray[Any]:
         """The first field's values at the vertices that the program watches, from where the state is."""
-        name = next(iter(fields_of(self.program)))
-        if not self.program.watched:
+        name = next(iter(fields_of(self._program)))
+        if not self._program.watched:
             return np.empty(0, state.fields[name].dtype)
-        return state.values_at(name, np.asarray(self.program.watched, np.int64))
+        return state.values_at(name, np.asarray(self._program.watched, np.int64))

@@ -21,7 +21,7 @@ from penstock.engine.resources.ownership import Ownership
 from penstock.engine.state.state import Frontier
 
 if TYPE_CHECKING:
-    from penstock.engine.execution.loop import Loop
+    from penstock.engine.execution.shared_loop import SharedLoop
     from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.resources.direction import Direction
     from penstock.engine.resources.edge_stream import EdgeStream
@@ -58,7 +58,7 @@ class Rebalance:
     _slower: float = 1.0  # how many times as long as predicted the last move took
 
     def after_walk(
-        self, loop: Loop, direction: Direction, frontier: Frontier, record: IterationRecord, seconds: float
+        self, loop: SharedLoop, direction: Direction, frontier: Frontier, record: IterationRecord, seconds: float
     ) -> None:
         """Compare the ranks, and move the bounds where that pays; seconds: of this rank's walk, nothing else."""
         if frontier.edges * MUCH < loop.graph.edges or not loop.graph.edges:
@@ -79,10 +79,10 @@ class Rebalance:
             self._move(loop, bounds, record)
 
     def _decided(
-        self, loop: Loop, walked: list[EdgeStream], found: Floats, left: int, *, sweeps: bool
+        self, loop: SharedLoop, walked: list[EdgeStream], found: Floats, left: int, *, sweeps: bool
     ) -> repartition.Ints | None:
         """The new bounds, None to stay; found: the numbers of all ranks. left: iterations that may follow."""
-        ownership, times = cast(Ownership, loop.ownership), np.stack(list(self._window))
+        ownership, times = loop.ownership, np.stack(list(self._window))
         several = len(times) == WINDOW
         uneven = 1 - times.mean(axis=1) / np.maximum(times.max(axis=1), 1e-9)
         if (
@@ -104,10 +104,10 @@ class Rebalance:
             self._reach = np.stack([first, last], axis=1)
         return moved
 
-    def _move(self, loop: Loop, bounds: repartition.Ints, record: IterationRecord) -> None:
+    def _move(self, loop: SharedLoop, bounds: repartition.Ints, record: IterationRecord) -> None:
         """Let all that knows the bounds have the new ones, and read what this rank has got where it holds all else."""
         began = time.perf_counter()
-        ownership = cast(Ownership, loop.ownership)
+        ownership = loop.ownership
         loop.hand_out()
         streams = [*loop.streams.values(), *loop.against.values()]
         resident = [stream for stream in streams if stream.resident]
@@ -117,7 +117,7 @@ class Rebalance:
             # places where chunks may be read once more: those that were read without weights before
             self.resources.give_ids_back(cast("HostKernels", loop.kernels), None)
         loop.ownership = Ownership(bounds, ownership.rank)
-        self.resources.own(loop.ownership, [*streams, *(() if loop.windows is None else loop.windows.opened)])
+        self.resources.own(loop.ownership, [*streams, *loop.windows.opened])
         for stream in resident:
             record.filling.extend(_bring(loop, stream))
         self._window.clear()
@@ -127,7 +127,7 @@ class Rebalance:
         self._slower = max(1.0, record.move_seconds / predicted) if predicted else self._slower
 
 
-def _bring(loop: Loop, stream: EdgeStream) -> list[TaskRecord]:
+def _bring(loop: SharedLoop, stream: EdgeStream) -> list[TaskRecord]:
     """Read the rows that this rank has got; returns records of what moved."""
     everyone = Frontier(stream.index.vertices, stream.index.edges, everything=True)
     with stream.views(loop.kernels, loop.state, everyone, ()) as views:

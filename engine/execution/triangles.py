@@ -17,7 +17,6 @@ from penstock.engine.execution.whole_rows import (
     activate_all,
     edge_streams_of,
     owned_blocks,
-    share_rows,
     visit_views,
 )
 from penstock.engine.program.vertex_ranges import limited_ranges
@@ -80,7 +79,7 @@ def _intersect_all(found: RowBlocks, memory_bytes: int) -> Iterator[int]:
     neighbors[...] = 0
     for block in found.rows(*found.loop.owned_vertices):
         kernels.count_neighbors(block, found.buffer, neighbors)
-    share_rows(found.loop, [neighbors], found.record)
+    found.loop.share_rows([neighbors], found.record)
     if "neighbors" in state.fields:
         state.fields["neighbors"][:] = neighbors
     counts = state.to_host(neighbors)
@@ -98,7 +97,7 @@ def _intersect_all(found: RowBlocks, memory_bytes: int) -> Iterator[int]:
                 found.keep(other, neighbors, kept[1])
             for part in found.dealt(kept[other != span], counts):
                 kernels.intersect(kept[0], part, each, state, scalars)
-        found.end_strip()
+        found.loop.share_counts(found.record)
         yield span[1]
 
 
@@ -160,28 +159,22 @@ class RowBlocks:
 
     def begin_strip(self) -> None:
         """Begin to count: what ranks counted together before is with the first of them."""
-        if self.loop.ranks is not None and self.loop.ranks.rank > 0:
+        if self.loop.place[0] > 0:
             assert self.state.incoming is not None, "triangles are counted apart from the fields"
             self.state.incoming[...] = self.state.identity
 
-    def end_strip(self) -> None:
-        """Give all ranks what they have counted together."""
-        if self.loop.exchange is not None:
-            with self.loop.exchanging(self.record):
-                self.loop.exchange.share_messages(True)
-
     def dealt(self, kept: Any, neighbors: NDArray[np.int64]) -> Iterator[Any]:
         """The tiles of these rows that this rank intersects with; without ranks all rows."""
-        ranks = self.loop.ranks
-        if ranks is None:
+        rank, size = self.loop.place
+        if size == 1:
             yield kept
             return
         sums = np.cumsum(neighbors[kept.first : kept.last])
-        ends = np.searchsorted(sums, np.linspace(0, sums[-1] if len(sums) else 0, TILES * ranks.size + 1)[1:]) + 1
+        ends = np.searchsorted(sums, np.linspace(0, sums[-1] if len(sums) else 0, TILES * size + 1)[1:]) + 1
         first = 0
         for number, last in enumerate(np.minimum(ends, len(sums)).tolist()):
-            turn, place = divmod(number, ranks.size)
-            if first < last and (place if turn % 2 == 0 else ranks.size - 1 - place) == ranks.rank:
+            turn, place = divmod(number, size)
+            if first < last and (place if turn % 2 == 0 else size - 1 - place) == rank:
                 yield kept.part(first, last)
             first = max(first, last)
 

@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from penstock.engine.execution.shared_loop import SharedLoop
 from penstock.engine.ranks.communicator import broadcast
 from penstock.engine.resources.packed_edges import AT_HAND
 from penstock.engine.state.records import IterationRecord
@@ -109,7 +110,7 @@ def _largest_tree(loop: Loop, record: IterationRecord) -> _Tree:
     end only. Else trees are joined now.
     """
     kernels, state = loop.kernels, loop.state
-    if loop.ownership is not None:
+    if isinstance(loop, SharedLoop):
         began, own = time.perf_counter(), loop.ownership.vertices
         kernels.compress(state, own)
         root, share = kernels.largest_tree(state, own)
@@ -229,15 +230,15 @@ def _pass(
 def _join(loop: Loop, record: IterationRecord) -> None:
     """Join all forests, so that all ranks have the same, and every vertex points to its root."""
     began = time.perf_counter()
-    if loop.devices.arrays is None:
-        loop.kernels.compress(loop.state)
-    else:
+    if isinstance(loop, SharedLoop):
         with loop.exchanging(record):
-            _join_ranks(loop, loop.devices.arrays)
+            _join_ranks(loop, loop.arrays)
+    else:
+        loop.kernels.compress(loop.state)
     record.seconds += time.perf_counter() - began
 
 
-def _join_ranks(loop: Loop, ranks: ArrayRanks) -> None:
+def _join_ranks(loop: SharedLoop, ranks: ArrayRanks) -> None:
     """Join the forests of all ranks in each of them.
 
     Every vertex takes the parent that its owner has found, which hands out its slice: a parent is never larger than its
@@ -247,8 +248,6 @@ def _join_ranks(loop: Loop, ranks: ArrayRanks) -> None:
     roots, and hands them out.
     """
     kernels, state, ownership, exchange = loop.kernels, loop.state, loop.ownership, loop.exchange
-    assert ownership is not None, "ranks own rows"
-    assert exchange is not None, "ranks have one"
     forest = state.arrays[0]
     for first in range(0, state.last, exchange.at_once):
         span = first, min(first + exchange.at_once, state.last)

@@ -16,8 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.program.combiners import COMBINERS
-from penstock.engine.program.program import fields_of, globals_of, message_dtype, resolve_dtype
+from penstock.engine.program.program import fields_of, message_dtype, resolve_dtype
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.row_blocks import RowBlock, block_capacity, blocks, offset_bytes
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.loop import Loop
     from penstock.engine.program.program import Program
-    from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
@@ -49,9 +47,7 @@ def run_whole_rows(loop: Loop, messages: int) -> Iterator[IterationRecord]:
             began = time.perf_counter()
             record = activate_all(loop)
             work(record)
-            if loop.rebalance is not None:
-                seconds, whole = time.perf_counter() - began - record.exchange_seconds, loop.everyone
-                loop.rebalance(loop, "pull", whole, record, seconds)
+            loop.compare("pull", loop.everyone, record, time.perf_counter() - began - record.exchange_seconds)
             record.totals = dict(loop.totals)
             record.seconds = time.perf_counter() - began
             loop.end_iteration(record.number)
@@ -146,12 +142,8 @@ def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> N
         visit_views(loop, streams, block, record, collect, chosen)
         kernels.apply_rows(state, targets, block, loop.out, scalars, buffer)
     scratch.following = state.swap(scratch.following)
-    share_rows(loop, [state.fields[name] for name in scratch.following], record)
-    if loop.ranks is not None and loop.totals_declared:
-        with loop.exchanging(record):
-            _share_partial(loop, loop.ranks)
-        return
-    loop.total()
+    loop.share_rows([state.fields[name] for name in scratch.following], record)
+    loop.total_own(record)
 
 
 def _chosen_rows(loop: Loop, scratch: RowScratch) -> NDArray[np.int64] | None:
@@ -166,41 +158,17 @@ def _chosen_rows(loop: Loop, scratch: RowScratch) -> NDArray[np.int64] | None:
     return rows
 
 
-def share_rows(loop: Loop, arrays: Sequence[Any], record: IterationRecord) -> None:
-    """Give all ranks the items of their vertices in these arrays that each of them has computed."""
-    ownership, ranks = loop.ownership, loop.devices.arrays
-    if ranks is None or ownership is None:
-        return
-    with loop.exchanging(record):
-        for array in arrays:
-            ranks.gather_slices(array, ownership.bounds)
-
-
-def _share_partial(loop: Loop, ranks: Communicator) -> None:
-    """Combine the Globals' shares of all ranks, span by span; two ranks at most have vertices in one.
-
-    Where some have them on a device: what each rank has found in all.
-    """
-    partial = loop.state.partial
-    merge = [COMBINERS[total.combine].ufunc for total in globals_of(loop.program).values()]
-    if loop.devices.on_devices:
-        partial = np.array([[one.reduce(partial[:, column]) for column, one in enumerate(merge)]])
-    found = ranks.gather_numbers(partial)
-    for column, name in enumerate(globals_of(loop.program)):
-        loop.totals[name] = float(merge[column].reduce(merge[column].reduce(found[:, :, column], axis=0)))
-
-
 def _add_vectors(loop: Loop, record: IterationRecord) -> None:
     """One iteration of a program whose messages are vectors."""
     kernels, state, scalars = loop.row_kernels, loop.state, loop.scalars()
-    streams = edge_streams_of(loop) if loop.ranks is None else tuple(loop.walks("pull"))
+    streams = tuple(loop.walks("pull"))
     whole = loop.everyone
 
     def add(view: View, walk: int) -> None:
         kernels.pull_vectors(view, state, (streams[walk].index, loop.out), scalars)
 
     visit_views(loop, streams, None, record, add)
-    share_rows(loop, [state.incoming], record)
+    loop.share_rows([state.incoming], record)
     kernels.apply(state, whole, loop.out, scalars)
     loop.agree_on_floats()
     loop.total()

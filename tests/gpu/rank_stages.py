@@ -245,7 +245,7 @@ class Profile:
                     setattr(kind, name, self._timed(f"{kind.__name__}.{name}", method))
 
     def _follow(self) -> None:
-        decide, count, counted = Loop._unsettled_rows, EdgeStream.unsettled, Counter[str]()
+        decide, count, counted = Loop._unsettled, EdgeStream.unsettled, Counter[str]()
 
         def counting(stream: EdgeStream, *arguments: Any) -> Any:
             found = count(stream, *arguments)
@@ -257,10 +257,10 @@ class Profile:
             found = decide(loop, frontier)
             if counted:
                 taken = "pushed" if found is None else "left for them"
-                self.walks[loop.iteration] = f", {counted['edges']:,} unsettled here, below {loop.limit:g}: {taken}"
+                self.walks[loop.iteration] = f", {counted['edges']:,} unsettled here, below {loop.due.limit:g}: {taken}"
             return found
 
-        EdgeStream.unsettled, Loop._unsettled_rows = counting, deciding  # type: ignore[method-assign]
+        EdgeStream.unsettled, Loop._unsettled = counting, deciding  # type: ignore[method-assign]
 
     def _timed(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)

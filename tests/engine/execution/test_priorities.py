@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import Session
-from penstock.engine.execution import loop
+from penstock.engine.execution import priorities
 from penstock.engine.execution.priorities import BucketWidth, bucket_width
 from penstock.engine.programs.sssp import SSSP
 from penstock.storage.format.graph import Graph
@@ -95,7 +95,7 @@ def test_iterations_from_disk_keep_wide_buckets(
 ) -> None:
     """On cores; each reads most chunks, however few edges it relaxes."""
     found: list[float] = []
-    monkeypatch.setattr(loop, "bucket_width", lambda *given: found.append(given[1]) or bucket_width(*given))
+    monkeypatch.setattr(priorities, "bucket_width", lambda *given: found.append(given[1]) or bucket_width(*given))
     edges = weighed(EdgeList(200, *skewed(200, 2000, 5), None, False), "uint8")
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=CHUNK)
     if not options:

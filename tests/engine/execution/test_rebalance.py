@@ -12,7 +12,7 @@ import pytest
 from penstock.engine import Graph, Program, Result
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import rebalance
-from penstock.engine.execution.loop import Loop
+from penstock.engine.execution.shared_loop import SharedLoop
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.resources import memory_plan
@@ -52,7 +52,7 @@ def test_a_run_that_is_over_keeps_no_state() -> None:
     gc.disable()
     try:
         run_on(PageRank, small_graph(True), 2)
-        assert not [one for one in gc.get_objects() if isinstance(one, Loop)]
+        assert not [one for one in gc.get_objects() if isinstance(one, SharedLoop)]
     finally:
         gc.enable()
 
@@ -146,8 +146,7 @@ class _Slow:
     def __init__(self, seconds: list[float]) -> None:
         self.seconds = seconds
 
-    def walked(self, loop: Loop) -> float:
-        assert loop.ownership is not None
+    def walked(self, loop: SharedLoop) -> float:
         rows = loop.ownership.rows(loop.streams["pull"].index)
         return self.seconds[loop.ranks.rank] * (rows.e1 - rows.e0)
 

@@ -1,7 +1,8 @@
-"""The direction rule of several ranks: each says what it sees, and all of them look at the same.
+"""What the direction rule looks at in a run: where edges are, and how far the run has come.
 
-Ranks whose edges come over a link predict the seconds of their own part; the slowest one's count, since all wait for
-it. Ranks on cores, and those whose edges are on their device already, have no say in that.
+Of several ranks each says what it sees, and all of them look at the same. Those whose edges come over a link predict
+the seconds of their own part; the slowest one's count, since all wait for it. Ranks on cores, and those whose edges are
+on their device already, have no say in that.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from penstock.engine.resources.direction import Situation, can_choose, weighs
+from penstock.engine.resources.direction import Direction, Situation, can_choose, weighs
 from penstock.engine.resources.direction_cost import (
     Progress,
     least_pull_seconds,
@@ -19,14 +20,58 @@ from penstock.engine.resources.direction_cost import (
     pull_seconds,
     push_seconds,
 )
+from penstock.engine.resources.link_costs import fetched_of, link_costs_of
 
 if TYPE_CHECKING:
+    from penstock.engine.execution.loop import Loop
     from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.state.state import Frontier
 
+SELECTIVE = ("min", "max", "or")
+"""Combiners whose pushes write only what changes a vertex."""
 WORTH = 2
 """Numbers of a rank's own view of a direction: seconds of a push and of a pull."""
+
+
+class Situations:
+    """What this rank sees in a run; forced: the only direction that it may take, None where there are two."""
+
+    def __init__(self, loop: Loop, forced: Direction | None) -> None:
+        self._forced = forced
+        self._on_cores = all(stream.pipeline.device.reads_host for stream in loop.streams.values())
+        # a pull on the cores looks at no empty row
+        self._edgeless = (loop.graph.without_edges or 0) if self._on_cores else 0
+
+    def now(self, loop: Loop, frontier: Frontier) -> Situation:
+        """What is seen of this frontier."""
+        streams, rows = loop.streams, loop.state.unmatched
+        absent = [stream for stream in streams.values() if not stream.resident]
+        situation = Situation(
+            loop.graph.vertices,
+            loop.graph.edges,
+            loop.unexplored,
+            loop.program.early_exit,
+            "pull" in streams,
+            self._forced,
+            bool(absent) and not self._on_cores,
+            max(0, loop.unvisited - self._edgeless),
+            self._on_cores,
+            from_disk=any(stream.from_disk for stream in absent),
+            kept=rows.used if rows is not None and rows.complete else None,
+            selective=loop.program.combine in SELECTIVE,
+            leaves_rows=loop.author.has_suffices,
+        )
+        if not absent:
+            return situation
+        if weighs(situation, frontier):
+            push = loop.windows.first(streams["push"])
+            windows = 1 if push is streams["push"] else len(streams["push"].directory.adjacency.windows)
+            return replace(situation, link=link_costs_of(push, streams["pull"], frontier, windows))
+        if situation.on_cores and situation.from_disk and can_choose(situation):
+            found = fetched_of(streams["push"], streams["pull"], frontier, situation.unvisited, rows is not None)
+            return replace(situation, fetched=found)
+        return situation
 
 
 def seen_by_all(found: Situation, seconds: tuple[float, float], ranks: Communicator) -> Situation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from penstock.engine.execution.shared_situation import certainly_pushed, seen_by_all
+from penstock.engine.execution.situations import certainly_pushed, seen_by_all
 from penstock.engine.resources.direction import Situation, choose
 from penstock.engine.resources.direction_cost import Progress, own_part
 from penstock.engine.state.state import Frontier

@@ -1,0 +1,292 @@
+"""The loop of one of several ranks, which share the edges: each walks its rows, and all take the same next step.
+
+    what all ranks see -> sources of a sweep -> [walk] -> messages to all, or to owners -> bounds? -> [apply] -> pending
+
+What owners do for their own vertices alone is in `owned_steps.py`, moving bounds in `rebalance.py`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from penstock.engine.execution.loop import Loop
+from penstock.engine.execution.owned_steps import OwnedSteps, keeps_apart, shares_sweeps
+from penstock.engine.execution.rebalance import Rebalance
+from penstock.engine.execution.situations import certainly_pushed, own_seconds, seen_by_all
+from penstock.engine.execution.windows import Windows
+from penstock.engine.program.combiners import COMBINERS
+from penstock.engine.program.program import fields_of, words_of
+from penstock.engine.ranks.communicator import broadcast
+from penstock.engine.ranks.rank_exchange import RankExchange
+from penstock.engine.resources.direction import Direction, Situation, can_choose, is_certain, is_open
+from penstock.engine.state.state import Frontier, State
+from penstock.storage.base.timeline import during
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.execution.windows import AtHand
+    from penstock.engine.ranks.communicator import ArrayRanks, Communicator
+    from penstock.engine.ranks.rank_devices import RankDevices
+    from penstock.engine.resources.edge_stream import EdgeStream
+    from penstock.engine.resources.ownership import Ownership
+    from penstock.engine.state.records import IterationRecord
+    from penstock.engine.state.state_arrays import StateArrays
+    from penstock.storage.base.timeline import Timeline
+    from penstock.transfer.values.task import Demand
+
+
+@dataclass(kw_only=True)
+class SharedLoop(Loop):
+    """One run of a program in one of several ranks.
+
+    ranks: the processes; devices: where they compute; ownership: which vertices are whose; rebalance: what moves these
+    bounds, None where they stay. timeline: where exchanges are stamped, if anywhere.
+    """
+
+    ranks: Communicator
+    devices: RankDevices
+    ownership: Ownership
+    rebalance: Rebalance | None = None
+    timeline: Timeline | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.place = self.ranks.rank, self.ranks.size
+        self.exchange = RankExchange(self.state, self.kernels.exchange_kernels(), self.ranks, self.arrays)
+        self._owned: OwnedSteps | None = None
+        if not self.devices.on_devices:
+            self._owned = OwnedSteps(self.program, cast("State", self.state), self.exchange)
+        self._keeps_apart = False
+        self._seen: Situation | None = None
+
+    @property
+    def arrays(self) -> ArrayRanks:
+        """What exchanges arrays of the vertex state."""
+        assert self.devices.arrays is not None, "ranks exchange arrays"
+        return self.devices.arrays
+
+    @contextmanager
+    def exchanging(self, record: IterationRecord) -> Iterator[None]:
+        """Exchange between ranks within; the only place where that is timed."""
+        began = time.perf_counter()
+        with during(self.timeline, "exchange", "exchange"):
+            yield
+        record.exchange_seconds += time.perf_counter() - began
+
+    def keep_apart(self, *, checkpoints: bool) -> None:
+        """Let owners alone have what wide pulls bring, where a program allows it, and no rank keeps checkpoints."""
+        if self._owned is None or self.asynchronous or self.author.uses_activity:
+            return
+        sweeps = isinstance(self.windows, Windows) and shares_sweeps(self.program)
+        if (sweeps or keeps_apart(self.program)) and not self.gathered(checkpoints).any():
+            self._owned.sweeps, self._keeps_apart = sweeps, not sweeps
+
+    def _sharing(self, frontier: Frontier) -> tuple[OwnedSteps, NDArray[np.int64]] | None:
+        """Of a sweep in which each rank sends from, and applies to, its own vertices alone: those steps, and bounds."""
+        if not frontier.everything or self._owned is None or not self._owned.sweeps:
+            return None
+        return self._owned, self.ownership.bounds
+
+    def _own_part(self, frontier: Frontier, part: StateArrays) -> StateArrays | None:
+        """A part of the state, or of a shared sweep that of its vertices which are this rank's, if there are any."""
+        if (sharing := self._sharing(frontier)) is None:
+            return part
+        owned, bounds = sharing
+        return owned.part(bounds, part.first, part.last)
+
+    # The steps of an iteration.
+
+    def _select(self) -> Frontier:
+        if self._owned is None:
+            return super()._select()
+        scalars = self.scalars()
+
+        def select(state: State) -> Frontier:
+            return self.kernels.select(state, self.out, scalars, self.due.limit)
+
+        return self._owned.select(select, self.ownership.bounds)
+
+    def _situation(self, frontier: Frontier) -> Situation:
+        """What the direction rule looks at; ranks look at the same."""
+        found = super()._situation(frontier)
+        if not is_open(found) or is_certain(found, frontier):
+            return found
+        if not (self.devices.linked or can_choose(found) or found.selective):
+            return found
+        if self._seen is not None and (pushed := certainly_pushed(found, self._seen, frontier)) is not None:
+            return pushed
+        seconds = own_seconds(found, (self.streams["push"], self.streams["pull"]), frontier)
+        self._seen = seen_by_all(found, seconds, self.ranks)
+        return self._seen
+
+    def _unsettled(self, frontier: Frontier) -> Demand | None:
+        rows = super()._unsettled(frontier)
+        if rows is not None:
+            self.exchange.begin_settling()
+        return rows
+
+    def _send(self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]) -> None:
+        sharing = self._sharing(frontier)
+        if self._owned is not None and self._owned.apart and self.direction == "push" and sharing is None:
+            with self.exchanging(record):
+                self.hand_out()
+        if (own := self._own_part(frontier, self.state)) is not None:
+            self.kernels.send(own, frontier, self.out, scalars)
+        if sharing is not None:
+            with self.exchanging(record):
+                owned, bounds = sharing
+                pulls = any(stream.direction == "pull" for stream in self.walks(self.direction))
+                owned.hand_sources(bounds, pulls=pulls)
+
+    def _windows(
+        self, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]
+    ) -> Iterator[tuple[EdgeStream, AtHand]]:
+        """Messages go to owners while a window is at hand, if all ranks have the same ones."""
+        windows, settle = self.windows, self._settler(frontier, scalars)
+        sharing = self._sharing(frontier) if settle is not None and stream.direction == "push" else None
+        if sharing is None or not isinstance(windows, Windows):
+            return windows.walk(stream, frontier, None)
+        owned, bounds = sharing
+        cut, starts, own = windows.cut(stream), owned.starts(bounds), owned.own(bounds)
+        cuts = self.gathered(cut.size, cut.count, cut.of_file)
+        if (cuts != cuts[0]).any():
+            return windows.walk(stream, frontier, None)
+
+        def share(first: int, last: int) -> None:
+            with self.exchanging(record):
+                self.exchange.give_owners(starts, (first, last))
+            windows.leave(first, min(own[0], last))
+            windows.leave(max(own[1], first), last)
+
+        return windows.walk(stream, frontier, settle, share)
+
+    def _settle(
+        self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...], rows: Demand | None
+    ) -> None:
+        """Exchange messages, let them take effect, and move bounds where that pays."""
+        walked = self.streams[self.direction].pipeline.device.event(None)  # edges may come during the exchange
+        shared, parts = self._exchange(frontier, record, settled=rows is not None), self._sharing(frontier) is not None
+        if shared and not parts:
+            self.compare(self.direction, frontier, record, record.walk_seconds)
+        if not self.asynchronous:
+            self._apply(frontier, scalars, walked)
+        if shared and parts:  # messages are with owners until they have applied them
+            self.compare(self.direction, frontier, record, record.walk_seconds)
+        if not shared:
+            assert self._owned is not None, "owners alone have applied"
+            self._owned.apart = True
+            with self.exchanging(record):
+                self.exchange.share_pending()
+
+    def _exchange(self, frontier: Frontier, record: IterationRecord, *, settled: bool) -> bool:
+        """Give all ranks the same messages; return whether they have them. settled: after a walk of unsettled rows."""
+        pulled = all(stream.direction == "pull" for stream in self.walks(self.direction))
+        with self.exchanging(record):
+            if settled:
+                self.exchange.share_settled(self.ownership.bounds)
+                return True
+            if (sharing := self._sharing(frontier)) is not None:
+                owned, every = sharing
+                if pulled:
+                    owned.hand_pulled(every)
+                elif not self.windows.shared:
+                    self.exchange.give_owners(owned.starts(every), (0, self.state.last))
+                return True
+            kept_above = self._owned.kept_above if pulled and self._keeps_apart and self._owned is not None else None
+            bounds = self.ownership.bounds if pulled else None
+            return self.exchange.share_messages(frontier.everything, bounds, kept_above)
+
+    def _new_values(self, frontier: Frontier, scalars: tuple[Any, ...], part: StateArrays) -> None:
+        if (own := self._own_part(frontier, part)) is not None:
+            super()._new_values(frontier, scalars, own)
+
+    def _total_of_sweep(self, frontier: Frontier) -> None:
+        if (sharing := self._sharing(frontier)) is not None:
+            owned, bounds = sharing
+            owned.hand_totals(bounds)
+        self.total()
+
+    def total(self) -> None:
+        """Combine partial totals; where some are added up on devices, in an order of their own, the first rank's."""
+        super().total()
+        if self.devices.on_devices and self.totals:
+            names = list(self.globals)
+            values = self.ranks.gather_numbers(np.array([self.totals[name] for name in names]))[0]
+            self.totals.update(zip(names, values.tolist(), strict=True))
+
+    # What one process does not do.
+
+    @property
+    def can_settle(self) -> bool:
+        """Whether rows may be relaxed both ways, of ranks on devices of one kind."""
+        together = self.devices.on_devices and self.devices.alike
+        return together and "degree" not in words_of(self.program) and super().can_settle
+
+    @property
+    def fuses(self) -> bool:
+        """Whether several iterations may run in one launch: ranks exchange after each."""
+        return False
+
+    @property
+    def owned_vertices(self) -> tuple[int, int]:
+        """The first and past the last of the vertices whose rows are this rank's."""
+        return self.ownership.vertices
+
+    def gathered(self, *numbers: float) -> NDArray[np.float64]:
+        """What these numbers are in each rank, shape (ranks, numbers)."""
+        return self.ranks.gather_numbers(np.array(numbers, dtype=np.float64))
+
+    def hand_out(self) -> None:
+        """Give all ranks the values of all vertices, some of which owners alone may have."""
+        if self._owned is not None:
+            self._owned.hand_out(self.ownership.bounds)
+
+    def compare(self, direction: Direction, frontier: Frontier, record: IterationRecord, seconds: float) -> None:
+        """Compare how long ranks were busy, and move their bounds where that pays."""
+        if self.rebalance is not None:
+            self.rebalance.after_walk(self, direction, frontier, record, seconds)
+
+    def share_rows(self, arrays: Sequence[Any], record: IterationRecord) -> None:
+        """Give all ranks the items of their vertices in these arrays that each of them has computed."""
+        with self.exchanging(record):
+            for array in arrays:
+                self.arrays.gather_slices(array, self.ownership.bounds)
+
+    def share_counts(self, record: IterationRecord) -> None:
+        """Give all ranks the messages that they have counted together."""
+        with self.exchanging(record):
+            self.exchange.share_messages(True)
+
+    def total_own(self, record: IterationRecord) -> None:
+        """Combine the Globals' shares of all ranks, span by span; two ranks at most have vertices in one.
+
+        Where some have them on a device: what each rank has found in all.
+        """
+        if not self.totals_declared:
+            return
+        with self.exchanging(record):
+            partial = self.state.partial
+            merge = [COMBINERS[total.combine].ufunc for total in self.globals.values()]
+            if self.devices.on_devices:
+                partial = np.array([[one.reduce(partial[:, column]) for column, one in enumerate(merge)]])
+            found = self.ranks.gather_numbers(partial)
+            for column, name in enumerate(self.globals):
+                merged = merge[column].reduce(found[:, :, column], axis=0)
+                self.totals[name] = float(merge[column].reduce(merged))
+
+    def agree_on_floats(self) -> None:
+        """Take the first rank's values and marks, where ranks on unlike processors have computed floats."""
+        state = self.state
+        if self.devices.alike or not any(array.dtype.kind == "f" for array in state.arrays):
+            return
+        for name, spec in fields_of(self.program).items():
+            if not spec.constant:
+                broadcast(self.arrays, state.fields[name], 0)
+        broadcast(self.arrays, state.pending.words.view(np.uint32), 0)
+        state.pending.summarize()
+        state.sent_ahead = None
