@@ -20,7 +20,7 @@ from penstock.engine.queries.walk_memory import SLAB_BYTES
 from penstock.engine.queries.walk_options import check_graph, source_vertices
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.requirements_types import index_bytes, name_bytes
-from penstock.storage.base.budget import cores, format_bytes, host_memory_bytes, too_small
+from penstock.storage.base.budget import cores, host_memory_bytes
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.read.reader import Reader
@@ -363,16 +363,14 @@ class ChunkedEdges:
         if rows.arrays is not None:
             self._kept, self._weights = rows.arrays
             return
-        budget, threads, edge = config.memory_bytes, config.thread_count, rows.edge_bytes(weighted)
-        host = HostBudgetRequest.of(graph, budget, index_bytes(rows) + name_bytes(graph), threads)
-        left = budget - host.fixed - reader_bytes(host, 1)
+        threads, edge = config.thread_count, rows.edge_bytes(weighted)
+        host = HostBudgetRequest.of(graph, config.memory_bytes, index_bytes(rows) + name_bytes(graph), threads)
+        reading = reader_bytes(host, 1)
+        left = host.left - reading
         whole = rows.edges * edge <= left
         slab = rows.edges if whole else min(left, SLAB_BYTES) // (edge * rows.chunk_edges) * rows.chunk_edges
         if slab < min(rows.chunk_edges, rows.edges):
-            least = host.fixed + reader_bytes(host, 1) + rows.chunk_edges * edge
-            chunks = format_bytes(least - host.fixed)
-            why = f"index and names take {format_bytes(host.fixed)}, and reading chunks {chunks}"
-            raise too_small("--host-memory", budget, why, least)
+            raise host.refusal("index and names", "reading chunks", reading + rows.chunk_edges * edge)
         self._slab = np.empty(slab, rows.neighbor_dtype)
         self._weight_slab = np.empty(slab, rows.weight_dtype) if weighted else None
         self._reader = Reader(graph, decode_threads=threads, reads_in_flight=1, direct_io=config.direct_io)

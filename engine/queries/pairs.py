@@ -13,7 +13,7 @@ block, and the lists of an undirected graph are its rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,14 @@ from penstock.engine.kernels.host.whole_rows.best_similar import (
 )
 from penstock.engine.program.vertex_ids import VertexReferences, original_ranks, surely_in_original_order, vertices_of
 from penstock.engine.queries.pair_table import PairTable
-from penstock.engine.queries.row_sets import ROW_BYTES, Room, RowSets, Runs, even_cuts, load_rows, runs
+from penstock.engine.queries.row_sets import ROW_BYTES, RowSets, Runs, even_cuts, load_rows, runs
 from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices import cuda
 from penstock.transfer.devices.cuda import CudaDevice
 from penstock.transfer.devices.device import Device
+from penstock.transfer.planning.host_budget import HostBudgetRequest
 
 PAIR_BYTES = 24
 """Of a pair on the device: both rows and the count."""
@@ -146,7 +147,7 @@ def internal_pairs(graph: Graph, pairs: Iterable[Any] | NDArray[Any] | VertexRef
 
 
 def common_of(
-    graph: Graph, ends: Integers, room: Room, threads: int, counter: PairCounter
+    graph: Graph, ends: Integers, room: HostBudgetRequest, threads: int, counter: PairCounter
 ) -> tuple[NDArray[np.int64], Integers]:
     """Shared neighbors of pairs of internal ids, int64 (n,), and the sizes of both sets, int64 (n, 2).
 
@@ -161,7 +162,7 @@ def common_of(
     whole = int(held.sum()) <= left
     if not whole:
         counter.check(2 * int(held.max()))
-        room.check(2 * int(held.max()), f"the longest row of {len(vertices):,} vertices, twice,")
+        _check(room, 2 * int(held.max()), f"the longest row of {len(vertices):,} vertices, twice,")
     cut = [(0, len(vertices))] if whole else runs(held, left // 2)
     places = np.searchsorted(np.array([first for first, _ in cut]), np.searchsorted(vertices, ends), side="right") - 1
     for number, (first, last) in enumerate(cut):
@@ -175,6 +176,12 @@ def common_of(
                 others = ones if other == number else load_rows(graph.out, vertices[slice(*cut[other])], threads)
                 common[picked] = counter.count(ones, others, _rows(ends, picked, (ones, others), places))
     return common, sizes
+
+
+def _check(room: HostBudgetRequest, least: int, what: str) -> None:
+    """Raise BudgetError, with the least budget that works, where `least` bytes for `what` are not left."""
+    if least > room.left:
+        raise room.refusal("vertices, pairs and the answer", what, least, ", or ask for fewer vertices or pairs")
 
 
 def _rows(ends: Integers, picked: Integers, sets: tuple[RowSets, RowSets], places: Integers) -> Integers:
@@ -227,14 +234,17 @@ class Counting:
         )  # fmt: skip
 
 
-def best_pairs(graph: Graph, sources: Integers | None, asked: Asked, room: Room, threads: int) -> PairTable:
+def best_pairs(
+    graph: Graph, sources: Integers | None, asked: Asked, room: HostBudgetRequest, threads: int
+) -> PairTable:
     """The most similar vertices of the sources, or of all. Raises BudgetError."""
     item, k = graph.vertex_dtype.itemsize, asked[0]
     held = _held(graph)
     longest = (int(held.max(initial=ROW_BYTES)) - ROW_BYTES) // graph.out.neighbor_dtype.itemsize
     vertices = np.arange(graph.vertices) if sources is None else sources
     answer = len(vertices) * (k * (2 * item + 24) + 16)
-    room = Room(room.budget, room.taken + answer + graph.vertices * VERTEX_BYTES + threads * longest * item)
+    taken = answer + graph.vertices * VERTEX_BYTES + threads * longest * item
+    room = replace(room, fixed=room.fixed + taken)
     ranked = np.empty(0, np.int64) if surely_in_original_order(graph) else original_ranks(graph).astype(np.int64)
     counting = Counting(graph, asked, threads, longest, np.zeros(graph.vertices, np.int64), ranked)
     found = (
@@ -248,7 +258,7 @@ def best_pairs(graph: Graph, sources: Integers | None, asked: Asked, room: Room,
     if together + again + (int(held.sum()) if graph.directed else 0) <= room.left:
         _all_at_once(counting, sources, found)
     else:
-        room.check(4 * int(held.max(initial=0)) + 4 * counters, "the longest row, four times,")
+        _check(room, 4 * int(held.max(initial=0)) + 4 * counters, "the longest row, four times,")
         blocks = runs(held - ROW_BYTES + counters, room.left * 3 // 4)
         _by_blocks(counting, vertices, blocks, (held, room.left // 4), found)
     return _table(counting, vertices, found)

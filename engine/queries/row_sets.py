@@ -1,4 +1,4 @@
-"""Rows of some vertices as sets of neighbors in memory, read from an adjacency piece by piece; how many rows fit.
+"""Rows of some vertices as sets of neighbors in memory, read from an adjacency piece by piece.
 
 Refuses no vertex: an isolated one has an empty row. Self-loops are left out, and parallel edges are one.
 """
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.host.whole_rows import similarity as kernels
 from penstock.engine.program.vertex_ranges import limited_ranges
-from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.format.graph import Adjacency
 
 PIECE_EDGES = 1 << 19
@@ -21,32 +20,9 @@ ROW_BYTES = 40
 """Of each row beside its neighbors, while rows are loaded."""
 
 Integers = NDArray[np.int64]
-OWN_BYTES = 8 << 20
-"""Pieces that are read, and small things."""
 
 Runs = list[tuple[int, int]]
 """Ranges [first, last) of rows."""
-
-
-@dataclass(frozen=True)
-class Room:
-    """Bytes for what is held at once: of a budget, what is left of it beside what is taken already."""
-
-    budget: int
-    taken: int
-
-    @property
-    def left(self) -> int:
-        """Bytes that are left."""
-        return max(0, self.budget - self.taken - OWN_BYTES)
-
-    def check(self, least: int, what: str) -> None:
-        """Raise BudgetError, with the least budget that works, where `least` bytes for `what` are not left."""
-        if least > self.left:
-            taken = self.taken + OWN_BYTES
-            why = f"vertices, pairs and the answer take {format_bytes(taken)}, and {what} {format_bytes(least)}"
-            otherwise = ", or ask for fewer vertices or pairs"
-            raise too_small("--host-memory", self.budget, why, taken + least, otherwise)
 
 
 def runs(sizes: Integers, most: int) -> Runs:

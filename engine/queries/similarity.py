@@ -11,6 +11,7 @@ apart share a neighbor, so that the best K are looked for among these (Liben-Now
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,14 @@ from penstock.engine.kernels.host.jit import use_workers
 from penstock.engine.program.vertex_ids import VertexReferences
 from penstock.engine.queries.pair_table import MEASURES, PairTable
 from penstock.engine.queries.pairs import best_pairs, common_of, counter_on, internal_pairs
-from penstock.engine.queries.row_sets import Room
 from penstock.engine.resources.requirements_types import index_bytes, name_bytes
 from penstock.storage.base.budget import cores, host_memory_bytes, parse_bytes
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
+from penstock.transfer.planning.host_budget import HostBudgetRequest
 
+OWN_BYTES = 8 << 20
+"""Pieces that are read, and small things."""
 PAIR_BYTES = 192
 """Of a given pair: as Python has it, its ids, numbers and scores."""
 
@@ -99,11 +102,11 @@ def similarity(
     workers = cores() if threads is None else threads
     if workers < 1:
         raise InputError(f"threads is {threads}; it must be at least 1")
-    budget = host_memory_bytes(host_memory)
+    room = HostBudgetRequest.of(opened, host_memory_bytes(host_memory), _held(opened) + OWN_BYTES, workers)
     use_workers(workers)
     if pairs is not None:
         ends = internal_pairs(opened, pairs)
-        room = Room(budget, _held(opened) + PAIR_BYTES * len(ends))
+        room = replace(room, fixed=room.fixed + PAIR_BYTES * len(ends))
         counter = counter_on(device, None if device_memory is None else parse_bytes(device_memory), workers)
         try:
             return PairTable(opened, ends, *common_of(opened, ends, room, workers, counter))
@@ -111,7 +114,6 @@ def similarity(
             counter.close()
     assert k is not None, "checked"
     wanted = None if sources is None else np.unique(internal_pairs(opened, [(one, one) for one in sources])[:, 0])
-    room = Room(budget, _held(opened))
     return best_pairs(opened, wanted, (k, tuple(MEASURES).index(by), missing_only), room, workers)
 
 

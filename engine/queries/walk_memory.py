@@ -104,7 +104,7 @@ class WalkMemory:
 
 def divide_walk_memory(request: WalkMemoryRequest) -> WalkMemory:
     """Divide a budget. Raises BudgetError where it is too small."""
-    left = request.host.host_memory - request.host.fixed
+    left = request.host.left
     block = block_walks(request, BLOCK_BYTES)
     whole = request.edges * request.kept_bytes
     if request.in_memory:
@@ -168,10 +168,7 @@ def block_bytes(request: WalkMemoryRequest, block: int) -> int:
 
 def refusal(request: WalkMemoryRequest, least: int) -> BudgetError:
     """Return why a budget cannot work, and the least that can; least: beside what is fixed."""
-    host = request.host
-    rows = f"rows, walkers and walks at least {format_bytes(least)}"
-    why = f"index and names of the graph take {format_bytes(host.fixed)}, and {rows}"
-    return too_small("--host-memory", host.host_memory, why, host.fixed + least)
+    return request.host.refusal("index and names of the graph", "rows, walkers and walks at least", least)
 
 
 WHOLE_BATCH_BYTES = 512 << 20
@@ -228,7 +225,7 @@ def _in_sweeps(host: WalkMemoryRequest, device: DeviceWalkRequest, left: int, ro
         raise too_small("--device-memory", device.memory, why, device.fixed + needed)
     if in_place:
         return _even(host.walks, left // device.walker_bytes), (0, 0)
-    size = min(SLAB_BYTES, room // 8, max(0, host.host.host_memory - host.host.fixed) // 16)
+    size = min(SLAB_BYTES, room // 8, max(0, host.host.left) // 16)
     slab = max(host.longest, host.whole_chunks(size, each))
     after, edges = left - 2 * slab * each, room - 2 * slab * each
     kept = max(2 * after - host.edges * each, after - host.walks * device.walker_bytes)
@@ -254,7 +251,7 @@ def _beside(host: WalkMemoryRequest, batch: int, placed: tuple[int, int], sets: 
 
     placed: edges that the device keeps, and those of a slab there.
     """
-    left = host.host.host_memory - host.host.fixed
+    left = host.host.left
     block = min(batch, block_walks(host, min(BLOCK_BYTES, max(0, left) // 16 // TIMES)))
     kept, staged = placed
     given = WalkMemory(0, 0, host.longest, batch, block, device_edges=kept, device_slab_edges=staged, sets=sets)

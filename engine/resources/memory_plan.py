@@ -328,7 +328,7 @@ def left_for_edges(config: Config, needs: MemoryRequest, graph: Graph) -> int:
     reading = 0
     if graph.out.arrays is None:
         reading = least_reading_bytes(budget, needs.adjacencies, with_weights=needs.weighted, one_by_one=False)
-    return budget.host_memory - budget.fixed - reading
+    return budget.left - reading
 
 
 def divide_host_memory(config: Config, needs: MemoryRequest, graph: Graph, partition_bytes: int) -> HostBudget:

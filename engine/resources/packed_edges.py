@@ -90,7 +90,7 @@ def plan_packed(
         return None
     layouts = _layouts(needs, config.thread_count, weighted=needs.weighted)
     size = sum(layout.nbytes for layout in layouts or ())
-    if layouts is None or not size or (divided is None and size > host.host_memory - host.fixed):
+    if layouts is None or not size or (divided is None and size > host.left):
         return None
     edge_bytes = max(one.edge_bytes(needs.weighted) for one in needs.adjacencies)
     parts = divide_packed_budget(edge_memory, layouts, wish, edge_bytes, None if divided is None else host)

@@ -58,6 +58,16 @@ class HostBudgetRequest:
         more["frame_bytes"], more["decoder_bytes"] = graph.frame_bytes
         return cls(host_memory, fixed, workers=workers, stripes=max(1, len(graph.files) - 1), **more)
 
+    @property
+    def left(self) -> int:
+        """Bytes that are not taken; below 0 where the budget is too small for what is."""
+        return self.host_memory - self.fixed
+
+    def refusal(self, taken: str, needs: str, least: int, otherwise: str = "") -> BudgetError:
+        """Why the budget cannot work, and the least that can: what takes `fixed`, and what `least` bytes beside it."""
+        why = f"{taken} take {format_bytes(self.fixed)}, and {needs} {format_bytes(least)}"
+        return too_small("--host-memory", self.host_memory, why, self.fixed + least, otherwise)
+
 
 @dataclass(frozen=True, slots=True)
 class HostBudget:
@@ -105,7 +115,7 @@ def divide_host_budget(budget: HostBudgetRequest, sizes: Sequence[Adjacency], *,
     edge_bytes = max((size.edge_bytes(with_weights) for size in sizes), default=4)
     chunk = max((size.chunk_edges for size in sizes), default=262_144)
     edges = sum(size.edges for size in sizes)
-    left = budget.host_memory - budget.fixed
+    left = budget.left
     for step, reads, one_by_one in _choices(budget.partition_bytes, sizes, chunk):
         entries = sum(ceil(size.edges / step) for size in sizes)
         reader = reader_bytes(budget, reads, one_by_one=one_by_one)

@@ -17,10 +17,11 @@ from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.host.whole_rows.similarity import compare
 from penstock.engine.program import vertex_ids
 from penstock.engine.queries import pairs as pairs_module
-from penstock.engine.queries.row_sets import Room, even_cuts, runs
+from penstock.engine.queries.row_sets import even_cuts, runs
 from penstock.engine.queries.similarity import _held
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.transfer.devices.emulated import EmulatedDevice
+from penstock.transfer.planning.host_budget import HostBudgetRequest
 from support.graphs import in_memory, on_disk
 from support.oracles import EdgeList
 from support.program_cases import tangle
@@ -60,7 +61,7 @@ def best(edges: EdgeList, k: int, by: str, *, missing_only: bool = False) -> lis
 @pytest.fixture
 def small_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rooms of some rows, whatever the budget."""
-    monkeypatch.setattr(Room, "left", property(lambda room: 9000))
+    monkeypatch.setattr(HostBudgetRequest, "left", property(lambda room: 9000))
     monkeypatch.setattr("penstock.engine.queries.row_sets.PIECE_EDGES", 40)
 
 
@@ -137,7 +138,7 @@ def sharing(counts: dict[int, tuple[int, int]], size: int) -> Graph:
 def test_equal_scores_are_ordered_by_ids_exactly(left: int | None, k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """2/√24 and 3/√54 are equal, and so in the table; in blocks too, and where the lists of hubs are not walked."""
     if left:
-        monkeypatch.setattr(Room, "left", property(lambda room: left))
+        monkeypatch.setattr(HostBudgetRequest, "left", property(lambda room: left))
     counts = {1: (3, 9), 2: (2, 4), 3: (1, 1), 4: (6, 36), 5: (4, 17), 6: (5, 25)}
     found = similarity(sharing(counts, 6), k=k, by="cosine", sources=[0])
     exact = {v: Fraction(common**2, 6 * wide) for v, (common, wide) in counts.items()}
@@ -185,7 +186,7 @@ def compared(measure: int, size: int, *sets: int) -> int:
 @pytest.mark.parametrize("left", [1 << 30, 30000])
 def test_long_lists_are_not_counted(left: int, directed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of neighbors that hundreds have: answers as all pairs give them, whatever is left out on the way."""
-    monkeypatch.setattr(Room, "left", property(lambda room: left))
+    monkeypatch.setattr(HostBudgetRequest, "left", property(lambda room: left))
     random, count, hubs = np.random.default_rng(7), 500, 12
     edges = np.argwhere(random.random((count, hubs)) < np.linspace(0.1, 0.9, hubs))
     edges[: len(edges) // 2, 0] //= 4  # many of the same rows
@@ -286,8 +287,8 @@ def test_the_least_budget_works(given: dict[str, Any], monkeypatch: pytest.Monke
     def to_the_byte(option: str, budget: int, why: str, least: int, otherwise: str) -> BudgetError:
         return BudgetError(option, why, least, otherwise)
 
-    monkeypatch.setattr("penstock.engine.queries.row_sets.too_small", to_the_byte)
-    monkeypatch.setattr("penstock.engine.queries.row_sets.OWN_BYTES", 0)
+    monkeypatch.setattr("penstock.transfer.planning.host_budget.too_small", to_the_byte)
+    monkeypatch.setattr("penstock.engine.queries.similarity.OWN_BYTES", 0)
     graph, given, least = in_memory(tangle(directed=True)), given | {"threads": 1}, 1000
     found = None
     for _ in range(3):  # what is two steps away is known after the rows were read
