@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import run
-from penstock.engine.execution import loop
+from penstock.engine.execution import stream_walk
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.format.graph import Graph
@@ -87,9 +87,9 @@ def test_rows_of_unsettled_vertices(weights: str, monkeypatch: pytest.MonkeyPatc
     edges = weighed(EdgeList(20_000, *skewed(20_000, 400_000, 5), None, False), weights)
     graph = in_memory(edges)
     for first in (0, 1):
-        monkeypatch.setattr(loop, "MANY", 1 << 40 if first == 0 else 32)
-        monkeypatch.setattr(loop, "FIRST", first)
-        monkeypatch.setattr(loop, "AGAIN", 4 * first)
+        monkeypatch.setattr(stream_walk, "MANY", 1 << 40 if first == 0 else 32)
+        monkeypatch.setattr(stream_walk, "FIRST", first)
+        monkeypatch.setattr(stream_walk, "AGAIN", 4 * first)
         with Session(graph, device="cuda:0", device_edge_memory=700_000, partition_bytes=1 << 20) as session:
             results = [session.run(program_of("sssp", edges)) for _ in range(3)]
         for result in results:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from penstock.engine import Session
-from penstock.engine.execution import loop
+from penstock.engine.execution import stream_walk
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.resources import edge_stream
@@ -55,6 +55,6 @@ def test_much_is_counted(counted: list[str], monkeypatch: pytest.MonkeyPatch) ->
 
 def test_what_was_expected_badly_is_counted_from_then_on(counted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU counts the lines that its pulls read."""
-    monkeypatch.setattr(loop, "SOME_LINES", -1)
-    monkeypatch.setattr(loop, "MISSED", 0)
+    monkeypatch.setattr(stream_walk, "SOME_LINES", -1)
+    monkeypatch.setattr(stream_walk, "MISSED", 0)
     assert len(pulls()) == len(counted) + 1 > 1

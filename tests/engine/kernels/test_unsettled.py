@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import Session
-from penstock.engine.execution import loop
+from penstock.engine.execution import stream_walk
 from penstock.engine.kernels.cuda import driver as seam
 from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.programs.sssp import SSSP
@@ -31,9 +31,9 @@ def pulled(records: list[IterationRecord]) -> list[int]:
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every iteration that may reads them, and none is fused."""
     monkeypatch.setattr(CudaKernels, "can_fuse", lambda self, frontier: False)
-    monkeypatch.setattr(loop, "MANY", 1 << 40)
-    monkeypatch.setattr(loop, "FIRST", 0)
-    monkeypatch.setattr(loop, "AGAIN", 0)
+    monkeypatch.setattr(stream_walk, "MANY", 1 << 40)
+    monkeypatch.setattr(stream_walk, "FIRST", 0)
+    monkeypatch.setattr(stream_walk, "AGAIN", 0)
 
 
 @pytest.mark.usefixtures("always")

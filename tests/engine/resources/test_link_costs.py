@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from penstock.engine import Graph
-from penstock.engine.execution import loop
+from penstock.engine.execution import situations
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.resources import link_costs
@@ -32,7 +32,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[LinkCosts]:
         links.append(link_costs.link_costs_of(*asked))
         return links[-1]
 
-    monkeypatch.setattr(loop, "link_costs_of", link_of)
+    monkeypatch.setattr(situations, "link_costs_of", link_of)
     return links
 
 
