@@ -36,7 +36,6 @@ from penstock.engine.kernels.ahead.choice import (
     new_state,
 )
 from penstock.engine.kernels.interface import Kernels
-from penstock.engine.planning.listed_edges import check_options
 from penstock.engine.planning.requirements import (
     Plan,
     RunRequirements,
@@ -55,6 +54,7 @@ from penstock.engine.program.program_check import check_phase, check_start, chec
 from penstock.engine.ranks.agreement import agree, check_combines, check_same, with_shares
 from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.ranks.reports import gather_reports
+from penstock.engine.resources.block_stream import check_options
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_resources import DeviceResources, device_of
 from penstock.engine.resources.host_resources import HostResources
@@ -188,6 +188,7 @@ class Session:
         with self._turns.closing():
             self._dropped()
             self._indexes.clear()
+            self._plans.clear()
 
     @property
     def _equipment(self) -> HostResources | None:

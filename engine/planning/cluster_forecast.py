@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from penstock.engine.planning.forecast import Sweep, index_disk_bytes
@@ -23,11 +23,12 @@ from penstock.engine.state.device_state import device_state_bytes
 from penstock.engine.state.state import exchange_bytes, state_bytes
 from penstock.storage.base.budget import parse_bytes
 from penstock.storage.base.errors import BudgetError, InputError
+from penstock.storage.format.frames import Frames
+from penstock.storage.format.graph import Adjacency, Graph
+from penstock.storage.format.row_pages import page_rows
+from penstock.storage.format.schema import CHUNK_EDGES, CHUNK_VERTICES, ArraySpec, window_name
 from penstock.transfer.values.cost import Cost
 from penstock.transfer.values.rates import Rates
-
-if TYPE_CHECKING:
-    from penstock.storage.format.graph import Graph
 
 EXAMPLE = """\
 # One host of eight GPUs. Rates are per second; sizes are bytes, or text such as "130GiB".
@@ -45,6 +46,8 @@ network_latency = 10e-6      # seconds of a message
 threads = 8                  # of a rank; they count where values of vertices are in a file
 price_per_hour = 30.0        # of a host; may be left out
 """
+PAPER_ROW_BYTES = 0.7
+"""Bytes of a row's degree on disk: 11.4 MB for 16.8 M rows (R-MAT 24 x 2)."""
 SIZES = ("host_memory", "device_memory")
 
 
@@ -238,3 +241,31 @@ def _lacking(rank_bytes: int, machine: Machine, local: int, device_room: float, 
         fewer = f", or ranks_per_host = {fits}" if fits else ""
         return f"state of {local} ranks takes more than host_memory: have {local * rank_bytes:,} bytes{fewer}"
     return None
+
+
+def paper_graph(vertices: int, edges: int, edge_bytes: float, windows: int = 0) -> Graph:
+    """A graph that need not exist, of so many vertices and edges, each of so many bytes on disk, without weights.
+
+    Edges are those of out-rows, in chunks of equal length; windows: once more by so many of the file, 0: by none.
+    """
+    dtype = np.dtype(np.uint32 if vertices <= 1 << 32 else np.uint64)
+    neighbors = _frames("out/neighbors", dtype, edges, CHUNK_EDGES, edge_bytes)
+    degrees = _frames("out/degrees", np.dtype(np.uint32), vertices, CHUNK_VERTICES, PAPER_ROW_BYTES)
+    out = Adjacency("out", edges, vertices, dtype, None, "packed", CHUNK_EDGES, neighbors=neighbors, degrees=degrees)
+    if windows:
+        page = page_rows(CHUNK_VERTICES)
+        size = -(-vertices // (windows * page)) * page
+        out = replace(
+            out,
+            window_vertices=size,
+            windows=tuple(replace(out, direction=window_name("out", number)) for number in range(-(-vertices // size))),
+        )
+    return Graph(None, vertices, edges, edges, True, out, None, {}, "")
+
+
+def _frames(path: str, dtype: np.dtype[Any], items: int, chunk: int, item_bytes: float) -> Frames:
+    """The frames of an array of so many bytes an item, in no file."""
+    lengths = np.full(-(-items // chunk), int(chunk * item_bytes), np.int64)
+    zeros = np.zeros(len(lengths), np.int64)
+    spec = ArraySpec(path, dtype.name, items, chunk, "packed", 0)
+    return Frames(spec, (), zeros, zeros, lengths, zeros.astype(np.uint64), None)

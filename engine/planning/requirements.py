@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from penstock.engine.execution import cel, layers, triangles, whole_rows
 from penstock.engine.execution.owned_steps import shares_sweeps
 from penstock.engine.execution.windows import AHEAD, WindowCut, cut_windows, window_vertices, windows_walked
-from penstock.engine.planning.listed_edges import check_listed, list_bytes
 from penstock.engine.program.precision import formed
 from penstock.engine.program.program import (
     VERTEX,
@@ -30,6 +29,7 @@ from penstock.engine.program.program import (
     words_of,
 )
 from penstock.engine.program.program_check import check_field_types, check_program, synchronous_words
+from penstock.engine.resources.block_stream import check_listed, list_bytes
 from penstock.engine.resources.direction import Traversal, traversals
 from penstock.engine.resources.memory_plan import EdgeRoom, edge_room, left_for_edges
 from penstock.engine.resources.requirements_types import SMALL_CHANGE, MemoryRequest, index_bytes, row_index_bytes

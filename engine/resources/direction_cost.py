@@ -10,7 +10,7 @@ has made its target visited. The degree-biased mean field of random graphs (Newm
 2001), held to the number of vertices that are in fact unvisited, which graphs with neighborhoods (grids, roads) have
 far more of.
 
-Owns the estimates, as pure functions, and the sample of the degrees; `link_costs.py` gets the rest from the edge
+Owns the estimates, as pure functions, and the sample of the degrees; `situations.py` gets the rest from the edge
 streams. Decides nothing, refuses nothing.
 """
 

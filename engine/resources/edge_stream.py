@@ -59,7 +59,7 @@ class EdgeStream:
     part: a rank's share of all edges, where it has an adjacency of its own rows. complete: bring all chunks of a
     partition, not just the wanted ones: for local rounds, which walk other rows too. heads: the first edges of every
     row, kept on the device; only the edges after them travel. degrees: of the adjacency's rows, None on a device that
-    reads host memory. side: how often the caches had changed, and where the edges were then (set by `link_costs.py`).
+    reads host memory. side: how often the caches had changed, and where the edges were then (set by `situations.py`).
     """
 
     pipeline: Pipeline

@@ -62,8 +62,7 @@ def command(
       penstock plan --write-example > machine.toml
       penstock plan --vertices 3.5e9 --edges 128e9 --program pagerank --machine machine.toml --ranks 16,64,256
     """
-    from penstock.engine.planning.cluster_forecast import EXAMPLE, SweepWork, plan_ranks, plan_run
-    from penstock.engine.planning.paper_graph import paper_graph
+    from penstock.engine.planning.cluster_forecast import EXAMPLE, SweepWork, paper_graph, plan_ranks, plan_run
 
     if write_example:
         console.answer({"command": "plan", "example": EXAMPLE}, EXAMPLE.splitlines())

@@ -6,10 +6,18 @@ import tomllib
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
-from penstock.engine.planning.cluster_forecast import EXAMPLE, Machine, SweepWork, plan_ranks, plan_run
+from penstock.engine.planning.cluster_forecast import (
+    EXAMPLE,
+    PAPER_ROW_BYTES,
+    Machine,
+    SweepWork,
+    paper_graph,
+    plan_ranks,
+    plan_run,
+)
 from penstock.engine.planning.forecast import EDGE_PICKS, ROW_PICKS
-from penstock.engine.planning.paper_graph import paper_graph
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.triangles import Triangles
@@ -148,3 +156,13 @@ def test_cores_need_no_link() -> None:
     gone = ("device_memory", "copy_bytes", "unpack_edges", "price_per_hour", "local_bytes", "host_bytes")
     machine = Machine.of({key: value for key, value in WHOLE.items() if key not in gone}, "m.toml")
     assert (machine.device_memory, machine.price_per_hour) == (0, None)
+
+
+@pytest.mark.parametrize(("vertices", "dtype"), [(1 << 32, np.uint32), ((1 << 32) + 1, np.uint64)])
+def test_a_graph_that_need_not_exist_has_so_many_bytes(vertices: int, dtype: type) -> None:
+    graph = paper_graph(vertices, 10_000_000, 0.5)
+    assert (graph.vertices, graph.edges, graph.vertex_dtype) == (vertices, 10_000_000, dtype)
+    assert graph.out.chunk_bytes(with_weights=False).sum() == pytest.approx(5_000_000, rel=0.03)
+    assert graph.out.degrees is not None
+    assert graph.out.degrees.lengths.sum() == pytest.approx(PAPER_ROW_BYTES * vertices, rel=0.01)
+    assert graph.out.has_row_pages

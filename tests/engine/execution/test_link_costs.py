@@ -10,7 +10,6 @@ from penstock.engine import Graph
 from penstock.engine.execution import situations
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
-from penstock.engine.resources import link_costs
 from penstock.engine.resources.direction_cost import LinkCosts
 from penstock.engine.session import Session
 from penstock.transfer.devices.emulated import EmulatedDevice
@@ -26,10 +25,10 @@ OPTIONS = {"device": "emulated", "threads": 1, "tuning": {"link_rate": 1e9, "fee
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[LinkCosts]:
     """Every link that a run is told of."""
-    links: list[LinkCosts] = []
+    links, found = list[LinkCosts](), situations.link_costs_of
 
     def link_of(*asked: Any) -> LinkCosts:
-        links.append(link_costs.link_costs_of(*asked))
+        links.append(found(*asked))
         return links[-1]
 
     monkeypatch.setattr(situations, "link_costs_of", link_of)
