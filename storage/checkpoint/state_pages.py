@@ -298,6 +298,7 @@ class StatePages:
         finally:
             with self._free:
                 self.room += size
+                self._free.notify_all()
 
     def _bring(self, unit: Unit, *, reads: bool) -> None:
         """Let a page come into the place of others that nobody wants, which leave first."""

@@ -159,6 +159,24 @@ def test_a_thread_waits_for_room_that_another_has(tmp_path: Path) -> None:
     assert order == ["first", "second"]
 
 
+def test_a_thread_waits_for_room_that_is_lent(tmp_path: Path) -> None:
+    pages, holds, given_back = made(tmp_path, 2 * PAGE, "value"), threading.Event(), threading.Event()
+
+    def want() -> None:
+        holds.wait()
+        with pages.held([("value", 1)]):
+            assert given_back.is_set()
+
+    with ThreadPoolExecutor(1) as pool:
+        wanted = pool.submit(want)
+        with pages.held([("value", 0)]):
+            with pages.lent(PAGE):
+                holds.set()
+                time.sleep(0.1)
+                given_back.set()
+            wanted.result(timeout=10)  # while the first page is still held
+
+
 def test_threads_that_want_several_pages_wait_until_there_is_room_for_all_of_them(tmp_path: Path) -> None:
     """None is refused because others have some of theirs."""
     pages = made(tmp_path, 3 * PAGE, "value")
