@@ -645,7 +645,7 @@ class Session:
             start = program.start(self.graph, taken)
             state.take(taken)
         check_start(program, start)
-        loop.due.begin(loop)
+        loop.begin_buckets()
         # Where updates are seen at once, changed and active vertices differ by their bits: so every bit is set.
         marked = start.everything and loop.asynchronous and not program.everywhere
         if start.active is not None:
@@ -702,7 +702,7 @@ class Session:
             ranks=self._ranks,
             devices=self._rank_devices,
             ownership=equipment.ownership,
-            rebalance=Rebalance(equipment) if moves else None,
+            rebalance=Rebalance(equipment).after_walk if moves else None,
             timeline=self._timeline,
         )
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.engine.resources.direction import Situation, certain_push
 from penstock.engine.state.fused_iterations import NO_FRONTIERS, FusedCall, FusedIterations, FusedLimits, FusedRecord
 from penstock.engine.state.state import Frontier
 
 if TYPE_CHECKING:
-    from penstock.engine.execution.loop import Loop
+    from penstock.engine.execution.run_parts import RunParts
     from penstock.engine.state.records import IterationRecord
 
 
-def can_fuse(loop: Loop, frontier: Frontier) -> bool:
+def can_fuse(run: RunParts, frontier: Frontier) -> bool:
     """Whether one launch may run this iteration and more: one that reads all edges, of a small frontier."""
-    stream, against, kernels = loop.streams["push"], loop.against.get("push"), loop.kernels
-    able = loop.fuses and stream.index is loop.out and (against is None or kernels.both_ways)
-    if not (able and loop.out.whole and kernels.can_fuse(frontier)):
+    stream, against, kernels = run.streams["push"], run.against.get("push"), run.kernels
+    able = run.fuses and stream.index is run.out and (against is None or kernels.both_ways)
+    if not (able and run.out.whole and kernels.can_fuse(frontier)):
         return False
     if against is not None:  # without in-edges all out-edges are pulled along, whatever the frontier is
         return stream.resident and against.resident and against.direction == "push"
@@ -27,25 +27,25 @@ def can_fuse(loop: Loop, frontier: Frontier) -> bool:
 
 
 def fuse(
-    loop: Loop, frontier: Frontier, situation: Situation, selecting: float
+    run: RunParts, frontier: Frontier, situation: Situation, scalars: tuple[Any, ...], selecting: float
 ) -> Generator[IterationRecord, None, bool]:
     """Run several iterations in one launch, where that is possible; returns whether at least one could run.
 
     They end where `choose` would have to be asked. selecting: when the selection of the first frontier began, which
     waits for earlier kernels.
     """
-    if not can_fuse(loop, frontier):
+    if not can_fuse(run, frontier):
         return False
-    began, scalars, due = time.perf_counter(), loop.scalars(), loop.due
-    stream = loop.streams["push"]
+    began, due = time.perf_counter(), run.due
+    stream = run.streams["push"]
     edges, alpha, per_row = certain_push(situation)
-    left = due.most_fused(loop.program.max_iter - loop.iteration, loop.iteration)
+    left = due.most_fused(run.program.max_iter - run.iteration, run.iteration)
     bounds = FusedLimits(
         left,
         edges,
         alpha,
-        loop.unexplored,
-        loop.before.vertices,
+        run.unexplored,
+        run.before.vertices,
         due.limit,
         due.fused_width,
         situation.unvisited,
@@ -53,17 +53,17 @@ def fuse(
     )
     done = FusedIterations(NO_FRONTIERS, due.limit)
     against, tasks = None, []
-    other = loop.against.get("push")
+    other = run.against.get("push")
     if other is not None:  # all its edges are in memory, and stay there
-        with other.views(loop.kernels, loop.state, frontier, scalars) as views:
+        with other.views(run.kernels, run.state, frontier, scalars) as views:
             found = [(view, other.index) for view in views]
         if not found:  # this frontier has no edges there; those after it may
             return False
         against = found[-1]
         tasks = [(task, other.edge_bytes) for task in other.records]
-    with stream.views(loop.kernels, loop.state, frontier, scalars) as views:
+    with stream.views(run.kernels, run.state, frontier, scalars) as views:
         for view in views:
-            done = loop.kernels.fused_iterations(view, loop.state, frontier, loop.out, scalars, bounds, against)
+            done = run.kernels.fused_iterations(view, run.state, frontier, run.out, scalars, bounds, against)
             view.record.predicted = None  # it was for one iteration: there is nothing to learn from several
     tasks = [*((task, stream.edge_bytes) for task in stream.records), *tasks]
     frontiers = done.frontiers
@@ -71,19 +71,19 @@ def fuse(
         return False
     vertices, edges = frontiers.sum(axis=0).tolist()
     due.fused(edges - frontier.edges, done.limit)
-    loop.unexplored -= edges
-    loop.unvisited -= vertices
-    loop.before = Frontier(*frontiers[-1].tolist())
-    loop.iteration += len(frontiers)
+    run.unexplored -= edges
+    run.unvisited -= vertices
+    run.before = Frontier(*frontiers[-1].tolist())
+    run.iteration += len(frontiers)
     seconds = (time.perf_counter() - began) / len(frontiers)
-    call = FusedCall(loop.iteration - len(frontiers), frontiers, tasks, selecting, began, seconds, loop.phase)
-    if loop.collected is not None:
-        loop.collected.add_call(call)
+    call = FusedCall(run.iteration - len(frontiers), frontiers, tasks, selecting, began, seconds, run.phase)
+    if run.collected is not None:
+        run.collected.add_call(call)
         yield FusedRecord(call, len(frontiers) - 1)
         return True
     *others, last = call.records()
-    loop.settled = False
+    run.settled = False
     yield from others
-    loop.settled = True
+    run.settled = True
     yield last
     return True

@@ -9,7 +9,7 @@ priority puts layers first, and among them what has most active vertices; `../de
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +19,10 @@ from penstock.storage.base.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.execution.loop import Loop
     from penstock.engine.kernels.interface import Kernels
     from penstock.engine.program.program import Program
     from penstock.engine.resources.config import Config
+    from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.state import Frontier
     from penstock.storage.format.index import Index
@@ -68,9 +68,9 @@ class Layers(Due):
         self._state, self._bounds = state, bounds
         self._number = self._rounds = 0  # iterations of the present layer so far
 
-    def begin(self, loop: Loop) -> None:
+    def begin(self, streams: Collection[EdgeStream], edges: int, gathered: Callable[..., NDArray[np.float64]]) -> None:
         """Let priorities not count."""
-        super().begin(loop)
+        super().begin(streams, edges, gathered)
         self.limit = math.inf
 
     def next(self, select: Callable[[], Frontier], kernels: Kernels[Any]) -> Frontier:

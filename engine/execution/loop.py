@@ -12,33 +12,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 from penstock.engine.execution.fusing import fuse
-from penstock.engine.execution.priorities import Due
+from penstock.engine.execution.run_parts import RunParts
 from penstock.engine.execution.situations import Situations
 from penstock.engine.execution.stream_walk import StreamWalk
 from penstock.engine.execution.windows import Windows
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.combiners import COMBINERS
-from penstock.engine.program.program import Program, globals_of
+from penstock.engine.program.program import globals_of
 from penstock.engine.resources.direction import Direction, Situation, choose
-from penstock.engine.state.fused_iterations import RunRecords
-from penstock.engine.state.records import IterationRecord, PhaseRecord
+from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.state import Frontier
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from penstock.engine.execution.windows import AtHand, Settle
-    from penstock.engine.kernels.interface import Kernels, WholeRowKernels, WindowKernels
+    from penstock.engine.kernels.interface import WholeRowKernels, WindowKernels
     from penstock.engine.resources.edge_stream import EdgeStream
-    from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.state_arrays import StateArrays
-    from penstock.storage.format.graph import Graph
-    from penstock.storage.format.index import Index
     from penstock.transfer.devices.device import Event
     from penstock.transfer.values.task import Demand
 
@@ -67,57 +61,12 @@ class AllAtHand:
 
 
 @dataclass
-class Loop:
-    """One run of `program` in one process.
-
-    out: index of the adjacency along whose rows vertices send. due: which of them do. streams: of edges, for push and
-    for pull. against: those of a second walk in each iteration, for programs that send along the edges of a directed
-    graph and against them (`along = "both"`). asynchronous: updates are visible in the same iteration. forced: the only
-    direction that the run may take, None where there are two. local_rounds: how often a push is repeated on a view.
-
-    A checkpoint holds, besides the state: iteration; totals; unexplored and unvisited, the graph's edges and vertices
-    less those of all frontiers so far; the limit of what is due; direction and before, direction and frontier of the
-    iteration that ended last; everything, whether all vertices are active next; converged; finished, whether nothing is
-    left to do; met: of triangle programs, vertices 0 to met - 1 are done.
-
-    collected: where calls of fused iterations go, but for the last record of each, if nobody looks at each; else None.
-    settled: whether the state is that after the iterations whose records were yielded. While the records of fused
-    iterations are yielded one by one, the state, and all that a checkpoint holds, is that after the last of them.
-    phase: of a program of phases, the one that this loop runs, for the records. situation: what the direction of the
-    present iteration was chosen by.
-    """
-
-    program: Program
-    graph: Graph
-    out: Index
-    state: VertexState
-    kernels: Kernels[Any]
-    due: Due
-    streams: dict[Direction, EdgeStream]
-    against: dict[Direction, EdgeStream] = field(default_factory=dict)
-    asynchronous: bool = False
-    forced: Direction | None = None
-    local_rounds: int = 0
-    converged: bool = False
-    finished: bool = False
-    everything: bool = False
-    iteration: int = 0
-    met: int = 0
-    collected: RunRecords | None = None
-    settled: bool = True
-    phase: PhaseRecord | None = None
-    direction: Direction = "push"
-    before: Frontier = field(default_factory=lambda: Frontier(0, 0))
-    situation: Situation | None = None
-
-    place = 0, 1
-    """The number of this rank, and how many there are."""
+class Loop(RunParts):
+    """A run in one process; a program's iterations, and what they have in common with those of other operators."""
 
     def __post_init__(self) -> None:
-        self.author = self.kernels.author
-        self.totals: dict[str, float] = {}
+        super().__post_init__()
         self.globals = globals_of(self.program)
-        self.unexplored, self.unvisited = self.graph.edges, self.graph.vertices
         walked = (stream.index for side in (self.streams, self.against) for stream in side.values())
         self._reads_rows = any(index.pages is not None for index in (self.out, *walked))
         self._index_bytes = 0
@@ -126,8 +75,8 @@ class Loop:
         if self.state.pages is not None:
             kernels = cast("WindowKernels[Any]", self.kernels)
             self.windows = Windows(self.program, self.state, kernels, self.out)
-        self.due.begin(self)
-        self._situations = Situations(self, self.forced)
+        self.begin_buckets()
+        self._situations = Situations(self, self.windows.first)
         self._edges = StreamWalk(self.local_rounds)
         self._settles = self.can_settle and "push" in self.streams
 
@@ -139,6 +88,10 @@ class Loop:
         finally:
             for stream in (*self.streams.values(), *self.windows.opened):
                 stream.release()
+
+    def begin_buckets(self) -> None:
+        """Begin with the first bucket of the program, which `start` may have set."""
+        self.due.begin(self.streams.values(), self.graph.edges, self.gathered)
 
     def _iterations(self) -> Iterator[IterationRecord]:
         if self.totals_declared and self.iteration == 0:
@@ -154,14 +107,14 @@ class Loop:
             growing = frontier.vertices > self.before.vertices
             situation = self.situation = self._situation(frontier)
             self.direction = choose(situation, frontier, self.direction, growing)
-            if self.direction == "push" and (yield from fuse(self, frontier, situation, began)):
+            scalars = self.scalars()
+            if self.direction == "push" and (yield from fuse(self, frontier, situation, scalars, began)):
                 self._look_ahead()
                 continue
             walking = time.perf_counter()
-            rows = self._unsettled(frontier)
+            rows = self._unsettled(frontier, scalars)
             direction = self.direction if rows is None else "pull"
             record = IterationRecord(self.iteration, direction, frontier.vertices, frontier.edges)
-            scalars = self.scalars()
             self._send(frontier, record, scalars)
             self._walk(frontier, record, scalars, rows)
             record.walk_seconds = time.perf_counter() - walking - record.exchange_seconds
@@ -237,9 +190,9 @@ class Loop:
         """What the direction rule looks at."""
         return self._situations.now(self, frontier)
 
-    def _unsettled(self, frontier: Frontier) -> Demand | None:
+    def _unsettled(self, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand | None:
         """The rows to walk in place of the frontier's; None: those of the frontier."""
-        return self._edges.unsettled(self, frontier) if self._settles else None
+        return self._edges.unsettled(self, frontier, scalars) if self._settles else None
 
     def _send(self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]) -> None:
         """Compute what the frontier's vertices send."""
@@ -323,18 +276,9 @@ class Loop:
         return alone and self.asynchronous and not self.graph.directed and self.author.settles and self.forced is None
 
     @property
-    def fuses(self) -> bool:
-        """Whether several iterations may run in one launch."""
-        return self.due.alone
-
-    @property
     def owned_vertices(self) -> tuple[int, int]:
         """The first and past the last of the vertices whose rows are this rank's."""
         return 0, self.graph.vertices
-
-    def gathered(self, *numbers: float) -> NDArray[np.float64]:
-        """What these numbers are in each rank, shape (ranks, numbers)."""
-        return np.array([numbers], dtype=np.float64)
 
     def hand_out(self) -> None:
         """Give all ranks the values of all vertices, some of which owners alone may have."""

@@ -16,7 +16,7 @@ vertices are reached level by level, and the number of the iteration is the dist
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +25,9 @@ from penstock.engine.program.program import author_function, fields_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.execution.loop import Loop
     from penstock.engine.kernels.interface import Kernels
     from penstock.engine.program.program import Program
+    from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.state import Frontier
 
@@ -126,16 +126,19 @@ class Due:
         self._noted = math.nan
         self._began_small = False
 
-    def begin(self, loop: Loop) -> None:
-        """Begin with the first bucket of the program, which `start` may have set; without buckets all are due."""
-        program, streams = self._program, loop.streams.values()
+    def begin(self, streams: Collection[EdgeStream], edges: int, gathered: Callable[..., NDArray[np.float64]]) -> None:
+        """Begin with the first bucket of the program; without buckets all are due.
+
+        streams: of the run; edges: of the graph. gathered: gives numbers of all ranks.
+        """
+        program = self._program
         again = any(stream.reads_again for stream in streams)  # an iteration then reads most chunks, however few edges
-        agains, linked = loop.gathered(again, any(stream.linked for stream in streams)).T
+        agains, linked = gathered(again, any(stream.linked for stream in streams)).T
         narrowest = 0.0 if agains.any() else program.narrowest_bucket
         usual = program.bucket
         if program.narrowest_bucket and any(stream.scans for stream in streams):
             usual = narrowest = 0.0  # the fewer iterations, the fewer edges are read: all that is pending is due
-        self._bucket = bucket_width(usual, narrowest, loop.graph.edges, bool(linked.any()))
+        self._bucket = bucket_width(usual, narrowest, edges, bool(linked.any()))
         self.limit = self._bucket.width or math.inf
 
     def next(self, select: Callable[[], Frontier], kernels: Kernels[Any]) -> Frontier:

@@ -8,7 +8,7 @@ What owners do for their own vertices alone is in `owned_steps.py`, moving bound
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from penstock.engine.execution.loop import Loop
 from penstock.engine.execution.owned_steps import OwnedSteps, keeps_apart, shares_sweeps
-from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.execution.situations import certainly_pushed, own_seconds, seen_by_all
 from penstock.engine.execution.windows import Windows
 from penstock.engine.program.combiners import COMBINERS
@@ -51,7 +50,7 @@ class SharedLoop(Loop):
     ranks: Communicator
     devices: RankDevices
     ownership: Ownership
-    rebalance: Rebalance | None = None
+    rebalance: Callable[[SharedLoop, Direction, Frontier, IterationRecord, float], None] | None = None
     timeline: Timeline | None = None
 
     def __post_init__(self) -> None:
@@ -124,8 +123,8 @@ class SharedLoop(Loop):
         self._seen = seen_by_all(found, seconds, self.ranks)
         return self._seen
 
-    def _unsettled(self, frontier: Frontier) -> Demand | None:
-        rows = super()._unsettled(frontier)
+    def _unsettled(self, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand | None:
+        rows = super()._unsettled(frontier, scalars)
         if rows is not None:
             self.exchange.begin_settling()
         return rows
@@ -249,7 +248,7 @@ class SharedLoop(Loop):
     def compare(self, direction: Direction, frontier: Frontier, record: IterationRecord, seconds: float) -> None:
         """Compare how long ranks were busy, and move their bounds where that pays."""
         if self.rebalance is not None:
-            self.rebalance.after_walk(self, direction, frontier, record, seconds)
+            self.rebalance(self, direction, frontier, record, seconds)
 
     def share_rows(self, arrays: Sequence[Any], record: IterationRecord) -> None:
         """Give all ranks the items of their vertices in these arrays that each of them has computed."""

@@ -8,11 +8,12 @@ on their device already, have no say in that.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from penstock.engine.resources.direction import Direction, Situation, can_choose, weighs
+from penstock.engine.resources.direction import Situation, can_choose, weighs
 from penstock.engine.resources.direction_cost import (
     DirectionSide,
     LinkCosts,
@@ -27,7 +28,7 @@ from penstock.storage.format.row_pages import OFFSET_BYTES
 from penstock.transfer.planning.plan import routes_of
 
 if TYPE_CHECKING:
-    from penstock.engine.execution.loop import Loop
+    from penstock.engine.execution.run_parts import RunParts
     from penstock.engine.ranks.communicator import Communicator
     from penstock.engine.resources.edge_stream import EdgeStream
 
@@ -44,37 +45,37 @@ same rows, while a push of many vertices, and the pull that follows at the wides
 
 
 class Situations:
-    """What this rank sees in a run; forced: the only direction that it may take, None where there are two."""
+    """What this rank sees in a run; first: the stream that a walk along one begins with."""
 
-    def __init__(self, loop: Loop, forced: Direction | None) -> None:
-        self._forced = forced
-        self._on_cores = all(stream.pipeline.device.reads_host for stream in loop.streams.values())
+    def __init__(self, run: RunParts, first: Callable[[EdgeStream], EdgeStream]) -> None:
+        self._first = first
+        self._on_cores = all(stream.pipeline.device.reads_host for stream in run.streams.values())
         # a pull on the cores looks at no empty row
-        self._edgeless = (loop.graph.without_edges or 0) if self._on_cores else 0
+        self._edgeless = (run.graph.without_edges or 0) if self._on_cores else 0
 
-    def now(self, loop: Loop, frontier: Frontier) -> Situation:
+    def now(self, run: RunParts, frontier: Frontier) -> Situation:
         """What is seen of this frontier."""
-        streams, rows = loop.streams, loop.state.unmatched
+        streams, rows = run.streams, run.state.unmatched
         absent = [stream for stream in streams.values() if not stream.resident]
         situation = Situation(
-            loop.graph.vertices,
-            loop.graph.edges,
-            loop.unexplored,
-            loop.program.early_exit,
+            run.graph.vertices,
+            run.graph.edges,
+            run.unexplored,
+            run.program.early_exit,
             "pull" in streams,
-            self._forced,
+            run.forced,
             bool(absent) and not self._on_cores,
-            max(0, loop.unvisited - self._edgeless),
+            max(0, run.unvisited - self._edgeless),
             self._on_cores,
             from_disk=any(stream.from_disk for stream in absent),
             kept=rows.used if rows is not None and rows.complete else None,
-            selective=loop.program.combine in SELECTIVE,
-            leaves_rows=loop.author.has_suffices,
+            selective=run.program.combine in SELECTIVE,
+            leaves_rows=run.author.has_suffices,
         )
         if not absent:
             return situation
         if weighs(situation, frontier):
-            push = loop.windows.first(streams["push"])
+            push = self._first(streams["push"])
             windows = 1 if push is streams["push"] else len(streams["push"].directory.adjacency.windows)
             return replace(situation, link=link_costs_of(push, streams["pull"], frontier, windows))
         if situation.on_cores and situation.from_disk and can_choose(situation):

@@ -17,7 +17,7 @@ from penstock.engine.resources.direction_cost import LinkReading, reading
 from penstock.transfer.values.task import Demand, TaskRecord
 
 if TYPE_CHECKING:
-    from penstock.engine.execution.loop import Loop
+    from penstock.engine.execution.run_parts import RunParts
     from penstock.engine.execution.windows import AtHand
     from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.resources.edge_stream import EdgeStream
@@ -43,73 +43,73 @@ class StreamWalk:
         self._weight = FIRST
         self._expected: tuple[TaskRecord, float] | None = None
 
-    def unsettled(self, loop: Loop, frontier: Frontier) -> Demand | None:
+    def unsettled(self, run: RunParts, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand | None:
         """The rows to read in place of the frontier's: of vertices that may still change, where they have fewer edges.
 
         Only over a link: where edges are in memory already, counting them does not pay.
         """
-        if frontier.everything or frontier.edges * MANY <= loop.graph.edges:
+        if frontier.everything or frontier.edges * MANY <= run.graph.edges:
             return None
-        stream = loop.streams["push"]
-        rows = stream.unsettled(loop.kernels, loop.state, loop.scalars()) if stream.linked else None
+        stream = run.streams["push"]
+        rows = stream.unsettled(run.kernels, run.state, scalars) if stream.linked else None
         edges = float("inf") if rows is None else int(rows.active_edges.sum())
-        if float(loop.gathered(edges).sum()) * self._weight >= frontier.edges:
+        if float(run.gathered(edges).sum()) * self._weight >= frontier.edges:
             return None
         self._weight = AGAIN
         return rows
 
     def walk(
-        self, loop: Loop, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...],
+        self, run: RunParts, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...],
         rows: Demand | None, at_hand: AtHand,
     ) -> None:  # fmt: skip
         """Run the kernels over the edges that the stream brings; rows: those to be relaxed both ways, if any."""
         if rows is not None:
-            _relax(loop, stream, frontier, scalars, rows)
+            _relax(run, stream, frontier, scalars, rows)
         elif stream.direction == "push":
-            self._push(loop, stream, frontier, scalars, at_hand)
-        elif (kept := loop.state.unmatched) is None:
-            self._pull(loop, stream, frontier, record, scalars, at_hand)
+            self._push(run, stream, frontier, scalars, at_hand)
+        elif (kept := run.state.unmatched) is None:
+            self._pull(run, stream, frontier, record, scalars, at_hand)
         elif kept.complete:
-            record.tasks.append(_pull_kept(loop, stream, frontier, scalars))
+            record.tasks.append(_pull_kept(run, stream, frontier, scalars))
             return
         else:
             kept.begin()
-            self._pull(loop, stream, frontier, record, scalars, at_hand)
+            self._pull(run, stream, frontier, record, scalars, at_hand)
             kept.end()
         record.tasks.extend(stream.pipeline.records)
         record.plan_seconds += stream.plan_seconds
 
     def _push(
-        self, loop: Loop, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], at_hand: AtHand
+        self, run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], at_hand: AtHand
     ) -> None:
-        kernels, state = loop.kernels, loop.state
+        kernels, state = run.kernels, run.state
         with stream.views(kernels, state, frontier, scalars) as arrivals:
             if cel.follows(stream):
-                arrivals = cel.views(arrivals, kernels, state, stream, (scalars, loop.due.limit))
+                arrivals = cel.views(arrivals, kernels, state, stream, (scalars, run.due.limit))
             for view in at_hand(arrivals):
                 began = time.perf_counter()
                 kernels.push(view, state, frontier, stream.index, scalars)
                 if self._local_rounds and view.record.route in LOADED and not stream.resident:
-                    self._push_again(loop, stream, view, scalars)
+                    self._push_again(run, stream, view, scalars)
                 view.record.kernel_seconds += time.perf_counter() - began
 
-    def _push_again(self, loop: Loop, stream: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
+    def _push_again(self, run: RunParts, stream: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
         """Push again from vertices that have become pending, on edges that were brought for this iteration only."""
         for _ in range(self._local_rounds):
-            loop.kernels.push_resend(view, loop.state, stream.index, scalars, loop.due.limit)
+            run.kernels.push_resend(view, run.state, stream.index, scalars, run.due.limit)
             view.record.local_rounds += 1
 
     def _pull(
-        self, loop: Loop, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...],
+        self, run: RunParts, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...],
         at_hand: AtHand,
     ) -> None:  # fmt: skip
         """Pull; first along neighbors kept on the device, if there are any: the walk skips them, and what matched."""
-        kernels, state, indices = loop.kernels, loop.state, (stream.index, loop.out)
+        kernels, state, indices = run.kernels, run.state, (stream.index, run.out)
         if (heads := stream.heads) is not None:
             record.filling.extend(stream.fill_heads(kernels, state))
-            kernels.pull(heads.view(stream.key), state, frontier, (heads.index, loop.out), scalars)
+            kernels.pull(heads.view(stream.key), state, frontier, (heads.index, run.out), scalars)
             kernels.record_matched(state)
-        behind, skip = self._few_behind(loop, stream, frontier), 0 if heads is None else heads.each
+        behind, skip = self._few_behind(run, stream, frontier), 0 if heads is None else heads.each
         with stream.views(kernels, state, frontier, scalars, behind=behind) as arrivals:
             for view in at_hand(arrivals):
                 began = time.perf_counter()
@@ -119,12 +119,12 @@ class StreamWalk:
                     view.record.predicted = None  # the guess was of what all rows have, not of this view
                     self._expected = view.record, behind.requests
 
-    def _few_behind(self, loop: Loop, stream: EdgeStream, frontier: Frontier) -> LinkReading | None:
+    def _few_behind(self, run: RunParts, stream: EdgeStream, frontier: Frontier) -> LinkReading | None:
         """What a pull reads behind row prefixes, where that is expected to be little; None where it is to be counted.
 
         Once much more was read than expected, it is always counted.
         """
-        now = loop.situation
+        now = run.situation
         if now is None or now.link is None:
             return None
         if self._expected is not None and self._expected[0].lines_read > MISSED * self._expected[1] + SOME_LINES:
@@ -133,8 +133,8 @@ class StreamWalk:
         return read if stream.few_behind(read) else None
 
 
-def _relax(loop: Loop, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], rows: Demand) -> None:
-    kernels, state = loop.kernels, loop.state
+def _relax(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], rows: Demand) -> None:
+    kernels, state = run.kernels, run.state
     with stream.views(kernels, state, frontier, scalars, rows=rows) as arrivals:
         for view in arrivals:
             began = time.perf_counter()
@@ -142,10 +142,10 @@ def _relax(loop: Loop, stream: EdgeStream, frontier: Frontier, scalars: tuple[An
             view.record.kernel_seconds += time.perf_counter() - began
 
 
-def _pull_kept(loop: Loop, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...]) -> TaskRecord:
+def _pull_kept(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...]) -> TaskRecord:
     """Pull along the rows that the last pull kept, which are all that there are."""
     began = time.perf_counter()
-    cast("HostKernels", loop.kernels).pull_unmatched(cast("State", loop.state), loop.out, scalars)
+    cast("HostKernels", run.kernels).pull_unmatched(cast("State", run.state), run.out, scalars)
     task = TaskRecord("resident", stream.key, (), frontier.edges)
     task.kernel_seconds = time.perf_counter() - began
     return task

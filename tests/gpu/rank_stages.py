@@ -252,9 +252,9 @@ class Profile:
             counted["edges"] = int(found.active_edges.sum())
             return found
 
-        def deciding(loop: Loop, frontier: Any) -> Any:
+        def deciding(loop: Loop, frontier: Any, scalars: Any) -> Any:
             counted.clear()
-            found = decide(loop, frontier)
+            found = decide(loop, frontier, scalars)
             if counted:
                 taken = "pushed" if found is None else "left for them"
                 self.walks[loop.iteration] = f", {counted['edges']:,} unsettled here, below {loop.due.limit:g}: {taken}"
