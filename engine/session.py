@@ -742,8 +742,9 @@ class Session:
         return self._degrees[direction]
 
     def _announce(self, asks: RunRequirements, decoding: bool | None = None, *, counts: bool = True) -> None:
-        """Let kernels that are missing be compiled by several processes; as `announce_run`."""
-        announce_run(asks, self.graph, self._device, self._setting, decoding, counts=counts)
+        """Let kernels that are missing be compiled by several processes; as `announce_run`. Once for like phases."""
+        if (type(asks.program), asks.weighted) not in self._kernels:
+            announce_run(asks, self.graph, self._device, self._setting, decoding, counts=counts)
 
     def _expect(self, program: Program) -> bool:
         """Let a companion start while this process imports the compiler, and return True, if the program is new."""
