@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, NewType, TypeVar, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, NamedTuple, NewType, TypeVar, get_args, get_origin, get_type_hints, is_typeddict
 
 Rate = NewType("Rate", float)
 """Above 0; infinite where it is not limited."""
@@ -24,41 +24,67 @@ MOST = 1 << 63
 _rules: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
 
 
+class _Field(NamedTuple):
+    """A field of a record; rule: its type without None. null: it has no default, and None is written and read."""
+
+    name: str
+    rule: Any
+    is_read: bool
+    required: bool
+    null: bool
+    nested: bool
+
+
+def _declared(kind: Any) -> list[_Field]:
+    found = []
+    for one in fields(kind):
+        rule, bare = _rules(kind)[one.name], one.default is MISSING and one.default_factory is MISSING
+        null = NoneType in get_args(rule)
+        inner = get_args(rule)[0] if null else rule
+        nested = any(is_dataclass(part) for part in (inner, *get_args(inner)))
+        found.append(_Field(one.name, inner, one.init, bare and one.init and not null, bare and null, nested))
+    return found
+
+
+_fields: Callable[[Any], list[_Field]] = cache(_declared)
+
+
 def to_json(record: Any) -> dict[str, Any]:
     """Return the fields of a record by name; those that are None by default are left out."""
     found: dict[str, Any] = {}
-    for one in fields(record):
-        value = getattr(record, one.name)
-        if value is None and one.default is None:
-            continue
-        if isinstance(value, list):
-            value = [to_json(item) if is_dataclass(item) else item for item in value]
-        found[one.name] = to_json(value) if is_dataclass(value) else value
+    for name, _, _, _, null, nested in _fields(type(record)):
+        value = getattr(record, name)
+        if value is not None or null:
+            found[name] = _plain(value) if nested and value is not None else value
     return found
+
+
+def _plain(value: Any) -> Any:
+    return [to_json(item) for item in value] if isinstance(value, list) else to_json(value)
 
 
 def of_json(kind: type[Record], facts: object, name: str = "") -> Record:
     """Return the record that an object holds; name: of the object in messages. Raises ValueError naming the field."""
-    made: Any = kind
     given: dict[str, Any] = {}
-    known, rules = _object(name, facts), _rules(kind)
-    for one in fields(made):
-        rule, place = rules[one.name], f"{name}.{one.name}" if name else one.name
-        if one.init and one.name in known:
-            given[one.name] = _checked(place, known[one.name], rule)
-        elif one.init and one.default is MISSING and one.default_factory is MISSING:
-            if NoneType not in get_args(rule):
-                raise ValueError(f"{place} is missing")
-            given[one.name] = None
+    known, before = _object(name, facts), f"{name}." if name else ""
+    for one in _fields(kind):
+        value = known.get(one.name)
+        if value is None:
+            if one.required:
+                raise ValueError(f"{before}{one.name} is missing")
+            if one.is_read and one.null:
+                given[one.name] = None
+        elif one.is_read:
+            given[one.name] = _checked(before + one.name, value, one.rule)
     return kind(**given)
 
 
 def _checked(name: str, value: Any, rule: Any) -> Any:
     """Return a value by its rule, without what is null in objects. Raises ValueError naming the field and its value."""
+    if rule in _SIMPLE:
+        return _SIMPLE[rule](name, value)
     if isinstance(rule, UnionType):
         return _checked(name, value, get_args(rule)[0])
-    if rule in _PLAIN:
-        return _PLAIN[rule](name, value)
     if get_origin(rule) is list:
         if not isinstance(value, list):
             raise ValueError(f"{name} is {shown(value)}; it must be a list")
@@ -116,4 +142,4 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-_PLAIN = {float: _number, int: _count, Rate: _rate, str: _text}
+_SIMPLE = {float: _number, int: _count, Rate: _rate, str: _text}

@@ -234,11 +234,8 @@ def engine_option(name: str, **settings: Any) -> Option:
     return option(flag.replace("_", "-"), **{"help": help, **settings})
 
 
-def run_options() -> tuple[Option, ...]:
-    """All options of a run that the command line has."""
-    return tuple(engine_option(name) for name, (_, one) in _DECLARED.items() if one.command)
-
-
+RUN_OPTIONS = tuple(engine_option(name) for name, (_, one) in _DECLARED.items() if one.command)
+"""All options of a run that the command line has."""
 THREADS = engine_option("threads")
 PARTITION_BYTES = engine_option("partition_bytes")
 DEVICE_MEMORY = engine_option("device_memory")

@@ -98,6 +98,10 @@ def plain(value: Any) -> Any:
 
     Bytes of names that are not UTF-8 are escaped, which JSON cannot hold otherwise.
     """
+    if value is None or type(value) in (int, bool):  # most values, and the test for a Mapping is slow
+        return value
+    if type(value) is float:
+        return value if value - value == 0 else None
     np = sys.modules.get("numpy")  # without it no value is NumPy's
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
@@ -107,8 +111,6 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if np is not None and isinstance(value, np.generic):
         return plain(value.item())
-    if isinstance(value, float):
-        return value if value - value == 0 else None
     if isinstance(value, str | Path) or (np is not None and isinstance(value, np.dtype)):
         return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
     return value

@@ -14,11 +14,11 @@ from penstock.tools.base.options import (
     FILE,
     FOLDER,
     OUTPUT,
+    RUN_OPTIONS,
     STRIPES,
     VERTEX,
     option,
     option_group,
-    run_options,
 )
 from penstock.tools.base.output import short
 from penstock.tools.run.rank_devices import ALL, AUTO, names_of
@@ -157,7 +157,7 @@ class Execution:
 execution = option_group(
     "execution",
     Execution.of,
-    *run_options(),
+    *RUN_OPTIONS,
     option(
         "--devices",
         metavar="DEVICE,DEVICE...",
