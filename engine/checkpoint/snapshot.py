@@ -106,7 +106,7 @@ def restore(loop: Loop, shared: Fields, resumed: RestoredRun) -> None:
     _mark(loop, resumed)
     for name, kind in _JSON_FIELDS.items():
         setattr(loop, name, kind(saved[name]))
-    loop.due.limit = float(saved["limit"])
+    loop.due.go_on(float(saved["limit"]))
     vertices, edges = saved["before"]
     loop.before = Frontier(int(vertices), int(edges))
     if loop.met and not loop.finished:

@@ -73,6 +73,9 @@ class Layers(Due):
         super().begin(streams, edges, gathered)
         self.limit = math.inf
 
+    def go_on(self, limit: float) -> None:
+        """Leave the limit where it is: a run without layers, whose checkpoint this is, may have had a lower one."""
+
     def next(self, select: Callable[[], Frontier], kernels: Kernels[Any]) -> Frontier:
         """Select among the vertices of the present layer, or of the next that has any pending."""
         count = len(self._bounds) - 1

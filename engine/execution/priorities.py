@@ -141,6 +141,10 @@ class Due:
         self._bucket = bucket_width(usual, narrowest, edges, bool(linked.any()))
         self.limit = self._bucket.width or math.inf
 
+    def go_on(self, limit: float) -> None:
+        """Go on with the limit that a checkpoint has."""
+        self.limit = limit
+
     def next(self, select: Callable[[], Frontier], kernels: Kernels[Any]) -> Frontier:
         """Select what is due; when nothing is, move the limit to the bucket of the lowest pending priority.
 

@@ -1,11 +1,15 @@
 """Layers: the same answers, on every kind of kernels, from fewer passes; and what cannot run so is refused."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from penstock.engine.api import run
+from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution.layers import layer_bounds
+from penstock.engine.programs.sssp import SSSP
+from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.from_arrays import from_edges
 from penstock.storage.format.graph import Graph
@@ -49,6 +53,21 @@ def test_ranks_are_those_without_layers(graph: Graph) -> None:
     layered = run("pagerank", graph, tol=1e-7, weight=None, mode="async", tuning={"layers": 4}, max_iter=100_000)
     assert layered.converged
     assert np.abs(plain.fields["rank"] - layered.fields["rank"]).sum() < 1e-6
+
+
+@pytest.mark.usefixtures("unfused")
+def test_a_run_without_layers_goes_on_by_layers(tmp_path: Path) -> None:
+    """The limit of its bucket, which layers do not move, holds nothing back."""
+    graph = chains(9000)
+    with Session(graph) as session:
+        steps = session.steps(SSSP(source=3, delta=3.0), Checkpoints(tmp_path, 1))
+        for _ in range(20):
+            next(steps)
+        steps.close()
+    whole = run(SSSP(source=3, delta=3.0), graph)
+    layered = run(SSSP(source=3, delta=3.0), graph, checkpoint=tmp_path, resume=True, tuning={"layers": 4})
+    assert layered.before == 20
+    assert np.array_equal(whole.fields["distance"], layered.fields["distance"])
 
 
 def test_the_reference_and_the_compiled_kernels_take_the_same_turns() -> None:
