@@ -63,3 +63,40 @@ def test_functions_within_a_function_are_told_by_what_they_do() -> None:
     text = "def f(x):\n    def inner(y):\n        return y + 1\n    return inner(x)\n"
     assert author(text) == author(f"unused = 1\n\n{text}")
     assert author(text) != author(text.replace("+ 1", "+ 2"))
+
+
+TAKEN = {
+    "a default": ("@njit\ndef g(x, k=2.0):\n    return x * k\n", "k=2.0", "k=3.0"),
+    "a named default": ("@njit\ndef g(x, *, k=2.0):\n    return x * k\n", "k=2.0", "k=3.0"),
+    "an option": ("@njit(fastmath=False)\ndef g(x):\n    return x * 2.0\n", "False", "True"),
+    "a signature": ("@njit('f8(f8)')\ndef g(x):\n    return x * 2.0\n", "f8(f8)", "f4(f8)"),
+    "a ufunc": ("@vectorize\ndef g(x):\n    return x * 2.0\n", "2.0", "3.0"),
+    "which of two": ("def a(x):\n    return x\ndef b(x):\n    return -x\ng, h, i = a, a, b\n", "a, a, b", "a, b, b"),
+    "an enumeration": ("class Place(IntEnum):\n    X = 1\n", "X = 1", "X = 2"),
+    "names of a tuple": ("Place = namedtuple('Place', 'X Y')\n", "X Y", "Y X"),
+    "a value in a tuple": ("FACTORS = (np.arange(5000.0), 1)\n", "np.arange(5000.0)", "np.arange(5000.0)[::-1]"),
+}
+
+
+@pytest.mark.parametrize(("text", "one", "other"), TAKEN.values(), ids=TAKEN)
+def test_whatever_changes_what_is_compiled_is_in_the_name(text: str, one: str, other: str) -> None:
+    start = "import numpy as np\nfrom numba import njit, vectorize\nfrom enum import IntEnum\n"
+    start += "from collections import namedtuple\n"
+    f = "def f(x):\n    return g(x) + 2 * h(x) + 3 * i(x) + Place.X + FACTORS[0][2500]\n"
+    assert one in text
+    changed = author(start + text.replace(one, other) + f, __name__="authors")
+    assert changed != author(start + text + f, __name__="authors") == author(start + text + f, __name__="authors")
+
+
+def test_what_a_function_takes_of_a_module_is_in_the_name_and_nothing_else() -> None:
+    def digest(of_module: str) -> str:
+        module = ModuleType("helper_of_kernels")
+        module.__file__ = "/authors/helper_of_kernels.py"
+        exec("from numba import njit\n" + of_module, vars(module))
+        return author("def f(x):\n    return helper.g(x) * helper.FACTOR\n", helper=module)
+
+    text = "FACTOR = 2\nOTHER = 2\n@njit\ndef g(x):\n    return x + 1\n"
+    assert digest(text) == digest(text.replace("OTHER = 2", "OTHER = 3"))
+    assert (
+        len({digest(text), digest(text.replace("FACTOR = 2", "FACTOR = 3")), digest(text.replace("+ 1", "+ 2"))}) == 3
+    )
