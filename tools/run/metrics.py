@@ -172,11 +172,10 @@ class Metrics:
 
     def _flush(self) -> None:
         if self._late is not None:
-            record, late, account = self._late
+            (record, late, account), self._late = self._late, None  # one that could not be written is not tried again
             told: dict[str, Any] = record.summary()
             named = {name: value for name, value in told.items() if not name.startswith("total_")}
             self._lines.write("iteration", told | to_json(IterationLine(**named, **late)), account)
-        self._late = None
 
     def _memory(self) -> MemoryReading:
         now = time.perf_counter()

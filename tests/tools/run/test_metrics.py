@@ -19,6 +19,7 @@ from penstock.engine.state.result import Result
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.stage_clock import StageClock, compiling, installed, stage
 from penstock.tools import cli
+from penstock.tools.base.log import LineFile
 from penstock.tools.run.account import JobClock
 from penstock.tools.run.metrics import Metrics, open_metrics
 from support.clocks import MovedClock
@@ -137,6 +138,27 @@ def test_a_full_disk_ends_the_run_and_leaves_whole_lines(tmp_path: Path) -> None
         assert kinds[0] == "job"
         assert set(kinds[1:]) == {"iteration"}
         assert path.read_bytes().endswith(b"\n")
+
+
+def test_a_line_that_could_not_be_written_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk takes no line of an iteration, and others: the failure is the last line, with what failed first."""
+    edges, path, write, refused = shape("path"), tmp_path / "m.jsonl", LineFile.write, []
+
+    def full(file: LineFile, line: str) -> None:
+        if '"kind": "iteration"' in line:
+            refused.append(line)
+            raise OSError("no room")
+        write(file, line)
+
+    monkeypatch.setattr(LineFile, "write", full)
+    with (
+        pytest.raises(RunError, match="no room"),
+        open_metrics(path) as metrics,
+        Session(in_memory(edges), kernels="reference") as session,
+    ):
+        followed(metrics, session, "bfs", edges)
+    assert [line["kind"] for line in lines(path)] == ["job", "failed"]
+    assert len(refused) == 1
 
 
 def test_a_run_that_is_killed_leaves_whole_lines(tmp_path: Path) -> None:
