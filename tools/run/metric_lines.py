@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 """1: without stages, and without the last line."""
+DEEPEST = 100
+"""Lists and objects inside each other in a job's line, at most: what says a value in full goes down all of them."""
 
 
 class GraphFacts(TypedDict, total=False):
@@ -216,5 +218,15 @@ def line_of(facts: object) -> tuple[Line, Account | None]:
         raise ValueError(f"kind is {shown(kind)}, which is not known")
     if kind == "job" and isinstance(newest, int) and newest > FORMAT:  # its fields may be others
         raise ValueError(f"format {shown(newest)} is newer than this Penstock's {FORMAT}; update it")
+    if kind == "job" and _is_deep(facts):
+        raise ValueError("it is nested too deeply")
     accounts = any(facts.get(name) is not None for name in ("wall_seconds", "stages"))
     return of_json(KINDS[kind], facts), of_json(Account, facts) if accounts else None
+
+
+def _is_deep(facts: dict[str, Any]) -> bool:
+    level: list[Any] = [facts]
+    for _ in range(DEEPEST):
+        parts = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
+        level = [item for part in parts for item in part]
+    return bool(level)

@@ -447,6 +447,18 @@ def test_a_refusal_says_what_is_wrong(tmp_path: Path) -> None:
         read(tmp_path / "deep.jsonl")
 
 
+@pytest.mark.parametrize("at", ["parameters", "options", "graph"])
+def test_values_that_a_reader_takes_and_a_writer_does_not_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], at: str
+) -> None:
+    for depth, ended in ((20, 0), (600, 2)):
+        named = json.dumps(LINES[0] | {at: LINES[0][at] | {"deep": 0}})
+        path = written(tmp_path, named.replace('"deep": 0', f'"deep": {"[" * depth}{"]" * depth}') + "\n", *LINES[1:])
+        assert cli.run_command(["report", str(path), "--json"]) == ended
+        captured = capsys.readouterr()
+        assert ("line 1 is no line" in captured.out) == (ended == 2)
+
+
 def test_odd_runs_are_drawn() -> None:
     pytest.importorskip("matplotlib")
     named = iteration(0, {"$x_{$": came(3, bytes_link=1000)}) | {"direction": "$"}
