@@ -275,6 +275,7 @@ def replace(missing: Missing | None, offered: Callable[[Callable[[], dict[str, A
     offered : callable or None
         Is given what describes the job of each run, as in `offer`.
     """
+    install()  # once, so that nothing that opens a graph later puts the companion back
     end()
     when_missing(missing or _missing)
     _Present.offered = offered

@@ -16,6 +16,7 @@ from penstock.storage.base.user_cache import level_environment
 from penstock.storage.companion import process
 from penstock.storage.companion.builders import Builders
 from penstock.storage.encoding.unpack import unpack
+from support.faults import python
 
 TYPES = (types.Array(types.uint32, 1, "C"), types.Array(types.uint32, 1, "C"))
 
@@ -35,6 +36,23 @@ def builders(
     own = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     environments = {"own": own, "level": own | level_environment("x86-64-v3")} | dict.fromkeys(changes or {}, own)
     return Builders(tmp_path, environments, "own", [*kinds], changes or {})
+
+
+FIRST = """
+from penstock.storage.base import missing_code
+from penstock.storage.companion import process
+put = lambda *told: False
+process.replace(put, None)
+process.install()  # by what opens the first graph
+assert missing_code._missing is put
+process.replace(None, None)
+assert missing_code._missing is process._missing
+"""
+
+
+def test_what_is_put_in_place_of_a_companion_stays_when_a_graph_is_opened() -> None:
+    child = python(FIRST)
+    assert child.returncode == 0, child.stderr
 
 
 @pytest.mark.slow
