@@ -10,7 +10,7 @@ import logging
 import math
 import time
 import weakref
-from collections.abc import Generator, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import fields, replace
@@ -692,18 +692,30 @@ class Session:
         due = Due(program)
         if self.config.tuning.layers:
             due = Layers(program, state, layer_bounds(sent, self.config.tuning.layers))
-        given = program, self.graph, sent, state, kernels, due, streams, against, asynchronous, forced, rounds
-        if self._ranks is None:
-            return Loop(*given)
-        assert equipment.ownership is not None, "ranks own rows"
-        moves = self.config.repartition and not self._rank_devices.linked
-        return SharedLoop(
-            *given,
-            ranks=self._ranks,
-            devices=self._rank_devices,
-            ownership=equipment.ownership,
-            rebalance=Rebalance(equipment).after_walk if moves else None,
-            timeline=self._timeline,
+        kind: Callable[..., Loop] = Loop
+        if self._ranks is not None:
+            assert equipment.ownership is not None, "ranks own rows"
+            moves = self.config.repartition and not self._rank_devices.linked
+            kind = partial(
+                SharedLoop,
+                ranks=self._ranks,
+                devices=self._rank_devices,
+                ownership=equipment.ownership,
+                rebalance=Rebalance(equipment).after_walk if moves else None,
+                timeline=self._timeline,
+            )
+        return kind(
+            program=program,
+            graph=self.graph,
+            out=sent,
+            state=state,
+            kernels=kernels,
+            due=due,
+            streams=streams,
+            against=against,
+            asynchronous=asynchronous,
+            forced=forced,
+            local_rounds=rounds,
         )
 
     def _value_file(

@@ -78,7 +78,7 @@ class Loop(RunParts):
         self.begin_buckets()
         self._situations = Situations(self, self.windows.first)
         self._edges = StreamWalk(self.local_rounds)
-        self._settles = self.can_settle and "push" in self.streams
+        self._may_relax_rows = self.can_settle and "push" in self.streams
 
     def iterate(self) -> Iterator[IterationRecord]:
         """Run until no vertex is active, the program is done, or its max_iter is reached."""
@@ -118,7 +118,7 @@ class Loop(RunParts):
             self._send(frontier, record, scalars)
             self._walk(frontier, record, scalars, rows)
             record.walk_seconds = time.perf_counter() - walking - record.exchange_seconds
-            self._settle(frontier, record, scalars, rows)
+            self._take_effect(frontier, record, scalars, rows)
             self._end(frontier, record)
             record.seconds = time.perf_counter() - began
             yield record
@@ -192,7 +192,7 @@ class Loop(RunParts):
 
     def _unsettled(self, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand | None:
         """The rows to walk in place of the frontier's; None: those of the frontier."""
-        return self._edges.unsettled(self, frontier, scalars) if self._settles else None
+        return self._edges.unsettled(self, frontier, scalars) if self._may_relax_rows else None
 
     def _send(self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]) -> None:
         """Compute what the frontier's vertices send."""
@@ -218,7 +218,7 @@ class Loop(RunParts):
         alone = not self.asynchronous and len(self.walks(self.direction)) == 1
         return partial(self._new_values, frontier, scalars) if alone else None
 
-    def _settle(
+    def _take_effect(
         self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...], rows: Demand | None
     ) -> None:
         """Let what the walk has brought take effect."""

@@ -164,7 +164,7 @@ class SharedLoop(Loop):
 
         return windows.walk(stream, frontier, settle, share)
 
-    def _settle(
+    def _take_effect(
         self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...], rows: Demand | None
     ) -> None:
         """Exchange messages, let them take effect, and move bounds where that pays."""
