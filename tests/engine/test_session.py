@@ -11,9 +11,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from penstock.engine import Field, Graph, Program, Session, Start, run
+from penstock.engine import session as session_module
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.from_each import FromEach
 from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.scc import SCC
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.resources.config import Config, Tuning
@@ -44,6 +46,22 @@ def test_a_run_that_needs_more_gets_new_equipment(graph: Graph) -> None:
         weighted = session.run(SSSP(source=0))
         assert weighted.bytes_read > 0
         assert session.run(SSSP(source=0)).bytes_read == 0
+
+
+def test_kernels_of_phases_are_announced_once_for_each_direction(tmp_path: Path, monkeypatch: Any) -> None:
+    """Without in-edges SCC pushes along edges and pulls against them, by the same programs."""
+    told: list[tuple[str, tuple[str, ...]]] = []
+
+    def announce(asks: Any, *given: Any, **_: Any) -> None:
+        if given[-1] is not None:  # as the cores' are
+            told.append((type(asks.program).__name__, tuple(asks.directions)))
+
+    monkeypatch.setattr(session_module, "announce_run", announce)
+    graph = on_disk(shape("skewed"), tmp_path / "g.h5", both=False)
+    with Session(graph, kernels="reference") as session:
+        session.run(SCC())
+        session.run(SCC())
+    assert sorted(told) == [(name, (way,)) for name in ("Reach", "Trim") for way in ("pull", "push")]
 
 
 def test_a_budget_too_small_is_refused_with_the_sum_and_the_least_that_works(graph: Graph) -> None:
