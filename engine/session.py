@@ -144,7 +144,6 @@ class Session:
             self.config = self.config.of_cores()
         self.config.check_used(self._device)
         self._kernels: dict[tuple[type[Program], bool], Kernels[Any]] = {}
-        self._told: set[tuple[Any, ...]] = set()
         self._turns = ExclusiveUse("Session")
         self._held = _Held(self._device, self._kernels, self._rank_devices.arrays)
         self._dropped = weakref.finalize(self, self._held.close)
@@ -756,10 +755,7 @@ class Session:
 
     def _announce(self, asks: RunRequirements, decoding: bool | None = None, *, counts: bool = True) -> None:
         """Let kernels that are missing be compiled by several processes; as `announce_run`. Once for like phases."""
-        known = type(asks.program), asks.weighted
-        like = *known, tuple(asks.directions), decoding is None
-        if known not in self._kernels or like not in self._told:
-            self._told.add(like)
+        if (type(asks.program), asks.weighted) not in self._kernels:
             announce_run(asks, self.graph, self._device, self._setting, decoding, counts=counts)
 
     def _expect(self, program: Program) -> bool:

@@ -49,7 +49,7 @@ def test_a_run_that_needs_more_gets_new_equipment(graph: Graph) -> None:
 
 
 def test_kernels_of_phases_are_announced_once_for_each_direction(tmp_path: Path, monkeypatch: Any) -> None:
-    """Without in-edges SCC pushes along edges and pulls against them, by the same programs."""
+    """Without in-edges SCC pushes along edges and pulls against them: each direction is a class, and none left out."""
     told: list[tuple[str, tuple[str, ...]]] = []
 
     def announce(asks: Any, *given: Any, **_: Any) -> None:
