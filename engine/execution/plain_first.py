@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
 
 SECONDS = 1.0
-"""CPU time of all runs of a program: compiling it takes two to ten seconds of two cores."""
+"""CPU time of all runs of a program that does not say how far it is: compiling it takes two to ten seconds."""
+FORESEEN = 4.0
+"""The same of a program whose sweeps or phases say when it will have ended: as long as this seems enough."""
 LATE = 0.1
 """After so much of it what compiles is begun, which takes half a second: most runs end before."""
 SWEEPS = 20
@@ -46,21 +48,23 @@ def result_of(
     """All records of a run, and its result; None where it takes too long. late: is called where it may soon have."""
     began, kind = time.thread_time(), type(program)
     records: list[IterationRecord] = []
-    left, first, is_late = SECONDS - _spent[kind], 0.0, False
+    first, is_late = 0.0, False
     try:
         while True:
             record = next(steps)
             records.append(record)
-            spent, phase, share = time.thread_time() - began, record.phase, 1.0
+            spent, phase, share = time.thread_time() - began, record.phase, 0.0
             if spent > LATE and not is_late:
                 is_late = True
                 late()
-            if program.everywhere:  # from the second sweep on: the first one imports and loads, too
-                first = spent if record.number == 0 else first
-                spent, share = spent - first, min(1.0, max(1, record.number) / SWEEPS)
+            if len(records) == 1:  # which imports and loads, too
+                first = spent
+            elif program.everywhere:
+                share = min(1.0, record.number / SWEEPS)
             elif phase is not None and phase.count:
                 share = (phase.number + 1) / phase.count
-            if spent > left * share:
+            expected, most = (first + (spent - first) / share, FORESEEN) if share else (spent, SECONDS)
+            if expected > most - _spent[kind]:
                 steps.close()
                 return None
     except StopIteration as end:

@@ -25,7 +25,7 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.scc import SCC
 from penstock.engine.programs.spanning_forest import SpanningForest
 from penstock.engine.programs.triangles import Triangles
-from penstock.engine.state.records import IterationRecord
+from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.storage.base import missing_code
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.timeline import Timeline
@@ -66,7 +66,8 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(engine.session, "expect_run", lambda *_, **__: True)
     monkeypatch.setattr(plain_first, "_spent", Counter())
     monkeypatch.setattr(missing_code, "FEW", 1 << 14)
-    monkeypatch.setattr(plain_first, "SECONDS", 1000.0)
+    for name in ("SECONDS", "FORESEEN"):
+        monkeypatch.setattr(plain_first, name, 1000.0)
     return made
 
 
@@ -117,11 +118,32 @@ def test_sweeps_are_given_up_early_where_many_will_follow(
             walked.append(number)
             yield IterationRecord(number, "push", 1, 1)
 
-    clock = itertools.count(0, plain_first.SECONDS / 15)
+    clock = itertools.count(0, plain_first.FORESEEN / 15)
     with mock.patch.object(plain_first.time, "thread_time", side_effect=clock):
         assert (plain_first.result_of(steps(), make(), bool) is None) == (seen == 2)
     assert len(walked) == seen
     assert not kinds
+
+
+@pytest.mark.parametrize(("phases", "seen"), [(None, 2), (4, 4), (40, 2)])
+def test_phases_of_which_the_number_is_known_are_given_longer(phases: int | None, seen: int, kinds: list[str]) -> None:
+    walked: list[int] = []
+
+    def steps() -> Generator[IterationRecord, None, Any]:
+        for number in range(4):
+            walked.append(number)
+            record = IterationRecord(0, "push", 1, 1)
+            record.phase = None if phases is None else PhaseRecord(number, "search", phases)
+            yield record
+
+    clock = itertools.count(0, 1.0)
+    known = {"SECONDS": 1.5, "FORESEEN": 6.0}
+    with (
+        mock.patch.multiple(plain_first, **known),
+        mock.patch.object(plain_first.time, "thread_time", side_effect=clock),
+    ):
+        assert (plain_first.result_of(steps(), BFS(0), bool) is None) == (seen < 4)
+    assert len(walked) == seen
 
 
 def test_all_runs_of_a_program_share_the_time(graph: Graph, kinds: list[str]) -> None:
