@@ -586,11 +586,10 @@ class Session:
         with stage("state"):
             if checkpoints is None or not checkpoints.restore(loop, self._shared):
                 loop.everything = self._start(program, loop)
-            if self._ranks is not None:
-                checked = time.perf_counter()
-                check_same(program, loop.iteration, state.host_fields(), state.pending_bits(), self._ranks)
-                began += time.perf_counter() - checked
             if isinstance(loop, SharedLoop):
+                checked = time.perf_counter()
+                check_same(program, loop.iteration, state.host_fields(), state.pending_bits(), loop.ranks)
+                began += time.perf_counter() - checked
                 loop.keep_apart(checkpoints=checkpoints is not None)
         steps = self._operator(program, loop)
         records = RunRecords()

@@ -25,6 +25,7 @@ from penstock import __version__
 from penstock.engine.program.program import Field, Global, Program, scalar_names
 from penstock.engine.program.program_description import from_json_value, to_json_value
 from penstock.storage.base.errors import InputError, brief
+from penstock.storage.base.function_digest import codes
 from penstock.storage.format.fingerprint import fingerprint
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ def _described(value: Any, seen: set[int]) -> str:
 
 def _reads(function: Any) -> Iterator[tuple[str, Any]]:
     """What a function finds by name: functions and programs of its own module, and plain constants."""
-    names = {name for code in _codes(function.__code__) for name in code.co_names}
+    names = {name for code in codes(function.__code__) for name in code.co_names}
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     found = {name: function.__globals__[name] for name in names if name in function.__globals__}
     found |= {name: cell.cell_contents for name, cell in cells}
@@ -221,19 +222,11 @@ def _is_program(value: Any) -> bool:
     return inspect.isclass(value) and issubclass(value, Program)
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A function's code and that of the functions inside it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
-
-
 def _text(function: Callable[..., Any]) -> str:
     """The source of a function without comments, layout and docstrings; its bytecode where there is none of its own."""
     tree = _tree(function)
     if tree is None:
-        return " ".join(_of_bytecode(code) for code in _codes(function.__code__))
+        return " ".join(_of_bytecode(code) for code in codes(function.__code__))
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]

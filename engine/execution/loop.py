@@ -77,7 +77,7 @@ class Loop(RunParts):
             self.windows = Windows(self.program, self.state, kernels, self.out)
         self.begin_buckets()
         self._situations = Situations(self, self.windows.first)
-        self._edges = StreamWalk(self.local_rounds)
+        self._edges = StreamWalk()
         self._may_relax_rows = self.can_settle and "push" in self.streams
 
     def iterate(self) -> Iterator[IterationRecord]:

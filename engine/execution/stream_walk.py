@@ -36,10 +36,9 @@ LOADED = ("filter", "resident")
 
 
 class StreamWalk:
-    """The walks of a run; local_rounds: how often a push is repeated on a view."""
+    """The walks of a run."""
 
-    def __init__(self, local_rounds: int) -> None:
-        self._local_rounds = local_rounds
+    def __init__(self) -> None:
         self._weight = FIRST
         self._expected: tuple[TaskRecord, float] | None = None
 
@@ -89,15 +88,9 @@ class StreamWalk:
             for view in at_hand(arrivals):
                 began = time.perf_counter()
                 kernels.push(view, state, frontier, stream.index, scalars)
-                if self._local_rounds and view.record.route in LOADED and not stream.resident:
-                    self._push_again(run, stream, view, scalars)
+                if view.record.route in LOADED and not stream.resident:
+                    _push_again(run, stream, view, scalars)
                 view.record.kernel_seconds += time.perf_counter() - began
-
-    def _push_again(self, run: RunParts, stream: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
-        """Push again from vertices that have become pending, on edges that were brought for this iteration only."""
-        for _ in range(self._local_rounds):
-            run.kernels.push_resend(view, run.state, stream.index, scalars, run.due.limit)
-            view.record.local_rounds += 1
 
     def _pull(
         self, run: RunParts, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...],
@@ -131,6 +124,13 @@ class StreamWalk:
             return None
         read = reading(now.link, *progress_of(now, stream, frontier))
         return read if stream.few_behind(read) else None
+
+
+def _push_again(run: RunParts, stream: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
+    """Push again from vertices that have become pending, on edges that were brought for this iteration only."""
+    for _ in range(run.local_rounds):
+        run.kernels.push_resend(view, run.state, stream.index, scalars, run.due.limit)
+        view.record.local_rounds += 1
 
 
 def _relax(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], rows: Demand) -> None:

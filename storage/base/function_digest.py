@@ -2,8 +2,7 @@
 
 Of a function of Penstock's own the whole file counts, since that says how what it calls is compiled; of an author's
 function its bytecode, defaults, options of compiling, and what it takes of modules and classes, whatever became of
-their files since. Functions of libraries whose versions are in the names of
-compiled code are not followed.
+their files since. Functions of libraries whose versions are in the names of compiled code are not followed.
 """
 
 import functools
@@ -30,8 +29,8 @@ def function_digest(function: Any) -> str:
         place = f".{inner.__qualname__}.{code.co_firstlineno}" if ours else ""
         digest.update(f"{inner.__module__}{place}\0".encode())
         if ours and not code.co_filename.startswith("<"):
-            digest.update(_file_digest(code.co_filename))
-        for part in _codes(code):
+            digest.update(file_digest(code.co_filename))
+        for part in codes(code):
             constants = tuple(one for one in part.co_consts if not isinstance(one, CodeType))
             digest.update(repr((part.co_code, constants, part.co_names, part.co_varnames)).encode())
         for name, value in _taken(inner, ours):
@@ -48,7 +47,7 @@ def function_digest(function: Any) -> str:
 def _taken(function: Any, ours: bool) -> Iterator[tuple[str, Any]]:
     """What a function takes from elsewhere, by name; ours: as in `_told`."""
     code = function.__code__
-    names = [name for part in _codes(code) for name in part.co_names]
+    names = [name for part in codes(code) for name in part.co_names]
     cells = zip(code.co_freevars, (cell.cell_contents for cell in function.__closure__ or ()), strict=True)
     defaults = function.__defaults__ or (), *sorted((function.__kwdefaults__ or {}).items())
     waiting = [("defaults", defaults), *cells, *((name, function.__globals__.get(name)) for name in names)]
@@ -78,22 +77,25 @@ def _options(value: Any) -> str:
     return f"{[*told]} {fixed}"
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def codes(code: CodeType) -> Iterator[CodeType]:
     """The code of a function, and of functions within it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _codes(constant)
+            yield from codes(constant)
 
 
 def _package(module: str | None) -> str:
     return str(module).partition(".")[0]
 
 
+def _module_of(value: ModuleType | type) -> str:
+    return value.__module__ if isinstance(value, type) else value.__name__
+
+
 def _is_told_whole(value: ModuleType | type) -> bool:
     """Whether a module or class is Penstock's, whose files count, or of a package whose version does."""
-    module = value.__module__ if isinstance(value, type) else value.__name__
-    return _package(module) in ("penstock", "builtins", *VERSIONED)
+    return _package(_module_of(value)) in ("penstock", "builtins", *VERSIONED)
 
 
 def _told(value: Any, ours: bool) -> str:
@@ -103,9 +105,9 @@ def _told(value: Any, ours: bool) -> str:
     if isinstance(value, tuple):
         return f"{type(value).__qualname__}{getattr(value, '_fields', '')} of {len(value)}"  # which are taken, too
     if isinstance(value, ModuleType | type):
-        module = value.__module__ if isinstance(value, type) else value.__name__
+        module = _module_of(value)
         if module.startswith("penstock."):
-            return value.__name__ + _file_digest(str(sys.modules[module].__file__)).hex()
+            return value.__name__ + file_digest(str(sys.modules[module].__file__)).hex()
         if isinstance(value, ModuleType) and (ours or _package(module) in VERSIONED):
             return "module"  # the file says which; some have two names
         return value.__name__ if ours else repr(value)
@@ -115,5 +117,6 @@ def _told(value: Any, ours: bool) -> str:
 
 
 @functools.cache
-def _file_digest(path: str) -> bytes:
+def file_digest(path: str) -> bytes:
+    """Digest of a file, as it is when a process first asks for it."""
     return hashlib.sha256(Path(path).read_bytes()).digest()

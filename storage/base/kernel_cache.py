@@ -30,7 +30,7 @@ from numba.core.caching import _Cache
 from numba.core.sigutils import normalize_signature
 from penstock.storage.base.atomic import partial_name
 from penstock.storage.base.freed_memory import give_back_library_pages
-from penstock.storage.base.function_digest import function_digest
+from penstock.storage.base.function_digest import file_digest, function_digest
 from penstock.storage.base.kernel_loading import FORM, load, stored
 from penstock.storage.base.missing_code import Origin, tell_asked, tell_missing
 from penstock.storage.base.stage_clock import begin_compiling, count_loaded, end_compiling, loading
@@ -169,12 +169,6 @@ def _nothing() -> None:
 
 
 @functools.cache
-def _parts_digest() -> str:
-    """Digest of how functions that are parts of others are compiled."""
-    return hashlib.sha256(Path(__file__).with_name("compiler.py").read_bytes()).hexdigest()
-
-
-@functools.cache
 def versions() -> tuple[str, ...]:
     """Return the versions that decide what a source is compiled to.
 
@@ -292,7 +286,8 @@ class _KernelCache(_Cache):  # type: ignore[misc]
 
     def _entries(self, sig: Any, codegen: Any) -> list[str]:
         """The names of what this process can run; it compiles the first."""
-        parts = self._key(), _parts_digest(), str(sig), self._options, versions(), number_apart.__name__, FORM
+        parts_compiled = file_digest(str(Path(__file__).with_name("compiler.py"))).hex()
+        parts = self._key(), parts_compiled, str(sig), self._options, versions(), number_apart.__name__, FORM
         common = hashlib.sha256(repr(parts).encode())
         names = []
         for processor in processors(*codegen.magic_tuple()):

@@ -197,8 +197,7 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
     with told_what_lacks(context.checkpoints), going as meter:
         for record in followed:
             meter.bytes += record.bytes_disk
-            if not context.record.begun:
-                context.record.begin()  # an earlier run's record goes only now, after an iteration
+            context.record.begin()  # an earlier run's record goes only now, after an iteration
             if metrics is not None:
                 metrics.note(record)
             context.seen.note(record)

@@ -2,8 +2,8 @@
 
 Owns the key of an entry: the digest of the kernel's function, down to the author's own, and of the sort that these may
 call, the types of its arguments, the compute capability, and the versions of Numba, its CUDA half, Python and Penstock.
-Entries are kept in the user's cache, with what is compiled
-for the host (`storage/base/kernel_cache.py`). `compiler.compile_for` says what is in one.
+Entries are kept in the user's cache, with what is compiled for the host (`storage/base/kernel_cache.py`).
+`compiler.compile_for` says what is in one.
 """
 
 from __future__ import annotations

@@ -114,10 +114,10 @@ def test_sources_are_followed_through_intrinsics(load: Load) -> None:
     from penstock.storage.encoding import simd, unpack
 
     paths = set()
-    function_digest._file_digest.cache_clear()
-    original = function_digest._file_digest
+    function_digest.file_digest.cache_clear()
+    original = function_digest.file_digest
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(function_digest, "_file_digest", lambda path: (paths.add(path), original(path))[1])
+        patch.setattr(function_digest, "file_digest", lambda path: (paths.add(path), original(path))[1])
         functions = [value for value in vars(unpack).values() if hasattr(value, "py_func")]
         assert len({function_digest.function_digest(function) for function in functions}) == len(functions)
     assert {unpack.__file__, simd.__file__} <= paths

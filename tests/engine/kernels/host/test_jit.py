@@ -31,11 +31,11 @@ def key(made: JitKernel) -> str:
 @pytest.fixture
 def changed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Lets a file of this name be another one."""
-    original = function_digest._file_digest
+    original = function_digest.file_digest
 
     def change(name: str) -> None:
         monkeypatch.setattr(
-            function_digest, "_file_digest", lambda path: original(path) + (b"#" if Path(path).name == name else b"")
+            function_digest, "file_digest", lambda path: original(path) + (b"#" if Path(path).name == name else b"")
         )
 
     return change
