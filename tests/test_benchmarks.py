@@ -10,21 +10,15 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from benchmarks import busy, command, disk, graphs, history, jobs, measure, ranks
+from benchmarks import busy, command, graphs, history, jobs, measure, ranks
 from benchmarks.alternate import alternate
 from benchmarks.history import Figure, Record
-from benchmarks.runner import Choices, Runner, checkout, machine_name, penstock
+from benchmarks.runner import Choices, Runner, penstock
 from penstock.engine import Graph
-from support.graph_files import Rows, write_rows
 from support.source_code import ROOT
 
 OLD = Record("2026-11-20T10:00:00Z", "aaaaaaa", "epyc-2c", "cpu", "cpu", "bfs", "ms", 100.0, 2.0, 5)
 NEW = replace(OLD, date="2026-11-21T10:00:00Z", commit="bbbbbbb")
-
-
-def test_a_figure_has_a_median_and_the_distance_between_its_quartiles() -> None:
-    figure = Figure("cpu", "bfs", "ms", (4.0, 1.0, 2.0, 100.0, 3.0))
-    assert (figure.median, figure.spread) == (3.0, 2.0)
 
 
 def test_a_record_is_one_line_that_reads_back() -> None:
@@ -33,12 +27,6 @@ def test_a_record_is_one_line_that_reads_back() -> None:
     assert record.line().count("\n") == 1
     assert history.parsed(record.line()) == record
     assert (record.value, record.spread, record.n) == (3.0, 2.0, 5)
-
-
-@pytest.mark.parametrize("line", ["{}", "[1]", json.dumps({"date": "2026-11-20"}), "no JSON"])
-def test_a_line_that_is_no_record_is_refused(line) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 -- JSON's error, or ours
-        history.parsed(line)
 
 
 def test_records_are_appended_and_read_by_date(tmp_path) -> None:
@@ -76,11 +64,6 @@ def test_what_is_slower(old, new, word) -> None:
     assert history.compared(replace(OLD, **old), replace(NEW, **new)).word == word
 
 
-def test_a_figure_without_a_record_is_not_compared() -> None:
-    verdict = history.compared(None, NEW)
-    assert (verdict.word, verdict.ratio) == ("not compared", None)
-
-
 def test_what_a_record_is_compared_with() -> None:
     middle = replace(OLD, date="2026-11-20T12:00:00Z", commit="ccccccc")
     others = [replace(middle, **{name: "other"}) for name in ("machine", "suite", "figure", "unit")]
@@ -89,18 +72,6 @@ def test_what_a_record_is_compared_with() -> None:
     assert history.before(known, NEW, "aaaaaaa") == OLD
     assert history.before([NEW], NEW) is None
     assert history.before([NEW], OLD) is None, "nothing is compared with what came later"
-
-
-@pytest.mark.parametrize(
-    ("gpu", "cpu", "name"),
-    [
-        (None, "AMD EPYC", "epyc-2c"),
-        ("NVIDIA H200", "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz", "h200-xeon-platinum-8481c-2c"),
-        ("NVIDIA H100 80GB HBM3", "AMD EPYC 9654 96-Core Processor", "h100-80gb-epyc-9654-2c"),
-    ],
-)
-def test_the_name_of_a_machine(gpu, cpu, name) -> None:
-    assert machine_name(gpu, cpu, 2) == name
 
 
 @pytest.mark.parametrize(
@@ -131,27 +102,6 @@ def test_the_history_alone_is_compared(tmp_path, monkeypatch, capsys) -> None:
     assert "slower: bfs" in capsys.readouterr().out
     assert command.main(["--compare", "--machine", "epyc-2c", "--commit", "aaaaaaa"]) == 0
     assert "not compared" in capsys.readouterr().out
-
-
-def test_records_name_the_measuring_part_of_the_command() -> None:
-    words = [
-        "gpu",
-        "--record",
-        "out.jsonl",
-        "--scale",
-        "20",
-        "--compare",
-        "--against",
-        "aaaaaaa",
-        "--machine=m",
-        "--hubs",
-    ]
-    assert command._measuring(words) == ["gpu", "--scale", "20", "--hubs"]
-    assert command._measuring(["--record", "--scale", "9", "gpu"]) == ["--scale", "9", "gpu"]
-
-
-def test_the_measured_checkout_is_that_of_the_imported_package() -> None:
-    assert (checkout() / "engine" / "__init__.py").is_file()
 
 
 def small(scale: int, *, hubs: bool = False) -> Graph:
@@ -239,13 +189,6 @@ def test_two_checkouts_take_turns(tmp_path) -> None:
     assert said == ["penstock --help"]
 
 
-def test_a_checkout_that_fails_ends_the_comparison(tmp_path) -> None:
-    for floor in ("engine", "storage", "transfer", "tools"):
-        (tmp_path / floor).mkdir()
-    with pytest.raises(RuntimeError, match="failed with exit code"):
-        alternate(ROOT, Path(tmp_path), ["cpu"], Choices(repeats=1, scale=8, only=("--help",)), print)
-
-
 def test_jobs_are_measured_from_command_to_prompt(tmp_path) -> None:
     """On a graph that is made where none is: wall time, iterations, CPU time; the page cache and answers are left."""
     graph = tmp_path / "made.h5"
@@ -260,22 +203,6 @@ def test_jobs_are_measured_from_command_to_prompt(tmp_path) -> None:
     assert sorted(tmp_path.iterdir()) == [graph]
 
 
-def test_the_source_of_searches_is_the_largest_hub(tmp_path) -> None:
-    rows = Rows()
-    write_rows(tmp_path / "g.h5", rows)
-    assert jobs.hub(tmp_path / "g.h5") == int(np.argmax(rows.degrees))
-
-
-def test_the_raw_rate_of_a_file(tmp_path, monkeypatch) -> None:
-    path = tmp_path / "data"
-    path.write_bytes(bytes(3 << 20))
-    monkeypatch.setattr(disk, "BLOCK", 1 << 20)
-    try:
-        assert disk.direct_rate([path, path]) > 0
-    except OSError as error:
-        pytest.skip(f"no direct reads in this file system: {error}")
-
-
 def test_a_cold_job_finds_rates_and_no_kernels(tmp_path, monkeypatch) -> None:
     (tmp_path / "penstock" / "kernels").mkdir(parents=True)
     (tmp_path / "penstock" / "rates-0a.json").write_text("{}")
@@ -286,11 +213,3 @@ def test_a_cold_job_finds_rates_and_no_kernels(tmp_path, monkeypatch) -> None:
         assert variables["NUMBA_CACHE_DIR"] == ""
     with jobs.kernels(tmp_path, compiled=True) as variables:
         assert variables == {}
-
-
-def test_what_the_page_cache_holds_of_a_file(tmp_path) -> None:
-    path = tmp_path / "data"
-    path.write_bytes(bytes(1 << 20))
-    assert jobs.cached_share(path) == 1.0
-    assert 0.0 <= jobs.cold(path) <= 1.0
-    assert jobs.disk_rate(path) > 0

@@ -176,7 +176,15 @@ def test_hostile_names_are_shown_as_text(hostile: list[str], capsys: pytest.Capt
     harmless(Path(f"run{HOSTILE['lines']}", "log.txt").read_text())
 
 
-@pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(
+            kind, marks=() if kind in ("colour", "C1", "embedding", "lines", "attribute") else pytest.mark.full
+        )
+        for kind in HOSTILE
+    ],
+)
 def test_messages_quote_hostile_names_as_text(
     kind: str, hostile: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

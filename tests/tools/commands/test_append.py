@@ -28,20 +28,6 @@ def test_a_list_from_text_to_sorted_rows(tmp_path: Path, capsys: pytest.CaptureF
     assert (found.ids.tolist(), found.fields["component"].tolist()) == ([0, 1, 2, 5], [0, 0, 0, 0])
 
 
-def test_a_list_with_names_grows_by_new_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a.txt").write_text("rome oslo 3\noslo bern 300\n")
-    (tmp_path / "b.txt").write_text("bern aden 5\n")
-    graph = tmp_path / "g.h5"
-    answered(capsys, "convert", tmp_path / "a.txt", graph, "--layout", "list", "--renumber", "--weights")
-    grown = answered(capsys, "append", graph, tmp_path / "b.txt")
-    assert (grown["vertices"], grown["edges"]) == (4, 3)
-    assert answered(capsys, "verify", graph)["whole"]
-    facts = answered(capsys, "run", "sssp", graph, "--source", "rome", "--top", 4)
-    assert [(entry["vertex"], entry["distance"]) for entry in facts["top"]] == [
-        ("rome", 0), ("oslo", 3), ("bern", 303), ("aden", 308),
-    ]  # fmt: skip
-
-
 def test_what_append_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.txt").write_text("0 1\n")
     (tmp_path / "s.txt").write_text("x y\n")

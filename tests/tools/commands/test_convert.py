@@ -1,14 +1,9 @@
 """`penstock convert`, `generate` and `info`: options reach storage, reports are true, no debris."""
 
-import fcntl
 import gzip
 import json
-import os
-import signal
 import subprocess
 import sys
-import termios
-import time
 from pathlib import Path
 
 import numpy as np
@@ -163,53 +158,6 @@ def test_stripes_and_plain_encoding(text: Path, tmp_path: Path, capsys: pytest.C
     answered(capsys, "info", output, "--stripe", tmp_path / "elsewhere", "--stripe", stripes[1])
 
 
-def test_existing_output_needs_force(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = text.with_suffix(".h5")
-    output.write_text("precious")
-    assert cli.run_command(["convert", str(text), str(output), "--renumber"]) == 2
-    assert "--force" in capsys.readouterr().err
-    assert output.read_text() == "precious"
-    answered(capsys, "convert", text, output, "--renumber", "--force")
-
-
-def test_an_input_is_never_the_output(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run_command(["convert", str(text), str(text), "--force"]) == 2
-    assert "is an input too" in capsys.readouterr().err
-    assert text.read_text() == EDGES
-
-
-def test_a_bad_line_is_named_and_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "bad.txt"
-    path.write_text("0 1\n1 two\n")
-    assert cli.run_command(["convert", str(path), str(tmp_path / "g.h5")]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "bad.txt" in shown.err
-    assert "two" in shown.err
-    assert [entry.name for entry in tmp_path.iterdir()] == ["bad.txt"]
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_conversion_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
-    reading, writing = os.pipe()
-    output = tmp_path / "out"
-    output.mkdir()
-    command = [*PENSTOCK, "convert", "-", str(output / "g.h5"), "--scratch", str(output)]
-    with subprocess.Popen(command, stdin=reading, stderr=subprocess.PIPE, text=True) as process:
-        os.close(reading)
-        os.write(writing, b"0 1\n" * 10000)
-        while fcntl.ioctl(writing, termios.FIONREAD, bytes(4)) != bytes(4):  # until it has read them
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.send_signal(number)
-        complaint = process.communicate(timeout=30)[1]
-    os.close(writing)
-    assert process.returncode == 128 + number
-    assert number.name in complaint
-    assert "Traceback" not in complaint
-    assert list(output.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("model", "vertices", "edges", "directed"),
     [
@@ -272,13 +220,6 @@ def test_info_hints_at_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFix
     assert "no edges" in hints
 
 
-def test_a_foreign_file_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    foreign = tmp_path / "g.h5"
-    foreign.write_bytes(b"no graph")
-    assert cli.run_command(["info", str(foreign)]) == 2
-    assert str(foreign) in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("options", [["--renumber"], ["--string-ids"]])
 def test_strings_are_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
     (tmp_path / "names.txt").write_text("zoe ann\nann bob\n")
@@ -286,12 +227,6 @@ def test_strings_are_ids(tmp_path: Path, capsys: pytest.CaptureFixture[str], opt
     facts = answered(capsys, "run", "bfs", tmp_path / "g.h5", "--source", "zoe", "--top", 3)
     assert [entry["vertex"] for entry in facts["top"]] == ["zoe", "ann", "bob"]
     assert answered(capsys, "info", tmp_path / "g.h5")["renumbered"]
-
-
-def test_strings_unasked_name_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "names.txt").write_text("zoe ann\nann bob\n")
-    assert cli.run_command(["convert", str(tmp_path / "names.txt"), str(tmp_path / "g.h5")]) == 2
-    assert "--string-ids" in capsys.readouterr().err
 
 
 def test_two_sides_have_ids_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -434,15 +369,6 @@ def test_vertices_without_an_edge_are_told(tmp_path: Path, capsys: pytest.Captur
             assert ("--no-renumber: ids that do not occur" in text) == unnamed
         assert ("3 vertices have an edge" in seen) == unnamed
         assert answered(capsys, "info", graph)["without_edges"] == count
-
-
-def test_an_edge_of_a_vertex_that_is_not_listed_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "e.txt").write_text("# edges\n3 9\n9 30\n")
-    (tmp_path / "v.txt").write_text("3\n9\n")
-    how = ["--vertices", str(tmp_path / "v.txt")]
-    assert cli.run_command(["convert", str(tmp_path / "e.txt"), str(tmp_path / "g.h5"), *how]) == 2
-    assert f"{tmp_path / 'e.txt'}, line 3: target 30 is not listed in {tmp_path / 'v.txt'}" in capsys.readouterr().err
-    assert not (tmp_path / "g.h5").exists()
 
 
 def test_csv_tells_the_columns_it_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,66 +45,46 @@ def test_link_bound_says_the_rate_and_the_memory_that_would_help() -> None:
     assert "GiB more" not in judge(everything).sentence
 
 
-def test_unpack_bound_says_what_would_leave_it_out() -> None:
-    verdict = judge(spent(unpack=7.0, link=4.0))
-    assert (verdict.limit, "70 % of the time" in verdict.sentence) == ("unpack", True)
-    assert "--packed never" in verdict.sentence
+FEW = {"kernel": 1.9, "disk": 0.0, "link": 0.0, "decode": 0.0, "gather": 0.0}
 
 
-def test_disk_bound_tells_a_first_pass_from_reading_again() -> None:
-    again = judge(spent(disk=9.0, kernel=4.0))
-    assert again.limit == "disk"
-    for words in ("90 % of the time", "4.8 times", "6.0 GiB more --host-memory"):
-        assert words in again.sentence
-    once = judge(replace(spent(disk=9.0, kernel=4.0), passes=1.0))
-    assert "--stripe" in once.sentence
-    assert "--host-memory" not in once.sentence
-    fits = judge(replace(spent(disk=9.0), host_bytes=10 * GIB))
-    assert "second run" in fits.sentence
-
-
-def test_decode_bound_asks_for_cores_or_memory() -> None:
-    again = judge(spent(decode=8.0, disk=6.0))
-    assert (again.limit, "16 threads" in again.sentence) == ("decode", True)
-    assert "6.0 GiB more --host-memory" in again.sentence
-    once = judge(replace(spent(decode=8.0, disk=6.0), passes=1.0, threads=1))
-    for words in ("1 thread decoded", "--threads", "packed"):
-        assert words in once.sentence
-
-
-def test_gather_bound_names_the_route_that_gathers_nothing() -> None:
-    verdict = judge(spent(gather=6.0, link=5.0))
-    assert (verdict.limit, "zero-copy" in verdict.sentence) == ("gather", True)
-
-
-def test_kernel_bound_says_what_is_next_and_that_memory_does_not_help() -> None:
-    verdict = judge(spent(kernel=8.0, disk=4.4))
-    assert verdict.limit == "kernel"
-    for words in ("80 % of the time", "at 50 % of this machine's rate", "next is the disk, 44 %", "memory would not"):
-        assert words in verdict.sentence
-    assert "faster GPU" in verdict.sentence
-    on_host = judge(replace(spent(kernel=8.0), linked=False))
-    assert "more cores or a GPU" in on_host.sentence
-    assert "edges were there" in on_host.sentence
-
-
-def test_an_exchange_may_limit() -> None:
-    verdict = judge(spent(kernel=2.0, exchange=8.0))
-    assert verdict.limit == "exchange"
-    assert "waited for the slowest" in verdict.sentence
-
-
-def test_work_on_vertices_counts_with_the_kernels() -> None:
-    verdict = judge(spent(kernel=2.0, vertices=5.0, link=4.0))
-    assert (verdict.limit, verdict.share) == ("kernel", pytest.approx(0.7))
-    assert "mostly on vertices rather than edges (50 %)" in verdict.sentence
-
-
-def test_stages_that_take_turns_are_waiting() -> None:
-    verdict = judge(spent(disk=3.0, decode=2.5, kernel=3.5))
-    assert (verdict.limit, verdict.share) == ("waiting", pytest.approx(0.65))
-    for words in ("the disk 30 %", "decoding 25 %", "kernels 35 %", "--host-memory", "--partition-bytes"):
-        assert words in verdict.sentence
+@pytest.mark.parametrize(
+    ("busy", "changed", "limit", "words"),
+    [
+        ({"unpack": 7.0, "link": 4.0}, {}, "unpack", ["70 % of the time", "--packed never"]),
+        ({"disk": 9.0, "kernel": 4.0}, {}, "disk", ["90 % of the time", "4.8 times", "6.0 GiB more --host-memory"]),
+        ({"disk": 9.0, "kernel": 4.0}, {"passes": 1.0}, "disk", ["--stripe"]),
+        ({"disk": 9.0}, {"host_bytes": 10 * GIB}, "disk", ["second run"]),
+        ({"decode": 8.0, "disk": 6.0}, {}, "decode", ["16 threads", "6.0 GiB more --host-memory"]),
+        ({"decode": 8.0, "disk": 6.0}, {"passes": 1.0, "threads": 1}, "decode",
+         ["1 thread decoded", "--threads", "packed"]),
+        ({"gather": 6.0, "link": 5.0}, {}, "gather", ["zero-copy"]),
+        ({"kernel": 8.0, "disk": 4.4}, {}, "kernel",
+         ["80 % of the time", "at 50 % of this machine's rate", "next is the disk, 44 %", "memory would not",
+          "faster GPU"]),
+        ({"kernel": 8.0}, {"linked": False}, "kernel", ["more cores or a GPU", "edges were there"]),
+        ({"kernel": 2.0, "exchange": 8.0}, {}, "exchange", ["waited for the slowest"]),
+        ({"kernel": 2.0, "vertices": 5.0, "link": 4.0}, {}, "kernel",
+         ["70 % of the time", "mostly on vertices rather than edges (50 %)"]),
+        ({"disk": 3.0, "decode": 2.5, "kernel": 3.5}, {}, "waiting",
+         ["the disk 30 %", "decoding 25 %", "kernels 35 %", "--host-memory", "--partition-bytes"]),
+        ({"kernel": 4.0, "plan": 3.0}, {"iterations": 4_000, "ideal": FEW}, "waiting", []),
+        ({"kernel": 4.0, "plan": 3.0}, {"iterations": 9_000, "ideal": FEW}, "latency",
+         ["9,000 iterations of 1.11 ms walked 111,111 edges each", "planning alone took 30 %"]),
+        ({"kernel": 9.0}, {"iterations": 9_000}, "kernel", []),
+        ({"plan": 6.0, "kernel": 3.0}, {}, "latency", []),
+        ({}, {"seconds": 0.0}, "nothing", []),
+        ({}, {"iterations": 0}, "nothing", []),
+    ],
+)  # fmt: skip
+def test_what_limited_a_run_and_what_would_help(
+    busy: dict[str, float], changed: dict[str, Any], limit: str, words: list[str]
+) -> None:
+    verdict = judge(replace(RUN, busy=busy, **changed))
+    assert verdict.limit == limit
+    for word in words:
+        assert word in verdict.sentence
+    assert changed.get("passes") != 1.0 or "--host-memory" not in verdict.sentence, "a first pass reads all anyway"
 
 
 @pytest.mark.parametrize(
@@ -131,29 +111,6 @@ def test_where_values_come_from_a_file_the_busiest_stage_is_the_limit(
     assert (verdict.limit, verdict.share) == (limit, pytest.approx(0.4 if limit != "kernel" else 0.35))
     assert words in verdict.sentence
     assert judge(spent(**busy)).limit == "waiting"
-
-
-@pytest.mark.parametrize(("iterations", "limit"), [(4_000, "waiting"), (9_000, "latency")])
-def test_many_short_iterations_with_few_edges_are_latency(iterations: int, limit: str) -> None:
-    few = {"kernel": 1.9, "disk": 0.0, "link": 0.0, "decode": 0.0, "gather": 0.0}
-    verdict = judge(replace(spent(kernel=4.0, plan=3.0), iterations=iterations, ideal=few))
-    assert verdict.limit == limit
-    if limit == "latency":
-        assert "9,000 iterations of 1.11 ms walked 111,111 edges each" in verdict.sentence
-        assert "planning alone took 30 %" in verdict.sentence
-
-
-def test_many_short_iterations_full_of_edges_are_not() -> None:
-    assert judge(replace(spent(kernel=9.0), iterations=9_000)).limit == "kernel"
-
-
-def test_planning_for_most_of_the_time_is_latency() -> None:
-    assert judge(spent(plan=6.0, kernel=3.0)).limit == "latency"
-
-
-def test_a_run_without_iterations_is_nothing() -> None:
-    for empty in (replace(RUN, seconds=0.0), replace(RUN, iterations=0)):
-        assert judge(empty).limit == "nothing"
 
 
 @given(

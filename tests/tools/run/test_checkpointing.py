@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.programs.bfs import BFS
 from penstock.storage.base.errors import InputError
 from penstock.tools import cli
-from penstock.tools.base.signals import DEFERRED, Stopped, deferring_signals
+from penstock.tools.base.signals import DEFERRED, Stopped
 from penstock.tools.run.checkpointing import Checkpointing, ending_at_signals
 from support.graphs import in_memory, shape, write
 
@@ -35,11 +34,6 @@ from support.graphs import in_memory, shape, write
 def test_options_that_make_no_sense_are_refused(given: Checkpointing, programs: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
         given.check(programs)
-
-
-def test_without_the_option_nothing_is_kept() -> None:
-    Checkpointing().check(3)
-    assert Checkpointing().open() is None
 
 
 def path_graph() -> Graph:
@@ -84,15 +78,6 @@ def test_a_checkpoint_that_cannot_be_made_is_told_at_the_end_and_underway(
     assert caplog.messages[0].startswith("no checkpoint after iteration 4: ")
     assert caplog.messages[0].endswith("; the run goes on")
     assert stop.value.left.startswith("there is no checkpoint: ")
-
-
-def test_the_first_signal_is_noted() -> None:
-    asked: list[int] = []
-    before = set(threading.enumerate())
-    with deferring_signals(lambda: asked.append(1), lambda: "going on") as came:
-        signal.raise_signal(signal.SIGINT)
-    assert (asked, came) == ([1], [signal.SIGINT])
-    assert not set(threading.enumerate()) - before
 
 
 @pytest.mark.parametrize("second", DEFERRED)

@@ -120,20 +120,6 @@ def test_from_python(graph: Path) -> None:
         result.write("e.csv", csv_saf=True)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_what_needs_no_change_is_written_the_same(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    make(PLAIN, [f" {text}" for text in PLAIN], "job")
-    command = [word.replace(TITLE, "job,balance") for word in COMMANDS[name]]
-    out = Path(next(word for word in command if word.startswith("out.")))
-    assert cli.run_command(command) == 0
-    before = out.read_bytes()
-    assert cli.run_command([*command, "--csv-safe", "--force"]) == 0
-    assert out.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("command", "said"),
     [

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.find_program import read_vertex
@@ -178,6 +178,7 @@ values = st.one_of(
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0/"), min_size=1)
 
 
+@settings(max_examples=20)
 @given(
     sources=st.lists(
         st.integers(0, (1 << 64) - 1) | texts.filter(lambda text: text[0] != "-" and read_vertex(text) == text),

@@ -224,25 +224,3 @@ def test_without_a_terminal_no_thread_is_started() -> None:
     before = threading.active_count()
     with stages_shown(ProgressBars(), JobClock(StageClock())):
         assert threading.active_count() == before
-
-
-SLOW_STAGE = """
-import time
-from penstock.storage.base.stage_clock import StageClock, installed, stage
-from penstock.tools.base.output import Console
-from penstock.tools.base.progress import progress
-from penstock.tools.run.account import JobClock
-from penstock.tools.run.live_table import stages_shown
-with installed(StageClock(time.perf_counter() - 2, "loading")) as clock, progress(Console(quiet={quiet})) as show:
-    with stages_shown(show, JobClock(clock)), stage("loading", 8 << 20) as meter:
-        for _ in range(8):
-            meter.bytes += 1 << 20
-            time.sleep(0.1)
-"""
-
-
-def test_a_terminal_shows_bytes_rate_and_time_left() -> None:
-    shown = on_a_terminal([sys.executable, "-c", SLOW_STAGE.format(quiet=False)], columns=120)
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
-    assert re.search(r"loading edges .* MiB of 8\.0 MiB, [0-9.]+ MiB/s 0:00:0", text), text
-    assert on_a_terminal([sys.executable, "-c", SLOW_STAGE.format(quiet=True)], columns=120) == ""

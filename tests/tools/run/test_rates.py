@@ -121,6 +121,9 @@ def test_a_damaged_file_is_said_and_replaced(damage: str, graph: Graph, cache: P
     assert str(file) in notes[0]
     assert "measured this machine" in notes[1]
     assert rates.load(file) == used.calibration
+    file.write_text(damage, encoding="latin-1")
+    used, notes = asked(graph, LINKED, measure=False)
+    assert (used, len(notes)) == (UsedRates(), 1)
 
 
 def test_a_pipe_is_not_waited_for(graph: Graph, cache: Path) -> None:
@@ -130,26 +133,6 @@ def test_a_pipe_is_not_waited_for(graph: Graph, cache: Path) -> None:
     os.mkfifo(file)
     used, notes = asked(graph, LINKED, measure=False)
     assert (used, notes) == (UsedRates(), [])
-
-
-def test_a_folder_that_cannot_be_entered_is_as_if_empty(graph: Graph, cache: Path) -> None:
-    """A file in the place of the folder: root may enter every folder."""
-    cache.parent.mkdir()
-    cache.write_text("no folder")
-    used, notes = asked(graph, LINKED)
-    assert used.calibration is not None
-    assert used.path is None
-    (note,) = notes
-    assert "not kept" in note
-
-
-def test_a_damaged_file_without_measuring_is_said(graph: Graph, cache: Path) -> None:
-    asked(graph, LINKED)
-    (file,) = cache.iterdir()
-    file.write_text("{")
-    used, notes = asked(graph, LINKED, measure=False)
-    assert used == UsedRates()
-    assert len(notes) == 1
 
 
 def test_rates_of_another_machine_are_not_used(graph: Graph, cache: Path) -> None:
@@ -259,7 +242,3 @@ def test_a_run_measures_says_so_and_tells_machines(
     assert cli.run_command([*command, "--rates", used["file"], "--no-calibrate"]) == 0
     shown = capsys.readouterr()
     assert (shown.err, json.loads(shown.out)["rates"]) == ("", used)
-
-
-def test_rates_reach_the_engine(graph: Graph) -> None:
-    assert UsedRates(Rates.host(3)).options() == {"rates": Rates.host(3)}

@@ -22,6 +22,7 @@ from penstock.tools import cli
 from penstock.tools.base import log
 from penstock.tools.base.signals import Stopped
 from support.commands import refused
+from support.covering import covering
 from support.graphs import on_disk, shape
 
 FILES = {"job.toml", "run.json", "metrics.jsonl", "log.txt"}
@@ -122,15 +123,6 @@ def test_a_directory_that_holds_something_is_refused(capsys: pytest.CaptureFixtu
     assert Path("mine/log.txt").read_text() == "precious"
     Path("file").touch()
     assert "Directory 'file' is a file" in refused(capsys, "run", "wcc", "g.h5", "--run-dir", "file")
-
-
-@pytest.mark.parametrize("arguments", [["bfs", "g.h5", "--source", 7777], ["wcc", "g.h5", "--host-memory", "1MiB"]])
-def test_bad_input_leaves_no_directory(capsys: pytest.CaptureFixture[str], arguments: list[Any]) -> None:
-    refused(capsys, "run", *arguments, "--run-dir", "a/b")
-    assert not Path("a/b").exists()
-    Path("kept").mkdir()
-    refused(capsys, "run", *arguments, "--run-dir", "kept")
-    assert names("kept") == set()
 
 
 @pytest.mark.parametrize(
@@ -242,14 +234,16 @@ def test_bad_input_leaves_the_run_that_it_would_replace(
 
 
 @pytest.mark.parametrize(
-    "more", [["--trace", "t.json"], ["--metrics", "m"], ["--checkpoint", "c"], ["-o", "a/b/x.csv"]]
+    "more", [[], ["--trace", "t.json"], ["--metrics", "m"], ["--checkpoint", "c"], ["-o", "a/b/x.csv"]]
 )
 def test_bad_input_is_told_and_leaves_no_directory_whatever_lies_in_it(
     capsys: pytest.CaptureFixture[str], more: list[str]
 ) -> None:
-    message = refused(capsys, "run", *BAD[0], "--run-dir", "a/b", *more)
-    assert "vertex 7777 is not in the graph" in message
-    assert not Path("a").exists()
+    Path("kept").mkdir()
+    for arguments, words in zip(BAD, ("vertex 7777 is not in the graph", "is too small"), strict=True):
+        for place in ("a/b", "kept"):
+            assert words in refused(capsys, "run", *arguments, "--run-dir", place, *more)
+            assert (Path("a").exists(), names("kept")) == (False, set())
 
 
 @pytest.mark.parametrize("error", [RunError("the disk is gone"), Stopped(15)])
@@ -287,9 +281,11 @@ def test_a_directory_that_cannot_be_made_is_one_message(
     assert not Path("out").exists()
 
 
-@pytest.mark.parametrize("place", ["one", "absolute"])
-@pytest.mark.parametrize(
-    "output", ["w.csv", "{here}/one/w.csv", "{here}/outside/w.csv", "outside/../w.csv", "sub/w.csv", "../w.csv"]
+@covering(
+    "place, output",
+    ["one", "absolute"],
+    ["w.csv", "{here}/one/w.csv", "{here}/outside/w.csv", "outside/../w.csv", "sub/w.csv", "../w.csv"],
+    strength=1,
 )
 def test_a_repeated_run_writes_into_its_own_directory(tmp_path: Path, place: str, output: str) -> None:
     (tmp_path / "outside").mkdir()
@@ -336,11 +332,6 @@ def test_no_output_replaces_what_is_read(capsys: pytest.CaptureFixture[str], nam
     assert contents(".") == before
 
 
-def test_no_output_has_the_name_of_a_record(capsys: pytest.CaptureFixture[str]) -> None:
-    message = refused(capsys, "run", "wcc", "g.h5", "--run-dir", "out", "--metrics", "run.json")
-    assert "out/run.json is written 2 times by this job" in message
-
-
 @pytest.mark.parametrize("more", [[], ["--force"], ["--force", "--checkpoint", "c", "--resume"]])
 def test_a_directory_in_use_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: list[str]
@@ -362,28 +353,6 @@ def test_a_directory_in_use_is_refused(
     assert f"out is in use by another run, process {os.getpid()} on host" in messages[0]
     assert "wait until it ends, or name another --run-dir" in messages[0]
     assert ".penstock-run.lock" not in names("out")
-
-
-def test_a_checkpoint_folder_in_use_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    whole = Session.steps
-    messages = []
-
-    def steps(self: Any, program: Any, *given: Any) -> Any:
-        going = whole(self, program, *given)
-        yield next(going)
-        before = contents("kept")
-        for more in ([], ["--resume"]):
-            messages.append(refused(capsys, "run", "wcc", "g.h5", "--checkpoint", "kept", *more))
-        assert contents("kept") == before
-        return (yield from going)
-
-    monkeypatch.setattr(Session, "steps", steps)
-    run("wcc", "g.h5", "--checkpoint", "kept", "--checkpoint-every", 1)
-    assert len(messages) == 2
-    assert all("kept is in use by another run, process" in message for message in messages)
-    assert names("kept") == set()
 
 
 def test_a_log_that_cannot_be_written_is_told_once_and_the_run_goes_on(
