@@ -58,7 +58,7 @@ from penstock.engine.resources.block_stream import check_options
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_resources import DeviceResources, device_of
 from penstock.engine.resources.host_resources import HostResources
-from penstock.engine.resources.memory_plan import EdgeRoom, HeldBytes
+from penstock.engine.resources.memory_plan import HeldBytes, MemoryPlan
 from penstock.engine.resources.requirements_types import MemoryRequest
 from penstock.engine.state.device_pages import DevicePages
 from penstock.engine.state.fused_iterations import RunRecords
@@ -352,7 +352,8 @@ class Session:
         with stage("state"):
             self._setting = self._setting_of(checkpoints=checkpoints is not None)
             announced, self._announced = program is self._announced, None
-            program, asks, self._planned = self._plan_of(program)
+            program, asks, plan = self._plan_of(program)
+            self._planned = plan.needs
             self._setting = replace(self._setting, by_windows=self._planned.value_room > 0)
             self._paged = self._value_file(program, asks, self._planned)
             self._asked = None if has_phases(program) or checkpoints is not None else asks[0]
@@ -452,14 +453,14 @@ class Session:
                 if begins and not (plain[0] or has_phases(plans[0][0])):
                     self._announce(plans[0][1][0])
                     self._announced = programs[0]
-                alone = [needs for _, _, needs in plans]
+                alone = [plan.needs for _, _, plan in plans]
                 together = reduce(MemoryRequest.joined, alone)
-                room, *rooms = (setting.room(self.graph, each) for each in (together, *alone))
+                room = setting.plan(self.graph, together).room
             except BudgetError:
                 self._prepared = None  # a run or forecast of one of them reports it, and the least budget
             else:
                 alike = len({needs.value_room > 0 for needs in alone}) == 1  # values are in memory, or in pages, in all
-                self._prepared = together if alike and room >= max(rooms) else None
+                self._prepared = together if alike and room >= max(plan.room for *_, plan in plans) else None
         with stage("imports"):
             for one, first in zip(programs, plain, strict=True):
                 kernel_class("reference" if first else self._kind, self.graph, one)
@@ -487,15 +488,15 @@ class Session:
             The memory budget is too small.
         """
         with self._turns.acquired():
-            program, asks, needs = planned(self.graph, program, self._setting_of(checkpoints=checkpoints))
+            program, asks, plan = planned(self.graph, program, self._setting_of(checkpoints=checkpoints))
             first = asks[0] if asks else None
             if self._ranks is not None and first is not None:
                 check_combines(first.program, asynchronous=first.asynchronous)
-            folders, room = self._value_file(program, asks, needs)
+            folders, room = self._value_file(program, asks, plan.needs)
             check_folders(folders, room * self._setting.ranks)  # on paper all ranks are of this host
             from penstock.engine.planning.forecast import forecast
 
-            found = forecast(self.graph, self.config, self._device, first, self._with_others(needs), self._rank)
+            found = forecast(self.graph, self.config, self._device, first, self._with_others(plan.needs), self._rank)
         phases = has_phases(program) and first is not None
         most = None if phases else found.most_iterations
         found = replace(found, value_file=room, value_folders=tuple(folders))
@@ -810,10 +811,10 @@ class Session:
     def _check_told(self, program: Program) -> None:
         """Refuse a phase that was not announced and exceeds the memory. Raises BudgetError."""
 
-        def attempt(setting: RunSetting) -> EdgeRoom:
+        def attempt(setting: RunSetting) -> MemoryPlan:
             needs = requirements_of(self.graph, program, setting, self._whole).needs
             needs = needs if self._planned is None else self._planned.joined(needs)
-            return setting.room(self.graph, needs)
+            return setting.plan(self.graph, needs)
 
         retried(self._setting, attempt)
 
@@ -824,7 +825,7 @@ class Session:
         others = [] if prepared is None else [prepared.joined(needs)]
         for both in others if old is None else [*others, old.and_also(others[0] if others else needs)]:
             try:
-                self._setting.room(self.graph, both)
+                self._setting.plan(self.graph, both)
             except BudgetError:
                 break
             needs = both

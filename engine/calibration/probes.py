@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,31 +117,26 @@ def launch(device: Device, probes: Probes, seconds: float, clock: TimeBudget) ->
 def gather(host: Device, source: NDArray[np.uint32], seconds: float, clock: TimeBudget) -> Samples:
     """Bytes per second of every other row of `source`, gathered by the threads of route compaction, by their number."""
     samples = list[RateSample]()
-    work = gathering(source)
+    parts, target = gathering(source)
     for threads in doublings(min(cores(), MOST_THREADS)):
         if not samples or clock.left > 0:
             packs = GatherBuffers(Device(), 0, 0, (np.uint32, None), threads)
-            took = best_seconds(host, partial(_all_of, packs, work), seconds, clock)
+            took = best_seconds(host, partial(_all_of, packs, parts), seconds, clock)
             packs.close()
-            samples.append(RateSample(threads, work.size, took))
+            samples.append(RateSample(threads, target.nbytes, took))
     return tuple(samples)
 
 
-class GatherWork(NamedTuple):
-    """What threads share when they gather: `parts` to call, in any order; `target` of `size` bytes, which they fill."""
-
-    parts: Sequence[Callable[[], None]]
-    target: NDArray[np.uint32]
-    size: int
-
-
-def _all_of(packs: GatherBuffers, work: GatherWork) -> None:
-    for done in [packs.submit(part) for part in work.parts]:
+def _all_of(packs: GatherBuffers, parts: Sequence[Callable[[], None]]) -> None:
+    for done in [packs.submit(part) for part in parts]:
         done.result()
 
 
-def gathering(source: NDArray[np.uint32]) -> GatherWork:
-    """Every other row of ROW_EDGES edges, in partitions of PART_ROWS rows; `source` holds two rows or more."""
+def gathering(source: NDArray[np.uint32]) -> tuple[Sequence[Callable[[], None]], NDArray[np.uint32]]:
+    """Every other row of ROW_EDGES edges, in partitions of PART_ROWS rows: parts to call, and what these fill.
+
+    `source` holds two rows or more.
+    """
     rows = len(source) // ROW_EDGES // 2 * 2
     index = from_degrees(rows, lambda: iter((np.full(rows, ROW_EDGES),)))
     active = ActiveRows(np.full(-(-rows // 32), 0x55555555, np.uint32), index.arrays())
@@ -154,7 +149,7 @@ def gathering(source: NDArray[np.uint32]) -> GatherWork:
     parts = [
         partial(gather_rows, active, table[number], edges, plan.place(number), whole) for number in range(len(table))
     ]
-    return GatherWork(parts, target, target.nbytes)
+    return parts, target
 
 
 WIDTH, HIGH_WIDTH, EXCEPTIONS = 15, 8, 8

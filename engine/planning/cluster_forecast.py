@@ -208,9 +208,10 @@ def plan_run(program: Program, graph: Graph, machine: Machine) -> RankPlan:
     vertices, edges = graph.vertices, graph.edges
     config = Config(host_memory=machine.host_memory, threads=machine.threads)
     try:
-        _, (asks, *_), needs = planned(graph, program, RunSetting(config))
+        _, (asks, *_), plan = planned(graph, program, RunSetting(config))
     except BudgetError as error:
         return RankPlan(1, 1, 0.0, {}, str(error), {}, 0.0, None)
+    needs = plan.needs
     rates = Rates(disk_bytes=machine.disk_bytes, kernel_edges=machine.kernel_edges)
     stored = int(graph.out.chunk_bytes(with_weights=False).sum())
     kept = 0 if needs.value_room else max(0, min(stored, machine.host_memory - needs.fixed))
@@ -223,10 +224,11 @@ def plan_run(program: Program, graph: Graph, machine: Machine) -> RankPlan:
         sweep = sweep.by_windows(cut, moved, vertices, index_disk_bytes(needs), rates, rates.disk_bytes)
     costs = {"disk": sweep.cost.disk, "kernel": sweep.cost.kernel + vertex_seconds(vertices, machine.threads)}
     places = {"device": 0.0, "host": float(kept), "disk": float(read)}
-    plan = RankPlan(
+    found = RankPlan(
         1, 1, needs.fixed + kept, places, None, costs, 0.0, None, windows, reads, moved, sweep.value_seconds
     )
-    return replace(plan, price=None if machine.price_per_hour is None else machine.price_per_hour * plan.seconds / 3600)
+    hour = machine.price_per_hour
+    return found if hour is None else replace(found, price=hour * found.seconds / 3600)
 
 
 def _lacking(rank_bytes: int, machine: Machine, local: int, device_room: float, host_room: float) -> str | None:

@@ -24,7 +24,7 @@ from penstock.engine.planning.rank_forecast import (
 )
 from penstock.engine.planning.requirements import gathers_ahead, windows_of
 from penstock.engine.resources.device_resources import DeviceResources
-from penstock.engine.resources.host_resources import HostResources, needs_of_rank, ownership_of
+from penstock.engine.resources.host_resources import HostResources
 from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.values.cost import RESOURCES, Cost
 from penstock.transfer.values.rates import LINE_BYTES
@@ -179,8 +179,8 @@ def forecast(
     """
     own, loading = None, (0, 0)
     if device.reads_host or asks is None:
-        own = None if rank is None or needs.all_rows else ownership_of(graph, needs, rank, config.shares)
-        paper = HostResources(graph, config, needs_of_rank(needs, own), paper=True)
+        paper = HostResources(graph, config, needs, rank=rank, paper=True)
+        own = None if needs.all_rows else paper.ownership
     else:
         paper = DeviceResources(graph, config, needs, device, rank=rank, paper=True)
         if asks.program.combine == "union" or not paper.loads_later:

@@ -31,7 +31,7 @@ from penstock.engine.program.program import (
 from penstock.engine.program.program_check import check_field_types, check_program, synchronous_words
 from penstock.engine.resources.block_stream import check_listed, list_bytes
 from penstock.engine.resources.direction import Traversal, traversals
-from penstock.engine.resources.memory_plan import EdgeRoom, edge_room, left_for_edges
+from penstock.engine.resources.memory_plan import MemoryPlan, left_for_edges, plan_memory
 from penstock.engine.resources.requirements_types import SMALL_CHANGE, MemoryRequest, index_bytes, row_index_bytes
 from penstock.engine.state.device_pages import device_page_rows
 from penstock.engine.state.device_state import device_state_bytes
@@ -117,13 +117,9 @@ class RunSetting:
         ours = self.config.memory_bytes
         return ours if self.device_bytes is None else min(ours, self.device_bytes)
 
-    def room(self, graph: Graph, needs: MemoryRequest) -> EdgeRoom:
-        """Return which edges find room beside these needs. Raises BudgetError."""
-        return edge_room(graph, self.config, needs, self.device_bytes)
-
-    def holds_all(self, graph: Graph, needs: MemoryRequest) -> bool:
-        """Whether all edges find room beside these needs. Raises BudgetError."""
-        return self.room(graph, needs) == EdgeRoom.ALL
+    def plan(self, graph: Graph, needs: MemoryRequest) -> MemoryPlan:
+        """The plan of a run with these needs. Raises BudgetError."""
+        return plan_memory(graph, self.config, needs, self.device_bytes)
 
     @property
     def messages(self) -> int:
@@ -155,15 +151,15 @@ class RunRequirements:
     by_windows: bool = False
 
 
-def plan_memory(
+def requirements_within(
     graph: Graph, program: Program, setting: RunSetting
-) -> tuple[tuple[RunRequirements, ...], MemoryRequest]:
-    """What a run asks for, program by program, the first one first, and in all; the program as its `form` has it.
+) -> tuple[tuple[RunRequirements, ...], MemoryPlan]:
+    """What a run asks for, program by program, the first one first, and its plan; the program as its `form` has it.
 
     Raises InputError for what cannot run, BudgetError for a budget that is too small: it names the least that works.
     """
 
-    def attempt(setting: RunSetting) -> tuple[tuple[RunRequirements, ...], MemoryRequest]:
+    def attempt(setting: RunSetting) -> tuple[tuple[RunRequirements, ...], MemoryPlan]:
         asks = tuple(_all_requirements(graph, program, setting))
         needs = reduce(
             MemoryRequest.joined, [one.needs for one in asks], _between_phases(graph, program, setting, asks)
@@ -174,17 +170,13 @@ def plan_memory(
             needs = in_windows(graph, setting, program, asks, paged)
             if setting.device_bytes is not None:
                 needs = in_device_windows(graph, setting, program, asks, needs)
-            setting.room(graph, needs)
-            return asks, needs
+            return asks, setting.plan(graph, needs)
         try:
-            setting.room(graph, needs)
+            return asks, setting.plan(graph, needs)
         except BudgetError:
             if not needs.in_order:
                 raise
-        else:
-            return asks, needs
-        setting.room(graph, paged)
-        return asks, paged
+        return asks, setting.plan(graph, paged)
 
     return retried(setting, attempt)
 
@@ -676,7 +668,7 @@ def _read_by_windows(graph: Graph, steps: StepValues, walks: Iterable[Traversal]
     return tuple(read.values())
 
 
-Plan = tuple[Program, tuple[RunRequirements, ...], MemoryRequest]
+Plan = tuple[Program, tuple[RunRequirements, ...], MemoryPlan]
 """The program that runs, what it and others that run with it ask for, and what all of it takes."""
 
 
@@ -690,7 +682,7 @@ def planned(graph: Graph, program: Program, setting: RunSetting, agree: Callable
     forms, found = [formed(program, graph, setting.config.mode, setting.config.precision)], None
     while found is None:
         try:
-            found = len(forms) - 1, plan_memory(graph, forms[-1], setting)
+            found = len(forms) - 1, requirements_within(graph, forms[-1], setting)
         except BudgetError as refusal:
             lighter = forms[-1].lighter(graph)
             if lighter is not None and (setting.takes(lighter) or (setting.pages_there and not lighter.on_cores)):
@@ -704,13 +696,13 @@ def planned(graph: Graph, program: Program, setting: RunSetting, agree: Callable
         by_windows, number = divmod(most, AFTER_ALL_FORMS)
         while len(forms) <= number:
             forms.append(cast("Program", forms[-1].lighter(graph)))
-        plan = plan_memory(graph, forms[number], replace(setting, by_windows=bool(by_windows)))
+        plan = requirements_within(graph, forms[number], replace(setting, by_windows=bool(by_windows)))
     return forms[number], *plan
 
 
 def _first_in_windows(
     graph: Graph, forms: list[Program], setting: RunSetting, refusal: BudgetError
-) -> tuple[int, tuple[tuple[RunRequirements, ...], MemoryRequest]]:
+) -> tuple[int, tuple[tuple[RunRequirements, ...], MemoryPlan]]:
     """The number of the first form that fits with its values in a file, and what it asks for.
 
     Raises BudgetError where none does, with the least budget of all; refusal: of the lightest in memory.
@@ -719,7 +711,7 @@ def _first_in_windows(
     for number, form in sorted(enumerate(forms), key=lambda one: not one[1].on_cores):  # values of fewer bytes first
         if _has_pages(graph, form, setting, tuple(_all_requirements(graph, form, setting))):
             try:
-                return number, plan_memory(graph, form, setting)
+                return number, requirements_within(graph, form, setting)
             except BudgetError as other:
                 refused.append(other.with_traceback(None))
     raise min(refused, key=lambda one: one.least_mib) from None

@@ -20,7 +20,6 @@ from penstock.engine.queries.walk_memory import SLAB_BYTES
 from penstock.engine.queries.walk_options import check_graph, source_vertices
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.requirements_types import index_bytes, name_bytes
-from penstock.storage.base.budget import cores, host_memory_bytes
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.read.reader import Reader
@@ -173,9 +172,9 @@ class NeighborSampler:
             raise InputError("weight is True, and the graph has no weights; leave it out")
         self.fanouts, self.replace, self.weight = _checked(fanouts, replace=replace), replace, weight
         self._rows = _rows_of(self.graph, direction)
-        self._threads = threads or cores()
         self._finder = VertexFinder(self.graph)
-        config = Config(host_memory_bytes(host_memory), threads=self._threads, direct_io=direct_io)
+        config = Config.of(host_memory=host_memory, threads=threads or None, direct_io=direct_io)
+        self._threads = config.thread_count
         self._edges = ChunkedEdges(self.graph, self._rows, config, weighted=weight)
 
     def __enter__(self) -> NeighborSampler:

@@ -21,8 +21,9 @@ from penstock.engine.kernels.host.jit import use_workers
 from penstock.engine.program.vertex_ids import VertexReferences
 from penstock.engine.queries.pair_table import MEASURES, PairTable
 from penstock.engine.queries.pairs import best_pairs, common_of, counter_on, internal_pairs
+from penstock.engine.resources.config import Config
 from penstock.engine.resources.requirements_types import index_bytes, name_bytes
-from penstock.storage.base.budget import cores, host_memory_bytes, parse_bytes
+from penstock.storage.base.budget import parse_bytes
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Graph
 from penstock.transfer.planning.host_budget import HostBudgetRequest
@@ -99,10 +100,9 @@ def similarity(
             "the edges of the graph are in the order of the input, and no vertex has a row of them; `penstock convert` "
             "of the graph file sorts them"
         )
-    workers = cores() if threads is None else threads
-    if workers < 1:
-        raise InputError(f"threads is {threads}; it must be at least 1")
-    room = HostBudgetRequest.of(opened, host_memory_bytes(host_memory), _held(opened) + OWN_BYTES, workers)
+    config = Config.of(host_memory=host_memory, threads=threads)
+    workers = config.thread_count
+    room = HostBudgetRequest.of(opened, config.memory_bytes, _held(opened) + OWN_BYTES, workers)
     use_workers(workers)
     if pairs is not None:
         ends = internal_pairs(opened, pairs)

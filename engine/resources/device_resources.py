@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -18,7 +17,7 @@ from penstock.engine.resources.direction_cost import sample_degrees
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.resources.host_edge_source import HostEdgeSource
 from penstock.engine.resources.host_resources import HostResources, feedback_of, make_cache, numbers, ownership_of
-from penstock.engine.resources.memory_plan import MemoryPlan
+from penstock.engine.resources.memory_plan import plan_memory
 from penstock.engine.resources.ownership import own_rows
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.storage.base.stage_clock import stage
@@ -117,7 +116,7 @@ class DeviceResources(HostResources):
             one.index(config.thread_count, page_threads=needs.page_threads)
         device.use()
         self._kept: list[Any] = []
-        self.plan = placed = MemoryPlan.of(graph, config, needs, device)
+        self.plan = placed = plan_memory(graph, config, needs, device.memory_bytes).placed(graph, config)
         parts = placed.device
         assert parts is not None, "of a device"
         self.spare, self.host_spare = placed.spare, placed.host_spare
@@ -153,8 +152,7 @@ class DeviceResources(HostResources):
             if packed is not None and not paper:
                 unpacker = unpacker_of(device, cuda_kernels=config.kernels == "cuda")
                 unpacking = DevicePacking(device, unpacker, packed.layouts, graph.vertices)
-            make = partial(make_cache, graph, needs) if packed is None else packed.cache
-            cache = make(parts, self._allocate)
+            cache = make_cache(graph, needs, parts, packed, self._allocate)
             link = self.host.source, self.host.plain
             self.pipeline = Pipeline(graph, Staging(device, link[0], cache, options, dtypes, unpacking, link[1]))
             self._opened.callback(self.pipeline.close)

@@ -102,10 +102,7 @@ class HostEdgeSource:
             arrays = {one.direction: self._arrays(one, packed=packed is not None) for one in needs.adjacencies}
             return LinkReader(device, arrays, packed=packed is not None)
         allocate = numbers if self._paper else aligned_empty if budget.whole else self._host.host_array
-        if packed is None:
-            cache = make_cache(graph, needs, budget, allocate, apart=budget.whole)
-        else:
-            cache = packed.cache(budget, allocate)
+        cache = make_cache(graph, needs, budget, packed, allocate, apart=budget.whole)
         dtypes = graph.out.neighbor_dtype, graph.out.weight_dtype
         staging = Staging(self._host, EdgeSource(self.disk), cache, budget.options, dtypes)
         locks = PageLocks(self._host, cache) if budget.whole and not self._paper else None

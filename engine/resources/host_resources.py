@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.resources.block_stream import BlockStream
 from penstock.engine.resources.edge_stream import EdgeStream
-from penstock.engine.resources.memory_plan import MemoryPlan
+from penstock.engine.resources.memory_plan import plan_memory
 from penstock.engine.resources.ownership import MARGIN, LeftOut, Ownership, seconds_for_edge
 from penstock.engine.state.grouped_sources import LEAST_SWEEPS, LEAST_VERTICES, GroupedSources, place_bytes
 from penstock.storage.base.budget import format_bytes
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.engine.program.program import Program
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.direction import Direction, Traversal
+    from penstock.engine.resources.packed_edges import PackedPlan
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
@@ -81,7 +82,7 @@ class HostResources:
         self.reader: Reader | None = None
         self.chunk_edges = graph.out.chunk_edges
         device = Device(threads=config.thread_count)
-        self.plan = MemoryPlan.of(graph, config, needs, device)
+        self.plan = plan_memory(graph, config, needs, None).placed(graph, config)
         divided = self.plan.host
         self.spare = self.host_spare = self.plan.spare
         self.groups: dict[str, GroupedSources] = {}
@@ -91,11 +92,9 @@ class HostResources:
         options = whole if divided is None else divided.options
         if divided is None:
             cache = PartitionCache(graph.adjacencies, options.partition_edges, room=0)
-        elif self.plan.packed is not None:
-            cache = self.plan.packed.cache(divided, allocate)
         else:
-            cache = make_cache(graph, needs, divided, allocate)
-        kept = divided is not None and self.plan.packed is None and cache.whole
+            cache = make_cache(graph, needs, divided, self.plan.packed, allocate)
+        kept = divided is not None and self.plan.packed is None and cache.whole and not paper
         if kept and needs.owned_edges is not None and self.ownership is not None:
             self._left_out = LeftOut(cache, needs)
             self._left_out.own(self.ownership)
@@ -290,11 +289,17 @@ def make_cache(
     graph: Graph,
     needs: MemoryRequest,
     divided: HostBudget | DeviceBudget,
+    packed: PackedPlan | None,
     allocate: Allocate = aligned_empty,
     *,
     apart: bool = False,
 ) -> PartitionCache:
-    """The cache that a division of the host's memory, or of a device's, has room for; apart: see `PartitionCache`."""
+    """The cache that a division of the host's memory, or of a device's, has room for, of packed edges or of plain ones.
+
+    apart: see `PartitionCache`.
+    """
+    if packed is not None:
+        return PartitionCache(packed.layouts, packed.partition_edges, room=divided.words, allocate=allocate)
     dtypes, step = (graph.out.neighbor_dtype, graph.weight_dtype if needs.weighted else None), divided.partition_edges
     room = None if divided.whole else divided.slots * step
     windows = needs.adjacencies if needs.value_room and not divided.whole else ()

@@ -1,13 +1,12 @@
 """Every byte that a run will hold, by purpose, as a value: the run builds it, a forecast prints it, a refusal reads it.
 
-Computed before anything is allocated: graph, settings and needs in, sizes out. Refuses, through the divisions of
-`transfer/planning`, budgets that cannot work.
+Computed before anything is allocated: graph, settings and needs in, sizes out. `plan_memory` alone makes one, and
+refuses, through the divisions of `transfer/planning`, budgets that cannot work.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from penstock.engine.resources.packed_edges import AT_HAND, PackedPlan, plan_packed, plan_packed_sweeps
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.index import Index
-    from penstock.transfer.devices.device import Device
 
 
 @dataclass(frozen=True)
@@ -87,15 +85,14 @@ class MemoryPlan:
     head_edges: int = 0
     head_index: Index | None = None
 
-    @classmethod
-    def of(cls, graph: Graph, config: Config, needs: MemoryRequest, device: Device) -> MemoryPlan:
-        """Plan a run with these needs on a device. Raises InputError where a budget cannot work."""
-        budget = config.memory_bytes
-        if device.reads_host:
-            host, request = host_division(graph, config, needs), budget_of(config, needs, graph, config.partition_bytes)
-            packed = plan_packed_sweeps(graph, needs, host, request)
-            return cls(needs, budget, host if packed is None else packed.host, packed)
-        wish, room = _budget_request(config, needs, device.memory_bytes)
+    def placed(self, graph: Graph, config: Config) -> MemoryPlan:
+        """The same as a run builds it: with heads of rows, and with what travels packed."""
+        needs = self.needs
+        if self.device_bytes is None:
+            request = budget_of(config, needs, graph, config.partition_bytes)
+            packed = plan_packed_sweeps(graph, needs, self.host, request)
+            return self if packed is None else replace(self, host=packed.host, packed=packed)
+        wish, room = _budget_request(config, needs, self.device_bytes)
         heads = _row_prefixes(graph, config, needs, wish, room)
         room -= head_bytes(heads[1], graph.vertex_dtype.itemsize)
         host, parts = _divisions(graph, config, needs, wish, room)
@@ -111,7 +108,18 @@ class MemoryPlan:
                 spare = packed.host.spare - needs.edge_bytes
                 plain = replace(host, partition_edges=packed.partition_edges, spare=spare)
                 host = plain if packed.plain else packed.host
-        return cls(needs, budget, host, packed, device.memory_bytes, parts, *heads)
+        return MemoryPlan(needs, self.budget, host, packed, self.device_bytes, parts, *heads)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all edges find room beside the state, where kernels read them."""
+        return self.room == 2
+
+    @property
+    def room(self) -> int:
+        """How many edges find room there: 2 all, 1 some, 0 none; heads of rows take only what slabs leave."""
+        divided = self.device or self.host
+        return 2 if divided is None or divided.whole else int(divided.slabs > 0)
 
     @property
     def host_spare(self) -> int:
@@ -275,25 +283,15 @@ def _row_prefixes(
     return each, index.clipped(each, threads) if each else None
 
 
-class EdgeRoom(IntEnum):
-    """Which edges find room beside the state, where kernels read them: on the device if there is one behind a link."""
+def plan_memory(graph: Graph, config: Config, needs: MemoryRequest, device_bytes: int | None) -> MemoryPlan:
+    """Plan a run with these needs; device_bytes: memory of the device, None without one behind a link.
 
-    NONE = 1
-    SOME = 2
-    ALL = 3
-
-
-def edge_room(graph: Graph, config: Config, needs: MemoryRequest, device_bytes: int | None) -> EdgeRoom:
-    """Return which edges find room.
-
-    device_bytes: memory of the device, None without one. Heads of rows take only what slabs leave, and do not count.
-    Raises BudgetError where the run would be refused.
+    Raises BudgetError where the run is refused.
     """
     if device_bytes is None or not needs.adjacencies:
-        divided = host_division(graph, config, needs)
-        return EdgeRoom.ALL if divided is None or divided.whole else EdgeRoom.SOME
-    parts = _divisions(graph, config, needs, *_budget_request(config, needs, device_bytes))[1]
-    return EdgeRoom.ALL if parts.whole else EdgeRoom.SOME if parts.slabs else EdgeRoom.NONE
+        return MemoryPlan(needs, config.memory_bytes, host_division(graph, config, needs))
+    host, parts = _divisions(graph, config, needs, *_budget_request(config, needs, device_bytes))
+    return MemoryPlan(needs, config.memory_bytes, host, None, device_bytes, parts)
 
 
 def head_bytes(index: Index | None, neighbor_bytes: int) -> int:

@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.engine.kernels.interface import SCRATCH, STEP_EDGES
-from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.format.packed_layout import packed_layout
-from penstock.storage.read.partition_cache import PartitionCache
 from penstock.transfer.planning.device_budget import divide_packed_budget, divide_packed_sweeps
 
 if TYPE_CHECKING:
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
     from penstock.storage.format.packed_layout import PackedLayout
-    from penstock.storage.read.partition_cache import Allocate
     from penstock.transfer.planning.device_budget import DeviceBudget, DeviceBudgetRequest
     from penstock.transfer.planning.host_budget import HostBudget, HostBudgetRequest
 
@@ -65,10 +62,6 @@ class PackedPlan:
         budget = self.device or self.host
         assert budget is not None, "something is divided"
         return budget.partition_edges
-
-    def cache(self, budget: HostBudget | DeviceBudget, allocate: Allocate = aligned_empty) -> PartitionCache:
-        """The cache of pieces that a division has room for."""
-        return PartitionCache(self.layouts, self.partition_edges, room=budget.words, allocate=allocate)
 
 
 def plan_packed(

@@ -182,11 +182,6 @@ def default_host_memory() -> int:
     return max(64 << 20, int(available_memory() * DEFAULT_SHARE))
 
 
-def host_memory_bytes(given: int | str | None) -> int:
-    """A ceiling as a user gives it, in bytes: a size, or None for the default. Raises InputError as `parse_bytes`."""
-    return default_host_memory() if given is None else parse_bytes(given)
-
-
 def _cgroups(root: Path, controller: str) -> list[Path]:
     """Folders of the cgroups that hold this process, innermost first, as far as they are visible.
 

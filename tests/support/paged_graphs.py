@@ -22,7 +22,7 @@ from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.planning import requirements
 from penstock.engine.program.program import Field, Start
 from penstock.engine.resources import memory_plan
-from penstock.engine.resources.memory_plan import EdgeRoom, budget_of, edge_room
+from penstock.engine.resources.memory_plan import MemoryPlan, budget_of, plan_memory
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.checkpoint.state_pages import PagedValues, StatePages, Unit
 from penstock.transfer.planning.host_budget import least_reading_bytes
@@ -190,10 +190,10 @@ def room_for(count: int, vertices: int, *, kept: bool = False) -> Iterator[list[
     """
     planned = requirements.in_windows
 
-    def short_of_room(graph: Graph, config: Any, needs: Any, device_bytes: int | None) -> EdgeRoom:
+    def short_of_room(graph: Graph, config: Any, needs: Any, device_bytes: int | None) -> MemoryPlan:
         if needs.in_order and not needs.value_room:
             raise BudgetError("--host-memory", "the state is large", 1)
-        return edge_room(graph, config, needs, device_bytes)
+        return plan_memory(graph, config, needs, device_bytes)
 
     def in_windows(graph: Graph, setting: Any, program: Any, asks: Any, needs: Any) -> Any:
         found = planned(graph, setting, program, asks, needs)
@@ -207,7 +207,7 @@ def room_for(count: int, vertices: int, *, kept: bool = False) -> Iterator[list[
 
     window = -(-vertices // PAGE // count) * PAGE
     with (
-        mock.patch.object(requirements, "edge_room", short_of_room),
+        mock.patch.object(requirements, "plan_memory", short_of_room),
         mock.patch.object(requirements, "in_windows", in_windows),
         mock.patch.object(windows, "window_vertices", window_in),
         mock.patch.object(windows, "KEPT_SHARE", 2 if kept else 1 << 40),

@@ -76,7 +76,7 @@ def announce_run(
     of_gpu = kind == "cuda"
     if kind == "reference" or graph.layout != "rows" or of_gpu != (decoding is None):
         return
-    resident = of_gpu and not setting.by_windows and setting.holds_all(graph, asks.needs)
+    resident = of_gpu and not setting.by_windows and setting.plan(graph, asks.needs).whole
     config, degrees = setting.config, graph.out.degrees
     job = KernelJob(
         program=asks.program,

@@ -23,7 +23,7 @@ from penstock.engine.program.program import Field, Global
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.resources import direction
-from penstock.engine.resources.memory_plan import EdgeRoom, edge_room
+from penstock.engine.resources.memory_plan import MemoryPlan, plan_memory
 from penstock.storage.base.errors import BudgetError, RunError
 from penstock.storage.checkpoint.page_file import PageFile
 from penstock.storage.checkpoint.state_pages import Unit
@@ -146,10 +146,10 @@ def short_of_room(pages: int | None) -> Iterator[list[int]]:
     """
     planned = requirements.in_device_windows
 
-    def refused(graph: Graph, config: Any, needs: Any, device_bytes: int | None) -> EdgeRoom:
+    def refused(graph: Graph, config: Any, needs: Any, device_bytes: int | None) -> MemoryPlan:
         if not needs.value_room:
             raise BudgetError("--device-memory", "the state is large", 1000)
-        return edge_room(graph, config, needs, device_bytes)
+        return plan_memory(graph, config, needs, device_bytes)
 
     def least(graph: Graph, setting: Any, program: Any, asks: Any, needs: Any) -> Any:
         found = planned(graph, setting, program, asks, needs)
@@ -157,7 +157,7 @@ def short_of_room(pages: int | None) -> Iterator[list[int]]:
         return replace(found, device_held=found.device_held - found.device_room + room, device_room=room)
 
     with (
-        mock.patch.object(requirements, "edge_room", refused),
+        mock.patch.object(requirements, "plan_memory", refused),
         mock.patch.object(requirements, "in_device_windows", least),
         counted_windows() as counts,
     ):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from penstock.engine import Field, Program, run
-from penstock.engine.planning.requirements import RunSetting, plan_memory, planned
+from penstock.engine.planning.requirements import RunSetting, planned, requirements_within
 from penstock.engine.program import precision
 from penstock.engine.program.program import fields_of
 from penstock.engine.programs.kcore import Coreness, KCore
@@ -26,7 +26,7 @@ def test_half_the_bytes_count_as_well(
     make: Callable[[], Program], saved: int, kernels: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def taken() -> int:
-        return planned(GRAPH, make(), RunSetting(Config()))[2].state_bytes
+        return planned(GRAPH, make(), RunSetting(Config()))[2].needs.state_bytes
 
     small, few = run(make(), GRAPH, kernels=kernels), taken()
     monkeypatch.setattr(precision, "MOST_EDGES", 0)
@@ -52,4 +52,4 @@ def test_a_class_that_derives_from_one_has_the_types_that_it_says() -> None:
         np.dtype(np.uint32),
         np.dtype(np.int64),
     }
-    assert plan_memory(GRAPH, made, RunSetting(Config()))[0][0].program is made
+    assert requirements_within(GRAPH, made, RunSetting(Config()))[0][0].program is made

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from penstock.engine import Graph, Program, run
 from penstock.engine.kernels.cuda import driver as seam
-from penstock.engine.planning.requirements import RunSetting, plan_memory, planned
+from penstock.engine.planning.requirements import RunSetting, planned, requirements_within
 from penstock.engine.program.program import fields_of
 from penstock.engine.programs.bfs import BFS, BFSLevels
 from penstock.engine.resources.config import Config
@@ -68,7 +68,7 @@ def test_levels_alone_need_no_order(tmp_path: Path) -> None:
 def test_levels_alone_take_less_memory() -> None:
     graph = in_memory(EdgeList(1 << 16, *skewed(1 << 16, 1000, 3), None, False))
     forms = [BFS(5, parents=parents).form(graph, "auto") for parents in (True, False)]
-    taken = [plan_memory(graph, program, RunSetting(Config()))[1].state_bytes for program in forms]
+    taken = [requirements_within(graph, program, RunSetting(Config()))[1].needs.state_bytes for program in forms]
     assert taken[0] - taken[1] == 4 << 16
 
 
@@ -173,13 +173,13 @@ def test_levels_are_as_narrow_as_memory_asks_for() -> None:
     graph = deep_graph(1 << 16)
     programs = widths(BFS(0, parents=False), graph)
     assert level_dtypes(programs) == ["uint32", "uint8"]
-    fixed = [plan_memory(graph, one, RunSetting(Config(direction="push")))[1].fixed for one in programs]
+    fixed = [requirements_within(graph, one, RunSetting(Config(direction="push")))[1].needs.fixed for one in programs]
     assert fixed[0] - fixed[1] == 3 << 16
     for size, program in zip(fixed, programs, strict=True):
         setting = RunSetting(Config(direction="push", host_memory=size))
         assert level_dtypes([planned(graph, BFS(0, parents=False), setting)[0]]) == level_dtypes([program])
         assert level_dtypes([planned(graph, BFS(0, parents=False), setting, lambda steps: 1)[0]]) == ["uint8"]
-    of_ranks = plan_memory(graph, programs[1], RunSetting(Config(direction="push"), ranks=2))[1].fixed
+    of_ranks = requirements_within(graph, programs[1], RunSetting(Config(direction="push"), ranks=2))[1].needs.fixed
     setting = RunSetting(Config(direction="push", host_memory=of_ranks), ranks=2)
     assert level_dtypes([planned(graph, BFS(0, parents=False), setting)[0]]) == ["uint8"]
     with pytest.raises(BudgetError):

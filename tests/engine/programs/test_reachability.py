@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import run
-from penstock.engine.planning.requirements import RunSetting, plan_memory, planned
+from penstock.engine.planning.requirements import RunSetting, planned, requirements_within
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.resources.config import Config
 from penstock.storage.base.errors import BudgetError
@@ -38,7 +38,9 @@ def test_bytes_are_for_short_memory_on_cores() -> None:
     lighter = Reachability(5).lighter(graph)
     assert lighter is not None
     config = Config(direction="push")
-    wide, narrow = (plan_memory(graph, one, RunSetting(config))[1].fixed for one in (Reachability(5), lighter))
+    wide, narrow = (
+        requirements_within(graph, one, RunSetting(config))[1].needs.fixed for one in (Reachability(5), lighter)
+    )
     assert wide - narrow == 3 * graph.vertices
     found = [
         planned(graph, Reachability(5), RunSetting(Config(direction="push", host_memory=most)))[0]

@@ -191,7 +191,7 @@ def test_a_run_makes_its_equipment_once(name: str, monkeypatch: pytest.MonkeyPat
         session.run(MAKERS[name]())
     assert len(made) == (name != "degrees")
     for needs in made:
-        assert needs.fixed == needed.fixed
+        assert needs.fixed == needed.needs.fixed
 
 
 @pytest.mark.parametrize("name", sorted(MAKERS.keys() - LEVELS))

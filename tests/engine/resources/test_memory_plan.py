@@ -69,15 +69,15 @@ def test_routes_that_need_slabs_are_refused_with_the_way_out(graph: Graph) -> No
 
 
 def room(session: Session, needs: Any) -> int:
-    """What there is for edges; 0 where the run would be refused."""
+    """What there is for edges; -1 where the run would be refused."""
     try:
-        return memory_plan.edge_room(session.graph, session.config, needs, session.device.memory_bytes)
+        return memory_plan.plan_memory(session.graph, session.config, needs, session.device.memory_bytes).room
     except InputError:
-        return 0
+        return -1
 
 
 @pytest.mark.parametrize(
-    ("left", "rooms", "together"), [(320, [2, 2], True), (319, [2, 2], False), (-1, [0, 2], False)]
+    ("left", "rooms", "together"), [(320, [1, 1], True), (319, [1, 1], False), (-1, [-1, 1], False)]
 )
 def test_programs_share_a_device_only_where_none_loses_its_slabs(
     left: int, rooms: list[int], together: bool, graph: Graph

@@ -218,7 +218,8 @@ def test_what_only_plain_edges_can_do_is_done_with_them(options: dict[str, Any])
     edges = tangle(directed=True)
     with Session(in_memory(edges), device="emulated", device_edge_memory=2 << 20, **options) as session:
         needs = session._asks(program_of("bfs", edges)).needs
-        plan = memory_plan.MemoryPlan.of(session.graph, session.config, needs, session.device)
+        plan = memory_plan.plan_memory(session.graph, session.config, needs, session.device.memory_bytes)
+        plan = plan.placed(session.graph, session.config)
     assert plan.packed is None
 
 

@@ -21,7 +21,7 @@ from penstock.engine.programs.wcc import WCC
 from penstock.engine.queries.neighbors import sample_neighbors
 from penstock.engine.resources import edge_stream
 from penstock.engine.resources.config import Config
-from penstock.engine.resources.memory_plan import EdgeRoom, edge_room
+from penstock.engine.resources.memory_plan import MemoryPlan, plan_memory
 from penstock.storage.base.errors import BudgetError, InputError, RunError
 from penstock.storage.format.frames import Frames
 from penstock.storage.format.index import Index
@@ -69,18 +69,18 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-def short_of_room(graph: Graph, config: Any, needs: Any, device_bytes: int | None) -> EdgeRoom:
+def short_of_room(graph: Graph, config: Any, needs: Any, device_bytes: int | None) -> MemoryPlan:
     """No budget has room for a whole index where rows are wanted in order."""
     if needs.in_order and not needs.page_threads:
         raise BudgetError("--host-memory", "the index is large", 1)
-    return edge_room(graph, config, needs, device_bytes)
+    return plan_memory(graph, config, needs, device_bytes)
 
 
 def answer_of(
     graph: Graph, program: Program, *, whole: bool = False, **options: Any
 ) -> dict[str, np.ndarray[Any, Any]]:
     """What a run answers, with a whole index, or with pages of it where it may have them."""
-    with mock.patch.object(requirements, "edge_room", edge_room if whole else short_of_room):
+    with mock.patch.object(requirements, "plan_memory", plan_memory if whole else short_of_room):
         return answer(graph, program, **options)
 
 
@@ -120,7 +120,7 @@ def test_rows_are_not_read_to_find_edges_that_a_dense_frontier_does_not_want(
 def test_other_programs_ask_for_a_whole_index(paged_graphs: dict[bool, Graph], forgotten: list[int]) -> None:
     graph = paged_graphs[True]
     for name in ROWS:
-        needs = requirements.plan_memory(graph, MAKERS[name](), requirements.RunSetting(Config()))[1]
+        needs = requirements.requirements_within(graph, MAKERS[name](), requirements.RunSetting(Config()))[1].needs
         assert (name, needs.in_order) == (name, False)
     answer_of(graph, MAKERS["triangles"]())
     assert not forgotten
@@ -128,7 +128,7 @@ def test_other_programs_ask_for_a_whole_index(paged_graphs: dict[bool, Graph], f
 
 def test_other_runs_and_queries_have_a_whole_index(paged_graphs: dict[bool, Graph]) -> None:
     graph = paged_graphs[True]
-    with mock.patch.object(requirements, "edge_room", short_of_room), Session(graph) as session:
+    with mock.patch.object(requirements, "plan_memory", short_of_room), Session(graph) as session:
         session.run(WCC())
         assert not graph.out.index().whole
         assert sample_neighbors(graph, [SOURCE], [-1], direction="out").edges_per_hop[0] >= CHUNK
@@ -140,7 +140,7 @@ def test_other_runs_and_queries_have_a_whole_index(paged_graphs: dict[bool, Grap
 def test_what_is_read_of_the_index_counts(paged_graphs: dict[bool, Graph], forgotten: list[int]) -> None:
     graph = paged_graphs[True]
     assert graph.out.degrees is not None
-    with mock.patch.object(requirements, "edge_room", short_of_room), Session(graph, threads=1) as session:
+    with mock.patch.object(requirements, "plan_memory", short_of_room), Session(graph, threads=1) as session:
         result = session.run(WCC())
         came = sum(task.bytes_disk for record in result.records for task in record.tasks)
         index = result.bytes_read - came
