@@ -40,7 +40,8 @@ from penstock.storage.convert.windows import most_windows, window_vertices, writ
 from penstock.storage.format.file_set import check_unused
 from penstock.storage.format.schema import vertex_dtype
 from penstock.storage.format.writer import GraphWriter
-from penstock.storage.ingest.core.source import RowSource, Source
+from penstock.storage.ingest.core.source import Source
+from penstock.storage.ingest.formats.csr import CsrSource
 
 
 def convert(
@@ -165,7 +166,7 @@ def ordering_of(space: Workspace, edges: InputEdges, *, reverse: bool = False) -
     )
 
 
-def sorted_rows(space: Workspace, store: Spill | RowSource, ordering: Ordering) -> Generator[SortedRows]:
+def sorted_rows(space: Workspace, store: Spill | CsrSource, ordering: Ordering) -> Generator[SortedRows]:
     """Yield all rows that have edges, sorted, ascending. A spill is freed at the end."""
     # with reverse, the other half packs the exchanged edges (`Workspace.reverse_packing`)
     memory = space.share.sort_bytes // (2 if ordering.reverse else 1)
@@ -245,7 +246,7 @@ def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertRep
 
 
 def _write_rows(
-    space: Workspace, direction: Literal["out", "in"], store: Spill | RowSource, ordering: Ordering, sink: RowSink
+    space: Workspace, direction: Literal["out", "in"], store: Spill | CsrSource, ordering: Ordering, sink: RowSink
 ) -> None:
     space.stage(direction)
     with closing(sorted_rows(space, store, ordering)) as pieces:

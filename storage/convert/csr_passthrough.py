@@ -20,13 +20,13 @@ from penstock.storage.convert.sort.run import KeyRange, KeyRun, pack_keys
 from penstock.storage.convert.sort.sort_groups import Ordering, SortedRows, Sorter, make_rows, sort_group
 from penstock.storage.convert.sort.weights import WeightExtent, narrow
 from penstock.storage.ingest.core.edges import EdgeBatch
-from penstock.storage.ingest.core.source import RowPiece, RowSource
-from penstock.storage.ingest.formats.csr import sources_of
+from penstock.storage.ingest.core.source import RowPiece
+from penstock.storage.ingest.formats.csr import CsrSource, sources_of
 
 RISING, TIED, MIXED = 2, 1, 0
 
 
-def weight_range(source: RowSource, pool: Executor, in_flight: int) -> WeightExtent | None:
+def weight_range(source: CsrSource, pool: Executor, in_flight: int) -> WeightExtent | None:
     """The range of all weights, read for it alone: their dtype must be known before the first is written.
 
     None without weights.
@@ -46,7 +46,7 @@ def weight_range(source: RowSource, pool: Executor, in_flight: int) -> WeightExt
 class CsrPassthrough:
     """The rows of a source in its own order, with or without self-loops."""
 
-    source: RowSource
+    source: CsrSource
     sorter: Sorter
     ordering: Ordering
     drop_loops: bool

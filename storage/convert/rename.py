@@ -39,7 +39,7 @@ from penstock.storage.convert.sort.weights import WeightExtent
 from penstock.storage.convert.sort.workspace import EdgeLog, Workspace
 from penstock.storage.convert.vertex_properties import name_batches
 from penstock.storage.ingest.core.edges import EdgeBatch
-from penstock.storage.ingest.core.source import RowSource
+from penstock.storage.ingest.formats.csr import CsrSource
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.edge_list import TextSource, read_ids
 
@@ -53,7 +53,7 @@ class InputEdges:
     found not to be 0 to n-1.
     """
 
-    store: Spill | RowSource
+    store: Spill | CsrSource
     vertices: int
     input_edges: int
     weights: WeightExtent | None

@@ -39,7 +39,8 @@ from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.spill_filler import Packing
 from penstock.storage.convert.sort.weights import narrow
 from penstock.storage.ingest.core.edges import EdgeBatch
-from penstock.storage.ingest.core.source import IngestOptions, RowSource, Source
+from penstock.storage.ingest.core.source import IngestOptions, Source
+from penstock.storage.ingest.formats.csr import CsrSource
 from penstock.storage.ingest.formats.graph_file import GraphFileSource
 from penstock.storage.ingest.tables.vertex_table import SortedTable
 from penstock.storage.tables.properties import PROPERTIES, property_facts
@@ -152,7 +153,7 @@ class Workspace:
         self.renames = numbered or options.order != "none"
         self.compacts = options.renumber is None and not numbered and options.vertex_count is None
         stays = not self.mirror and not self.renames
-        self.row_source: RowSource | None = source if stays and isinstance(source, RowSource) else None
+        self.row_source = source if stays and isinstance(source, CsrSource) else None
         if isinstance(source, GraphFileSource):
             self._check_ids(source)
         memory, workers = options.host_memory, options.workers

@@ -4,10 +4,10 @@ A `Source` is anything that yields bounded edge batches in input order: a file, 
 input, a generator. Conversion knows nothing else about where edges come from. Refuses to read.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,33 +80,6 @@ class RowPiece:
     def edges(self) -> int:
         """Edges of the piece."""
         return int(self.offsets[-1] - self.offsets[0])
-
-
-@runtime_checkable
-class RowSource(Source, Protocol):
-    """A source whose edges lie row by row, rows ascending; within a row they may lie in any order."""
-
-    @property
-    def edges(self) -> int:
-        """How many there are."""
-        ...
-
-    @property
-    def weighted(self) -> bool:
-        """Whether they have weights."""
-        ...
-
-    def pieces(self, limit: int) -> Iterator[RowPiece]:
-        """Cut all edges into pieces of at most ``limit``, in order."""
-        ...
-
-    def load(self, piece: RowPiece) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Read a piece's neighbors and weights, new arrays; any thread may."""
-        ...
-
-    def weights(self) -> Iterator[NDArray[Any]]:
-        """Read the weights alone, in any pieces."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

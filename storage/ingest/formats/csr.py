@@ -23,7 +23,7 @@ LEAST_ROWS = 1 << 12
 
 
 class CsrSource:
-    """OFFSETS NEIGHBORS [WEIGHTS]. See `core.source.RowSource`."""
+    """OFFSETS NEIGHBORS [WEIGHTS]: rows ascend, edges within a row are in any order. See `core/source.Source`."""
 
     undirected = False
 
@@ -67,7 +67,7 @@ class CsrSource:
         yield from pooled_map(read, self.pieces(self._piece_edges), self._threads, "csr")
 
     def pieces(self, limit: int) -> Iterator[RowPiece]:
-        """Cut all edges into pieces of at most ``limit``, in order. See `core.source.RowSource`.
+        """Cut all edges into pieces of at most ``limit``, in order.
 
         Raises:
             InputError: offsets do not start at 0 or fall.
@@ -84,7 +84,7 @@ class CsrSource:
         self.bytes_done = self.total_bytes
 
     def load(self, piece: RowPiece) -> tuple[NDArray[Any], NDArray[Any] | None]:
-        """Read a piece's neighbors and weights. See `core.source.RowSource`.
+        """Read a piece's neighbors and weights, new arrays; any thread may.
 
         Raises:
             InputError: a neighbor is no vertex.
@@ -101,11 +101,11 @@ class CsrSource:
 
     @property
     def weighted(self) -> bool:
-        """Whether there is a file of weights. See `core.source.RowSource`."""
+        """Whether there is a file of weights."""
         return self._weights is not None
 
     def weights(self) -> Iterator[NDArray[Any]]:
-        """Read the weights alone. See `core.source.RowSource`."""
+        """Read the weights alone, in any pieces."""
         if self._weights is not None:
             for start in range(0, self.edges, self._piece_edges):
                 yield self._weights(start, min(start + self._piece_edges, self.edges))

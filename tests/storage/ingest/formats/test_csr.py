@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
-from penstock.storage.ingest.core.source import IngestOptions, RowSource
-from penstock.storage.ingest.formats.csr import cut_rows
+from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.formats.csr import CsrSource, cut_rows
 from penstock.storage.ingest.open_source import open_source
 from support.reading import edges_in, small_blocks
 
@@ -41,7 +41,7 @@ def test_csr(degrees: list[int], width: int, weights: str | None, tmp_path_facto
         expected.append(values)
     source = open_source(names, "csr", IngestOptions())
     assert source.known_vertices == len(degrees)
-    assert isinstance(source, RowSource)
+    assert isinstance(source, CsrSource)
     assert (source.edges, source.weighted) == (count, weights is not None)
     assert edges_in(source) == list(zip(*(column.tolist() for column in expected), strict=True))
     assert source.bytes_done == source.total_bytes
