@@ -11,7 +11,7 @@ another file (links, external and virtual datasets are refused).
 
 import atexit
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from penstock.storage.format.direct_io import DirectFile, OpenFile
 from penstock.storage.format.driver_file import DriverFile
 from penstock.storage.format.read_plan import ReadRange
 from penstock.storage.format.schema import FORMAT_VERSION, ROWS_VERSION, ArraySpec, Header, HeaderError, table_columns
+from penstock.storage.tables.columns import Column, Columns, mapped
 
 ZSTD_FILTER = 32015
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -57,15 +58,6 @@ class FrameLocations:
 
     offsets: NDArray[np.int64]
     lengths: NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """A column of a plain table: its dtype (numbers, or NumPy's strings), how many rows, and these block by block."""
-
-    dtype: np.dtype[Any]
-    rows: int
-    items: Callable[[], Generator[NDArray[Any], None, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +148,7 @@ class FrameFile:
         self._driver.close()
 
 
-def write_columns(driver: DriverFile, columns: Mapping[str, Blocks]) -> None:
+def write_columns(driver: DriverFile, columns: Columns, threads: int | None) -> None:
     """Write a plain table: one dataset a column, strings as UTF-8; the file stays open. OSError when the disk fails."""
     file = h5py.File(driver, "w")
     atexit.register(file.close)
@@ -165,7 +157,7 @@ def write_columns(driver: DriverFile, columns: Mapping[str, Blocks]) -> None:
             strings = column.dtype.kind == "T"
             dataset = file.create_dataset(name, (column.rows,), h5py.string_dtype() if strings else column.dtype)
             at = 0
-            with closing(column.items()) as blocks:
+            with closing(_blocks(column, threads)) as blocks:
                 for values in blocks:
                     dataset[at : at + len(values)] = values.astype(object) if strings else values
                     at += len(values)
@@ -177,12 +169,18 @@ def write_columns(driver: DriverFile, columns: Mapping[str, Blocks]) -> None:
     driver.check()
 
 
-def same_columns(path: Path, columns: Mapping[str, Blocks]) -> bool:
+def _blocks(column: Column, threads: int | None) -> Generator[NDArray[Any]]:
+    """The values of a column in order: fewer strings at once, which are Python objects then."""
+    rows = ROWS // 16 if column.dtype.kind == "T" else ROWS
+    return mapped({"": column}, lambda parts: parts[0][0], threads=threads, size=rows)
+
+
+def same_columns(path: Path, columns: Columns, threads: int | None) -> bool:
     """Whether a file holds this table, and nothing else. Raises OSError where the disk does not give it back."""
 
     def same(source: SeekableFile) -> bool:
         with h5py.File(source, "r") as file:
-            return _holds(file, columns)
+            return _holds(file, columns, threads)
 
     held = OpenFile(path)
     try:
@@ -193,7 +191,7 @@ def same_columns(path: Path, columns: Mapping[str, Blocks]) -> bool:
         return False
 
 
-def _holds(file: Any, columns: Mapping[str, Blocks]) -> bool:
+def _holds(file: Any, columns: Columns, threads: int | None) -> bool:
     if set(file) != set(columns):
         return False
     for name, column in columns.items():
@@ -201,7 +199,7 @@ def _holds(file: Any, columns: Mapping[str, Blocks]) -> bool:
         if dataset.shape != (column.rows,) or not (strings or dataset.dtype == column.dtype):
             return False
         at = 0
-        with closing(column.items()) as blocks:
+        with closing(_blocks(column, threads)) as blocks:
             for values in blocks:
                 if not _same((dataset.asstr() if strings else dataset)[at : at + len(values)], values):
                     return False

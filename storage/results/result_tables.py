@@ -133,7 +133,7 @@ def _save_hdf5(path: Path, columns: Columns, options: WriteOptions) -> None:
     file = DriverFile(path, options.written)
     try:
         with ThreadPool(1, "hdf5") as pool:
-            writing = pool.submit(hdf5.write_columns, file, _blocks(columns, options))
+            writing = pool.submit(hdf5.write_columns, file, columns, options.threads)
             try:
                 writing.result()
             except BaseException:
@@ -141,25 +141,8 @@ def _save_hdf5(path: Path, columns: Columns, options: WriteOptions) -> None:
                 raise
     finally:
         file.close()
-    if not hdf5.same_columns(path, _blocks(columns, options)):
+    if not hdf5.same_columns(path, columns, options.threads):
         raise OSError("what was written is not what is read back")
-
-
-def _blocks(columns: Columns, options: WriteOptions) -> dict[str, hdf5.Blocks]:
-    """Return the columns as storage of HDF5 takes them."""
-    return {
-        name: hdf5.Blocks(
-            column.dtype,
-            column.rows,
-            partial(mapped, {name: column}, lambda parts: parts[0][0], threads=options.threads, size=_rows(column)),
-        )
-        for name, column in columns.items()
-    }
-
-
-def _rows(column: Column) -> int:
-    """Rows that HDF5 takes at once: fewer of strings, which are Python objects then."""
-    return hdf5.ROWS // 16 if column.dtype.kind == "T" else hdf5.ROWS
 
 
 def _widest(column: Column) -> int:

@@ -9,9 +9,9 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from penstock.storage.format import hdf5
 from penstock.storage.format.driver_file import PIECE_BYTES, DriverFile
+from penstock.storage.tables.columns import Column
 
 
 class Full(DriverFile):
@@ -79,18 +79,15 @@ def test_a_file_that_is_stopped_takes_no_more(tmp_path: Path) -> None:
     assert (tmp_path / "x").read_bytes() == b"1"
 
 
-def blocks(values: NDArray[Any]) -> hdf5.Blocks:
-    return hdf5.Blocks(values.dtype, len(values), lambda: (part for part in (values[:2000], values[2000:])))
-
-
-def test_the_library_closes_a_file_whatever_the_disk_refused(tmp_path: Path) -> None:
+def test_the_library_closes_a_file_whatever_the_disk_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each write of a table fails in turn: an error each time, and no file stays open in the library."""
-    columns = {"vertex": blocks(np.arange(3000)), "level": blocks(np.arange(3000) % 7)}
+    monkeypatch.setattr(hdf5, "ROWS", 2000)
+    columns = {"vertex": Column.of(np.arange(3000)), "level": Column.of(np.arange(3000) % 7)}
     writes = 0
     while True:
         file = Full(tmp_path / "x.h5", writes)
         with suppress(OSError):
-            hdf5.write_columns(file, columns)
+            hdf5.write_columns(file, columns, 1)
             file.close()
             break
         with pytest.raises(OSError, match="No space left"):
@@ -99,6 +96,6 @@ def test_the_library_closes_a_file_whatever_the_disk_refused(tmp_path: Path) -> 
         assert h5py.h5f.get_obj_count(h5py.h5f.OBJ_ALL, h5py.h5f.OBJ_FILE) == 0
         writes += 1
     assert writes > 3
-    assert hdf5.same_columns(tmp_path / "x.h5", columns)
-    assert not hdf5.same_columns(tmp_path / "x.h5", columns | {"level": blocks(np.arange(3000))})
-    assert not hdf5.same_columns(tmp_path / "x.h5", {"vertex": columns["vertex"]})
+    assert hdf5.same_columns(tmp_path / "x.h5", columns, 1)
+    assert not hdf5.same_columns(tmp_path / "x.h5", columns | {"level": Column.of(np.arange(3000))}, 1)
+    assert not hdf5.same_columns(tmp_path / "x.h5", {"vertex": columns["vertex"]}, 1)
