@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +35,8 @@ Counted = tuple[NDArray[Any], NDArray[np.int64]]
 """Distinct labels, and a number for each."""
 
 
-class Ties(Protocol):
-    """By label a number: an array, or what reads it."""
-
-    def __getitem__(self, labels: Any, /) -> NDArray[Any]:
-        """The numbers of consecutive labels, or of some."""
+Ties = Callable[[Any], NDArray[Any]]
+"""Gives by label, of consecutive labels (a slice) or of some, a number."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,7 @@ def _joined(parts: Iterable[Part], top: int, ties: Ties | None) -> GroupCounts:
         groups += count
         both = [*largest, *some]
         labels = [label for label, _ in both]
-        second = labels if ties is None else ties[np.array(labels, np.intp)].tolist()
+        second = labels if ties is None else ties(np.array(labels, np.intp)).tolist()
         order = sorted(range(len(both)), key=lambda at: (-both[at][1], second[at]))
         largest = [both[at] for at in order[: max(top, 1)]]
     return GroupCounts(groups, largest[0][1] if largest else 0, largest[:top])
@@ -107,7 +104,7 @@ def _joined(parts: Iterable[Part], top: int, ties: Ties | None) -> GroupCounts:
 
 def _largest(names: NDArray[Any], sizes: NDArray[Any], top: int, ties: Ties | None) -> Part:
     """The part of these labels, which ascend; as many vertices have each of them."""
-    places = _first_by_size(sizes, top, None if ties is None else lambda first, last: ties[names[first:last]])
+    places = _first_by_size(sizes, top, None if ties is None else lambda first, last: ties(names[first:last]))
     return len(names), list(zip(names[places].tolist(), sizes[places].tolist(), strict=True))
 
 
@@ -163,7 +160,7 @@ def _dense(
 
 def _ties_from(first: int, ties: Ties | None) -> Callable[[int, int], NDArray[Any]] | None:
     """The ties of ranges of labels that are counted from one on."""
-    return None if ties is None else lambda begin, end: ties[first + begin : first + end]
+    return None if ties is None else lambda begin, end: ties(slice(first + begin, first + end))
 
 
 def _scattered(

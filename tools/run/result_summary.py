@@ -156,7 +156,7 @@ class ResultSummary:
             found = count_groups(values, top, room, **how)
         else:
             graph = stored.graph
-            ties = None if in_original_order(graph) else tie_breakers(graph)
+            ties = None if in_original_order(graph) else tie_breakers(graph).__getitem__
             found = count_groups(values, top, room, ties=ties, **how)
             names = graph.original_ids_of(np.array([label for label, _ in found.top], np.intp)).tolist()
             found = replace(found, top=[(name, size) for name, (_, size) in zip(names, found.top, strict=True)])
