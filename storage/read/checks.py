@@ -66,38 +66,29 @@ def _mixed_sum(sources: Any, targets: Any, bits: Any) -> Any:
     return total
 
 
-@jit
-def _first_on_one_side(rows: Any, neighbors: Any, left: int) -> int:
-    """Return the first edge that does not lead from one side to the other, -1 if there is none."""
-    for i in range(len(rows)):
-        if (rows[i] < left) == (neighbors[i] < left):
-            return i
-    return -1
-
-
 @dataclass(frozen=True, slots=True)
-class EdgeChecks:
-    """Of one chunk: its first and last edge as (row, neighbor, weight), the edge that is out of order, the one that
-    stays on its side and the one that leads outside of its window (-1: none), sums of (row, neighbor) and of
-    (neighbor, row), smallest and largest weight."""
+class ChunkChecks:
+    """Of one chunk: smallest and largest weight, and the edge that stays on its side (-1: none).
 
-    first: tuple[int, int, float]
-    last: tuple[int, int, float]
-    unsorted: int = -1
+    Of rows: the first and last edge as (row, neighbor, weight), the edge that is out of order and the one that leads
+    outside of its window, sums of (row, neighbor) and of (neighbor, row). Of a list: the block whose span is wrong, and
+    the number of self-loops.
+    """
+
+    low: float
+    high: float
     same_side: int = -1
+    first: tuple[int, int, float] = (0, 0, 0.0)
+    last: tuple[int, int, float] = (0, 0, 0.0)
+    unsorted: int = -1
     outside: int = -1
     hash_sum: int = 0
     reversed_hash_sum: int = 0
-    low: float = 0.0
-    high: float = 0.0
-
-    @property
-    def weights_are_finite(self) -> bool:
-        """Whether no weight is infinite or not a number (then neither smallest nor largest is a number)."""
-        return bool(np.isfinite(self.low) and np.isfinite(self.high))
+    wrong_span: int = -1
+    self_loops: int = 0
 
 
-def check_edges(index: Index, first: int, items: tuple[NDArray[Any], ...], left: int | None) -> EdgeChecks:
+def check_edges(index: Index, first: int, items: tuple[NDArray[Any], ...], left: int | None) -> ChunkChecks:
     """Look at the edges from number ``first`` on: ``items`` are neighbors, and weights if there are any.
 
     ``left``: how many vertices are sources of a bipartite graph.
@@ -106,13 +97,13 @@ def check_edges(index: Index, first: int, items: tuple[NDArray[Any], ...], left:
     weights = items[1] if len(items) > 1 else np.empty(0, np.uint8)
     rows = np.empty(len(neighbors), np.int64)
     _fill_rows(*index.arrays(), first, index.row_of(first), rows)
-    bits = weights.view(f"u{weights.itemsize}")
+    bits, unsorted = weights.view(f"u{weights.itemsize}"), int(_first_unsorted(rows, neighbors, weights))
     values = weights if len(weights) else np.zeros(1, np.uint8)
-    return EdgeChecks(
+    return ChunkChecks(
         first=_edge(rows, neighbors, values, 0),
         last=_edge(rows, neighbors, values, -1),
-        unsorted=_after(first, int(_first_unsorted(rows, neighbors, weights))),
-        same_side=-1 if left is None else _after(first, int(_first_on_one_side(rows, neighbors, left))),
+        unsorted=-1 if unsorted < 0 else first + unsorted,
+        same_side=_first_on_one_side(rows, neighbors, left, first),
         hash_sum=int(_mixed_sum(rows, neighbors, bits)),
         reversed_hash_sum=int(_mixed_sum(neighbors, rows, bits)),
         low=float(values.min()),
@@ -124,20 +115,14 @@ def _edge(rows: NDArray[Any], neighbors: NDArray[Any], weights: NDArray[Any], at
     return int(rows[at]), int(neighbors[at]), float(weights[at])
 
 
-def _after(first: int, at: int) -> int:
-    return at if at < 0 else first + at
+def _first_on_one_side(sources: NDArray[Any], targets: NDArray[Any], left: int | None, first: int) -> int:
+    """Return the first edge, from number ``first`` on, that leads not from one side to the other; -1: there is none."""
+    return -1 if left is None else first_of((sources < left) == (targets < left), first)
 
 
-@dataclass(frozen=True, slots=True)
-class ListChecks:
-    """Of one chunk: the block whose span is wrong, and the edge that stays on its side (-1: none); the number of
-    self-loops; smallest and largest weight."""
-
-    wrong_span: int
-    same_side: int
-    self_loops: int
-    low: float
-    high: float
+def first_of(wrong: NDArray[np.bool_], first: int) -> int:
+    """Return the number of the first that is wrong, counted from ``first`` on; -1 if none is."""
+    return first + int(np.argmax(wrong)) if wrong.any() else -1
 
 
 class ListInspection:
@@ -154,23 +139,19 @@ class ListInspection:
         self._low = [np.zeros(graph.vertices, np.uint8) for _ in range(count)]
         self._counting = threading.Lock()
 
-    def look(self, chunk: int, items: tuple[NDArray[Any], ...]) -> ListChecks:
+    def look(self, chunk: int, items: tuple[NDArray[Any], ...]) -> ChunkChecks:
         """Check the keys of a chunk, and their weights if there are any."""
         keys, weights = items[0], items[1] if len(items) > 1 else np.zeros(1)
         sources, targets = (np.ascontiguousarray(part(keys)) for part in (sources_of_keys, targets_of_keys))
         first = chunk * self._graph.out.chunk_edges
         spans, loops = spans_of(keys, LIST_BLOCK)
         block = first // LIST_BLOCK
-        wrong = np.flatnonzero((spans != self._spans[block : block + len(spans)]).any(axis=1))
-        left, side = self._graph.left, np.empty(0, np.int64)
-        if left is not None:
-            side = np.flatnonzero((sources < left) == (targets < left))
         if self.counts:
             with self._counting:
                 count_ends(sources, targets, self._low, self.counts)
-        return ListChecks(
-            wrong_span=block + int(wrong[0]) if len(wrong) else -1,
-            same_side=first + int(side[0]) if len(side) else -1,
+        return ChunkChecks(
+            wrong_span=first_of((spans != self._spans[block : block + len(spans)]).any(axis=1), block),
+            same_side=_first_on_one_side(sources, targets, self._graph.left, first),
             self_loops=loops,
             low=float(weights.min()),
             high=float(weights.max()),
@@ -179,8 +160,7 @@ class ListInspection:
     def wrong_degrees(self, direction: int, first: int, items: NDArray[Any]) -> int:
         """The first vertex from ``first`` on whose degree is not the one stored, -1 if there is none."""
         some = slice(first, first + len(items))
-        wrong = np.flatnonzero(np.add(self.counts[direction][some], self._low[direction][some]) != items)
-        return first + int(wrong[0]) if len(wrong) else -1
+        return first_of(np.add(self.counts[direction][some], self._low[direction][some]) != items, first)
 
 
 _BASIS = np.uint64(0xCBF29CE484222325)

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import DamagedError, InputError, RunError
 from penstock.storage.base.threads import ThreadPool
@@ -24,10 +23,10 @@ from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.index import Index
 from penstock.storage.format.schema import DIRECTIONS, NEW_IDS
 from penstock.storage.read.checks import (
-    EdgeChecks,
-    ListChecks,
+    ChunkChecks,
     ListInspection,
     check_edges,
+    first_of,
     repeated_name,
     repeated_number,
 )
@@ -139,7 +138,7 @@ class _Inspection:
         checks = [facts for _, facts in found if facts is not None]
         for chunk, facts in found:
             if facts is not None:
-                self.result.note(*_list_complaints(out.neighbors.name(chunk), facts))
+                self.result.note(*_complaints(out.neighbors.name(chunk), facts))
         if len(checks) < len(found):
             return
         loops = sum(facts.self_loops for facts in checks)
@@ -205,9 +204,13 @@ class _Inspection:
             return None
         rows, left, size = index, self.graph.left, adjacency.window_vertices
 
-        def look(chunk: int, items: Items) -> EdgeChecks:
-            facts = check_edges(rows, chunk * adjacency.chunk_edges, items, left)
-            return facts if number is None else replace(facts, outside=_first_outside(items[0], number * size, size))
+        def look(chunk: int, items: Items) -> ChunkChecks:
+            first = chunk * adjacency.chunk_edges
+            facts = check_edges(rows, first, items, left)
+            if number is None:
+                return facts
+            outside = (items[0] < number * size) | (items[0] >= (number + 1) * size)
+            return replace(facts, outside=first_of(outside, first))
 
         return self._edges(adjacency, adjacency.neighbors, self._scan(arrays, look))
 
@@ -232,7 +235,7 @@ class _Inspection:
             adjacency.drop_index()
 
     def _edges(
-        self, adjacency: Adjacency, neighbors: Frames, chunks: Iterator[ScannedChunk[EdgeChecks]]
+        self, adjacency: Adjacency, neighbors: Frames, chunks: Iterator[ScannedChunk[ChunkChecks]]
     ) -> tuple[int, int] | None:
         forward = backward = 0
         whole = True
@@ -303,32 +306,18 @@ class _Inspection:
         return bool(self.graph.reordered) and not changed
 
 
-def _list_complaints(place: str, facts: ListChecks) -> Iterator[GraphProblem]:
-    """What is wrong with a chunk of a list whose frames are sound."""
+def _complaints(place: str, facts: ChunkChecks, *, follows: bool = True, first: int = 0) -> Iterator[GraphProblem]:
+    """What is wrong with a chunk whose frames are sound, and whose first edge is the ``first``."""
     if facts.wrong_span >= 0:
         yield GraphProblem(place, f"block {facts.wrong_span} has vertices that its span does not say")
-    if facts.same_side >= 0:
-        yield GraphProblem(place, f"edge {facts.same_side} does not lead from a source to a target")
-    if not (np.isfinite(facts.low) and np.isfinite(facts.high)):
-        yield GraphProblem(place, "a weight is not finite")
-
-
-def _first_outside(neighbors: NDArray[Any], first: int, size: int) -> int:
-    """Return the first edge that does not lead to vertices from ``first`` on, ``size`` of them; -1 if there is none."""
-    outside = (neighbors < first) | (neighbors >= first + size)
-    return int(np.argmax(outside)) if outside.any() else -1
-
-
-def _complaints(place: str, facts: EdgeChecks, *, follows: bool, first: int) -> Iterator[GraphProblem]:
-    """What is wrong with a chunk whose frames are sound."""
     if not follows or facts.unsorted >= 0:
         edge = facts.unsorted if follows else first
         yield GraphProblem(place, f"edge {edge} belongs before the edge before it: its row is not sorted")
     if facts.same_side >= 0:
         yield GraphProblem(place, f"edge {facts.same_side} does not lead from a source to a target")
     if facts.outside >= 0:
-        yield GraphProblem(place, f"edge {first + facts.outside} does not lead to the window")
-    if not facts.weights_are_finite:
+        yield GraphProblem(place, f"edge {facts.outside} does not lead to the window")
+    if not (np.isfinite(facts.low) and np.isfinite(facts.high)):
         yield GraphProblem(place, "a weight is not finite")
 
 
