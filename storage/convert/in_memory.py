@@ -16,10 +16,11 @@ from penstock.storage.convert.convert_list import InputOrder
 from penstock.storage.convert.rename import InputEdges
 from penstock.storage.convert.renumber.input_ids import NeedsTable
 from penstock.storage.convert.renumber.name_store import NameStore, Original
-from penstock.storage.convert.row_writer import Csr, csr_of
+from penstock.storage.convert.row_writer import csr_of
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.convert.sort.workspace import Workspace, ignore
+from penstock.storage.format.csr_input import Csr
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.edges import EdgeBatch, joined
 

@@ -13,6 +13,7 @@ from penstock.storage.base.jit import jit
 from penstock.storage.convert.sort.sort_groups import SortedRows
 from penstock.storage.convert.sort.spill_filler import SpillFiller
 from penstock.storage.format.adjacency_writer import AdjacencyWriter
+from penstock.storage.format.csr_input import Csr
 
 _ZEROS = np.zeros(1 << 16, np.uint32)
 
@@ -128,10 +129,6 @@ class RowSink:
         self._writer.finish()
         if self._backward is not None:
             self._backward.finish()
-
-
-Csr = tuple[NDArray[np.int64], NDArray[Any], NDArray[Any] | None]
-"""Offsets, neighbors and weights of an adjacency in memory."""
 
 
 def csr_of(pieces: Iterable[SortedRows], vertices: int, vertex_dtype: DTypeLike, weight_dtype: DTypeLike | None) -> Csr:

@@ -16,13 +16,13 @@ from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.base.stage_clock import stage
 from penstock.storage.companion.process import install
-from penstock.storage.encoding.codec import payload_bytes
+from penstock.storage.encoding.codec import checksum, payload_bytes
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format import csr_input
 from penstock.storage.format.degrees import ListFacts, read_index
 from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.frames import Frames, OpenedGraph, StoredIds, StringIdFrames, open_frames
-from penstock.storage.format.index import WIDEST_SHIFT, Index, of_equal_rows
+from penstock.storage.format.index import WIDEST_SHIFT, Index, from_offsets, of_equal_rows
 from penstock.storage.format.schema import (
     CHUNK_EDGES,
     DEGREES,
@@ -448,11 +448,11 @@ class Graph(GraphQueries):
             The arrays are not such a graph.
         """
         install()
-        rows = csr_input.CsrArrays.checked(offsets, neighbors, weights, "out")
+        rows = starts, ids, values = csr_input.checked_rows(offsets, neighbors, weights, "out")
         out = _in_memory(rows, "out")
         other: Adjacency | None = None if directed else out
         if directed and into is not None:
-            other = _in_memory(csr_input.CsrArrays.checked(*into, "in"), "in")
+            other = _in_memory(csr_input.checked_rows(*into, "in"), "in")
             if (other.vertices, other.edges) != (out.vertices, out.edges):
                 raise InputError(
                     f"the in-adjacency has {other.vertices} vertices and {other.edges} edges, "
@@ -463,14 +463,14 @@ class Graph(GraphQueries):
             path=None,
             vertices=out.vertices,
             edges=out.edges,
-            input_edges=out.edges if directed else (out.edges + rows.self_loops()) // 2,
+            input_edges=out.edges if directed else (out.edges + int(csr_input.self_loops(starts, ids))) // 2,
             directed=directed,
             out=out,
             into=other,
             provenance={"source": "arrays in memory"},
-            graph_id=rows.identity(),
+            graph_id=csr_input.array_identity(starts, checksum(ids), values),
             original=original,
-            weight_range=csr_input.range_of(rows.weights),
+            weight_range=csr_input.range_of(values),
         )
 
     @staticmethod
@@ -509,30 +509,30 @@ class Graph(GraphQueries):
             The arrays are not such a graph.
         """
         install()
-        edges = csr_input.ListArrays.checked(sources, targets, weights, vertices)
+        keys, values, count = csr_input.checked_list(sources, targets, weights, vertices)
         out = Adjacency(
             direction="out",
-            edges=len(edges.keys),
-            vertices=-(-len(edges.keys) // LIST_BLOCK),
-            neighbor_dtype=edges.keys.dtype,
-            weight_dtype=None if edges.weights is None else edges.weights.dtype,
+            edges=len(keys),
+            vertices=-(-len(keys) // LIST_BLOCK),
+            neighbor_dtype=keys.dtype,
+            weight_dtype=None if values is None else values.dtype,
             encoding="plain",
-            arrays=(edges.keys, edges.weights),
+            arrays=(keys, values),
             blocks=True,
         )
         return Graph(
             path=None,
-            vertices=edges.vertices,
+            vertices=count,
             edges=out.edges,
             input_edges=out.edges,
             directed=directed,
             out=out,
             into=None if directed else out,
             provenance={"source": "arrays in memory"},
-            graph_id=edges.identity(),
-            original=_checked_ids(original_id, edges.vertices),
-            weight_range=csr_input.range_of(edges.weights),
-            listed=edges.facts(directed),
+            graph_id=csr_input.array_identity(keys, count, values),
+            original=_checked_ids(original_id, count),
+            weight_range=csr_input.range_of(values),
+            listed=csr_input.facts_of(keys, count, directed=directed),
         )
 
     @for_python
@@ -752,15 +752,16 @@ def _checked_ids(original_id: ArrayLike | None, vertices: int) -> NDArray[Any] |
     return original
 
 
-def _in_memory(rows: csr_input.CsrArrays, direction: str) -> Adjacency:
-    index = rows.index()
+def _in_memory(rows: csr_input.Csr, direction: str) -> Adjacency:
+    offsets, neighbors, weights = rows
+    index = from_offsets(offsets)
     return Adjacency(
         direction=direction,
-        edges=len(rows.neighbors),
+        edges=len(neighbors),
         vertices=index.vertices,
         neighbor_dtype=vertex_dtype(index.vertices),
-        weight_dtype=None if rows.weights is None else rows.weights.dtype,
+        weight_dtype=None if weights is None else weights.dtype,
         encoding="plain",
-        arrays=(rows.neighbors, rows.weights),
+        arrays=(neighbors, weights),
         _index=index,
     )
