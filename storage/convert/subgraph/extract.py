@@ -8,8 +8,9 @@ elsewhere (`engine/subgraph.py`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +19,31 @@ from numpy.typing import NDArray
 from penstock.storage.base.atomic import keep_inputs
 from penstock.storage.base.budget import cores, format_bytes
 from penstock.storage.base.errors import BudgetError, InputError
+from penstock.storage.base.threads import pooled_map
 from penstock.storage.convert.convert import convert
-from penstock.storage.convert.row_writer import Csr, EdgelessCount, RowSink, csr_of, set_ends, set_rows
+from penstock.storage.convert.row_writer import EdgelessCount, RowSink, csr_of, set_ends, set_rows
 from penstock.storage.convert.sort.groups import EDGELESS_SHARE
 from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions
 from penstock.storage.convert.sort.sort_groups import SortedRows
 from penstock.storage.convert.subgraph.chosen_vertices import VertexBitmap
 from penstock.storage.convert.subgraph.kept_edges import (
     Bounds,
-    KeptList,
-    KeptRows,
     all_kept_ids,
     kept_batches,
     kept_ids,
     kept_properties,
+    kept_rows,
+    piece_bytes,
 )
 from penstock.storage.encoding.string_array import StringArray
+from penstock.storage.format.csr_input import Csr
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.schema import CHUNK_EDGES, EXTRACTED, STRIPE_RUN, WITHOUT_EDGES, vertex_dtype
 from penstock.storage.format.writer import GraphWriter
 from penstock.storage.ingest.core.edges import EdgeBatch, joined
+from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.formats.graph_file import GraphFileSource
 from penstock.storage.tables.properties import PROPERTIES, open_properties
 
 Watch = Callable[[str, int, int], None]
@@ -93,7 +98,9 @@ class Subgraph:
     def rows(self, adjacency: Adjacency, stage: str | None = None) -> Iterator[tuple[SortedRows | None, int]]:
         """Yield the rows that stay of each chunk, and their self-loops."""
         done = 0
-        for rows, loops, entries in KeptRows(adjacency, self.chosen, self.options.weights, self.threads).pieces():
+        adjacency.index(self.threads)
+        read = partial(kept_rows, adjacency, self.chosen, self.options.weights)
+        for rows, loops, entries in pooled_map(read, range(adjacency.chunks), self.threads, "extract"):
             done += entries
             yield rows, loops
             self.options.watch(stage or adjacency.direction, done, adjacency.edges)
@@ -135,7 +142,7 @@ class Subgraph:
         ids, out = self.graph.original, self.graph.out
         names = 3 * ids.text.spec.items + 24 * ids.ends.spec.items if isinstance(ids, StringIdFrames) else 0
         vertices = (1 + 5 * len(self.graph.adjacencies)) * self.graph.vertices
-        pieces = (threads + 2) * KeptRows(out, self.chosen, self.options.weights, 1).piece_bytes
+        pieces = (threads + 2) * piece_bytes(out, len(self.chosen))
         encoded = (3 * threads + 2 + STRIPE_RUN) * CHUNK_EDGES * out.edge_bytes(with_weights=True)  # GraphWriter's sum
         return names + vertices + max(pieces + encoded, copied)
 
@@ -167,6 +174,31 @@ def check_weighted(graph: Graph) -> None:
     """Raise InputError where a graph has no weights to choose edges by."""
     if graph.weight_dtype is None:
         raise InputError("the graph has no weights to go by; leave out --weights, or convert with --weights")
+
+
+class KeptList(GraphFileSource):
+    """A part of a list, as a source that `convert` takes."""
+
+    def __init__(self, part: Subgraph) -> None:
+        assert part.graph.path is not None, "a graph in memory is no file"
+        super().__init__(Path(part.graph.path), IngestOptions())
+        self._part, self.known_vertices, self.left = part, len(part.chosen), part.left
+
+    def batches(self) -> Generator[EdgeBatch]:
+        """Yield the edges that stay."""
+        done, edges = 0, max(1, self._part.graph.edges)
+        for batch in self._part.batches("out"):
+            done = min(done + self._part.graph.out.chunk_edges, edges)
+            self.bytes_done = int(self.total_bytes * done / edges)
+            if len(batch):
+                yield batch
+
+    def original_ids(self) -> NDArray[Any] | StringArray | None:
+        """The ids that the vertices have which stay."""
+        return all_kept_ids(self._part.graph, self._part.chosen)
+
+    def properties(self) -> None:
+        """None: properties of vertices stay with rows only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,11 +300,8 @@ def _list_to_file(part: Subgraph, target: Path, began: float) -> ExtractReport:
     """Write a part of a list: the steps of a conversion."""
     if part.graph.path is None:
         raise InputError("a list in memory cannot become a file; leave out the output, or make the graph of rows")
-    source = KeptList(
-        part.graph, part.chosen, part.options.weights, lambda done: part.options.watch("out", done, part.graph.edges)
-    )
     report = convert(
-        source,
+        KeptList(part),
         target,
         ConvertOptions(
             layout="list",

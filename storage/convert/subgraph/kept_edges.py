@@ -7,9 +7,8 @@ read. Vertices keep the ids of the input, whatever their new numbers are, and th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import flush, writing
 from penstock.storage.base.jit import jit
-from penstock.storage.base.threads import pooled_map
 from penstock.storage.convert.sort.sort_groups import SortedRows
 from penstock.storage.convert.subgraph.chosen_vertices import STEP, VertexBitmap, is_member, rank_of
 from penstock.storage.convert.vertex_properties import beside, forgetting
@@ -26,8 +24,6 @@ from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.schema import vertex_dtype
 from penstock.storage.ingest.core.edges import EdgeBatch
-from penstock.storage.ingest.core.source import IngestOptions
-from penstock.storage.ingest.formats.graph_file import GraphFileSource
 from penstock.storage.tables.edge_pieces import ListPieces
 from penstock.storage.tables.properties import PROPERTIES, open_properties, property_facts, property_path
 
@@ -47,47 +43,32 @@ KeptPiece = tuple[SortedRows | None, int, int]
 """What is kept of a chunk: rows (None: nothing is), how many self-loops, and how many entries the chunk has."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeptRows:
-    """What is kept of an adjacency: the edges between chosen vertices, of which the weights are within bounds."""
+def piece_bytes(rows: Adjacency, members: int) -> int:
+    """About what one chunk takes while it is read and filtered, of which so many vertices stay."""
+    return rows.chunk_edges * (3 * rows.edge_bytes(with_weights=True) + 2 * vertex_dtype(members).itemsize + 9)
 
-    adjacency: Adjacency
-    chosen: VertexBitmap
-    weights: Bounds | None
-    threads: int
 
-    @property
-    def piece_bytes(self) -> int:
-        """About what one chunk takes while it is read and filtered."""
-        rows = self.adjacency
-        edge = rows.neighbor_dtype.itemsize + (0 if rows.weight_dtype is None else rows.weight_dtype.itemsize)
-        return rows.chunk_edges * (3 * edge + 2 * vertex_dtype(len(self.chosen)).itemsize + 9)
+def kept_rows(adjacency: Adjacency, chosen: VertexBitmap, bounds: Bounds | None, chunk: int) -> KeptPiece:
+    """What is kept of a chunk: edges between chosen vertices, of which the weights are within bounds. Raises RunError.
 
-    def pieces(self) -> Iterator[KeptPiece]:
-        """Yield what is kept of every chunk, in order. Raises RunError where one cannot be read."""
-        self.adjacency.index(self.threads)
-        yield from pooled_map(self._read, range(self.adjacency.chunks), self.threads, "extract")
-
-    def _read(self, chunk: int) -> KeptPiece:
-        adjacency, chosen = self.adjacency, self.chosen
-        index = adjacency.index()
-        first = chunk * adjacency.chunk_edges
-        last = min(first + adjacency.chunk_edges, adjacency.edges)
-        v0, v1 = index.row_of(first), index.row_of(last - 1) + 1
-        new = chosen.below(v0)
-        degrees = np.zeros(chosen.below(v1) - new, np.uint32)
-        if len(degrees) == 0:
-            return None, 0, last - first
-        starts = np.clip(index.starts(v0, v1 + 1), first, last) - first
-        targets, weights = adjacency.edges_in(first, last)
-        allowed = np.empty(0, np.bool_)
-        if self.weights is not None and weights is not None:
-            allowed = self.weights.hold(weights)
-        kept = np.empty(len(targets), vertex_dtype(len(chosen)))
-        places = np.empty(len(targets), np.int32)
-        count, loops = keep_edges(starts, v0, targets, allowed, chosen.words, chosen.before, degrees, kept, places)
-        values = None if weights is None else weights[places[:count]]
-        return SortedRows(new, degrees, kept[:count].copy(), values), loops, last - first
+    The index of the adjacency must have been read.
+    """
+    index = adjacency.index()
+    first = chunk * adjacency.chunk_edges
+    last = min(first + adjacency.chunk_edges, adjacency.edges)
+    v0, v1 = index.row_of(first), index.row_of(last - 1) + 1
+    new = chosen.below(v0)
+    degrees = np.zeros(chosen.below(v1) - new, np.uint32)
+    if len(degrees) == 0:
+        return None, 0, last - first
+    starts = np.clip(index.starts(v0, v1 + 1), first, last) - first
+    targets, weights = adjacency.edges_in(first, last)
+    allowed = np.empty(0, np.bool_) if bounds is None or weights is None else bounds.hold(weights)
+    kept = np.empty(len(targets), vertex_dtype(len(chosen)))
+    places = np.empty(len(targets), np.int32)
+    count, loops = keep_edges(starts, v0, targets, allowed, chosen.words, chosen.before, degrees, kept, places)
+    values = None if weights is None else weights[places[:count]]
+    return SortedRows(new, degrees, kept[:count].copy(), values), loops, last - first
 
 
 @jit
@@ -138,36 +119,6 @@ def kept_batches(graph: Graph, chosen: VertexBitmap, weights: Bounds | None) -> 
             stays &= weights.hold(values)
         ends = [chosen.ranks(part[stays]).astype(kind) for part in (sources, targets)]
         yield EdgeBatch(ends[0], ends[1], None if values is None else values[stays])
-
-
-class KeptList(GraphFileSource):
-    """A part of a list, as a source that `convert` takes."""
-
-    def __init__(
-        self, graph: Graph, chosen: VertexBitmap, weights: Bounds | None, watch: Callable[[int], None]
-    ) -> None:
-        assert graph.path is not None, "a graph in memory is no file"
-        super().__init__(Path(graph.path), IngestOptions())
-        self._kept, self._chosen, self._bounds, self._watch = graph, chosen, weights, watch
-        self.known_vertices = len(chosen)
-        self.left = None if graph.left is None else chosen.below(graph.left)
-
-    def batches(self) -> Generator[EdgeBatch]:
-        """Yield the edges that stay."""
-        done, step = 0, self._kept.out.chunk_edges
-        for batch in kept_batches(self._kept, self._chosen, self._bounds):
-            done = min(done + step, self._kept.edges)
-            self.bytes_done = int(self.total_bytes * done / max(1, self._kept.edges))
-            self._watch(done)
-            if len(batch):
-                yield batch
-
-    def original_ids(self) -> NDArray[Any] | StringArray | None:
-        """The ids that the vertices have which stay."""
-        return all_kept_ids(self._kept, self._chosen)
-
-    def properties(self) -> None:
-        """None: properties of vertices stay with rows only."""
 
 
 def kept_ids(graph: Graph, chosen: VertexBitmap) -> Iterator[NDArray[Any] | StringArray]:
