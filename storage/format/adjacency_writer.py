@@ -8,7 +8,7 @@ dtype is known only when all of them are.
 from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, Future
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,25 +48,19 @@ class ChunkedArray:
             self._files.place(self._files.manifest, self._path, self._stream.ready.popleft())
 
 
-class _DegreeBlock(NamedTuple):
-    """Degrees of some vertices, narrowed and compressed; the largest, and their sum."""
-
-    data: bytes
-    kind: np.dtype[Any]
-    vertices: int
-    largest: int
-    total: int
+_Block = tuple[bytes, np.dtype[Any], int]
+"""Degrees of some vertices, narrowed and compressed; their dtype, and how many they are."""
 
 
-def _compress(degrees: NDArray[Any]) -> _DegreeBlock:
-    largest = int(degrees.max())
-    narrow = degrees.astype(schema.count_dtype(largest))
-    return _DegreeBlock(compress(narrow, 1), narrow.dtype, len(narrow), largest, int(degrees.sum(dtype=np.int64)))
+def _compress(degrees: NDArray[Any]) -> _Block:
+    narrow = degrees.astype(schema.count_dtype(int(degrees.max())))
+    return compress(narrow, 1), narrow.dtype, len(narrow)
 
 
-def _decompress(block: _DegreeBlock) -> NDArray[Any]:
-    degrees = np.empty(block.vertices, block.kind)
-    Decoder().decompress(block.data, degrees)
+def _decompress(block: _Block) -> NDArray[Any]:
+    data, kind, vertices = block
+    degrees = np.empty(vertices, kind)
+    Decoder().decompress(data, degrees)
     return degrees
 
 
@@ -74,9 +68,8 @@ class CompressedDegrees:
     """Degrees kept compressed until the largest is known; threads compress and restore them."""
 
     def __init__(self, pool: Executor, ahead: int) -> None:
-        self.vertices = self.total = self.largest = 0
         self._pool, self._ahead = pool, ahead
-        self._blocks: deque[Future[_DegreeBlock]] = deque()
+        self._blocks: deque[Future[_Block]] = deque()
 
     def append(self, degrees: NDArray[Any]) -> None:
         """Add the degrees of the next rows. The array is kept for a while, not copied."""
@@ -85,31 +78,15 @@ class CompressedDegrees:
             if len(self._blocks) > self._ahead:
                 self._blocks[-1 - self._ahead].result()
 
-    def finish(self) -> None:
-        """Wait until all are compressed; then vertices, total and largest are theirs."""
-        blocks = [block.result() for block in self._blocks]
-        self.vertices = sum(block.vertices for block in blocks)
-        self.total = sum(block.total for block in blocks)
-        self.largest = max((block.largest for block in blocks), default=0)
+    def kind(self) -> np.dtype[Any]:
+        """The narrowest dtype that holds them all."""
+        kinds = [block.result()[1] for block in self._blocks]
+        return max(kinds, key=lambda kind: kind.itemsize, default=schema.count_dtype(0))
 
     def release(self) -> Iterator[NDArray[Any]]:
         """Yield all degrees in order, and drop them."""
         blocks = (self._blocks.popleft().result() for _ in range(len(self._blocks)))
         yield from ordered_map(self._pool, _decompress, blocks, self._ahead)
-
-
-class WrittenDegrees:
-    """Degrees of a dtype that holds them all for sure, written as they come."""
-
-    def __init__(self, array: ChunkedArray, kind: np.dtype[Any]) -> None:
-        self.array, self.vertices, self.total = array, 0, 0
-        self._kind = kind
-
-    def append(self, degrees: NDArray[Any]) -> None:
-        """Add the degrees of the next rows."""
-        self.array.append(degrees.astype(self._kind))
-        self.vertices += len(degrees)
-        self.total += int(degrees.sum(dtype=np.int64))
 
 
 class WeightStats:
@@ -200,9 +177,9 @@ class AdjacencyWriter:
             level = PLAIN_WEIGHT_LEVEL if fast else LEVELS[encoding]
             codings[f"{name}/{part}"] = Coding(encoding, kind, CHUNK_EDGES, level)
         self._arrays, self._weighted = StripedArrays(files, codings, ahead), len(codings) > 1
-        self._degrees: CompressedDegrees | WrittenDegrees = CompressedDegrees(files.pool, ahead)
-        if degree_kind is not None:
-            self._degrees = WrittenDegrees(self._degree_array(degree_kind), degree_kind)
+        self._degrees = CompressedDegrees(files.pool, ahead)
+        self._written = None if degree_kind is None else self._degree_array(degree_kind)
+        self._rows = self._total = 0
         self._range = WeightStats()
         self.edges = -1
 
@@ -223,26 +200,24 @@ class AdjacencyWriter:
 
     def degrees(self, degrees: NDArray[Any]) -> None:
         """Add the lengths of the next rows; any number, before or after their edges. Do not change them then."""
-        self._degrees.append(degrees)
+        self._rows += len(degrees)
+        self._total += int(degrees.sum(dtype=np.int64))
+        (self._degrees if self._written is None else self._written).append(degrees)
 
     def finish(self) -> None:
         """Write what is left. Raises ValueError when degrees and edges do not agree."""
-        edges, rows = self._arrays.lengths, self._degrees
-        if isinstance(rows, CompressedDegrees):
-            rows.finish()
-        if edges != {rows.total} or rows.vertices != self._vertices:
+        edges, array = self._arrays.lengths, self._written
+        if edges != {self._total} or self._rows != self._vertices:
             raise ValueError(
-                f"{rows.vertices} degrees that sum up to {rows.total} for {self._vertices} vertices and {edges} edges"
+                f"{self._rows} degrees that sum up to {self._total} for {self._vertices} vertices and {edges} edges"
             )
         self._arrays.finish()
-        if isinstance(rows, CompressedDegrees):
-            array = self._degree_array(schema.count_dtype(rows.largest))
-            for degrees in rows.release():
+        if array is None:
+            array = self._degree_array(self._degrees.kind())
+            for degrees in self._degrees.release():
                 array.append(degrees)
-        else:
-            array = rows.array
         array.finish(self._vertices)
-        self.edges = edges.pop()
+        self.edges = self._total
 
     def _degree_array(self, kind: np.dtype[Any]) -> ChunkedArray:
         return ChunkedArray(self._files, f"{self._name}/{schema.DEGREES}", kind, schema.values_encoding(kind))
