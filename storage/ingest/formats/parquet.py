@@ -5,7 +5,8 @@ numbers, or strings if asked (``--string-ids``, ``--renumber``). Refuses nulls, 
 numbers as ids, and text of which a row group has more than the budget has room for (ordinary ones have 1 M rows).
 """
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -40,28 +41,26 @@ class ParquetSource(InputFiles):
             InputError: a file is no Parquet, lacks a column, or a value is no id or weight.
             RunError: the disk failed.
         """
-        done = 0
         for path in map(Path, self._paths):
-            with parquet_file(path) as file:
-                yield from self._file(path, file, done)
-            done += path.stat().st_size
-            self._closed_bytes = done
+            before, size, read = self._closed_bytes, path.stat().st_size, 0
+            with closing(self._rows(path)) as found:
+                for taken, columns, of in found:
+                    names = [brief(taken.names[column]) for column in taken.columns if column >= 0]
+                    weights = weights_of(columns[2], names[2], path, read) if names[2:] else None
+                    yield self._batch(columns, weights, names, (path, read))
+                    read += len(columns[0])
+                    self._closed_bytes = before + (int(size * read / of) if of else 0)
+            self._closed_bytes = before + size
 
-    def _file(self, path: Path, file: Any, done: int) -> Iterator[EdgeBatch]:
-        taken = columns_of(path, file.schema_arrow.names, self._options)
-        note_columns(self.columns_taken, taken)
-        names = [taken.names[column] for column in taken.columns if column >= 0]
-        said = list(map(brief, names))
-        rows = max(1, file.metadata.num_rows)
-        size = path.stat().st_size
-        read = 0
-        batch_rows = max(1024, self._options.block_bytes // (256 if self.named else 16))
-        for batch in parquet_batches(path, names, batch_rows, self._options.host_memory):
-            columns = [batch.column(name) for name in names]
-            weights = weights_of(columns[2], said[2], path, read) if names[2:] else None
-            yield self._batch(columns, weights, said, (path, read))
-            read += len(batch)
-            self._closed_bytes = done + int(size * read / rows)
+    def _rows(self, path: Path) -> Generator[tuple[TakenColumns, list[Any], int | None]]:
+        """Rows of a file: what is taken, these columns of some rows, and how many rows there are in all, if known."""
+        with parquet_file(path) as file:
+            taken = columns_of(path, file.schema_arrow.names, self._options)
+            note_columns(self.columns_taken, taken)
+            names = [taken.names[column] for column in taken.columns if column >= 0]
+            batch_rows = max(1024, self._options.block_bytes // (256 if self.named else 16))
+            for batch in parquet_batches(path, names, batch_rows, self._options.host_memory):
+                yield taken, [batch.column(name) for name in names], file.metadata.num_rows
 
     def _batch(
         self, columns: list[Any], weights: NDArray[Any] | None, names: list[str], place: tuple[Path, int]
@@ -78,16 +77,16 @@ class ParquetSource(InputFiles):
 def parquet_source(paths: Sequence[str | Path], options: IngestOptions) -> ParquetSource:
     """The files as a source, of strings where the options say so or the columns do."""
     source = ParquetSource(paths, options)
-    source.named = options.string_ids or (options.string_ids is None and _holds_strings(paths[0], options))
+    strings = options.string_ids
+    source.named = holds_strings(Path(paths[0]), parquet_schema(paths[0]), options) if strings is None else strings
     return source
 
 
-def _holds_strings(path: str | Path, options: IngestOptions) -> bool:
-    """Whether an id column of a file holds strings; a file that cannot be read is refused when it is read."""
-    schema = parquet_schema(path)
+def holds_strings(path: Path, schema: Any, options: IngestOptions) -> bool:
+    """Whether an id column of a schema holds strings; None, of a file that reading refuses, or an empty one: no."""
     if schema is None:
         return False
-    columns = columns_of(Path(path), schema.names, options).columns
+    columns = columns_of(path, schema.names, options).columns
     return any("string" in str(schema.field(column).type) for column in (columns.source, columns.target))
 
 

@@ -18,10 +18,9 @@ from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError, brief
 from penstock.storage.encoding.string_array import LONGEST_NAME
 from penstock.storage.ingest.core.arrow import BATCH_SHARE, feather_batches, feather_schema, gathered, record_batch
-from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import LONGEST_VALUE, IngestOptions
-from penstock.storage.ingest.formats.parquet import ParquetSource, columns_of, weights_of
-from penstock.storage.ingest.text.columns import note_columns
+from penstock.storage.ingest.formats.parquet import ParquetSource, columns_of, holds_strings
+from penstock.storage.ingest.text.columns import TakenColumns, note_columns
 
 MOST_ROWS = 1 << 14
 ENGINE_SHARE = 4
@@ -42,42 +41,31 @@ class BatchSource(ParquetSource):
 
     format = ""
 
-    def batches(self) -> Generator[EdgeBatch]:
-        """Yield the rows as edges, in order. Raises as `ParquetSource.batches`."""
-        for path in map(Path, self._paths):
-            read = 0
-            with closing(record_batches(path, self.format, self._options)) as found:
-                for batch in found:
-                    taken = columns_of(path, batch.schema.names, self._options)
-                    if not read:
-                        note_columns(self.columns_taken, taken)
-                    names = [brief(taken.names[column]) for column in taken.columns if column >= 0]
-                    columns = [batch.column(column) for column in taken.columns if column >= 0]
-                    weights = weights_of(columns[2], names[2], path, read) if names[2:] else None
-                    yield self._batch(columns, weights, names, (path, read))
-                    read += len(batch)
-            self._closed_bytes += path.stat().st_size
+    def _rows(self, path: Path) -> Generator[tuple[TakenColumns, list[Any], int | None]]:
+        with closing(record_batches(path, self.format, self._options)) as found:
+            for batch in found:
+                taken = columns_of(path, batch.schema.names, self._options)
+                note_columns(self.columns_taken, taken)
+                yield taken, [batch.column(column) for column in taken.columns if column >= 0], None
 
 
 def batch_source(paths: Sequence[str | Path], format: str, options: IngestOptions) -> BatchSource:
     """The files as a source, of text where the options say so or the first rows do. Raises InputError."""
-    named = options.string_ids or (options.string_ids is None and _holds_text(Path(paths[0]), format, options))
+    path = Path(paths[0])
+    named = options.string_ids
+    if named is None:
+        named = holds_strings(path, _schema(path, format, options), options)
     source = BatchSource(paths, options)
     source.format, source.named = format, named
     return source
 
 
-def _holds_text(path: Path, format: str, options: IngestOptions) -> bool:
+def _schema(path: Path, format: str, options: IngestOptions) -> Any:
+    """The schema of a table, None of a query without rows. Raises InputError."""
     if format == "feather":
-        schema = feather_schema(path)
-    else:
-        with closing(record_batches(path, format, options)) as found:
-            first = next(found, None)
-        if first is None:
-            return False
-        schema = first.schema
-    taken = columns_of(path, schema.names, options).columns
-    return any("string" in str(schema.field(column).type) for column in (taken.source, taken.target))
+        return feather_schema(path)
+    with closing(record_batches(path, format, options)) as found:
+        return getattr(next(found, None), "schema", None)
 
 
 def record_batches(path: Path, format: str, options: IngestOptions) -> Generator[Any]:

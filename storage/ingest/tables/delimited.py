@@ -9,7 +9,6 @@ A bad record is read again in plain Python, to say why it is no edge, and the op
 import csv
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -42,33 +41,17 @@ _QUOTE = re.compile(b'"')
 _EMPTY = np.empty(0, np.uint8)
 
 
-@dataclass(slots=True)
-class TableFile(TextFile):
-    """One CSV file while it is read."""
+Records = tuple[TextFile, Bytes, int | None]
+"""Whole records of a file, and where the first begins that is no record (-1: none).
 
-    delimiter: str = ","
-    width: int = 2
-    named: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RecordBlock:
-    """Whole records of a file; ``bad`` is where the first one begins that is no record (-1: none).
-
-    ``plain``: no byte is a quote, and nothing is known of the records yet.
-    """
-
-    file: TableFile
-    text: Bytes
-    bad: int = -1
-    plain: bool = False
+None: no byte is a quote, and nothing is known of the records yet.
+"""
 
 
 class DelimitedSource(TextSource):
     """CSV files, one after another. See `core/source.Source`; named: ids are strings."""
 
     def _line_of(self, parsed: Parsed, edge: int) -> tuple[int, str]:
-        assert isinstance(parsed.file, TableFile)
         delimiter = parsed.file.delimiter
         return _record_at(parsed.text, record_start(parsed.text, ord(delimiter), edge), delimiter)
 
@@ -76,7 +59,7 @@ class DelimitedSource(TextSource):
         parse = partial(parse_records_of, sides=self._options.sides)
         return parsed_in_order(self._records(), parse, self._parsing.workers)
 
-    def _records(self) -> Iterator[RecordBlock]:
+    def _records(self) -> Iterator[Records]:
         for stream in self._streams():
             blocks = line_blocks(stream, self._parsing.block_bytes)
             if (found := _first_records(blocks, self._options, stream.name)) is not None:
@@ -85,14 +68,15 @@ class DelimitedSource(TextSource):
                 file.lines += passed
                 yield from whole_records(file, chain([first[layout.start :]], blocks))
 
-    def _table(self, stream: Stream, layout: TableLayout) -> TableFile:
+    def _table(self, stream: Stream, layout: TableLayout) -> TextFile:
         taken = layout.taken
         note_columns(self.columns_taken, taken)
         unasked = self._options.weights is None and self._options.columns is None and len(layout.first) > 2
         if unasked and self.passed_over is None and diagnose.is_number(layout.first[2].strip()):
             self.passed_over = shown(layout.first[2].strip(), SHOWN_FIELD)
-        file = TableFile(stream, taken.columns, layout.lines)
-        file.delimiter, file.width, file.named = taken.delimiter, taken.width, self.named
+        file = TextFile(
+            stream, taken.columns, layout.lines, delimiter=taken.delimiter, width=taken.width, named=self.named
+        )
         file.explain = partial(what_is_wrong, file)
         return file
 
@@ -130,43 +114,43 @@ def _first_records(blocks: Iterable[Bytes], options: IngestOptions, name: str) -
     return None
 
 
-def whole_records(file: TableFile, blocks: Iterable[Bytes]) -> Iterator[RecordBlock]:
+def whole_records(file: TextFile, blocks: Iterable[Bytes]) -> Iterator[Records]:
     """Cut blocks of whole lines into blocks of whole records; after a bad one nothing follows."""
     held = _EMPTY
     delimiter = ord(file.delimiter)
     for block in blocks:
         if not (len(held) or file.named or _QUOTE.search(memoryview(block))):
-            yield RecordBlock(file, block, plain=True)
+            yield file, block, None
             continue
         text = np.concatenate([held, block]) if len(held) else block
         whole, bad = scan_records(text, delimiter, file.width)
         if bad >= 0:
-            yield RecordBlock(file, text, bad)
+            yield file, text, bad
             return
         if whole:
-            yield RecordBlock(file, text[:whole])
+            yield file, text[:whole], -1
         held = text[whole:]
         if len(held) > LONGEST_LINE:
             break
     if len(held):  # a quote is open
-        yield RecordBlock(file, held, 0)
+        yield file, held, 0
 
 
-def parse_records_of(block: RecordBlock, sides: bool) -> Parsed:
+def parse_records_of(block: Records, sides: bool) -> Parsed:
     """Parse the records of a block, in any thread."""
-    file, text = block.file, block.text
-    if block.plain:
+    file, text, first_bad = block
+    if first_bad is None:
         batch, lines, begin = _plain(file, text)
         bad = None if begin < 0 else _record_at(text, begin, file.delimiter)
         return Parsed(file, batch, lines, bad, text)
-    good = text if block.bad < 0 else text[: block.bad]
+    good = text if first_bad < 0 else text[:first_bad]
     batch, wrong = _named(file, good, sides) if file.named else _numbers(file, good)
-    begin = block.bad if wrong < 0 else record_start(good, ord(file.delimiter), wrong)
+    begin = first_bad if wrong < 0 else record_start(good, ord(file.delimiter), wrong)
     bad = None if begin < 0 else _record_at(text, begin, file.delimiter)
     return Parsed(file, batch, int(np.count_nonzero(text == 10)), bad, text)
 
 
-def _plain(file: TableFile, text: Bytes) -> tuple[EdgeBatch, int, int]:
+def _plain(file: TextFile, text: Bytes) -> tuple[EdgeBatch, int, int]:
     """The edges of records of plain numbers, how many lines they are, and where a bad one begins (-1: none)."""
     columns = file.columns
     sources, targets, weights = BUFFERS.room(len(text) // 4 + 1, columns.weight >= 0)
@@ -176,7 +160,7 @@ def _plain(file: TableFile, text: Bytes) -> tuple[EdgeBatch, int, int]:
     return narrow_batch(sources[:edges], targets[:edges], found, largest), lines, begin
 
 
-def _numbers(file: TableFile, text: Bytes) -> tuple[EdgeBatch, int]:
+def _numbers(file: TextFile, text: Bytes) -> tuple[EdgeBatch, int]:
     """The edges of records, and which record is none (-1: all are)."""
     cells = _cells(file, text)
     rows = len(cells[0][1]) - 1
@@ -187,7 +171,7 @@ def _numbers(file: TableFile, text: Bytes) -> tuple[EdgeBatch, int]:
     return narrow_batch(ends[0], ends[1], weights, largest), _first_of(*wrong, bad)
 
 
-def _named(file: TableFile, text: Bytes, sides: bool) -> tuple[EdgeBatch, int]:
+def _named(file: TextFile, text: Bytes, sides: bool) -> tuple[EdgeBatch, int]:
     """As `_numbers`, with ids that are strings."""
     cells = _cells(file, text)
     joined = np.concatenate([cells[0][0], cells[1][0]])
@@ -206,7 +190,7 @@ def _named(file: TableFile, text: Bytes, sides: bool) -> tuple[EdgeBatch, int]:
     return EdgeBatch(numbers[:, 0].copy(), numbers[:, 1].copy(), weights, names=names), bad
 
 
-def _cells(file: TableFile, text: Bytes) -> list[Strings]:
+def _cells(file: TextFile, text: Bytes) -> list[Strings]:
     """The source's, target's and weight's cells of whole records."""
     wanted = tuple(column for column in file.columns if column >= 0)
     if len(text) == 0:
@@ -250,7 +234,7 @@ def _first_record(sample: str, delimiter: str) -> str:
     return lines[0] if ends >= len(lines) > 1 else "\n".join(lines[:ends])
 
 
-def what_is_wrong(file: TableFile, record: str, columns: Columns) -> str:
+def what_is_wrong(file: TextFile, record: str, columns: Columns) -> str:
     """Why a record is no edge, and the option that would help."""
     text = np.frombuffer((record + "\n").encode(), np.uint8)
     whole, bad = scan_records(text, ord(file.delimiter), 0)
@@ -278,7 +262,7 @@ def _plain_cells(record: str, delimiter: str) -> list[str]:
     return [cell[1:-1].replace('""', '"') if cell[:1] == '"' else cell for cell in found]
 
 
-def _about_width(fields: list[str], file: TableFile) -> str:
+def _about_width(fields: list[str], file: TextFile) -> str:
     return (
         f"it has {len(fields)} column{'s' * (len(fields) != 1)}, and the first line {file.width}, divided by "
         f"{file.delimiter!r}; put the field that holds {file.delimiter!r} into quotes, or mend the line "
@@ -286,7 +270,7 @@ def _about_width(fields: list[str], file: TableFile) -> str:
     )
 
 
-def _about_cells(fields: list[str], columns: Columns, file: TableFile) -> str:
+def _about_cells(fields: list[str], columns: Columns, file: TextFile) -> str:
     roles = ((columns.source, "source"), (columns.target, "target"), (columns.weight, "weight"))
     for column, role in roles:
         if column < 0:

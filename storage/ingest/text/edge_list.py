@@ -52,7 +52,8 @@ Explain = Callable[[str, Columns], str]
 class TextFile:
     """One file while it is read: its stream, its layout, how many lines were passed, who explains a bad one.
 
-    ``fields``: the least and the most that a line has. ``letters``: those that begin its lines (`parse_lines`).
+    ``fields``: the least and the most that a line has. ``letters``: those that begin its lines (`parse_lines`). Of CSV
+    ``delimiter`` divides ``width`` columns, and ``named`` says whether ids are strings.
     """
 
     stream: Stream
@@ -62,6 +63,9 @@ class TextFile:
     explain: Explain = diagnose.what_is_wrong
     fields: tuple[int, int] = ANY_FIELDS
     letters: tuple[int, int] | None = None
+    delimiter: str = ","
+    width: int = 2
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
