@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from penstock.storage.base.threads import ThreadPool, ordered_map
 from penstock.storage.convert.renumber.id_mapping import (
     AssignedIds,
-    BipartiteIds,
-    CompactIds,
     IdMapping,
     ListedIds,
     NamedIds,
     SeenInLog,
+    TableIds,
 )
 from penstock.storage.convert.renumber.input_ids import InputIds, Unlisted, refused
 from penstock.storage.convert.renumber.name_store import NameStore, Original
@@ -127,9 +126,8 @@ def _mapping(space: Workspace, ids: InputIds) -> IdMapping:
         if path is not None and space.options.vertex_count is None:
             listed = space.table.ids() if space.table else read_ids(path, space.ingest)
             return ListedIds(space, map(np.asarray, listed))
-        if space.options.bipartite:
-            return BipartiteIds(space)
-        return CompactIds(space) if ids.by_table else SeenInLog(space, ids)
+        sides = space.options.bipartite
+        return TableIds(space, sides=sides) if sides or ids.by_table else SeenInLog(space, ids)
     names = NamedIds(space, sides=space.options.bipartite)
     if path is not None:
         listing = TextSource([path], space.ingest, named=True, columns=Columns(0, 0)).batches

@@ -21,8 +21,8 @@ from penstock.storage.base.jit import jit
 from penstock.storage.convert.renumber.input_ids import InputIds, Unlisted
 from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, merged
-from penstock.storage.convert.sort.memory_quota import ArrayStore
 from penstock.storage.convert.sort.spill_filler import NewIds
+from penstock.storage.convert.sort.memory_quota import ArrayStore
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.schema import vertex_dtype
@@ -234,26 +234,6 @@ class SeenInLog:
         return AssignedIds(vertices, found, found, found or original, left)
 
 
-class CompactIds:
-    """The ids that occur, ascending, are 0 to n-1."""
-
-    def __init__(self, space: Workspace) -> None:
-        self._found = IdSet(space.share.id_bytes)
-
-    def scan(self, batch: EdgeBatch) -> Ids:
-        """The distinct ids of both ends, ascending."""
-        return distinct(batch.sources, batch.targets, batch.lone)
-
-    def record(self, batch: EdgeBatch, found: Ids) -> EdgeBatch:
-        """Note them. Raises as `IdSet.add`."""
-        self._found.add(found)
-        return batch
-
-    def assign(self) -> AssignedIds:
-        """Map them."""
-        return _ascending(IdMap(self._found.merged()))
-
-
 def _ascending(vertices: IdMap) -> AssignedIds:
     """Ids by their places in a table; those that are 0 to n-1 stay."""
     count = len(vertices.ids)
@@ -262,17 +242,19 @@ def _ascending(vertices: IdMap) -> AssignedIds:
     return AssignedIds(count, vertices, vertices, vertices.narrow_ids())
 
 
-class BipartiteIds:
-    """Ids of sources are 0 to s-1, ids of targets s to n-1, each side ascending."""
+class TableIds:
+    """The ids that occur, ascending, are 0 to n-1; with ``sides`` those of targets come behind those of sources."""
 
-    def __init__(self, space: Workspace) -> None:
-        self._found = IdSet(space.share.id_bytes // 2), IdSet(space.share.id_bytes // 2)
+    def __init__(self, space: Workspace, *, sides: bool) -> None:
+        self._found = [IdSet(space.share.id_bytes // (1 + sides)) for _ in range(1 + sides)]
 
-    def scan(self, batch: EdgeBatch) -> tuple[Ids, Ids]:
-        """The distinct ids of each side."""
-        return distinct(batch.sources, batch.lone), distinct(batch.targets)
+    def scan(self, batch: EdgeBatch) -> list[Ids]:
+        """The distinct ids, ascending, of both ends or of each side."""
+        if len(self._found) == 1:
+            return [distinct(batch.sources, batch.targets, batch.lone)]
+        return [distinct(batch.sources, batch.lone), distinct(batch.targets)]
 
-    def record(self, batch: EdgeBatch, found: tuple[Ids, Ids]) -> EdgeBatch:
+    def record(self, batch: EdgeBatch, found: list[Ids]) -> EdgeBatch:
         """Note them. Raises as `IdSet.add`."""
         for known, ids in zip(self._found, found, strict=True):
             known.add(ids)
@@ -280,8 +262,12 @@ class BipartiteIds:
 
     def assign(self) -> AssignedIds:
         """Map them."""
-        left, right = (known.merged() for known in self._found)
-        vertices, before, behind = len(left) + len(right), IdMap(left), IdMap(right)
+        left, *others = (known.merged() for known in self._found)
+        before = IdMap(left)
+        if not others:
+            return _ascending(before)
+        right = others[0]
+        vertices, behind = len(left) + len(right), IdMap(right)
         shift = vertex_dtype(vertices).type(len(left))
         return AssignedIds(
             vertices,
