@@ -31,7 +31,7 @@ from penstock.engine.kernels.walk_steps import mix64
 from penstock.engine.queries.row_windows import RowWindows
 from penstock.engine.queries.walk_memory import BLOCK_WALKS, GAINED, PENDING_BYTES, UNIT, UNIT_ROWS, WalkMemory
 from penstock.engine.queries.walk_options import WalkOptions
-from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles, StoredArrays
+from penstock.storage.convert.sort.spill_room import ArrayStore, SpillRoom, StoredArrays
 
 
 @dataclass
@@ -104,9 +104,8 @@ class WalkRun:
         self._none, self._width = np.iinfo(self._dtype).max, rule.length + 1
         self.progress = WalkProgress()
         logged = memory.batch * rule.length * (4 + self._dtype.itemsize)
-        self._scratch = ScratchFiles(
-            None if scratch is None else Path(scratch), lambda: max(0, logged - memory.log_bytes)
-        )
+        folder = None if scratch is None else Path(scratch)
+        self._room = SpillRoom(memory.log_bytes, folder, lambda: max(0, logged - memory.log_bytes))
 
     def blocks(self, walks: int, report: Report) -> Iterator[NDArray[Any]]:
         """Yield so many walks, (walks, length + 1) internal ids; behind the end of a walk the largest value.
@@ -115,7 +114,7 @@ class WalkRun:
         """
         use_workers(self._threads)
         made = self._swept if self._windows.partitions else self._in_memory
-        with closing(self._scratch):
+        with closing(self._room):
             for first in range(0, walks, self._memory.batch):
                 count = min(self._memory.batch, walks - first)
                 yield from timed(made(first, count, report), self.progress)
@@ -134,7 +133,7 @@ class WalkRun:
         """The walks of a batch, after its sweeps."""
         windows, block, before = self._windows, self._memory.block, self.progress.steps
         walkers = self._begin(first, count)
-        store = ArrayStore(MemoryQuota(self._memory.log_bytes), self._scratch)
+        store = ArrayStore(self._room)
         with closing(store):
             log = StepLog(store, count, block, self._width, self._dtype)
             units = -(-count // UNIT)
@@ -203,7 +202,7 @@ class WalkRun:
         return walks
 
     def _tell(self, report: Report) -> None:
-        self.progress.bytes_read, self.progress.log_bytes = self._windows.bytes_read, self._scratch.written
+        self.progress.bytes_read, self.progress.log_bytes = self._windows.bytes_read, self._room.written
         report(self.progress)
 
 

@@ -171,7 +171,7 @@ def sorted_rows(space: Workspace, store: Spill | CsrSource, ordering: Ordering) 
     # with reverse, the other half packs the exchanged edges (`Workspace.reverse_packing`)
     memory = space.share.sort_bytes // (2 if ordering.reverse else 1)
     plan = sort_plan(memory, ordering.edge_bytes, space.workers)
-    sorter = Sorter(space.pool, plan, space.quota, space.scratch, space.buckets)
+    sorter = Sorter(space.pool, plan, space.room, space.buckets)
     if isinstance(store, Spill):
         yield from sorter.rows(store, ordering)
         store.free()
@@ -237,7 +237,7 @@ def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertRep
         weight_dtype=None if ordering.weight_dtype is None else ordering.weight_dtype.name,
         input_bytes=space.source.bytes_done,
         output_bytes=writer.file_bytes,
-        scratch_bytes=space.scratch.written,
+        scratch_bytes=space.room.written,
         without_edges=without,
         windows=windows,
         window_vertices=size,

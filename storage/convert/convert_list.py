@@ -20,9 +20,9 @@ from penstock.storage.convert.renumber.id_mapping import known_ids
 from penstock.storage.convert.renumber.input_ids import InputIds
 from penstock.storage.convert.renumber.name_store import Original
 from penstock.storage.convert.sort.groups import check_density
-from penstock.storage.convert.sort.memory_quota import ArrayStore
 from penstock.storage.convert.sort.options import ConvertReport
 from penstock.storage.convert.sort.seen_ids import OccurringIds
+from penstock.storage.convert.sort.spill_room import ArrayStore
 from penstock.storage.convert.sort.weights import WeightExtent, narrow
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.format.file_set import FileSet
@@ -152,7 +152,7 @@ def write_edges(space: Workspace, files: FileSet, counts: EndCounts, base: ListB
     """Write the edges of the source, behind those of ``base``."""
     header = None if base is None else base.header
     edges = InputOrder(space, 0 if header is None else header.vertices)
-    store = ArrayStore(space.quota, space.scratch)
+    store = ArrayStore(space.room)
     with ListWriter(files, store, counts, force=space.options.force, base=base) as writer:
         weighted = header is not None and header.weight_range is not None
         for batch in edges.batches():
@@ -187,7 +187,7 @@ def write_edges(space: Workspace, files: FileSet, counts: EndCounts, base: ListB
         weight_dtype=None if kind is None else kind.name,
         input_bytes=space.source.bytes_done,
         output_bytes=writer.file_bytes,
-        scratch_bytes=space.scratch.written,
+        scratch_bytes=space.room.written,
         without_edges=without,
         seconds=space.seconds,
     )

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.renumber.name_store import NameStore, Original, pieces_of
-from penstock.storage.convert.sort.memory_quota import ArrayStore, StoredArrays
 from penstock.storage.convert.sort.seen_ids import OccurringIds
+from penstock.storage.convert.sort.spill_room import ArrayStore, StoredArrays
 from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding
 from penstock.storage.encoding.edge_keys import count_ends, fill_keys, sources_of_keys, spans_of, targets_of_keys
 from penstock.storage.format import schema

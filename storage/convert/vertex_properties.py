@@ -47,7 +47,7 @@ def sorted_vertices(space: Workspace, target: Path) -> Iterator[None]:
         if table is not None:
             space.stage("vertices")
             with writing(place):
-                space.table = table.sort_into(hidden, identity, space.scratch.open, named=space.named)
+                space.table = table.sort_into(hidden, identity, space.room.open, named=space.named)
         elif known is not None:
             with writing(place):
                 shutil.copyfile(known.path, hidden)

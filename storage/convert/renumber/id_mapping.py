@@ -22,7 +22,7 @@ from penstock.storage.convert.renumber.input_ids import InputIds, Unlisted
 from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, merged
 from penstock.storage.convert.sort.spill_filler import NewIds
-from penstock.storage.convert.sort.memory_quota import ArrayStore
+from penstock.storage.convert.sort.spill_room import ArrayStore
 from penstock.storage.convert.sort.workspace import Workspace
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.schema import vertex_dtype
@@ -320,7 +320,7 @@ class NamedIds:
         self._share, self._sides = space.share, sides
         self._table = NameTable(space.share.id_bytes)
         self._listed = False
-        self._store = ArrayStore(space.quota, space.scratch)
+        self._store = ArrayStore(space.room)
         self._runs = NameRuns(self._store, space.pool, space.share.name_run_bytes)
 
     def scan(self, batch: EdgeBatch) -> None:
@@ -374,6 +374,6 @@ def known_ids(space: Workspace) -> tuple[Original, int | None]:
     ids = source.original_ids()
     if not isinstance(ids, StringArray):
         return ids, source.left
-    names = NameStore(ArrayStore(space.quota, space.scratch), sides=False, block_bytes=space.share.name_bytes)
+    names = NameStore(ArrayStore(space.room), sides=False, block_bytes=space.share.name_bytes)
     names.add(ids)
     return names, source.left

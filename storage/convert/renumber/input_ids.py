@@ -112,8 +112,8 @@ class InputIds:
             if self._first.lone is not None:
                 self.seen.name(self._first.lone)
         if self.seen.full and self._space.source.known_vertices is None:
-            quota = self._space.quota
-            quota.reserve(min(quota.free_bytes, self._space.share.seen_bytes))
+            room = self._space.room
+            room.reserve(min(room.free_bytes, self._space.share.seen_bytes))
             self.seen = SeenIds(0)
             self.compacts, self.renames, self.by_table, self.renumbered = False, True, True, True
 

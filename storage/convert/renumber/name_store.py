@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.convert.renumber.name_table import NAME_BYTES, SpilledNames, joined, spilled
-from penstock.storage.convert.sort.memory_quota import ArrayStore
 from penstock.storage.convert.sort.seen_ids import OccurringIds
+from penstock.storage.convert.sort.spill_room import ArrayStore
 from penstock.storage.encoding.string_array import StringArray
 
 STEP = 1 << 16

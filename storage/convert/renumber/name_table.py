@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
-from penstock.storage.convert.sort.memory_quota import ArrayStore, StoredArrays
+from penstock.storage.convert.sort.spill_room import ArrayStore, StoredArrays
 from penstock.storage.encoding.string_array import LONGEST_NAME, StringArray, comes_before
 from penstock.storage.ingest.core.edges import LocalNames, find_or_add
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from penstock.storage.base.threads import ordered_map, weighed_map
 from penstock.storage.convert.sort import radix
 from penstock.storage.convert.sort.groups import BucketGroup, SortPlan, group_buckets, octave_start
-from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
 from penstock.storage.convert.sort.run import NARROW_BITS, WIDE_BITS, KeyRange, KeyRun, Keys, pack_keys
 from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.convert.sort.spill import Part, Spill
+from penstock.storage.convert.sort.spill_room import SpillRoom
 from penstock.storage.convert.sort.weights import bits, from_ordered, to_ordered, working_dtype
 from penstock.storage.ingest.core.edges import EdgeBatch
 
@@ -116,8 +116,7 @@ class Sorter:
 
     pool: Executor
     plan: SortPlan
-    quota: MemoryQuota
-    scratch: ScratchFiles
+    room: SpillRoom
     buckets: int
 
     def rows(self, spill: Spill, ordering: Ordering) -> Iterator[SortedRows]:
@@ -139,7 +138,7 @@ class Sorter:
     @contextmanager
     def spilled(self, runs: Iterable[KeyRun]) -> Iterator[Spill]:
         """A spill of some runs, freed at the end."""
-        spill = Spill(self.quota, self.scratch)
+        spill = Spill(self.room)
         try:
             for run in runs:
                 spill.add(run)

@@ -16,8 +16,8 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
 from penstock.storage.base.thread_atomics import emitted
 from penstock.storage.convert.sort.groups import octave_count
-from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles, StoredArrays
 from penstock.storage.convert.sort.run import KeyRun, Keys, widen_keys
+from penstock.storage.convert.sort.spill_room import ArrayStore, SpillRoom, StoredArrays
 from penstock.storage.convert.sort.weights import WeightExtent
 
 TABLES_TOGETHER = 64
@@ -55,7 +55,7 @@ class Spill:
     octaves with ``octave_bits`` (groups.py), which all runs have then.
     """
 
-    def __init__(self, quota: MemoryQuota, scratch: ScratchFiles) -> None:
+    def __init__(self, room: SpillRoom) -> None:
         self.edges = 0
         self.payload_bytes = 0
         self.largest = -1
@@ -63,7 +63,7 @@ class Spill:
         self.wide = False
         self.octave_bits: int | None = None
         self._runs: list[_StoredRun] = []
-        self._store = ArrayStore(quota, scratch)
+        self._store = ArrayStore(room)
         self._extent = WeightExtent()
         self._weighted: bool | None = None
         self._tables = np.empty((0, 1), np.uint32)

@@ -31,12 +31,12 @@ from penstock.storage.convert.sort.groups import (
     octave_count,
     shares,
 )
-from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles, StoredArrays
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress, ConvertStage
 from penstock.storage.convert.sort.radix import RULES
 from penstock.storage.convert.sort.run import KeyPacking
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.spill_filler import Packing
+from penstock.storage.convert.sort.spill_room import ArrayStore, SpillRoom, StoredArrays
 from penstock.storage.convert.sort.weights import narrow
 from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions, Source
@@ -55,11 +55,11 @@ class EdgeLog:
     pool: reads them, at most ``ahead`` at a time.
     """
 
-    def __init__(self, quota: MemoryQuota, scratch: ScratchFiles, name: str, *, pool: Executor, ahead: int) -> None:
+    def __init__(self, room: SpillRoom, name: str, *, pool: Executor, ahead: int) -> None:
         self.edges = 0
         self.payload_bytes = 0
         self._name, self._pool, self._ahead = name, pool, ahead
-        self._store = ArrayStore(quota, scratch)
+        self._store = ArrayStore(room)
         self._batches: deque[Entry] = deque()
 
     @property
@@ -159,8 +159,8 @@ class Workspace:
         memory, workers = options.host_memory, options.workers
         self.workers = workers
         self.share = shares(memory, workers, maps=self.renames)
-        self.quota = MemoryQuota(self.share.spill_bytes)
-        self.scratch = ScratchFiles(options.scratch or target.parent, self._expected_scratch)
+        folder = options.scratch or target.parent
+        self.room = SpillRoom(self.share.spill_bytes, folder, self._expected_scratch)
         self.pool = ThreadPool(workers, "convert")
         self.ingest = IngestOptions(host_memory=memory, threads=workers)
         copies = 2 if self.mirror else 1
@@ -196,7 +196,7 @@ class Workspace:
         self.pool.shutdown(cancel_futures=True)
         for spill in self._spills:
             spill.free()
-        self.scratch.close()
+        self.room.close()
 
     def _check_ids(self, source: GraphFileSource) -> None:
         """Refuse new numbers for vertices that have original ids already."""
@@ -221,13 +221,13 @@ class Workspace:
 
     def spill(self) -> Spill:
         """A new, empty spill."""
-        spill = Spill(self.quota, self.scratch)
+        spill = Spill(self.room)
         self._spills.append(spill)
         return spill
 
     def log(self) -> EdgeLog:
         """A new, empty log."""
-        self._log = EdgeLog(self.quota, self.scratch, self.source.name, pool=self.pool, ahead=self.packing.in_flight)
+        self._log = EdgeLog(self.room, self.source.name, pool=self.pool, ahead=self.packing.in_flight)
         return self._log
 
     def balance_buckets(self, new_ids: NDArray[Any], degrees: NDArray[np.uint32], edges: int) -> None:
@@ -284,8 +284,8 @@ class Workspace:
             give_back_freed_memory()
         if done is None:
             done, total = self.source.bytes_done, self.source.total_bytes
-        announced = self.scratch.announced
-        self._progress(ConvertProgress(stage, done, total, self.read_edges, announced, self.scratch.folder))
+        announced = self.room.announced
+        self._progress(ConvertProgress(stage, done, total, self.read_edges, announced, self.room.folder))
 
     def provenance(self, *, renumbered: bool) -> dict[str, Any]:
         """Where the graph comes from, for its file; renumbered: whether the ids that occur are not 0 to n-1."""

@@ -23,10 +23,10 @@ from penstock.storage.convert.sort.groups import (
     shares,
     sort_plan,
 )
-from penstock.storage.convert.sort.memory_quota import MemoryQuota, ScratchFiles
 from penstock.storage.convert.sort.run import KeyPacking, KeyRange, pack_edges, pack_keys
 from penstock.storage.convert.sort.sort_groups import Ordering, Sorter, make_rows, sort_group
 from penstock.storage.convert.sort.spill import Spill
+from penstock.storage.convert.sort.spill_room import SpillRoom
 from penstock.storage.convert.sort.weights import WeightExtent, from_ordered, narrow, to_ordered
 from penstock.storage.ingest.core.edges import EdgeBatch
 
@@ -73,7 +73,7 @@ def test_wide_ids_sort_like_narrow_ones(tmp_path: Any) -> None:
     """Ids from 2^32 on: runs of both kinds of keys meet in one spill, coarser than either alone."""
     big = (1 << 37) + 5
     batches = edges_of(([5, 3, 5, 70000], [1, 9, 0, 4]), ([big, 5, big - 1, big], [7, big, 2, 3]), ([0], [0]))
-    spill = Spill(MemoryQuota(1 << 20), ScratchFiles(tmp_path, lambda: None))
+    spill = Spill(SpillRoom(1 << 20, tmp_path, lambda: None))
     for batch in batches:
         spill.add(pack_edges(batch, KeyPacking(buckets=64)))
     assert spill.wide
@@ -147,12 +147,12 @@ def test_runs_of_octaves_sort_like_others(tmp_path: Any, mirror: bool) -> None:
     vertices, bits = 3000, 2
     ends = (np.random.default_rng(2).pareto(0.5, (2, 4000)).clip(max=vertices - 1)).astype(np.uint32)
     packing = KeyPacking(buckets=groups.octave_count(vertices - 1, bits), octave_bits=bits, mirror=mirror)
-    spill = Spill(MemoryQuota(1 << 20), ScratchFiles(tmp_path, lambda: None))
+    spill = Spill(SpillRoom(1 << 20, tmp_path, lambda: None))
     for first in range(0, 4000, 700):
         spill.add(pack_edges(EdgeBatch(*ends[:, first : first + 700]), packing))
     ordering = Ordering(vertices=vertices, vertex_dtype=np.dtype(np.uint32), weight_dtype=None, rule=None)
     with ThreadPool(2, "sort") as pool:
-        sorter = Sorter(pool, SortPlan(2, 100, 300), MemoryQuota(0), ScratchFiles(tmp_path, lambda: None), 8)
+        sorter = Sorter(pool, SortPlan(2, 100, 300), SpillRoom(0, tmp_path, lambda: None), 8)
         found = [
             pair
             for rows in sorter.rows(spill, ordering)

@@ -159,7 +159,7 @@ def test_ids_from_32_bits_on(tmp_path: Path) -> None:
     given_source.undirected, given_source.bytes_done = False, 0
     options = ConvertOptions(threads=2)
     with workspace.Workspace(given_source, tmp_path / "graph.h5", options, workspace.ignore) as space:
-        sorter = Sorter(space.pool, SortPlan(2, 100, 300), space.quota, space.scratch, 64)
+        sorter = Sorter(space.pool, SortPlan(2, 100, 300), space.room, 64)
         found = list(CsrPassthrough(given_source, sorter, ordering, drop_loops=False).rows())
     assert [rows.first for rows in found] == [first, first + 5]
     assert [rows.degrees.tolist() for rows in found] == [[3, 0, 2], [3]]

@@ -12,8 +12,8 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.renumber import vertex_order
 from penstock.storage.convert.renumber.name_store import NameStore
-from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles
 from penstock.storage.convert.sort.options import ConvertOptions
+from penstock.storage.convert.sort.spill_room import ArrayStore, SpillRoom
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
@@ -158,8 +158,8 @@ def test_names_come_in_any_order_from_pieces_and_blocks(tmp_path: Path) -> None:
     names = sorted({name for edge in texts(3000, 900, 3) for name in edge}, key=str.encode)
     order = np.random.default_rng(7).permutation(len(names)).astype(np.uint32)
     for block_bytes, quota in ((1, 0), (1000, 1 << 20), (1 << 30, 500)):
-        scratch = ScratchFiles(tmp_path, lambda: None)
-        store = ArrayStore(MemoryQuota(quota), scratch)
+        scratch = SpillRoom(quota, tmp_path, lambda: None)
+        store = ArrayStore(scratch)
         kept = NameStore(store, sides=False, block_bytes=block_bytes)
         for first in range(0, len(names), 171):
             text = [name.encode() for name in names[first : first + 171]]

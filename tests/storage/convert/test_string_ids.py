@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.renumber import name_table as convert_names
 from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, merged, sorted_order
-from penstock.storage.convert.sort.memory_quota import ArrayStore, MemoryQuota, ScratchFiles
+from penstock.storage.convert.sort.spill_room import ArrayStore, SpillRoom
 from penstock.storage.ingest.core.edges import LocalNames
 from support.graph_files import string_array
 
@@ -26,33 +26,24 @@ def test_order_is_that_of_bytes(texts: list[str]) -> None:
     assert [texts[i] for i in sorted_order(names.text, names.ends)] == sorted(texts, key=str.encode)
 
 
-@pytest.fixture
-def scratch(tmp_path: Path) -> Iterator[ScratchFiles]:
-    made = ScratchFiles(tmp_path, lambda: None)
-    yield made
-    made.close()
-
-
 @pytest.mark.parametrize("room", [0, 1 << 30])
 @pytest.mark.parametrize("count", [0, 1, 3000])
-def test_runs_are_merged_in_order(
-    room: int, count: int, scratch: ScratchFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_are_merged_in_order(room: int, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(convert_names, "SMALLEST_RUN", 1000)
     random = np.random.default_rng(count)
     texts = [f"{'x' * int(random.integers(0, 20))}{i * 7919 % 10007}" for i in range(count)]
-    with ThreadPoolExecutor(2) as pool:
-        runs = NameRuns(ArrayStore(MemoryQuota(room), scratch), pool, 1000)
+    with closing(SpillRoom(room, tmp_path, lambda: None)) as kept_in, ThreadPoolExecutor(2) as pool:
+        runs = NameRuns(ArrayStore(kept_in), pool, 1000)
         for first in range(0, count, 37):
             part = string_array(texts[first : first + 37])
             new = np.arange(len(part))
             runs.add(LocalNames(np.empty((len(part), 2), np.uint64), new, part), new)
         kept = runs.finish()
-    assert len(kept) >= count // 100
-    found, numbers = [], []
-    for names, given_numbers in merged(kept, 1000):
-        found += names.strings().tolist()
-        numbers += given_numbers.tolist()
+        assert len(kept) >= count // 100
+        found, numbers = [], []
+        for names, given_numbers in merged(kept, 1000):
+            found += names.strings().tolist()
+            numbers += given_numbers.tolist()
     assert found == sorted(texts, key=str.encode)
     assert [texts[number] for number in numbers] == found
 

@@ -1,8 +1,8 @@
 """Owns the two places where a conversion keeps arrays: so much memory, and scratch files after it.
 
-`MemoryQuota` counts the bytes of memory that may still be reserved; `ScratchFiles` is append-only files in a
-folder, announced before they are used, refused when the disk has not enough, and gone when the
-conversion ends, however it ends. `ArrayStore` keeps arrays in the one while it lasts, then in the other.
+`SpillRoom` counts the bytes of memory that may still be reserved, and has append-only files in a folder, announced
+before they are used, refused when the disk has not enough, and gone when the conversion ends, however it ends.
+`ArrayStore` keeps arrays in the one while it lasts, then in the other.
 """
 
 import os
@@ -20,14 +20,24 @@ from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError
 
 
-class MemoryQuota:
-    """A number of bytes of memory: what was reserved is released when it is no longer needed."""
+class SpillRoom:
+    """A number of bytes of memory, and append-only files without a name in one folder. Use `close`.
 
-    def __init__(self, size_bytes: int) -> None:
-        self.free_bytes = size_bytes
+    ``free_bytes`` of memory may still be reserved. ``folder``: by default the system's for temporary files.
+    ``expected`` says, when the first file is opened, how many bytes will be needed in all (None: unknown);
+    ``announced`` is what it said and ``written`` how many were.
+    """
+
+    def __init__(self, memory_bytes: int, folder: Path | None, expected: Callable[[], int | None]) -> None:
+        self.free_bytes = memory_bytes
+        self.folder = temporary_place() if folder is None else folder
+        self.written = 0
+        self.announced = 0
+        self._expected = expected
+        self._files: list[IO[bytes]] = []
 
     def reserve(self, count: int) -> bool:
-        """Reserve ``count`` bytes if there are as many."""
+        """Reserve ``count`` bytes of memory if there are as many."""
         if count > self.free_bytes:
             return False
         self.free_bytes -= count
@@ -36,21 +46,6 @@ class MemoryQuota:
     def release(self, count: int) -> None:
         """Give ``count`` reserved bytes back."""
         self.free_bytes += count
-
-
-class ScratchFiles:
-    """Append-only files without a name in one folder. Use `close`.
-
-    ``folder``: by default the system's for temporary files. ``expected`` says, when the first file is opened, how many
-    bytes will be needed in all (None: unknown); ``announced`` is what it said and ``written`` how many were.
-    """
-
-    def __init__(self, folder: Path | None, expected: Callable[[], int | None]) -> None:
-        self.folder = temporary_place() if folder is None else folder
-        self.written = 0
-        self.announced = 0
-        self._expected = expected
-        self._files: list[IO[bytes]] = []
 
     def open(self) -> IO[bytes]:
         """A new file. It never has a name, so not even a killed process leaves it behind.
@@ -103,9 +98,9 @@ class StoredArrays:
 class ArrayStore:
     """Keeps arrays in memory while there is room for them, then in a scratch file of its own. Use `close`."""
 
-    def __init__(self, quota: MemoryQuota, scratch: ScratchFiles) -> None:
+    def __init__(self, room: SpillRoom) -> None:
         self.on_disk = False
-        self._quota, self._scratch = quota, scratch
+        self._room = room
         self._file: IO[bytes] | None = None
         self._end = self._reserved = 0
 
@@ -117,11 +112,11 @@ class ArrayStore:
             RunError: the disk is full or failed.
         """
         stored = StoredArrays(tuple(array.dtype for array in arrays), sum(array.nbytes for array in arrays))
-        if self._quota.reserve(stored.nbytes):
+        if self._room.reserve(stored.nbytes):
             stored.arrays = arrays
             self._reserved += stored.nbytes
         else:
-            self._file = self._file or self._scratch.open()
+            self._file = self._file or self._room.open()
             stored.starts = tuple(self._append(self._file.fileno(), array) for array in arrays)
             self.on_disk = True
         return stored
@@ -145,13 +140,13 @@ class ArrayStore:
     def forget(self, stored: StoredArrays) -> None:
         """Give back the memory of some arrays; the space of those on disk is given back by `close`."""
         if stored.arrays is not None:
-            self._quota.release(stored.nbytes)
+            self._room.release(stored.nbytes)
             self._reserved -= stored.nbytes
             stored.arrays = None
 
     def close(self) -> None:
         """Give back the memory and the space of all."""
-        self._quota.release(self._reserved)
+        self._room.release(self._reserved)
         self._reserved = 0
         if self._file is not None:
             self._file.close()
@@ -168,11 +163,11 @@ class ArrayStore:
                 view = view[count:]
         except OSError as error:
             raise RunError(
-                f"{self._scratch.folder}: writing temporary data failed after "
-                f"{format_bytes(self._scratch.written)}: {error.strerror}; free space, or name "
+                f"{self._room.folder}: writing temporary data failed after "
+                f"{format_bytes(self._room.written)}: {error.strerror}; free space, or name "
                 "another folder with --scratch"
             ) from error
-        self._scratch.written += self._end - start
+        self._room.written += self._end - start
         return start
 
     def _fill(self, handle: int, start: int, out: NDArray[Any]) -> None:
@@ -182,11 +177,11 @@ class ArrayStore:
             while view:
                 count = os.preadv(handle, [view], start)
                 if count == 0:
-                    raise RunError(f"{self._scratch.folder}: temporary data is missing")
+                    raise RunError(f"{self._room.folder}: temporary data is missing")
                 start += count
                 view = view[count:]
         except OSError as error:
             raise RunError(
-                f"{self._scratch.folder}: reading temporary data failed: {error.strerror}; "
+                f"{self._room.folder}: reading temporary data failed: {error.strerror}; "
                 "name another folder with --scratch"
             ) from error
