@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
-from penstock.storage.access.graph_queries import QueriedGraph, names_of, pieces_of, text_bytes
+from penstock.storage.access.graph_queries import names_of, pieces_of, text_bytes
+from penstock.storage.access.vertex_lookup import QueriedGraph
 from penstock.storage.base.atomic import whole_file
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import pooled_map

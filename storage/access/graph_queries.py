@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.access.vertex_lookup import IdSpace, internal_id
+from penstock.storage.access.vertex_lookup import QueriedGraph, internal_id
 from penstock.storage.base.errors import InputError, brief, for_python
 from penstock.storage.tables.edge_pieces import EdgePieces, ListPieces, RowStarts, StoredRows
 from penstock.storage.tables.html_table import SHOWN, html_table
 
 DIRECTIONS = ("out", "in")
-
-
-class QueriedGraph(IdSpace, Protocol):
-    """What queries need to know of a graph; see `Graph`."""
-
-    @property
-    def directed(self) -> bool:
-        """Whether edges have a direction."""
-
-    @property
-    def layout(self) -> str:
-        """Whether edges are stored as "rows", or as a "list" in the order of the input."""
-
-    @property
-    def out(self) -> StoredRows:
-        """Out-edges by row."""
-
-    @property
-    def into(self) -> StoredRows | None:
-        """In-edges by row, None where they are not stored."""
-
-    def original_ids_of(self, vertices: NDArray[Any]) -> NDArray[Any]:
-        """Return the ids of some vertices."""
 
 
 class GraphQueries:

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, brief, printable
 from penstock.storage.base.threads import ROWS, ranges
+from penstock.storage.tables.edge_pieces import StoredRows
 
 
-class IdSpace(Protocol):
-    """What a lookup needs to know of a graph; see `Graph`."""
+class QueriedGraph(Protocol):
+    """What queries and lookups need to know of a graph; see `Graph`."""
 
     @property
     def vertices(self) -> int:
@@ -40,13 +41,32 @@ class IdSpace(Protocol):
     def original_ids_in(self, first: int, last: int) -> NDArray[Any]:
         """Return the ids of vertices first..last-1."""
 
+    @property
+    def directed(self) -> bool:
+        """Whether edges have a direction."""
 
-def internal_id(graph: IdSpace, original: int | str) -> int:
+    @property
+    def layout(self) -> str:
+        """Whether edges are stored as "rows", or as a "list" in the order of the input."""
+
+    @property
+    def out(self) -> StoredRows:
+        """Out-edges by row."""
+
+    @property
+    def into(self) -> StoredRows | None:
+        """In-edges by row, None where they are not stored."""
+
+    def original_ids_of(self, vertices: NDArray[Any]) -> NDArray[Any]:
+        """Return the ids of some vertices."""
+
+
+def internal_id(graph: QueriedGraph, original: int | str) -> int:
     """Internal id of one vertex; see `few_internal_ids`."""
     return few_internal_ids(graph, [original])[0]
 
 
-def few_internal_ids(graph: IdSpace, originals: Sequence[int | str]) -> list[int]:
+def few_internal_ids(graph: QueriedGraph, originals: Sequence[int | str]) -> list[int]:
     """Internal ids of a few vertices, in their order; the graph's ids are read once at most.
 
     originals: numbers, or strings where ids are strings. In a bipartite graph `"source:7"` and `"target:7"` name a
@@ -65,7 +85,7 @@ def few_internal_ids(graph: IdSpace, originals: Sequence[int | str]) -> list[int
     return found
 
 
-def _refusal(graph: IdSpace, named: str, found: list[int]) -> InputError:
+def _refusal(graph: QueriedGraph, named: str, found: list[int]) -> InputError:
     """Why an id names no vertex, or two."""
     if found:
         return InputError(f"vertex {named} is on both sides of the graph; say source:{named} or target:{named}")
@@ -77,7 +97,7 @@ def _refusal(graph: IdSpace, named: str, found: list[int]) -> InputError:
     return InputError(f"vertex {named} is not in the graph: its {graph.vertices} ids lie between {first} and {last}")
 
 
-def side_of(graph: IdSpace, original: int | str) -> tuple[str | None, int | str]:
+def side_of(graph: QueriedGraph, original: int | str) -> tuple[str | None, int | str]:
     """Which side of a bipartite graph is named, if one is, and the bare id."""
     if graph.left is not None and isinstance(original, str):
         side, colon, rest = original.partition(":")
@@ -93,12 +113,12 @@ def is_number(value: int | str) -> bool:
     return value.isascii() and value.isdigit() and len(value) <= len(str(1 << 64))
 
 
-def _rising_on_disk(graph: IdSpace) -> bool:
+def _rising_on_disk(graph: QueriedGraph) -> bool:
     """Whether ids are numbers in a file that rise, on each side of a bipartite graph."""
     return graph.reordered is False and graph.id_dtype.kind != "T" and not isinstance(graph.original, np.ndarray)
 
 
-def _places(graph: IdSpace, plain: Collection[int | str]) -> dict[int | str, list[int]]:
+def _places(graph: QueriedGraph, plain: Collection[int | str]) -> dict[int | str, list[int]]:
     """The vertices of each of some ids."""
     if graph.original is None:
         return {one: [int(one)] if is_number(one) and 0 <= int(one) < graph.vertices else [] for one in plain}
@@ -119,7 +139,7 @@ def _places(graph: IdSpace, plain: Collection[int | str]) -> dict[int | str, lis
     return found
 
 
-def _bisected(graph: IdSpace, plain: int | str) -> list[int]:
+def _bisected(graph: QueriedGraph, plain: int | str) -> list[int]:
     """The vertices of an id, found by reading a few chunks."""
     if not is_number(plain):
         return []
@@ -135,11 +155,11 @@ def _bisected(graph: IdSpace, plain: int | str) -> list[int]:
     return found
 
 
-def _id_at(graph: IdSpace, vertex: int) -> int:
+def _id_at(graph: QueriedGraph, vertex: int) -> int:
     return int(graph.original_ids_in(vertex, vertex + 1)[0])
 
 
-def name_ranges(graph: IdSpace, size: int = ROWS) -> Iterator[tuple[int, NDArray[Any]]]:
+def name_ranges(graph: QueriedGraph, size: int = ROWS) -> Iterator[tuple[int, NDArray[Any]]]:
     """Names of ranges of vertices, and the first of each; all are read, and few of them are NumPy's strings at once."""
     stored = graph.original
     held = stored.names() if hasattr(stored, "names") else None
@@ -148,7 +168,7 @@ def name_ranges(graph: IdSpace, size: int = ROWS) -> Iterator[tuple[int, NDArray
         yield first, found
 
 
-def _ends(graph: IdSpace) -> tuple[str, str]:
+def _ends(graph: QueriedGraph) -> tuple[str, str]:
     """The first and the last id as messages name them; of a bipartite graph those of the first and the last vertex."""
     if _rising_on_disk(graph) or graph.left is not None:
         ends = [graph.original_ids_in(vertex, vertex + 1)[0] for vertex in (0, graph.vertices - 1)]
