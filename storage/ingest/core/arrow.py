@@ -32,7 +32,7 @@ def parquet_file(path: Path) -> Iterator[Any]:
     """
     from pyarrow import parquet
 
-    with _reading(path), parquet.ParquetFile(path, pre_buffer=False, buffer_size=READ_AHEAD) as file:
+    with reading(path), parquet.ParquetFile(path, pre_buffer=False, buffer_size=READ_AHEAD) as file:
         yield file
 
 
@@ -74,7 +74,8 @@ def _longest_known(file: Any, group: int, name: str) -> int:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def reading(path: Path) -> Iterator[None]:
+    """Make our errors of those that pyarrow has with a file."""
     import pyarrow
 
     try:
@@ -102,7 +103,7 @@ def feather_batches(path: Path, memory: int) -> Iterator[Any]:
     """The record batches of an Arrow file (Feather), as they are in it, within a budget. Raises as `parquet_file`."""
     import pyarrow
 
-    with _reading(path), pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_file(file) as reader:
+    with reading(path), pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_file(file) as reader:
         _ = reader.schema.names  # not decoded before
         try:
             size = _decoded_bytes(file)
@@ -189,7 +190,7 @@ def feather_schema(path: Path) -> Any:
     """The schema of an Arrow file. Raises as `parquet_file`."""
     import pyarrow
 
-    with _reading(path), pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_file(file) as reader:
+    with reading(path), pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_file(file) as reader:
         return reader.schema
 
 

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, brief
 from penstock.storage.encoding.string_array import LONGEST_NAME
 from penstock.storage.ingest.bytes.stream import InputFiles
-from penstock.storage.ingest.core.arrow import as_floats, parquet_batches, parquet_file, parquet_schema, strings_of
+from penstock.storage.ingest.core.arrow import (
+    as_floats,
+    parquet_batches,
+    parquet_file,
+    parquet_schema,
+    reading,
+    strings_of,
+)
 from penstock.storage.ingest.core.edges import EdgeBatch, as_ids, as_weights, edge_batch, local_names
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import TakenColumns, choose_columns, find_columns, note_columns
@@ -43,7 +50,7 @@ class ParquetSource(InputFiles):
         """
         for path in map(Path, self._paths):
             before, size, read = self._closed_bytes, path.stat().st_size, 0
-            with closing(self._rows(path)) as found:
+            with reading(path), closing(self._rows(path)) as found:
                 for taken, columns, of in found:
                     names = [brief(taken.names[column]) for column in taken.columns if column >= 0]
                     weights = weights_of(columns[2], names[2], path, read) if names[2:] else None

@@ -169,10 +169,13 @@ def test_rows_that_repeat_a_long_value_come_in_short_batches(tmp_path: Path) -> 
     assert edges_of(path, string_ids=True, host_memory=memory)[0][:2] == [(names[0], "n"), ("n", names[0])]
 
 
-def test_text_of_numbers_and_lists_is_no_text(tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    pyarrow.parquet.write_table(pa.table({"a": [["x"]], "b": [b"y"], "c": ["z"]}), path)
-    with pytest.raises(InputError, match=r"no readable Parquet file: .* list"):
+@pytest.mark.parametrize(
+    ("write", "suffix"), [(pyarrow.parquet.write_table, "parquet"), (pyarrow.feather.write_feather, "feather")]
+)
+def test_text_of_numbers_and_lists_is_no_text(write: Any, suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{suffix}"
+    write(pa.table({"a": [["x"]], "b": [b"y"], "c": ["z"]}), path)
+    with pytest.raises(InputError, match=r"no readable Parquet.* file: .* list"):
         edges_of(path, string_ids=True, columns=("a", "b"))
 
 

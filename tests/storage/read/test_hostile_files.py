@@ -237,10 +237,8 @@ def written(path: Path, degrees: Any, kind: str, edges: int = 4) -> Graph:
     with GraphWriter(path, vertices=len(degrees), directed=True, vertex_dtype="u4", weight_dtype=None) as writer:
         rows = writer.adjacency("out")
         rows.append(np.zeros(edges, np.uint32))
-        rows._degrees.total = edges
-        rows._degrees.finish = lambda: None  # type: ignore[method-assign]
-        rows._degrees.vertices = len(degrees)
-        rows._degrees.largest = int(np.iinfo(kind).max)
+        rows._rows, rows._total = len(degrees), edges
+        rows._degrees.kind = lambda: np.dtype(kind)  # type: ignore[method-assign]
         rows._degrees.release = lambda: iter([np.array(degrees, kind)])  # type: ignore[method-assign]
         rows.finish()
     return Graph.open(path)
