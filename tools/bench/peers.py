@@ -54,23 +54,21 @@ class Scipy(System):
         source = edges.starts[0]
 
         def components(connection: str) -> Implementation:
-            return Implementation(
+            return (
                 lambda: csgraph.connected_components(self._out, connection=connection),
                 lambda found: np.asarray(found[1]),
             )
 
         return {
-            "bfs": Implementation(
-                lambda: csgraph.breadth_first_order(self._out, source), lambda found: self._levels(source, *found)
-            ),
-            "reachability": Implementation(
+            "bfs": (lambda: csgraph.breadth_first_order(self._out, source), lambda found: self._levels(source, *found)),
+            "reachability": (
                 lambda: csgraph.breadth_first_order(self._out, source, return_predecessors=False),
                 lambda order: marked(self._vertices, order),
             ),
-            "sssp": Implementation(lambda: csgraph.dijkstra(self._weighted, indices=source), np.asarray),
-            PAGERANK_SWEEPS: Implementation(lambda: self._ranks(0, SWEEPS), np.asarray),
-            "pagerank": Implementation(lambda: self._ranks(TOLERANCE, 1000), np.asarray),
-            "katz": Implementation(lambda: self._katz(katz_alpha(edges)), np.asarray),
+            "sssp": (lambda: csgraph.dijkstra(self._weighted, indices=source), np.asarray),
+            PAGERANK_SWEEPS: (lambda: self._ranks(0, SWEEPS), np.asarray),
+            "pagerank": (lambda: self._ranks(TOLERANCE, 1000), np.asarray),
+            "katz": (lambda: self._katz(katz_alpha(edges)), np.asarray),
             "wcc": components("weak"),
             "scc": components("strong"),
         }
@@ -145,14 +143,14 @@ class Networkit(System):
         nk, source = package("networkit"), edges.starts[0]
 
         def parts(make: Callable[[], Any]) -> Implementation:
-            return Implementation(lambda: make().run(), lambda run: np.array(run.getPartition().getVector()))
+            return lambda: make().run(), lambda run: np.array(run.getPartition().getVector())
 
         def scores(make: Callable[[], Any]) -> Implementation:
-            return Implementation(lambda: make().run(), lambda run: np.array(run.scores()))
+            return lambda: make().run(), lambda run: np.array(run.scores())
 
-        found = {
-            "bfs": Implementation(lambda: nk.distance.BFS(self._graph, source, False).run(), _distances),
-            "sssp": Implementation(lambda: nk.distance.Dijkstra(self._weighted, source, False).run(), _distances),
+        found: dict[str, Implementation] = {
+            "bfs": (lambda: nk.distance.BFS(self._graph, source, False).run(), _distances),
+            "sssp": (lambda: nk.distance.Dijkstra(self._weighted, source, False).run(), _distances),
             PAGERANK_SWEEPS: scores(lambda: self._pagerank(0, SWEEPS)),
             "pagerank": scores(lambda: self._pagerank(TOLERANCE, 1000)),
         }
@@ -209,35 +207,38 @@ class Igraph(System):
     def queries(self, edges: SimpleEdges) -> dict[str, Implementation]:
         """Most of them."""
         graph, both, source = self._graph, self._both, edges.starts[0]
-        found = {
-            "bfs": Implementation(lambda: graph.distances(source, mode="out"), _first),
-            "reachability": Implementation(
-                lambda: graph.subcomponent(source, mode="out"), lambda order: marked(edges.vertices, order)
+        found: dict[str, Implementation] = {
+            "bfs": (lambda: graph.distances(source, mode="out"), _first),
+            "reachability": (
+                lambda: graph.subcomponent(source, mode="out"),
+                lambda those: marked(edges.vertices, those),
             ),
-            "sssp": Implementation(lambda: graph.distances(source, weights=self._weights, mode="out"), _first),
-            "betweenness": Implementation(
+            "sssp": (lambda: graph.distances(source, weights=self._weights, mode="out"), _first),
+            "betweenness": (
                 lambda: graph.betweenness(sources=edges.starts, directed=True),
                 lambda values: np.array(values) * (1 if edges.directed else 2),
             ),
-            "pagerank": Implementation(lambda: graph.pagerank(damping=DAMPING), np.array),
-            "personalized_pagerank": Implementation(
-                lambda: graph.personalized_pagerank(damping=DAMPING, reset_vertices=[source]), np.array
+            "pagerank": (lambda: graph.pagerank(damping=DAMPING), np.array),
+            "personalized_pagerank": (
+                lambda: graph.personalized_pagerank(damping=DAMPING, reset_vertices=[source]),
+                np.array,
             ),
-            "eigenvector": Implementation(lambda: graph.eigenvector_centrality(scale=False), _floats),
-            "hits": Implementation(lambda: (graph.hub_score(), graph.authority_score()), _first),
-            "wcc": Implementation(lambda: graph.connected_components(mode="weak"), _members),
-            "scc": Implementation(lambda: graph.connected_components(mode="strong"), _members),
-            "degrees": Implementation(graph.degree, _floats),
-            "coreness": Implementation(lambda: graph.coreness(mode="all"), _floats),
-            "triangles": Implementation(lambda: both.list_triangles(), lambda rows: _corners(edges.vertices, rows)),
-            "coloring": Implementation(lambda: both.vertex_coloring_greedy(), np.array),
+            "eigenvector": (lambda: graph.eigenvector_centrality(scale=False), _floats),
+            "hits": (lambda: (graph.hub_score(), graph.authority_score()), _first),
+            "wcc": (lambda: graph.connected_components(mode="weak"), _members),
+            "scc": (lambda: graph.connected_components(mode="strong"), _members),
+            "degrees": (graph.degree, _floats),
+            "coreness": (lambda: graph.coreness(mode="all"), _floats),
+            "triangles": (lambda: both.list_triangles(), lambda rows: _corners(edges.vertices, rows)),
+            "coloring": (lambda: both.vertex_coloring_greedy(), np.array),
         }
         if not edges.directed:
-            found["louvain"] = Implementation(graph.community_multilevel, _members)
-            found["leiden"] = Implementation(
-                lambda: graph.community_leiden(objective_function="modularity", n_iterations=-1), _members
+            found["louvain"] = (graph.community_multilevel, _members)
+            found["leiden"] = (
+                lambda: graph.community_leiden(objective_function="modularity", n_iterations=-1),
+                _members,
             )
-            found["lcc"] = Implementation(lambda: graph.transitivity_local_undirected(mode="zero"), np.array)
+            found["lcc"] = (lambda: graph.transitivity_local_undirected(mode="zero"), np.array)
         return found
 
 
@@ -279,41 +280,27 @@ class Networkx(System):
         parts, known = partial(_labels, count), partial(_of, count)
         weakly = nx.weakly_connected_components if edges.directed else nx.connected_components
         strongly = nx.strongly_connected_components if edges.directed else nx.connected_components
-        found = {
-            "bfs": Implementation(lambda: nx.single_source_shortest_path_length(graph, source), known),
-            "reachability": Implementation(
-                lambda: nx.descendants(graph, source), lambda those: marked(count, [source, *those])
-            ),
-            "sssp": Implementation(
-                lambda: nx.single_source_dijkstra_path_length(graph, source, weight="length"), known
-            ),
-            "pagerank": Implementation(lambda: nx.pagerank(graph, **rank), known),
-            "personalized_pagerank": Implementation(
-                lambda: nx.pagerank(graph, personalization={source: 1.0}, **rank), known
-            ),
-            "katz": Implementation(
-                lambda: nx.katz_centrality(graph, katz_alpha(edges), tol=TOLERANCE, max_iter=1000), known
-            ),
-            "eigenvector": Implementation(
-                lambda: nx.eigenvector_centrality(graph, tol=TOLERANCE, max_iter=1000), known
-            ),
-            "hits": Implementation(lambda: nx.hits(graph)[0], known),
-            "wcc": Implementation(lambda: list(weakly(graph)), parts),
-            "scc": Implementation(lambda: list(strongly(graph)), parts),
-            "degrees": Implementation(lambda: dict(graph.degree()), known),
-            "coreness": Implementation(lambda: nx.core_number(graph), known),
-            "kcore": Implementation(lambda: list(nx.k_core(graph, CORE)), lambda those: marked(count, those)),
+        found: dict[str, Implementation] = {
+            "bfs": (lambda: nx.single_source_shortest_path_length(graph, source), known),
+            "reachability": (lambda: nx.descendants(graph, source), lambda those: marked(count, [source, *those])),
+            "sssp": (lambda: nx.single_source_dijkstra_path_length(graph, source, weight="length"), known),
+            "pagerank": (lambda: nx.pagerank(graph, **rank), known),
+            "personalized_pagerank": (lambda: nx.pagerank(graph, personalization={source: 1.0}, **rank), known),
+            "katz": (lambda: nx.katz_centrality(graph, katz_alpha(edges), tol=TOLERANCE, max_iter=1000), known),
+            "eigenvector": (lambda: nx.eigenvector_centrality(graph, tol=TOLERANCE, max_iter=1000), known),
+            "hits": (lambda: nx.hits(graph)[0], known),
+            "wcc": (lambda: list(weakly(graph)), parts),
+            "scc": (lambda: list(strongly(graph)), parts),
+            "degrees": (lambda: dict(graph.degree()), known),
+            "coreness": (lambda: nx.core_number(graph), known),
+            "kcore": (lambda: list(nx.k_core(graph, CORE)), lambda those: marked(count, those)),
         }
         if not edges.directed:
-            found["louvain"] = Implementation(
-                lambda: nx.community.louvain_communities(graph, weight=None, seed=1), parts
-            )
-            found["coloring"] = Implementation(lambda: nx.greedy_color(graph), known)
-            found["triangles"] = Implementation(lambda: nx.triangles(graph), known)
-            found["lcc"] = Implementation(lambda: nx.clustering(graph), known)
-            found["mis"] = Implementation(
-                lambda: nx.maximal_independent_set(graph, seed=1), lambda those: marked(count, those)
-            )
+            found["louvain"] = (lambda: nx.community.louvain_communities(graph, weight=None, seed=1), parts)
+            found["coloring"] = (lambda: nx.greedy_color(graph), known)
+            found["triangles"] = (lambda: nx.triangles(graph), known)
+            found["lcc"] = (lambda: nx.clustering(graph), known)
+            found["mis"] = (lambda: nx.maximal_independent_set(graph, seed=1), lambda those: marked(count, those))
         return found
 
 

@@ -25,38 +25,27 @@ from penstock.tools.base.graph_making import make_graph
 from penstock.tools.base.output import Console
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from penstock.storage.format.graph import Adjacency
 
-    from numpy.typing import NDArray
-    from penstock.storage.format.graph import Adjacency, Graph
-    from penstock.storage.ingest.synthetic import SyntheticSource
-
-KINDS = ("rmat", "web", "grid")
 WEIGHTS = (1, 63)
 
 
-def source_of(kind: str, scale: int, edge_factor: int) -> SyntheticSource:
-    """A generated graph of 2^scale vertices, weights 1..63; edge_factor: edges a vertex (a grid has two)."""
-    if kind == "grid":
-        return grid(1 << scale // 2, 1 << scale - scale // 2, weights=WEIGHTS)
-    if kind == "web":
-        return web(1 << scale, edge_factor, weights=WEIGHTS)
-    return rmat(scale, edge_factor, weights=WEIGHTS)
+def generate(folder: Path, console: Console, *, kind: str, scale: int, edge_factor: int) -> tuple[str, Graph]:
+    """A generated graph of 2^scale vertices, weights 1..63, as a file in `folder`; return its name, and it, opened.
 
-
-def generated(source: SyntheticSource, folder: Path, console: Console) -> Graph:
-    """Write a generated graph to a file in `folder` and open it.
-
-    R-MAT is undirected here, as the Graph500 has it: both rows hold every edge. A web graph has both adjacencies.
+    R-MAT is undirected here, as the Graph500 has it: both rows hold every edge. A web graph has both adjacencies. A
+    grid has two edges a vertex.
     """
+    if kind == "grid":
+        source = grid(1 << scale // 2, 1 << scale - scale // 2, weights=WEIGHTS)
+    elif kind == "web":
+        source = web(1 << scale, edge_factor, weights=WEIGHTS)
+    else:
+        source = rmat(scale, edge_factor, weights=WEIGHTS)
+    options = ConvertOptions(direction="both", undirected=kind == "rmat", host_memory=default_host_memory())
     path = folder / "graph.h5"
-    options = ConvertOptions(
-        direction="both",
-        undirected=source.name.startswith("rmat"),
-        host_memory=default_host_memory(),
-    )
     make_graph(lambda: source, path, options, console)
-    return Graph.open(path)
+    return source.name, Graph.open(path)
 
 
 def in_memory(graph: Graph) -> Graph:
@@ -120,16 +109,12 @@ class SimpleEdges:
         return SimpleEdges(u, v, found, graph.vertices, graph.directed, starts)
 
 
-@dataclass(frozen=True)
-class Implementation:
-    """A system's own algorithm for a query: `run` is timed; `answer` turns its result into an array.
+Implementation = tuple[Callable[[], Any], Callable[[Any], Values]]
+"""A system's own algorithm for a query, which is timed; and what turns its result into an array.
 
-    Answers: levels and distances as float64 with infinity where not reached, ranks as float64,
-    components as any labels; one value per vertex.
-    """
-
-    run: Callable[[], Any]
-    answer: Callable[[Any], Values]
+Answers: levels and distances as float64 with infinity where not reached, ranks as float64, components as any labels;
+one value per vertex.
+"""
 
 
 class System(Protocol):

@@ -38,9 +38,10 @@ from penstock.tools.base.output import Console, plain
 from penstock.tools.base.progress import progress
 
 if TYPE_CHECKING:
+    from penstock.engine.resources.config import Config
     from penstock.storage.format.graph import Graph
-    from penstock.tools.bench.routes.trials import Outcome, TrialPlan
-    from penstock.tools.run.rates import Note
+    from penstock.tools.bench.routes.trials import Outcome
+    from penstock.tools.run.rates import UsedRates
     from penstock.transfer.values.rates import Rates
 
 
@@ -65,31 +66,9 @@ def read_portion(text: str) -> Portion:
     return lambda whole: int(share * whole)
 
 
-@dataclass(frozen=True)
-class GeneratedGraph:
-    """Which graph is generated, if no file is named."""
-
-    scale: int | None
-    kind: str
-    edge_factor: int
-    folder: Path | None
-
-    def open(self, path: Path | None, stack: ExitStack, console: Console) -> tuple[str, Graph]:
-        """Its name, and the graph on disk. Raises click.UsageError where none or two are named."""
-        from penstock.storage.format.graph import Graph
-        from penstock.tools.bench.system import generated, source_of
-
-        if path is not None and self.scale is None:
-            return str(path), Graph.open(path)
-        if path is None and self.scale is not None:
-            source = source_of(self.kind, self.scale, self.edge_factor)
-            return source.name, generated(source, stack.enter_context(scratch_folder(self.folder)), console)
-        raise click.UsageError("name one graph: a file GRAPH.h5, or --scale to generate one")
-
-
-material = option_group(
-    "material",
-    GeneratedGraph,
+generating = option_group(
+    "generated",
+    dict,
     option("--scale", type=click.IntRange(0, 40), help="Generate a graph of 2^SCALE vertices, weights 1..63."),
     option("--kind", type=click.Choice(["rmat", "web", "grid"]), default="rmat", help="What --scale generates."),
     option("--edge-factor", type=click.IntRange(1), default=16, help="Edges per vertex of it (a grid has two)."),
@@ -97,37 +76,9 @@ material = option_group(
 )
 
 
-@dataclass(frozen=True)
-class RouteDevice:
-    """Where the runs happen: options of a session, the edges that may be on the device, and what is known of it.
-
-    rates: a file of measured rates, None for those of this machine, measured first if need be and if `measure`.
-    """
-
-    options: dict[str, Any]
-    edge_memory: Portion
-    rates: Path | None
-    measure: bool
-
-    @property
-    def on_disk(self) -> bool:
-        """Whether the edges stay on disk: a ceiling on host memory was given."""
-        return "host_memory" in self.options
-
-
-def _place(
-    device_edge_memory: Portion, rates: Path | None, no_calibrate: bool, link_rate: int | None, **given: Any
-) -> RouteDevice:
-    if link_rate is not None and given["device"] != "emulated":
-        raise click.UsageError(f"--link-rate slows --device emulated, and the device is {given['device']}")
-    options = {name: value for name, value in given.items() if value is not None}
-    options["tuning"] = {} if link_rate is None else {"link_rate": link_rate}
-    return RouteDevice(options, device_edge_memory, rates, not no_calibrate)
-
-
 place = option_group(
     "place",
-    _place,
+    dict,
     engine_option(
         "device",
         help="cpu, cuda:N, auto (the first GPU if there is one), or emulated: the CPU behind a link, for trying out.",
@@ -153,28 +104,9 @@ place = option_group(
 )
 
 
-@dataclass(frozen=True)
-class RouteTrials:
-    """What is run on each configuration, and how often; only: texts, of which a row's name has one, none for all."""
-
-    programs: tuple[str, ...]
-    only: tuple[str, ...]
-    sources: tuple[int, ...]
-    sweeps: int
-    ablation: bool
-    effort: TrialPlan
-
-
-def _work(repeat: int, visits: int, patience: float, programs: tuple[str, ...], **given: Any) -> RouteTrials:
-    from penstock.tools.bench.routes.matrix import PROGRAMS
-    from penstock.tools.bench.routes.trials import TrialPlan
-
-    return RouteTrials(programs=programs or PROGRAMS, effort=TrialPlan(repeat, min(visits, repeat), patience), **given)
-
-
 work = option_group(
     "work",
-    _work,
+    dict,
     option(
         "--program",
         "programs",
@@ -216,39 +148,9 @@ work = option_group(
 )
 
 
-@dataclass(frozen=True)
-class RouteFiles:
-    """The files to write, if any: a picture, and what --json says."""
-
-    plot: Path | None
-    output: Path | None
-    force: bool
-
-    def check(self, graph: Path | None) -> None:
-        """Refuse, before anything is measured, what could not be drawn or written; graph: the file that is read."""
-        for path in (self.output, self.plot):
-            if graph is not None and path is not None:
-                keep_inputs(path, [graph])
-        if self.output is not None:
-            check_target(self.output, force=self.force)
-        if self.plot is not None:
-            from penstock.tools.base.plots import check
-
-            check(self.plot, force=self.force)
-
-    def write(self, outcomes: list[Outcome], title: str, facts: dict[str, Any]) -> None:
-        """Write and draw the figures of all programs."""
-        if self.output is not None:
-            write_text(self.output, json.dumps(plain(facts), allow_nan=False) + "\n", force=self.force)
-        if self.plot is not None:
-            from penstock.tools.bench.routes.report import draw_routes
-
-            draw_routes(outcomes, title, self.plot, force=self.force)
-
-
 writing = option_group(
     "files",
-    RouteFiles,
+    dict,
     option("--plot", type=OUTPUT, metavar="FILE.png", help=f"Draw it: .png, .svg or .pdf ({installing('plot')})."),
     option("-o", "--output", type=OUTPUT, metavar="FILE.json", help="Write to a file what --json says."),
     FORCE,
@@ -257,17 +159,17 @@ writing = option_group(
 
 @click.command(name="routes")
 @click.argument("graph", type=ANY, metavar="[GRAPH.h5]", required=False)
-@material
+@generating
 @work
 @place
 @writing
 @lasting_console_options
 def command(
     graph: Path | None,
-    material: GeneratedGraph,
-    work: RouteTrials,
-    place: RouteDevice,
-    files: RouteFiles,
+    generated: dict[str, Any],
+    work: dict[str, Any],
+    place: dict[str, Any],
+    files: dict[str, Any],
     console: Console,
 ) -> None:
     """Compare every route to the device, and auto without each of its parts.
@@ -285,18 +187,27 @@ def command(
       penstock bench routes --scale 18 --device emulated --link-rate 200MB --ablation --row HyTGraph --row +
       penstock bench routes web.h5 --program levels --program reachability --device emulated --link-rate 200MB
     """
-    from penstock.tools.bench.routes.report import facts, lines
+    from penstock.tools.bench.routes.report import draw_routes, facts, lines
     from penstock.tools.bench.system import in_memory
+    from penstock.tools.run.rates import rates_for
 
-    files.check(graph)
+    link_rate, edge_memory = place.pop("link_rate"), place.pop("device_edge_memory")
+    rates, measure = place.pop("rates"), not place.pop("no_calibrate")
+    if link_rate is not None and place["device"] != "emulated":
+        raise click.UsageError(f"--link-rate slows --device emulated, and the device is {place['device']}")
+    options = {name: value for name, value in place.items() if value is not None}
+    options["tuning"] = {} if link_rate is None else {"link_rate": link_rate}
+    _check_files(files, graph)
     with ExitStack() as stack:
-        name, opened = material.open(graph, stack, console)
-        if not place.on_disk:
+        name, opened = _opened(graph, generated, stack, console)
+        if "host_memory" not in options:  # a ceiling on it leaves the edges on disk
             opened = in_memory(opened)
-        here = _here(place, opened, console.note)
+        here = _here(options, lambda config: rates_for(opened, config, console.note, rates, measure=measure))
         with progress(console) as update:
             steps = count(1)
-            outcomes = _outcomes(work, place, here, opened, lambda doing: update(doing, next(steps), None, "steps"))
+            outcomes = _outcomes(
+                work, options, edge_memory, here, opened, lambda doing: update(doing, next(steps), None, "steps")
+            )
     title = f"{name}: {opened.vertices:,} vertices, {opened.edges:,} stored edges, {here.name}"
     told = {
         "command": "bench routes",
@@ -308,25 +219,50 @@ def command(
         "rates": here.source,
         "on_disk": opened.out.arrays is None,
         "link_bytes_per_second": here.link_rate,
-        "repeat": work.effort.repeat,
+        "repeat": work["repeat"],
         "programs": [facts(outcome) for outcome in outcomes],
-        "plot": files.plot,
+        "plot": files["plot"],
     }
     stuck = [reason for outcome in outcomes if (reason := outcome.stuck) is not None]
     if len(stuck) == len(outcomes):
         raise InputError("; ".join(stuck))
     console.answer(told, [title, *(line for outcome in outcomes for line in ("", *lines(outcome)))])
-    files.write(outcomes, title, told)
-    _complain(outcomes, stuck)
-
-
-def _complain(outcomes: list[Outcome], stuck: list[str]) -> None:
-    """Raise RunError for rows that went wrong, InputError for programs without a row that could run."""
+    if files["output"] is not None:
+        write_text(files["output"], json.dumps(plain(told), allow_nan=False) + "\n", force=files["force"])
+    if files["plot"] is not None:
+        draw_routes(outcomes, title, files["plot"], force=files["force"])
     failed = [(outcome.case.name, row) for outcome in outcomes for row in outcome.rows if row.failed]
     if failed:
         raise RunError("; ".join(f"{case}, {row.name.strip()}: {row.problem}" for case, row in failed))
     if stuck:
         raise InputError("; ".join(stuck))
+
+
+def _check_files(files: dict[str, Any], graph: Path | None) -> None:
+    """Refuse, before anything is measured, what could not be drawn or written; graph: the file that is read."""
+    output, plot, force = files["output"], files["plot"], files["force"]
+    for path in (output, plot):
+        if graph is not None and path is not None:
+            keep_inputs(path, [graph])
+    if output is not None:
+        check_target(output, force=force)
+    if plot is not None:
+        from penstock.tools.base.plots import check
+
+        check(plot, force=force)
+
+
+def _opened(path: Path | None, generated: dict[str, Any], stack: ExitStack, console: Console) -> tuple[str, Graph]:
+    """The name of the graph, and the graph on disk. Raises click.UsageError where none or two are named."""
+    from penstock.storage.format.graph import Graph
+    from penstock.tools.bench.system import generate
+
+    if path is not None and generated["scale"] is None:
+        return str(path), Graph.open(path)
+    if path is None and generated["scale"] is not None:
+        folder = stack.enter_context(scratch_folder(generated.pop("folder")))
+        return generate(folder, console, **generated)
+    raise click.UsageError("name one graph: a file GRAPH.h5, or --scale to generate one")
 
 
 @dataclass(frozen=True)
@@ -343,44 +279,44 @@ class Here:
         """Bytes per second of a copy over the link; None without a link, or where it takes no time."""
         return None if self.kind == "host" or self.rates is None else self.rates.copy_bytes
 
-    def budget(self, place: RouteDevice, edge_bytes: int) -> int | None:
-        """Bytes of edges that may be on the device, of so many in all; None without a link."""
-        return None if self.kind == "host" else place.edge_memory(edge_bytes)
 
-
-def _here(place: RouteDevice, graph: Graph, note: Note) -> Here:
+def _here(options: dict[str, Any], rates_for: Callable[[Config], UsedRates]) -> Here:
     """The device that the options name. Raises InputError where it is not here."""
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.device_resources import device_of
-    from penstock.tools.run.rates import rates_for
 
-    config = Config.of(**place.options)
+    config = Config.of(**options)
     device, threads = device_of(config), config.thread_count
     name, kind = f"CPU, {threads} threads" if device.reads_host else device.name, device.kind
     builtin = device.rates(threads) if device.measurable else None
     device.close()
     if kind == "emulated":
         return Here(name, kind, builtin, "told")
-    used = rates_for(graph, config, note, place.rates, measure=place.measure)
+    used = rates_for(config)
     return Here(name, kind, used.rates or builtin, used.facts()["source"])
 
 
 def _outcomes(
-    work: RouteTrials, place: RouteDevice, here: Here, graph: Graph, update: Callable[[str], None]
+    work: dict[str, Any],
+    options: dict[str, Any],
+    edge_memory: Portion,
+    here: Here,
+    graph: Graph,
+    update: Callable[[str], None],
 ) -> list[Outcome]:
-    """Measure every program."""
-    from penstock.tools.bench.routes.matrix import case_of, chosen, configurations, pick_source
-    from penstock.tools.bench.routes.trials import Outcome, measure
+    """Measure every program; edge_memory: of its edges that may be on the device."""
+    from penstock.tools.bench.routes.matrix import PROGRAMS, case_of, chosen, configurations, pick_source
+    from penstock.tools.bench.routes.trials import Outcome, TrialPlan, measure
 
-    sources = work.sources or (pick_source(graph),)
+    effort = TrialPlan(work["repeat"], min(work["visits"], work["repeat"]), work["patience"])
+    sources = work["sources"] or (pick_source(graph),)
     outcomes = []
-    for name in work.programs:
-        case = case_of(name, sources, work.sweeps)
+    for name in work["programs"] or PROGRAMS:
+        case = case_of(name, sources, work["sweeps"])
         edge_bytes = case.edge_bytes(graph)
-        budget = here.budget(place, edge_bytes)
-        options = place.options | {"device_edge_memory": budget, "rates": here.rates}
-        every = configurations(here.kind, case, ablation=work.ablation)
-        compared = chosen(every, work.only)
-        rows, reached = measure(case, graph, compared, options, work.effort, update)
+        budget = None if here.kind == "host" else edge_memory(edge_bytes)
+        given = options | {"device_edge_memory": budget, "rates": here.rates}
+        compared = chosen(configurations(here.kind, case, ablation=work["ablation"]), work["only"])
+        rows, reached = measure(case, graph, compared, given, effort, update)
         outcomes.append(Outcome(case, rows, edge_bytes, budget, here.link_rate, reached))
     return outcomes

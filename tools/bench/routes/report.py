@@ -77,8 +77,8 @@ def _columns(outcome: Outcome, ran: list[Row]) -> list[tuple[str, Callable[[Row]
         ("iterations", lambda row: f"{_typical(row).iterations:,.0f}"),
     ]
     if any(row.name == cel.name for row in ran):
-        found.append(("passes", lambda row: _times(outcome.passes(row))))
-        found.append(("followed", lambda row: _times(outcome.followed(row))))
+        found.append(("passes", lambda row: _times(outcome.brought_by(row, "filter"))))
+        found.append(("followed", lambda row: _times(outcome.brought_by(row, cel.name))))
     if any(trial.bytes_disk for row in ran for trial in row.trials):
         found.append(("read/edges", lambda row: _times(_typical(row).bytes_disk / edges)))
     return found
@@ -162,8 +162,8 @@ def _row_facts(outcome: Outcome, row: Row) -> dict[str, Any]:
             "share_of_link": outcome.of_link(row),
             "iterations": trial.iterations,
             "edges_walked": trial.edges,
-            "passes": outcome.passes(row),
-            "followed_over_edges": outcome.followed(row),
+            "passes": outcome.brought_by(row, "filter"),
+            "followed_over_edges": outcome.brought_by(row, cel.name),
             "bytes_link_by_route": trial.link_by_route,
             "routes": trial.shares,
             "prediction": {route: asdict(found) for route, found in trial.prediction.items()},

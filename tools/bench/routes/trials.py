@@ -21,7 +21,6 @@ from penstock.storage.base.errors import InputError, RunError
 from penstock.tools.bench.routes.matrix import HYBRID, Case, Configuration, difference
 from penstock.tools.run.checkpointing import Followed
 from penstock.transfer.calibration.prediction_error import Accuracy, accuracy
-from penstock.transfer.routes import cel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -114,15 +113,11 @@ class Outcome:
             return None
         return trial.bytes_link / (row.seconds * self.link_rate)
 
-    def passes(self, row: Row) -> float | None:
-        """How often all edges were copied whole: bytes of filter, as a multiple of the edges' bytes."""
-        return self._share(row, "filter")
+    def brought_by(self, row: Row, route: str) -> float | None:
+        """Bytes of a route, as a multiple of the edges' bytes: of filter, how often all edges were copied whole.
 
-    def followed(self, row: Row) -> float | None:
-        """Bytes of rows that followed their carriers (CEL), as a multiple of the edges' bytes."""
-        return self._share(row, cel.name)
-
-    def _share(self, row: Row, route: str) -> float | None:
+        Of cel they are the rows that followed their carriers.
+        """
         trial = row.typical
         if trial is None or not self.edge_bytes:
             return None
@@ -235,10 +230,6 @@ def measure(
     return rows, expected.reached
 
 
-class _TooLongError(Exception):
-    """A run took longer than it may."""
-
-
 def _visit(
     row: Row, case: Case, opened: Callable[[], Session], expected: _Expected, effort: TrialPlan, runs: int
 ) -> None:
@@ -254,7 +245,7 @@ def _visit(
                     return
                 if number:
                     row.trials.append(trial)
-    except (InputError, _TooLongError) as error:
+    except InputError as error:
         row.problem = str(error)
     except RunError as error:
         row.problem, row.failed = str(error), True
@@ -289,14 +280,14 @@ def _trial(session: Session, row: Row, case: Case, expected: _Expected, patience
 
 
 def _run(session: Session, program: Program, patience: float) -> Result:
-    """Run a program to its end, which must come within `patience` seconds. Raises _TooLongError otherwise."""
+    """Run a program to its end, which must come within `patience` seconds. Raises InputError otherwise."""
     steps = session.steps(program)
     until = time.perf_counter() + patience
     followed = Followed(steps)
     for record in followed:
         if time.perf_counter() > until:
             steps.close()
-            raise _TooLongError(f"gave up in iteration {record.number} after {patience:g} s; --patience waits longer")
+            raise InputError(f"gave up in iteration {record.number} after {patience:g} s; --patience waits longer")
     return followed.result
 
 
