@@ -9,7 +9,6 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -30,12 +29,8 @@ LEAST = 0.1
 LIMIT = f"--host-memory {BUDGET >> 20}MiB"
 
 
-@dataclass(frozen=True)
-class DemoStep:
-    """A command line, and a sentence about what it answers."""
-
-    line: str
-    sentence: Callable[[Facts], str]
+DemoStep = tuple[str, Callable[[Facts], str]]
+"""A command line, and a sentence about what it answers."""
 
 
 def _made(facts: Facts) -> str:
@@ -70,16 +65,14 @@ def _within(facts: Facts) -> str:
 
 
 ROADS = {
-    "convert": DemoStep("convert malta-roads.txt.gz roads.h5 --weights --undirected --renumber", _made),
-    "sssp": DemoStep("run sssp roads.h5 --source 256593339", _farthest),
-    "wcc": DemoStep("run wcc roads.h5", _networks),
+    "convert": ("convert malta-roads.txt.gz roads.h5 --weights --undirected --renumber", _made),
+    "sssp": ("run sssp roads.h5 --source 256593339", _farthest),
+    "wcc": ("run wcc roads.h5", _networks),
 }
 LARGE = {
-    "generate": DemoStep(
-        f"generate rmat --scale 17 --edge-factor 128 --direction both {LIMIT} --output rmat.h5", _made
-    ),
-    "pagerank": DemoStep(f"run pagerank rmat.h5 --tol 0 --max-iter 10 --top 1 {LIMIT} --direct-io", _best),
-    "bfs": DemoStep(f"run bfs rmat.h5 --source 1 {LIMIT} --direct-io", _within),
+    "generate": (f"generate rmat --scale 17 --edge-factor 128 --direction both {LIMIT} --output rmat.h5", _made),
+    "pagerank": (f"run pagerank rmat.h5 --tol 0 --max-iter 10 --top 1 {LIMIT} --direct-io", _best),
+    "bfs": (f"run bfs rmat.h5 --source 1 {LIMIT} --direct-io", _within),
 }
 
 
@@ -141,13 +134,14 @@ def _kernels() -> Facts:
 def _take(steps: Mapping[str, DemoStep], places: Mapping[str, Path], console: Console) -> Facts:
     """Show each command, run it with its files in their places, say what came out."""
     found = {}
-    for name, step in steps.items():
-        console.say(f"$ penstock {step.line}")
+    for name, (line, sentence) in steps.items():
+        words = line.split()
+        console.say(f"$ penstock {line}")
         before = compile_times().compiling
-        with waiting("penstock " + " ".join(step.line.split()[:2]), quiet=console.silent):
-            found[name] = answer_of([str(places.get(word, word)) for word in step.line.split()])
+        with waiting("penstock " + " ".join(words[:2]), quiet=console.silent):
+            found[name] = answer_of([str(places.get(word, word)) for word in words])
         compiled = found[name]["compile_seconds"] = compile_times().compiling - before
-        console.say(f"  {step.sentence(found[name])}")
+        console.say(f"  {sentence(found[name])}")
         if compiled >= LEAST:
             console.say(f"  compiling kernels took {seconds(compiled)}, which happens once on a machine")
     return found

@@ -41,13 +41,17 @@ def command(place: Path | None, console: Console) -> None:
         raise InputError(f"{where} does not exist; name a folder, or a graph file, on the disk to measure")
     modules = [one.module for one in packages.requirements() if not one.extra]
     imports = Child(IMPORTS, *modules)
-    cuda, mpi = _started("cupy", CUDA), _started("mpi4py", MPI)
+    optional = {
+        name: Child(text)
+        for name, text in (("cupy", CUDA), ("mpi4py", MPI))
+        if importlib.util.find_spec(name) is not None
+    }
     seen = machine.driver_gpus()
     sections = [
         *machine.machine(),
         packages.needed(*imports.answer()),
-        machine.gpus(seen, None if cuda is None else cuda.answer()),
-        machine.mpi(None if mpi is None else mpi.answer()),
+        machine.gpus(seen, optional["cupy"].answer() if "cupy" in optional else None),
+        machine.mpi(optional["mpi4py"].answer() if "mpi4py" in optional else None),
         machine.disk(where),
         machine.caches(),
         packages.optional(has_gpu=bool(seen)),
@@ -62,10 +66,3 @@ def command(place: Path | None, console: Console) -> None:
     console.answer(facts, [*lines, *verdict(sections), f"looked for {seconds(took)}"])
     if broken:
         raise RunError(f"this installation does not work: {', '.join(broken)}")
-
-
-def _started(module: str, program: str) -> Any:
-    """A process that looks at something optional; None where that is not installed."""
-    from penstock.tools.doctor.finding import Child
-
-    return Child(program) if importlib.util.find_spec(module) is not None else None

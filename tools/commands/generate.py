@@ -53,7 +53,11 @@ def _model(described: Callable[[], None]) -> click.Command:
         source = getattr(synthetic, described.__name__)(**model)
         if conversion.threads is not None:
             source.threads = conversion.threads
-        facts, lines = _write(source, output, conversion, console)
+        if is_graph_name(output):
+            made = make_graph(lambda: source, output, conversion, console)
+            facts, lines = made.facts(), made.lines()
+        else:
+            facts, lines = _write_list(source, output, conversion, console)
         facts |= {"command": "generate", "model": source.name, "seconds": time.perf_counter() - began}
         console.answer(facts, [f"{source.name}", *lines])
 
@@ -66,22 +70,19 @@ def _model(described: Callable[[], None]) -> click.Command:
     return command.command(name=described.__name__)(acting)
 
 
-def _write(
-    source: SyntheticSource, output: Path, conversion: ConvertOptions, console: Console
-) -> tuple[dict[str, Any], list[str]]:
-    """Write the graph in the format that the name asks for; return what to say about it."""
-    if is_graph_name(output):
-        made = make_graph(lambda: source, output, conversion, console)
-        return made.facts(), made.lines()
-    return _write_list(source, output, conversion, console)
-
-
 def _write_list(
     source: SyntheticSource, output: Path, conversion: ConvertOptions, console: Console
 ) -> tuple[dict[str, Any], list[str]]:
+    """Write a list of edges; return what to say about it. Raises InputError for options of graph files."""
     from penstock.storage.ingest.edge_list_writer import write_edges
 
-    _refuse_what_lists_lack(output, conversion)
+    for field in fields(ConvertOptions):
+        if field.name not in ANYWHERE and getattr(conversion, field.name) != field.default:
+            name = {"vertices_file": "vertices", "stripes": "stripe"}.get(field.name, field.name)
+            raise InputError(
+                f"--{name.replace('_', '-')} says nothing about an edge list; name the output "
+                f"{output.with_suffix('.h5').name} to make a graph file"
+            )
     began = time.perf_counter()
     with progress(console) as update, compiling_shown(update):
         size = write_edges(
@@ -108,25 +109,9 @@ def _write_list(
     return facts, [str(output), *pairs(rows, indent="  ")]
 
 
-def _refuse_what_lists_lack(output: Path, conversion: ConvertOptions) -> None:
-    for field in fields(ConvertOptions):
-        if field.name not in ANYWHERE and getattr(conversion, field.name) != field.default:
-            name = {"vertices_file": "vertices", "stripes": "stripe"}.get(field.name, field.name)
-            raise InputError(
-                f"--{name.replace('_', '-')} says nothing about an edge list; name the output "
-                f"{output.with_suffix('.h5').name} to make a graph file"
-            )
-
-
 SEED = click.option("--seed", type=int, default=1, show_default=True, help="Another, other graph.")
 WEIGHTS = click.option("--weights", type=WEIGHT_RANGE, help="Random whole weights, e.g. 1..63.")
-FACTOR = click.option(
-    "--edge-factor",
-    type=int,
-    default=16,
-    show_default=True,
-    help="Edges per vertex.",
-)
+FACTOR = click.option("--edge-factor", type=int, default=16, show_default=True, help="Edges per vertex.")
 
 
 @_model

@@ -189,13 +189,8 @@ def _counts(index: Index) -> DegreeCounts:
     return np.concatenate([degrees, above]), np.concatenate([small[degrees], their])
 
 
-def _sides_line(facts: dict[str, Any]) -> str | None:
-    left = facts["sources"]
-    return None if left is None else f"{left:,} sources, {facts['vertices'] - left:,} targets"
-
-
 def _lines(facts: dict[str, Any]) -> list[str]:
-    kind = "directed" if facts["directed"] else "undirected"
+    kind, left = "directed" if facts["directed"] else "undirected", facts["sources"]
     stored = "" if facts["input_edges"] == facts["edges"] else f"; {facts['edges']:,} stored"
     rows: list[tuple[str, object]] = [
         ("vertices", f"{facts['vertices']:,} ({facts['vertex_dtype']})"),
@@ -204,7 +199,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         ("layout", f"list, in blocks of {LIST_BLOCK} edges" if facts["layout"] == "list" else None),
         ("weights", facts["weight_dtype"] or "none"),
         ("ids", "renumbered; results are in original ids" if facts["renumbered"] else None),
-        ("bipartite", _sides_line(facts)),
+        ("bipartite", None if left is None else f"{left:,} sources, {facts['vertices'] - left:,} targets"),
         ("size", size_of(facts["file_bytes"], facts["edges"])),
     ]
     rows += [(f"{a['direction']}-edges", _adjacency_line(a)) for a in facts["adjacencies"]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,57 +15,9 @@ if TYPE_CHECKING:
     from penstock.tools.report.read_metrics import RunMetrics
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """Where pictures go: one page, a folder of them."""
-
-    html: Path | None
-    png: Path | None
-    force: bool
-
-    def check(self, run: Path) -> None:
-        """Refuse, before anything is drawn, what could not be written; run: what is read."""
-        if self.html is not None or self.png is not None:
-            from penstock.tools.base.plots import present
-
-            present()
-        if self.html is not None:
-            keep_inputs(self.html, [run])
-            check_target(self.html, force=self.force)
-
-    def write(self, runs: list[RunMetrics]) -> list[Path]:
-        """Draw and write what was asked for; return the files."""
-        from penstock.tools.base.plots import as_svg, save
-        from penstock.tools.report.figures import pictures
-        from penstock.tools.report.page import page
-
-        written = []
-        if self.html is not None:
-            drawn = [pictures(run, alone=False) for run in runs]
-            svgs = [{name: as_svg(figure) for name, figure in figures.items()} for figures in drawn]
-            write_text(self.html, page(list(zip(runs, svgs, strict=True))), force=self.force)
-            written.append(self.html)
-        if self.png is not None:
-            drawn = [pictures(run, alone=True) for run in runs]
-            _make(self.png)
-            for number, figures in enumerate(drawn):
-                for name, figure in figures.items():
-                    path = self.png / (f"{name}.png" if len(runs) == 1 else f"{number}-{name}.png")
-                    save(figure, path, force=self.force)
-                    written.append(path)
-        return written
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder} cannot be made: {error.strerror}; name another folder for --png") from error
-
-
 drawing = option_group(
     "drawn",
-    Drawn,
+    dict,
     option("--html", type=OUTPUT, help="Write one page with pictures, which needs no other file."),
     option("--png", type=FOLDER, help="Write stages.png, time.png, iterations.png into this folder, made if need be."),
     FORCE,
@@ -77,7 +28,7 @@ drawing = option_group(
 @click.argument("run", type=ANY, metavar="RUN_DIR|METRICS.jsonl")
 @drawing
 @console_options
-def command(run: Path, drawn: Drawn, console: Console) -> None:
+def command(run: Path, drawn: dict[str, Any], console: Console) -> None:
     """Say what a run did, what limited it, and what would help.
 
     RUN_DIR is the folder of a run, METRICS.jsonl what `penstock run --metrics` wrote; a run that is still going, or was
@@ -95,11 +46,18 @@ def command(run: Path, drawn: Drawn, console: Console) -> None:
     from penstock.tools.report import page
     from penstock.tools.report.read_metrics import read, shared
 
-    drawn.check(run)
+    html, png, force = drawn["html"], drawn["png"], drawn["force"]
+    if html or png:
+        from penstock.tools.base.plots import present
+
+        present()
+    if html is not None:
+        keep_inputs(html, [run])
+        check_target(html, force=force)
     runs = read(run)
-    if not any(known.iterations for known in runs) and (drawn.html or drawn.png):
+    if not any(known.iterations for known in runs) and (html or png):
         raise InputError(f"{run} tells of no iteration, so there is nothing to draw; leave out --html and --png")
-    written = drawn.write(runs)
+    written = _drawn(runs, html, png, force=force)
     told: list[str] = []
     for known in runs:
         told += ["", *page.lines(known)] if told else page.lines(known)
@@ -110,3 +68,29 @@ def command(run: Path, drawn: Drawn, console: Console) -> None:
     facts: dict[str, Any] = {"command": "report", "runs": [page.facts(known) for known in runs]}
     facts |= {} if rest is None else {"shared": to_json(rest)}
     console.answer(facts | {"written": written}, told)
+
+
+def _drawn(runs: list[RunMetrics], html: Path | None, png: Path | None, *, force: bool) -> list[Path]:
+    """Draw and write a page, and a folder of pictures, as far as they are asked for; return the files."""
+    from penstock.tools.base.plots import as_svg, save
+    from penstock.tools.report.figures import pictures
+    from penstock.tools.report.page import page
+
+    written = []
+    if html is not None:
+        drawn = [pictures(run, alone=False) for run in runs]
+        svgs = [{name: as_svg(figure) for name, figure in figures.items()} for figures in drawn]
+        write_text(html, page(list(zip(runs, svgs, strict=True))), force=force)
+        written.append(html)
+    if png is not None:
+        drawn = [pictures(run, alone=True) for run in runs]
+        try:
+            png.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{png} cannot be made: {error.strerror}; name another folder for --png") from error
+        for number, figures in enumerate(drawn):
+            for name, figure in figures.items():
+                path = png / (f"{name}.png" if len(runs) == 1 else f"{number}-{name}.png")
+                save(figure, path, force=force)
+                written.append(path)
+    return written

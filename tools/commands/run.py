@@ -101,42 +101,34 @@ class _RunCommand(Titled):
             super().format_help(ctx, formatter)
             return
         formatter.write_usage(f"{ctx.command_path} {info.name}", "GRAPH.h5 [OPTIONS]")
-        formatter.write_paragraph()
+        counts = "Edges count by their weights where the graph has some; --no-weight: each counts 1."
         with formatter.indentation():
-            formatter.write_text(info.line)
-            formatter.write_paragraph()
-            formatter.write_text(f"Answer: {info.answer}".replace("`", ""))
-            if info.weighted:
-                formatter.write_paragraph()
-                formatter.write_text(
-                    "Edges count by their weights where the graph has some; --no-weight: each counts 1."
-                )
-            if info.needs_weights:
-                formatter.write_paragraph()
-                formatter.write_text("The graph must have weights.")
-            if info.aliases:
-                formatter.write_paragraph()
-                formatter.write_text(f"Other libraries call it {', '.join(info.aliases)}.")
+            for applies, text in (
+                (True, info.line),
+                (True, f"Answer: {info.answer}".replace("`", "")),
+                (info.weighted, counts),
+                (info.needs_weights, "The graph must have weights."),
+                (info.aliases, f"Other libraries call it {', '.join(info.aliases)}."),
+            ):
+                if applies:
+                    formatter.write_paragraph()
+                    formatter.write_text(text)
         rows = _parameters_of(info.name)
         if rows:
             with formatter.section("Parameters"):
                 formatter.write_dl(rows)
         with formatter.section("Example"):
             needed = [option for option, told in rows if told.startswith("required")]
+            given = [f"{option} {value}" for option, value in _EXAMPLES.items() if option in needed]
+            line = " ".join([ctx.command_path, info.name, "graph.h5", *given, f"--output {info.name}.csv"])
             # not write_text: a command that is wrapped cannot be copied
-            formatter.write(f"{'':{formatter.current_indent}}{_example(ctx.command_path, info.name, needed)}\n")
+            formatter.write(f"{'':{formatter.current_indent}}{line}\n")
         formatter.write_paragraph()
         formatter.write_text("penstock run --help has the options that all programs take.")
 
 
 _EXAMPLES = {"--source": "42", "--k": "10", "--fixed": "fixed.csv", "--inputs": "inputs.csv"}
 """Values of parameters that programs need."""
-
-
-def _example(command: str, name: str, needed: list[str]) -> str:
-    """A command line with what the program needs."""
-    given = " ".join(f"{option} {value}" for option, value in _EXAMPLES.items() if option in needed)
-    return " ".join(part for part in (command, name, "graph.h5", given, f"--output {name}.csv") if part)
 
 
 def _parameters_of(name: str) -> list[tuple[str, str]]:

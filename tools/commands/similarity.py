@@ -109,7 +109,11 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     file, asked["sources"] = asked.pop("pairs"), asked.pop("source") or None
     use["device"] = "cpu" if use["device"] == "auto" else use["device"]
     check_request(file, device=use["device"], device_memory=use["device_memory"], **asked)
-    _check_target(graph, file, target)
+    if target.output is not None:  # what cannot be written is refused before anything is read
+        target.to(PAIRS, [graph] if file is None else [graph, file])
+    elif target.format is not None or target.force or target.style:
+        options = ", ".join(("--format", "--force", *filter(None, [flags_of(target.style)])))
+        raise InputError(f"{options} are for --output FILE; give it, or leave them out")
     opened = Graph.open(graph, stripes=use.pop("stripes"))
     found = similarity(opened, None if file is None else read_pairs(file, opened), **asked, **use)
     compared = time.perf_counter() - began
@@ -131,15 +135,6 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
         "peak_memory_bytes": peak_resident_bytes(),
     }
     console.answer(facts, _lines(facts))
-
-
-def _check_target(graph: Path, file: Path | None, target: TableOutput) -> None:
-    """Refuse an output that cannot be written, before anything is read. Raises InputError."""
-    if target.output is not None:
-        target.to(PAIRS, [graph] if file is None else [graph, file])
-    elif target.format is not None or target.force or target.style:
-        given = ", ".join(("--format", "--force", *filter(None, [flags_of(target.style)])))
-        raise InputError(f"{given} are for --output FILE; give it, or leave them out")
 
 
 def _top(found: PairTable, by: str, count: int) -> list[dict[str, Any]]:

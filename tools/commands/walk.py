@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,7 @@ from penstock.tools.base.progress import compiling_shown, progress
 
 if TYPE_CHECKING:
     from penstock.engine.program.vertex_ids import VertexReferences
+    from penstock.engine.queries.walk_run import WalkProgress
     from penstock.engine.queries.walks import Walks
     from penstock.storage.format.graph import Graph
 
@@ -121,7 +121,11 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     use["scratch"] = use["scratch"] or (None if to_stdout else output.absolute().parent)
     walks = walk(opened, sources=sources, weight=not asked.pop("no_weight"), **asked, **use)
     with progress(console) as update, compiling_shown(update):
-        report = _reporter(update, walks)
+        total = walks.count * walks.length
+
+        def report(state: WalkProgress) -> None:
+            update("walking", state.steps, total, "steps")
+
         if to_stdout:
             options = WriteOptions(use["threads"], style=target.style)
             stream_walks(walks.written(report), StandardOutput(), format, options)
@@ -145,15 +149,6 @@ def _sources(
     from penstock.tools.base.vertex_files import read_sources
 
     return read_sources(file, graph)
-
-
-def _reporter(update: Any, walks: Walks) -> Callable[[Any], None]:
-    total = walks.count * walks.length
-
-    def report(progress: Any) -> None:
-        update("walking", progress.steps, total, "steps")
-
-    return report
 
 
 def _facts(walks: Walks, graph: Path, output: Path, format: str) -> dict[str, Any]:
