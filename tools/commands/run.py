@@ -21,10 +21,9 @@ from penstock.tools.base.output import Console, beside_a_table
 from penstock.tools.base.process import process_start
 from penstock.tools.run import job_file
 from penstock.tools.run.answer_options import wanting
-from penstock.tools.run.auto_devices import auto_devices
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import JobFile, key_of
-from penstock.tools.run.rank_devices import ALL, AUTO, all_gpus, host_ranks
+from penstock.tools.run.rank_devices import ALL, AUTO, all_gpus, auto_devices, host_ranks, options_of_rank
 from penstock.tools.run.run_options import parameters
 
 _HELP = """Run a graph algorithm, or the programs of a job file.
@@ -185,8 +184,9 @@ def _ranks(job: Job, context: click.Context, console: Console) -> tuple[Job, Joi
     if joined is not None:
         if job.keeping.dry_run:
             raise InputError("--dry-run runs in one process: leave mpiexec out, and say --ranks or --devices")
-        own = host_ranks(joined, execution.devices, str(execution.options.get("device", AUTO)))
-        return replace(job, execution=replace(execution, options=own.options(execution.options))), joined
+        ranks = host_ranks(joined, execution.devices, str(execution.options.get("device", AUTO)))
+        options = options_of_rank(execution.options, *ranks)
+        return replace(job, execution=replace(execution, options=options)), joined
     if execution.devices in ((ALL,), (AUTO,)):
         execution = execution.on(all_gpus() if execution.devices == (ALL,) else auto_devices(job, console.note))
         job = replace(job, execution=execution)

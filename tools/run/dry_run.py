@@ -7,7 +7,7 @@ of them: they divide the host's memory, threads and disk (`HostRanks`), as those
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from penstock.storage.base.errors import BudgetError
 from penstock.tools.base.output import Console, pairs, seconds, table
 from penstock.tools.run.execute_job import of_all_ranks
 from penstock.tools.run.job import Job, JobStep
-from penstock.tools.run.rank_devices import HostRanks
+from penstock.tools.run.rank_devices import options_of_rank
 from penstock.tools.run.rates import UsedRates, rates_for
 from penstock.tools.run.run_directory import check_folder
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.engine.planning.forecast import Forecast, Sweep
     from penstock.engine.program.program import Program
     from penstock.engine.resources.memory_plan import Memory
+    from penstock.engine.session import Session
     from penstock.storage.format.graph import Graph
 
 PHASES = "runs as several programs, one after another; the sweeps are those of the first"
@@ -46,27 +47,28 @@ def forecast_job(job: Job, console: Console) -> None:
     job.check(made=False)
     timeline, keeps = None if job.watching.trace is None else Timeline(), job.checkpointing.folder is not None
     counts = job.keeping.ranks or ((len(job.execution.devices),) if job.execution.devices else ())
-    shared = [forecast_ranks(job, programs, graph, used, count) for count in counts]
+    every = [(count, forecast_ranks(job, programs, graph, used, count)) for count in counts]
     with Session(graph, timeline=timeline, **job.execution.forecast_options(1), **used.options()) as session:
         session.prepare(*programs)
         each = list(zip(job.steps, programs, strict=True))
         told = [(step, session.forecast(program, checkpoints=keeps)) for step, program in each]
         headings = [step.heading(program, graph, job.graph) for step, program in each]
+    shared = [[(count, found[at]) for count, found in every] for at in range(len(told))]
     facts = {
         "command": "run",
         "dry_run": True,
         "job": job.source,
         "graph": job.graph,
         "programs": [
-            _facts(step, found) | {"ranks": [rank_facts(one[at]) for one in shared]}
-            for at, (step, found) in enumerate(told)
+            _facts(step, found) | {"ranks": [rank_facts(*one) for one in ranks]}
+            for (step, found), ranks in zip(told, shared, strict=True)
         ],
         "rates": used.facts(),
     }
     lines = [
         line
-        for at, (heading, (step, found)) in enumerate(zip(headings, told, strict=True))
-        for line in (f"{heading} (dry run)", *_lines(step, found), *rank_lines([one[at] for one in shared]))
+        for heading, (step, found), ranks in zip(headings, told, shared, strict=True)
+        for line in (f"{heading} (dry run)", *_lines(step, found), *rank_lines(ranks))
     ]
     console.answer(facts, [*lines, f"rates: {_rates(used)}"])
 
@@ -75,9 +77,14 @@ def _facts(step: JobStep, found: Forecast) -> dict[str, Any]:
     facts = asdict(found) | {"program": step.program, "parameters": step.parameters.given}
     memories = {"host": found.host, "placement": found.placement}
     facts |= {name: asdict(held) | {"total": held.total} for name, held in memories.items() if held is not None}
-    for name, sweep in (("first", found.first), ("later", found.later)):
-        facts[name] |= {"seconds": sweep.seconds, "limited_by": sweep.limit}
-    return facts | {"most_seconds": found.most_seconds, "output": step.wanted.path}
+    return facts | _sweep_facts(found) | {"most_seconds": found.most_seconds, "output": step.wanted.path}
+
+
+def _sweep_facts(found: Forecast) -> dict[str, Any]:
+    sweeps = {"first": found.first, "later": found.later}
+    return {
+        name: asdict(sweep) | {"seconds": sweep.seconds, "limited_by": sweep.limit} for name, sweep in sweeps.items()
+    }
 
 
 def _lines(step: JobStep, found: Forecast) -> list[str]:
@@ -160,25 +167,13 @@ def _rates(used: UsedRates) -> str:
 HEADS = ("ranks", "memory a rank", "edges", "first sweep", "later sweeps", "limit", "exchange")
 
 
-@dataclass(frozen=True)
-class RankForecast:
-    """What a program would take of one of so many ranks; found None: its memory does not suffice, as `refusal` says."""
-
-    ranks: int
-    found: Forecast | None
-    refusal: BudgetError | None = None
-
-    @property
-    def exchange_share(self) -> float:
-        """The exchange's share of a later sweep."""
-        sweep = None if self.found is None else self.found.later
-        return 0.0 if sweep is None or not sweep.seconds else sweep.exchange / sweep.seconds
-
-
 def forecast_ranks(
     job: Job, programs: Sequence[Program], graph: Graph, used: UsedRates, ranks: int
-) -> list[RankForecast]:
-    """What each program would take of one of so many ranks. Raises InputError for what ranks refuse."""
+) -> list[Forecast | BudgetError]:
+    """What each program would take of one of so many ranks, or why its memory does not suffice.
+
+    Raises InputError for what ranks refuse.
+    """
     from penstock.engine.planning.rank_forecast import PaperRanks, rates_of_rank
     from penstock.engine.resources.config import Config
     from penstock.engine.session import Session
@@ -188,7 +183,7 @@ def forecast_ranks(
     if ranks > 1:
         whole = used.rates or Rates.host(Config.of(**job.execution.options).thread_count)
         devices = _devices(job, ranks)
-        asked = HostRanks(devices, 0).options(job.execution.forecast_options(ranks))
+        asked = options_of_rank(job.execution.forecast_options(ranks), devices, 0)
         options = asked | {"rates": rates_of_rank(whole, ranks)}
     keeps = job.checkpointing.folder is not None
     with Session(graph, ranks=PaperRanks(ranks), **options) as session:
@@ -207,47 +202,43 @@ def _devices(job: Job, ranks: int) -> tuple[str, ...]:
     return (first,) * ranks
 
 
-def _forecast(session: Any, program: Program, ranks: int, keeps: bool) -> RankForecast:
+def _forecast(session: Session, program: Program, ranks: int, keeps: bool) -> Forecast | BudgetError:
     try:
-        return RankForecast(ranks, session.forecast(program, checkpoints=keeps))
+        return session.forecast(program, checkpoints=keeps)
     except BudgetError as error:
-        return RankForecast(ranks, None, of_all_ranks(error, ranks))
+        return of_all_ranks(error, ranks)
 
 
-def rank_facts(one: RankForecast) -> dict[str, Any]:
+def _exchange_share(sweep: Sweep) -> float:
+    return sweep.exchange / sweep.seconds if sweep.seconds else 0.0
+
+
+def rank_facts(ranks: int, found: Forecast | BudgetError) -> dict[str, Any]:
     """For machines."""
-    if one.found is None:
-        return {"ranks": one.ranks, "fits": False, "refusal": str(one.refusal)}
-    sweeps = {
-        name: asdict(sweep) | {"seconds": sweep.seconds, "limited_by": sweep.limit}
-        for name, sweep in (("first", one.found.first), ("later", one.found.later))
-    }
-    held = one.found.host
-    host = asdict(held) | {"total": held.total}
-    most = one.found.most_seconds
-    values = {name: getattr(one.found, name) for name in ("windows", "value_room", "value_file")}
-    return {"ranks": one.ranks, "fits": True, "host": host, "exchange_share": one.exchange_share, "most_seconds": most,
-            **values, **sweeps}  # fmt: skip
+    if isinstance(found, BudgetError):
+        return {"ranks": ranks, "fits": False, "refusal": str(found)}
+    host = asdict(found.host) | {"total": found.host.total}
+    values = {name: getattr(found, name) for name in ("most_seconds", "windows", "value_room", "value_file")}
+    share = {"exchange_share": _exchange_share(found.later)}
+    return {"ranks": ranks, "fits": True, "host": host, **share, **values, **_sweep_facts(found)}
 
 
-def rank_lines(each: Sequence[RankForecast]) -> list[str]:
+def rank_lines(each: Sequence[tuple[int, Forecast | BudgetError]]) -> list[str]:
     """For people: a table, and why some numbers of ranks do not fit; nothing without any."""
-    if not each:
-        return []
-    refused = [f"{one.ranks} ranks do not fit: {one.refusal}" for one in each if one.found is None]
-    rows = [_row(one, one.found) for one in each if one.found is not None]
+    refused = [f"{ranks} ranks do not fit: {one}" for ranks, one in each if isinstance(one, BudgetError)]
+    rows = [_row(ranks, one) for ranks, one in each if not isinstance(one, BudgetError)]
     return [f"  {line}" for line in [*(table(HEADS, rows) if rows else []), *refused]]
 
 
-def _row(one: RankForecast, found: Forecast) -> tuple[object, ...]:
+def _row(ranks: int, found: Forecast) -> tuple[object, ...]:
     memory = f"{format_bytes(found.host.total)} of {format_bytes(found.host.budget)}"
     later, windows = found.later, f", {found.windows} windows" if found.value_room else ""
     return (
-        one.ranks,
+        ranks,
         memory,
         ("stay" if found.host.whole else "stream") + windows,
         seconds(found.first.seconds),
         seconds(later.seconds),
         later.limit if later.seconds else "none",
-        f"{one.exchange_share:.1%}",
+        f"{_exchange_share(later):.1%}",
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,6 @@ from penstock.tools.run.trace import open_trace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.program.program import Program
@@ -41,16 +40,17 @@ if TYPE_CHECKING:
     from penstock.engine.session import Session
     from penstock.storage.format.graph import Graph
     from penstock.tools.base.joined_ranks import Joined
-    from penstock.tools.run.answer_options import AnswerOptions
 
 
 @dataclass(frozen=True)
 class JobContext:
-    """The session in which the programs of a job run, and what reports on it.
+    """A job, the session in which its programs run, and what reports on it.
 
-    record: what the run directory keeps. seen: the lines on the terminal. clock: of the job.
+    job: with its outputs in the run directory, if it has one. record: what that keeps. seen: the lines on the terminal.
+    clock: of the job.
     """
 
+    job: Job
     session: Session
     record: Record
     metrics: Metrics | None
@@ -60,18 +60,7 @@ class JobContext:
     clock: JobClock
 
 
-@dataclass(frozen=True)
-class Told:
-    """What is said of a program that has run, as far as somebody reads it.
-
-    result: for the metrics. whole: for JSON and the run directory. lines: for the terminal. account: of its part of the
-    wall time.
-    """
-
-    result: dict[str, Any]
-    whole: dict[str, Any]
-    lines: list[str]
-    account: Account | None = None
+Facts = dict[str, Any]
 
 
 def execute(job: Job, console: Console, began: float | None = None, ranks: Joined | None = None) -> None:
@@ -120,14 +109,15 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
             if config.kernels != "reference":  # a companion imports the compiler if a program has not run before
                 expect_run(programs[0], graph, kind_expected(config))
             used = _rates(job, graph, config, console, ranks)
-        placed, finished = job.kept(), []  # placed: the job with its outputs in the run directory, if it has one
+        placed = job.kept()
+        finished: list[tuple[Facts, list[str], Account]] = []
         check_folder(job)
         placed.check(made=False)
         record = stack.enter_context(open_record(job))
         placed.check()  # again: the run directory, if any, exists now
         check_answers(placed, programs, graph, config, console.note)
         seen = iterations(show)
-        facts = {"programs": [step.title for step in job.steps], "graph": job.graph}
+        facts: Facts = {"programs": [step.title for step in job.steps], "graph": job.graph}
         begun = partial(getattr, record, "begun")  # called later: has an iteration run?
         communicator = None if ranks is None else ranks.communicator
         tracing = communicator if job.watching.traced else None
@@ -148,11 +138,20 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         record.describe(job, session, used)
         session.prepare(*programs, begins=True)
         process.resume_search()
-        context = JobContext(session, record, metrics, seen, checkpoints, console, clock)
+        context = JobContext(placed, session, record, metrics, seen, checkpoints, console, clock)
         for step, program in zip(placed.steps, programs, strict=True):
-            finished.append(_run(step, program, context, placed, last=step is placed.steps[-1]))
-            record.tell(programs=[one.whole for one in finished])
-    _print_answers(placed, finished, used, clock, console)
+            finished.append(_run(step, program, context, last=step is placed.steps[-1]))
+            record.tell(programs=[told for told, _, _ in finished])
+    clock.clock.turn_to("other")
+    whole = clock.account()
+    facts = {"command": "run"}
+    rates = {"rates": used.facts()}
+    if placed.source is None:
+        facts |= finished[0][0] | rates | to_json(whole)
+    else:
+        programs_told = [told | rates | to_json(account) for told, _, account in finished]
+        facts |= {"job": placed.source, "programs": programs_told, **to_json(whole)}
+    console.answer(facts, [*(line for _, lines, _ in finished for line in lines), whole.line()])
 
 
 def check_answers(
@@ -183,8 +182,11 @@ def _rates(job: Job, graph: Graph, config: Config, console: Console, ranks: Join
     return used
 
 
-def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last: bool) -> Told:
-    """Run one program, write its answer, and sum it up meanwhile; after the last one edges need no memory."""
+def _run(step: JobStep, program: Program, context: JobContext, *, last: bool) -> tuple[Facts, list[str], Account]:
+    """Run one program, write its answer, and sum it up meanwhile; after the last one edges need no memory.
+
+    Returns what is said of it to machines and to people, and the account of its part of the wall time.
+    """
     began, before = time.perf_counter(), context.clock.account()
     session, metrics = context.session, context.metrics
     context.seen.begin(program, session)
@@ -213,49 +215,40 @@ def _run(step: JobStep, program: Program, context: JobContext, job: Job, *, last
             give_back_freed_memory()
     result = followed.result.with_properties(*wanted.joined) if wanted.joined else followed.result
     summary = ResultSummary(result, seconds, peak_resident_bytes(), wanted.top, threads, spare)
-    told = _written(step, summary, context, job)
+    result_facts, told, lines = _written(step, summary, context)
     if metrics is not None:
-        metrics.end(told.result, followed.result.ranks)
+        metrics.end(result_facts, followed.result.ranks)
     if context.checkpoints is not None:
         kept = context.checkpoints.finish()
         if kept:
             context.console.note(kept)
-    return replace(told, account=context.clock.account().since(before).without("closing"))
+    return told, lines, context.clock.account().since(before).without("closing")
 
 
-def _written(step: JobStep, summary: ResultSummary, context: JobContext, job: Job) -> Told:
-    """Write the answer of a program, if it has an output, while it is summed up."""
-    wanted = step.wanted
+def _written(step: JobStep, summary: ResultSummary, context: JobContext) -> tuple[Facts, Facts, list[str]]:
+    """Write the answer of a program, if it has an output, while it is summed up; return what `_told` does."""
+    wanted, result, threads = step.wanted, summary.result, summary.threads
     if wanted.path is None:
-        return _told(step, summary, context, job)
+        return _told(step, summary, context)
     with ThreadPool(1, "summary") as pool:
-        summing = pool.submit(_told, step, summary, context, job)
+        summing = pool.submit(_told, step, summary, context)
         if wanted.printed:
-            _print_table(summary, wanted)
+            with stage("writing") as meter:
+                file = StandardOutput()
+                result.write_to(file, format=wanted.format or "csv", threads=threads, **wanted.style)
+                file.flush()
+                meter.bytes = file.tell()
         else:
-            _write_table(summary, wanted.path, wanted, force=job.replaces(wanted.path))
+            with stage("writing", result.bytes_to_write(wanted.path, wanted.format)) as meter:
+                how: Any = {"threads": threads, "written": partial(setattr, meter, "bytes"), **wanted.style}
+                result.write(wanted.path, force=context.job.replaces(wanted.path), format=wanted.format, **how)
+                meter.bytes = wanted.path.stat().st_size
         with stage("summary"):
             return summing.result()
 
 
-def _write_table(summary: ResultSummary, path: Path, wanted: AnswerOptions, *, force: bool) -> None:
-    with stage("writing", summary.result.bytes_to_write(path, wanted.format)) as meter:
-        how: Any = {"threads": summary.threads, "written": partial(setattr, meter, "bytes")}
-        summary.result.write(path, force=force, format=wanted.format, **how, **wanted.style)
-        meter.bytes = path.stat().st_size
-
-
-def _print_table(summary: ResultSummary, wanted: AnswerOptions) -> None:
-    with stage("writing") as meter:
-        file = StandardOutput()
-        format = wanted.format or "csv"
-        summary.result.write_to(file, format=format, threads=summary.threads, **wanted.style)
-        file.flush()
-        meter.bytes = file.tell()
-
-
-def _told(step: JobStep, summary: ResultSummary, context: JobContext, job: Job) -> Told:
-    """Compute what is said of a program: only what somebody reads."""
+def _told(step: JobStep, summary: ResultSummary, context: JobContext) -> tuple[Facts, Facts, list[str]]:
+    """Compute what is said of a program, only what somebody reads: to the metrics, to JSON, to people."""
     kept = context.console.as_json or context.record.files is not None
     result, whole, lines = {}, {}, []
     with stage("summary"):
@@ -266,21 +259,5 @@ def _told(step: JobStep, summary: ResultSummary, context: JobContext, job: Job) 
             whole |= {"top": summary.top(step.wanted), "output": step.wanted.path}
         if not context.console.silent:
             program, graph = summary.result.program, summary.result.graph
-            lines = [step.heading(program, graph, job.graph), *summary.lines(step.wanted)]
-    return Told(result, whole, lines)
-
-
-def _print_answers(job: Job, finished: list[Told], used: UsedRates, clock: JobClock, console: Console) -> None:
-    """Print the summaries of all programs, as lines or as JSON."""
-    each = [one.whole | {"rates": used.facts()} for one in finished]
-    lines = [line for one in finished for line in one.lines]
-    clock.clock.turn_to("other")
-    whole = clock.account()
-    lines.append(whole.line())
-    facts: dict[str, Any] = {"command": "run"}
-    if job.source is None:
-        facts |= each[0] | to_json(whole)
-    else:
-        programs = [facts | to_json(one.account) for facts, one in zip(each, finished, strict=True)]
-        facts |= {"job": job.source, "programs": programs, **to_json(whole)}
-    console.answer(facts, lines)
+            lines = [step.heading(program, graph, context.job.graph), *summary.lines(step.wanted)]
+    return result, whole, lines

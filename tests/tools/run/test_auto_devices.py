@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from penstock.engine.resources.config import Config
 from penstock.storage.format.graph import Graph
-from penstock.tools.run import auto_devices
-from penstock.tools.run.auto_devices import auto_devices as chosen
+from penstock.tools.run import rank_devices
 from penstock.tools.run.job import Job, JobStep
+from penstock.tools.run.rank_devices import auto_devices as chosen
 from penstock.tools.run.run_options import Execution, Parameters
 from penstock.transfer.devices import cuda
 from penstock.transfer.values.rates import Rates
@@ -54,7 +54,7 @@ def test_cores_join_where_the_link_is_slow(
 
     monkeypatch.setattr(cuda, "count", lambda: 2)
     monkeypatch.setattr(cuda, "CudaDevice", _Gpu)
-    monkeypatch.setattr(auto_devices, "rates_for", rates)
+    monkeypatch.setattr(rank_devices, "rates_for", rates)
     said: list[str] = []
     assert chosen(job(graph.path, threads=16), said.append) == devices
     assert [(one.device, one.threads) for one in asked] == [("cuda:0", 4), ("cpu", 8)]

@@ -10,7 +10,7 @@ import pytest
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.joined_ranks import LAUNCHED
 from penstock.tools.run import rank_devices
-from penstock.tools.run.rank_devices import HostRanks, host_ranks, names_of, threads_of
+from penstock.tools.run.rank_devices import host_ranks, names_of, options_of_rank, threads_of
 from penstock.tools.run.run_options import Execution
 from penstock.transfer.devices import cuda
 from support.thread_ranks import ThreadRanks, on_ranks
@@ -44,8 +44,8 @@ def test_threads_of_a_host_are_divided(threads: int, devices: tuple[str, ...], e
     assert threads_of(threads, devices) == each
 
 
-def _on(size: int, execution: Execution) -> list[HostRanks]:
-    def work(ranks: ThreadRanks) -> HostRanks:
+def _on(size: int, execution: Execution) -> list[tuple[tuple[str, ...], int]]:
+    def work(ranks: ThreadRanks) -> tuple[tuple[str, ...], int]:
         joined: Any = SimpleNamespace(communicator=ranks, mates=tuple(range(size)))
         return host_ranks(joined, execution.devices, execution.options.get("device", "auto"))
 
@@ -54,20 +54,20 @@ def _on(size: int, execution: Execution) -> list[HostRanks]:
 
 def test_each_rank_finds_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(LAUNCHED, raising=False)
-    assert [one.own for one in _on(2, given(None, device="cpu"))] == [0, 1]
-    assert _on(2, given("cuda:1,cpu"))[1] == HostRanks(("cuda:1", "cpu"), 1)
+    assert [own for _, own in _on(2, given(None, device="cpu"))] == [0, 1]
+    assert _on(2, given("cuda:1,cpu"))[1] == (("cuda:1", "cpu"), 1)
     monkeypatch.setattr(cuda, "addresses", lambda: ("0000:01", "0000:02"))
     for devices in (None, "auto"):
-        assert _on(2, given(devices))[0].devices == ("cuda:0", "cuda:1")
+        assert _on(2, given(devices))[0][0] == ("cuda:0", "cuda:1")
     with pytest.raises(InputError, match="--devices names 3 devices, and there are 2 ranks, 2 of them on this host"):
         _on(2, given("cpu,cpu,cpu"))
     monkeypatch.setenv(LAUNCHED, "cuda:1,cuda:0")
-    assert _on(2, given("all"))[0].devices == ("cuda:1", "cuda:0")
+    assert _on(2, given("all"))[0][0] == ("cuda:1", "cuda:0")
 
 
 def test_a_rank_has_its_part_of_memory_and_threads() -> None:
     execution = given("cuda:0,cpu", threads=16, host_memory=8 << 30, device_memory=4 << 30)
-    parts = [HostRanks(("cuda:0", "cpu"), own).options(execution.options) for own in (0, 1)]
+    parts = [options_of_rank(execution.options, ("cuda:0", "cpu"), own) for own in (0, 1)]
     assert [(one["device"], one["threads"], one["host_memory"]) for one in parts] == [
         ("cuda:0", 4, 4 << 30),
         ("cpu", 12, 4 << 30),
