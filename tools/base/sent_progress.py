@@ -34,37 +34,37 @@ class SentBars:
         self._numbers = itertools.count()
         self._sent: dict[int, float] = {}
 
-    def add_task(self, description: str, *, total: float | None, unit: str) -> int:
+    def add_task(self, description: str, **how: Any) -> int:
         """Add a bar; return its number."""
         number = next(self._numbers)
-        self._send("add", number, description, total, unit)
+        self._send("add_task", number, description, **how)
         return number
 
-    def update(self, number: int, *, completed: float, total: float | None, description: str | None = None) -> None:
-        """Move a bar, unless it was moved just now; description: what it is called from now on."""
+    def update(self, number: int, **how: Any) -> None:
+        """Move a bar, unless it was moved just now and is called as before."""
         now = self._now()
-        if description is not None or now - self._sent.get(number, -PAUSE) >= PAUSE:
+        if "description" in how or now - self._sent.get(number, -PAUSE) >= PAUSE:
             self._sent[number] = now
-            self._send("update", number, completed, total, *([] if description is None else [description]))
+            self._send("update", number, **how)
 
     def stop_task(self, number: int) -> None:
         """Stop the clock of a bar."""
-        self._send("stop", number)
+        self._send("stop_task", number)
 
     def remove_task(self, number: int) -> None:
         """Remove a bar."""
-        self._send("remove", number)
+        self._send("remove_task", number)
 
     def print(self, line: str, **how: Any) -> None:
-        """Write a line above the bars, as the other end does it."""
-        self._send("line", line)
+        """Write a line above the bars."""
+        self._send("print", line, **how)
 
     def end(self) -> None:
         """Remove all bars."""
         self._send("end")
 
-    def _send(self, *what: Any) -> None:
-        self._write(MARK + json.dumps(what).encode() + b"\n")
+    def _send(self, verb: str, *given: Any, **how: Any) -> None:
+        self._write(MARK + json.dumps([verb, given, how]).encode() + b"\n")
 
 
 class ReceivedBars:
@@ -81,33 +81,20 @@ class ReceivedBars:
         if not line.startswith(MARK):
             return False
         try:
-            verb, *what = json.loads(line[len(MARK) :])
+            verb, given, how = json.loads(line[len(MARK) :])
         except ValueError:
             return False  # another process wrote into it
         with self._lock:
             if verb == "end":
                 self.end()
-            elif verb == "line":
-                self._shown.console.print(
-                    *what, markup=False, highlight=False, no_wrap=True, overflow="crop", crop=True
-                )
-            elif verb == "add":
-                number, description, total, unit = what
-                self._tasks[number] = self._shown.add_task(description, total=total, unit=unit)
-            elif what[0] in self._tasks:
-                self._change(verb, *what)
+            elif verb == "print":
+                self._shown.console.print(*given, **how)
+            elif verb == "add_task":
+                number, description = given
+                self._tasks[number] = self._shown.add_task(description, **how)
+            elif given[0] in self._tasks:
+                getattr(self._shown, verb)(self._tasks[given[0]], **how)
         return True
-
-    def _change(self, verb: str, number: int, *values: Any) -> None:
-        task = self._tasks[number]
-        if verb == "update":
-            completed, total, *told = values
-            named = {"description": told[0]} if told else {}
-            self._shown.update(task, completed=completed, total=total, **named)
-        elif verb == "stop":
-            self._shown.stop_task(task)
-        else:
-            self._shown.remove_task(self._tasks.pop(number))
 
     @property
     def _shown(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from penstock.storage.base.atomic import check_target
@@ -39,18 +39,10 @@ class AnswerOptions:
     style: TableStyle = field(default_factory=TableStyle)
 
     @classmethod
-    def of(
-        cls,
-        top: int,
-        path: Path | None,
-        format: str | None,
-        by: str | None,
-        smallest: bool | None,
-        join: str | None,
-        **style: bool,
-    ) -> AnswerOptions:
+    def of(cls, **given: Any) -> AnswerOptions:
         """Of the options' values."""
-        return cls(top, path, format, by, smallest, join, style_of(style))
+        style = {str(one.name): given.pop(str(one.name)) for one in STYLES}
+        return cls(**given, style=style_of(style))
 
     @property
     def joined(self) -> tuple[str, ...]:

@@ -133,12 +133,11 @@ class _Reading:
         given = {}
         for key in content.keys() - {"graph", "programs"}:
             given[str(options[key].name)] = self.value(options[key], content[key], (key,))
-        return JobFile(self.path, self._graph(content.get("graph")), given, self._steps(content.get("programs")))
-
-    def _graph(self, graph: Any) -> Path | None:
-        if graph is None or isinstance(graph, str):
-            return None if graph is None else self.existing(graph, ("graph",))
-        raise self.error(("graph",), f"graph is {_shown(graph)}; it must be the path of a graph file, a string")
+        graph = content.get("graph")
+        if not (graph is None or isinstance(graph, str)):
+            raise self.error(("graph",), f"graph is {_shown(graph)}; it must be the path of a graph file, a string")
+        place = None if graph is None else self.existing(graph, ("graph",))
+        return JobFile(self.path, place, given, self._steps(content.get("programs")))
 
     def _unknown(self, key: str, known: Sequence[str]) -> str:
         """What to say of a key that there is not."""
@@ -162,7 +161,7 @@ class _Reading:
                 raise self.error(
                     (*at, key), f"there is no {brief(key)!r} for a program{nearest(key, ['name', *options])}"
                 )
-        given = _defaults(options.values())
+        given = dict(click.Command("run", params=list(options.values())).make_context("run", []).params)  # defaults
         for key in options.keys() & table.keys():
             read = self._settings if key == "set" else self.value
             given[str(options[key].name)] = read(options[key], table[key], (*at, key))
@@ -207,11 +206,6 @@ class _Reading:
             return place if key_of(option) in OUTPUTS else self.path.parent / place
         except click.BadParameter as error:
             raise self.error(keys, f"{keys[-1]}: {error.message}") from None
-
-
-def _defaults(options: Iterable[Option]) -> dict[str, Any]:
-    """The options' values where nothing is said, by name."""
-    return dict(click.Command("run", params=list(options)).make_context("run", []).params)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -279,7 +273,11 @@ def _of_step(job: Job, step: JobStep) -> dict[str, Any]:
     named = {known[name]: value for name, value in given.items() if name in known}
     more: Any = {name: value for name, value in given.items() if name not in known}
     if not all(_in_toml(value) for value in more.values()):
-        more = [f"{name}={_literal(value)}" for name, value in more.items()]
+        literals = {  # infinity has no literal but a number too large
+            name: repr(value).replace("inf", "1e999") if isinstance(value, float) else repr(value)
+            for name, value in more.items()
+        }
+        more = [f"{name}={literal}" for name, literal in literals.items()]
     values = {**vars(step.wanted), **step.wanted.style}
     wanted = {key_of(option): values.get(str(option.name)) for option in wanting.options}
     refused = {key_of(one): False for one in wanting.options if one.default is None and wanted[key_of(one)] is False}
@@ -299,11 +297,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _literal(value: Any) -> str:
-    """A value as Python writes it, so that it can be read back: infinity has no literal but a number too large."""
-    return repr(value).replace("inf", "1e999") if isinstance(value, float) else repr(value)
 
 
 def _in_toml(value: Any) -> bool:

@@ -19,7 +19,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -66,7 +66,8 @@ def launch(devices: Sequence[str], *, quiet: bool = False) -> int:
         stderr=subprocess.PIPE,
         env=os.environ | {LAUNCHED: ",".join(devices)} | shown,
         start_new_session=True,
-        preexec_fn=_end_with_its_parent(),
+        # SIGTERM when this process ends, though it be by SIGKILL (Linux: prctl(2))
+        preexec_fn=partial(ctypes.CDLL(None).prctl, PR_SET_PDEATHSIG, signal.SIGTERM),
     )
     with started:
         _pass_signals_to(started)
@@ -86,12 +87,6 @@ def launch(devices: Sequence[str], *, quiet: bool = False) -> int:
         write_line(f"penstock: {message}")
         return 1
     return code if code >= 0 else 128 - code
-
-
-def _end_with_its_parent() -> Callable[[], object]:
-    """Return what lets a new process get SIGTERM when this one ends, though it be by SIGKILL (Linux: prctl(2))."""
-    control: Callable[[int, int], int] = ctypes.CDLL(None).prctl
-    return partial(control, PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def check_shared_memory(ranks: int, folder: Path = SHARED) -> None:

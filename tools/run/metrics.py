@@ -13,7 +13,6 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +24,7 @@ from penstock.tools.base.json_record import to_json
 from penstock.tools.base.log import LineFile
 from penstock.tools.base.output import plain
 from penstock.tools.run.account import Account, JobClock
-from penstock.tools.run.metric_lines import (
-    FailedLine,
-    IterationLine,
-    JobLine,
-    MemoryReading,
-    RankLine,
-    ResultLine,
-)
+from penstock.tools.run.metric_lines import FailedLine, IterationLine, JobLine, MemoryReading, RankLine, ResultLine
 
 if TYPE_CHECKING:
     from penstock.engine.session import Session
@@ -55,8 +47,7 @@ def open_metrics(path: Path, *, force: bool = False, clock: JobClock | None = No
     target = check_target(path, force=force)
     place = partial_name(target) if force and target.exists() else target
     with debris(place) if place != target else nullcontext(), closing(LineFile(place)) as file:
-        lines = _Lines(file, target, place)
-        metrics = Metrics(lines, clock)
+        metrics = Metrics(file, target, place, clock)
         try:
             yield metrics
         except BaseException as error:
@@ -66,42 +57,17 @@ def open_metrics(path: Path, *, force: bool = False, clock: JobClock | None = No
                 place.unlink(missing_ok=True)
             raise
         metrics.close()
-        lines.begin()
-
-
-@dataclass
-class _Lines:
-    """Lines of JSON in a file, which is written at `place` until it has its name."""
-
-    file: LineFile
-    path: Path
-    place: Path
-
-    def begin(self) -> None:
-        """Let the file have its name, if it is written beside one that it replaces. Raises RunError."""
-        if self.place != self.path:
-            try:
-                self.place.replace(self.path)
-            except OSError as error:
-                raise RunError(f"{self.path} could not be replaced: {error.strerror}") from error
-            self.place = self.path
-
-    def write(self, kind: str, facts: Mapping[str, Any], account: Account | None) -> None:
-        """Append one line. Raises RunError where the disk does not take all of it, and leaves none of it."""
-        told = {"kind": kind, **facts, **({} if account is None else to_json(account))}
-        try:
-            self.file.write(json.dumps(plain(told), allow_nan=False))
-        except OSError as error:
-            why = error.strerror or error
-            raise RunError(f"{self.path} could not be written: {why}; free space, or leave out --metrics") from error
+        metrics.place_file()
 
 
 class Metrics:
-    """Lines of a job's programs, one after another: `begin`, `note` every iteration, `end`."""
+    """Lines of a job's programs, one after another: `begin`, `note` every iteration, `end`.
 
-    def __init__(self, lines: _Lines, clock: JobClock | None = None) -> None:
-        self._lines = lines
-        self._clock = clock
+    file: where they are written, at `place` until it has its name, `path`. clock: of the job.
+    """
+
+    def __init__(self, file: LineFile, path: Path, place: Path, clock: JobClock | None = None) -> None:
+        self._file, self._path, self._place, self._clock = file, path, place, clock
         self._session: Session | None = None
         self._late: tuple[IterationRecord, dict[str, Any], Account | None] | None = None
         self._began = self._sampled = self._accounted = 0.0
@@ -114,12 +80,12 @@ class Metrics:
     def begin(self, session: Session, facts: Mapping[str, Any]) -> None:
         """Begin a program; facts: its name and parameters, and what the caller knows beside what the session tells."""
         self._session, self._began = session, time.perf_counter()
-        self._lines.write("job", to_json(JobLine.of(session, facts)), self._account())
+        self._write("job", to_json(JobLine.of(session, facts)), self._account())
         self._any = True
 
     def note(self, record: IterationRecord) -> None:
         """Take an iteration that is over; the line of the one before is written."""
-        self._begin()
+        self.place_file()
         self._flush()
         compiled = None if self._clock is None else self._compiling(record.seconds, self._clock.clock.times())
         due = self._clock is not None and time.perf_counter() - self._accounted > ACCOUNTED
@@ -129,10 +95,10 @@ class Metrics:
 
     def end(self, facts: Mapping[str, Any], ranks: Sequence[RankReport] = ()) -> None:
         """End a program whose answer is written; facts: what is said of its result. ranks: what each of them did."""
-        self._begin()
+        self.place_file()
         self._flush()
         each = [RankLine(**one.facts(), by_iteration=one.by_iteration()) for one in ranks]
-        self._lines.write("result", {**facts, **to_json(ResultLine(ranks=each or None))}, self._account())
+        self._write("result", {**facts, **to_json(ResultLine(ranks=each or None))}, self._account())
         self._session = None
 
     def fail(self, error: BaseException) -> None:
@@ -141,13 +107,13 @@ class Metrics:
             self._flush()
             told = str(error) if isinstance(error, PenstockError | KeyboardInterrupt) else ""
             said = told or f"{type(error).__name__}: {error}"
-            self._lines.write("failed", to_json(FailedLine(error=said)), self._account())
+            self._write("failed", to_json(FailedLine(error=said)), self._account())
         self._session = None
 
     def close(self) -> None:
         """End the job: account for its wall time."""
         if self._clock is not None and self._any:
-            self._lines.write("end", {}, self._clock.account())
+            self._write("end", {}, self._clock.account())
 
     def _account(self) -> Account | None:
         """Where the time of the job has gone so far; None without a clock."""
@@ -165,17 +131,31 @@ class Metrics:
         self._compiled -= part
         return part if part > 0 else None
 
-    def _begin(self) -> None:
-        if not self.begun:
-            self._lines.begin()
+    def place_file(self) -> None:
+        """Let the file have its name, if it is written beside one that it replaces. Raises RunError."""
         self.begun = True
+        if self._place != self._path:
+            try:
+                self._place.replace(self._path)
+            except OSError as error:
+                raise RunError(f"{self._path} could not be replaced: {error.strerror}") from error
+            self._place = self._path
+
+    def _write(self, kind: str, facts: Mapping[str, Any], account: Account | None) -> None:
+        """Append one line. Raises RunError where the disk does not take all of it, and leaves none of it."""
+        told = {"kind": kind, **facts, **({} if account is None else to_json(account))}
+        try:
+            self._file.write(json.dumps(plain(told), allow_nan=False))
+        except OSError as error:
+            why = error.strerror or error
+            raise RunError(f"{self._path} could not be written: {why}; free space, or leave out --metrics") from error
 
     def _flush(self) -> None:
         if self._late is not None:
             (record, late, account), self._late = self._late, None  # one that could not be written is not tried again
             told: dict[str, Any] = record.summary()
             named = {name: value for name, value in told.items() if not name.startswith("total_")}
-            self._lines.write("iteration", told | to_json(IterationLine(**named, **late)), account)
+            self._write("iteration", told | to_json(IterationLine(**named, **late)), account)
 
     def _memory(self) -> MemoryReading:
         now = time.perf_counter()
@@ -184,14 +164,8 @@ class Metrics:
         session = self._session
         assert session is not None, "iterations lie between begin and end"
         held, device = session.holdings, session.device
+        edges: dict[str, int] = {}
+        if held is not None:
+            edges = {"edges": held.edges, "edges_host": held.host, "edges_device": held.device, "chunk": held.chunk}
         used = None if device.reads_host else device.used_bytes
-        if held is None:
-            return MemoryReading(process=self._resident, device=used)
-        return MemoryReading(
-            process=self._resident,
-            device=used,
-            edges=held.edges,
-            edges_host=held.host,
-            edges_device=held.device,
-            chunk=held.chunk,
-        )
+        return MemoryReading(process=self._resident, device=used, **edges)

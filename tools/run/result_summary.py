@@ -7,6 +7,7 @@ computed once, when it is asked for, by passes that copy no array of the vertice
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,8 +71,8 @@ class ResultSummary:
             "prediction": {route: asdict(found) for route, found in result.prediction.items()},
             "peak_memory_bytes": sum(self._peaks),
             **({"ranks": self._ranks()} if result.ranks else {}),
-            "fields": self.fields(),
-            **({"paths": self.paths()} if result.program.watched else {}),
+            "fields": self.fields,
+            **({"paths": self.paths} if result.program.watched else {}),
             "measures": result.measures,
         }
 
@@ -89,7 +90,7 @@ class ResultSummary:
         weightless = result.program.needs_weights and result.graph.weight_dtype is None
         rows: list[tuple[str, object]] = [
             *self.field_lines(),
-            *(path_line(one, getattr(result.program, "cutoff", None)) for one in self.paths()),
+            *(path_line(one, getattr(result.program, "cutoff", None)) for one in self.paths),
             *(_measure(name, of) for name, of in result.measures.items() if of),
             ("weights", "none in this graph: each edge counts as 1" if weightless else None),
             ("iterations", f"{result.iterations:,}{ended}"),
@@ -117,12 +118,10 @@ class ResultSummary:
         every = zip(self.result.ranks, self._peaks, strict=True)
         return [one.facts() | {"peak_memory_bytes": peak} for one, peak in every]
 
+    @cached_property
     def fields(self) -> dict[str, dict[str, Any]]:
         """A few numbers for each field, of the vertices that have a value."""
-        if "fields" not in self._known:
-            self._known["fields"] = {name: self._field(name) for name in self.result.stored}
-        found: dict[str, dict[str, Any]] = self._known["fields"]
-        return found
+        return {name: self._field(name) for name in self.result.stored}
 
     def _field(self, name: str) -> dict[str, Any]:
         values, absent = self.result.numbers(name)
@@ -163,12 +162,10 @@ class ResultSummary:
         self._known[f"groups of {name}"] = found
         return found
 
+    @cached_property
     def paths(self) -> list[dict[str, Any]]:
         """Of every vertex at which the program was to end: how far it is, and the path to it, if parents are known."""
-        if "paths" not in self._known:
-            self._known["paths"] = [self._path(one) for one in self.result.targets]
-        found: list[dict[str, Any]] = self._known["paths"]
-        return found
+        return [self._path(one) for one in self.result.targets]
 
     def _path(self, target: int | str) -> dict[str, Any]:
         result = self.result
@@ -186,7 +183,7 @@ class ResultSummary:
     def field_lines(self) -> list[tuple[str, str]]:
         """The same as rows for people."""
         rows = []
-        for name, facts in self.fields().items():
+        for name, facts in self.fields.items():
             if name == "parent":
                 continue
             values = self.result.stored[name]

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.atomic import whole_file
 from penstock.storage.base.errors import InputError, PenstockError
@@ -85,35 +85,24 @@ def write(
         found, dropped = events(told), told.dropped
     else:
         found, dropped = rank_events(told), sum(one.timeline.dropped for one in told)
+    about = json.dumps(plain({"dropped_events": dropped, **(facts or {})}), allow_nan=False)
     with whole_file(path, force=force) as partial, partial.open("w", encoding="utf-8") as file:
-        _write(found, file, {"dropped_events": dropped, **(facts or {})})
+        file.write(f'{{"displayTimeUnit": "ms", "otherData": {about},\n"traceEvents": [')
+        separator = "\n"
+        for event in found:
+            file.write(separator + json.dumps(event, allow_nan=False))
+            separator = ",\n"
+        file.write("\n]}\n")
     if dropped:
         _log.warning("%s lacks the first %d events: a trace holds the last ones only", path, dropped)
-
-
-def _write(found: Iterator[Event], file: TextIO, facts: Mapping[str, Any]) -> None:
-    file.write('{"displayTimeUnit": "ms", "otherData": ')
-    file.write(json.dumps(plain(facts), allow_nan=False))
-    file.write(',\n"traceEvents": [')
-    separator = "\n"
-    for event in found:
-        file.write(separator + json.dumps(event, allow_nan=False))
-        separator = ",\n"
-    file.write("\n]}\n")
 
 
 def events(timeline: Timeline) -> Iterator[Event]:
     """Yield the events of a timeline: names of processes and threads first, then every track's, by time."""
     tracks = _tracks(timeline)
     for pid, (group, names) in enumerate(_named_tracks(tracks), start=1):
-        if not names:
-            continue
-        yield _named("process_name", pid, 0, name=group)
-        yield _named("process_sort_index", pid, 0, sort_index=pid)
-        for tid, name in enumerate(names, start=1):
-            yield _named("thread_name", pid, tid, name=f"{group}: {name}")
-            yield _named("thread_sort_index", pid, tid, sort_index=tid)
-            yield from _track(tracks[group, name], (pid, tid), timeline.began)
+        if names:
+            yield from _process(pid, group, {(group, name): tracks[group, name] for name in names}, timeline.began)
     yield from _levels(tracks, 1, timeline.began)
 
 
@@ -122,14 +111,19 @@ def rank_events(every: Sequence[RankTimeline]) -> Iterator[Event]:
     first = min(one.timeline.began - one.ahead for one in every)
     for pid, one in enumerate(every, start=1):
         tracks, began = _tracks(one.timeline), first + one.ahead
-        yield _named("process_name", pid, 0, name=f"rank {one.rank} on {one.host}")
-        yield _named("process_sort_index", pid, 0, sort_index=pid)
-        places = [(group, name) for group, names in _named_tracks(tracks) for name in names]
-        for tid, (group, name) in enumerate(places, start=1):
-            yield _named("thread_name", pid, tid, name=f"{group}: {name}")
-            yield _named("thread_sort_index", pid, tid, sort_index=tid)
-            yield from _track(tracks[group, name], (pid, tid), began)
+        placed = {(group, name): tracks[group, name] for group, names in _named_tracks(tracks) for name in names}
+        yield from _process(pid, f"rank {one.rank} on {one.host}", placed, began)
         yield from _levels(tracks, pid, began)
+
+
+def _process(pid: int, name: str, tracks: Tracks, began: float) -> Iterator[Event]:
+    """The names of a process and of its threads, one for each track, and the events of these."""
+    yield _named("process_name", pid, 0, name=name)
+    yield _named("process_sort_index", pid, 0, sort_index=pid)
+    for tid, ((group, track), spans) in enumerate(tracks.items(), start=1):
+        yield _named("thread_name", pid, tid, name=f"{group}: {track}")
+        yield _named("thread_sort_index", pid, tid, sort_index=tid)
+        yield from _track(spans, (pid, tid), began)
 
 
 def _tracks(timeline: Timeline) -> Tracks:

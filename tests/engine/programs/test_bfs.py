@@ -101,7 +101,7 @@ def assert_alike(result: Result, wide: Result) -> None:
     assert [result.top(9), result.top(9, smallest=False)] == [wide.top(9), wide.top(9, smallest=False)]
     assert repr(result.columns()) == repr(wide.columns())
     assert np.array_equal(result.reached("level"), wide.reached("level"))
-    assert ResultSummary(result).fields() == ResultSummary(wide).fields()
+    assert ResultSummary(result).fields == ResultSummary(wide).fields
     assert result.converged == wide.converged
     assert len(result.records) == len(wide.records) or wide.program.bounded  # many run together, past their end
     assert result.program.watched == wide.program.watched

@@ -73,13 +73,15 @@ def test_a_process_sends_where_another_one_shows(monkeypatch, capfdbinary) -> No
     with progress(Console(quiet=True)) as show:
         show("reading", 1, 2, "bytes")
     sent = capfdbinary.readouterr().err.splitlines()
-    assert [line[len(MARK) :].split(b",")[0] for line in sent] == [b'["add"', b'["update"', b'["end"]']
+    assert [line[len(MARK) :].split(b",")[0] for line in sent] == [b'["add_task"', b'["update"', b'["end"']
 
 
 def test_lines_of_ranks_come_between_the_bars() -> None:
     report, to, shown = Report(2), io.BytesIO(), _Shown()
     report.bars = ReceivedBars(lambda: shown)
     out = type("Out", (), {"buffer": to})
-    report.pass_on(io.BytesIO(MARK + b'["add", 0, "reading", null, "bytes"]\nwords\n' + MARK + b'["end"]\nmore\n'), out)
+    begun = MARK + b'["add_task", [0, "reading"], {"total": null, "unit": "bytes"}]\n'
+    ended = MARK + b'["end", [], {}]\n'
+    report.pass_on(io.BytesIO(b"".join([begun, b"words\n", ended, b"more\n"])), out)
     assert to.getvalue() == b"words\nmore\n"
     assert [said[0] for said in shown.said] == ["start", "add", "stop", "start", "stop"]

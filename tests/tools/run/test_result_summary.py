@@ -48,7 +48,7 @@ def test_values_of_a_field_are_counted(fields: dict[str, Any], told: dict[str, A
     """Of levels and parents those that are reached alone."""
     (name,) = fields
     found = answer([(0, 1)], **fields)
-    assert found.fields()[name] == told
+    assert found.fields[name] == told
     assert lines is None or (name, lines) in found.field_lines()
     if fields[name].ndim == 2:
         assert found.top(AnswerOptions(top=1)) == [], "vectors have no order"
@@ -105,9 +105,9 @@ def test_groups_and_the_first_vertices_are_computed_once(monkeypatch: pytest.Mon
     monkeypatch.setattr(group_counts, "count_groups", counting)
     graph = from_edges([0, 2, 4], [1, 3, 5])
     summary = ResultSummary(run("wcc", graph, kernels="reference"), listed=2)
-    assert summary.fields() == {"component": {"components": 3, "largest": 2}}
+    assert summary.fields == {"component": {"components": 3, "largest": 2}}
     assert summary.top(AnswerOptions(top=2)) == [{"component": 0, "vertices": 2}, {"component": 2, "vertices": 2}]
-    assert summary.facts()["fields"] == summary.fields()
+    assert summary.facts()["fields"] == summary.fields
     assert summary.lines(AnswerOptions(top=1))
     assert calls == [2]
     assert len(summary.top(AnswerOptions(top=5))) == 3
@@ -118,7 +118,7 @@ def test_names_of_groups_that_are_far_apart(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(group_counts, "SMALL", 0)
     graph = from_edges([5, 2**40, 2**50], [2**30, 7, 2**50 + 1], renumber=True)
     summary = ResultSummary(run("wcc", graph, kernels="reference"), listed=1)
-    assert summary.fields() == {"component": {"components": 3, "largest": 2}}
+    assert summary.fields == {"component": {"components": 3, "largest": 2}}
     assert summary.top(AnswerOptions(top=1)) == [{"component": 5, "vertices": 2}]
 
 
@@ -139,7 +139,7 @@ def test_paths_to_targets() -> None:
 def test_a_target_without_parents_and_beyond_a_cutoff() -> None:
     graph = from_edges([0, 1], [1, 2])
     given = {"source": 0, "target": 2, "kernels": "reference"}
-    assert path_line(ResultSummary(run("sssp", graph, parents=False, **given)).paths()[0], None) == (
+    assert path_line(ResultSummary(run("sssp", graph, parents=False, **given)).paths[0], None) == (
         "path to 2",
         "distance 2",
     )
@@ -154,7 +154,7 @@ def test_only_the_names_of_groups_that_are_shown_are_looked_up(order: str, monke
     graph = from_edges(["z", "m", "m", "b"], ["y", "n", "o", "a"], order=order)
     summary = ResultSummary(run("wcc", graph, kernels="reference"), listed=3)
     monkeypatch.setattr(vertex_ids, "original_names", None)  # which reads the names of all vertices
-    assert summary.fields() == {"component": {"components": 3, "largest": 3}}
+    assert summary.fields == {"component": {"components": 3, "largest": 3}}
     assert summary.top(AnswerOptions(top=3)) == [
         {"component": "m", "vertices": 3},
         {"component": "a", "vertices": 2},
@@ -166,5 +166,5 @@ def test_only_the_names_of_groups_that_are_shown_are_looked_up(order: str, monke
 def test_values_that_are_names_have_no_extremes() -> None:
     graph = from_edges(["a", "b", "b"], ["b", "c", "d"])
     summary = ResultSummary(run("articulation", graph, kernels="reference"))
-    assert summary.fields()["top"] == {"reached": 3}
+    assert summary.fields["top"] == {"reached": 3}
     assert ("top", "3 of 4 vertices") in summary.field_lines()
