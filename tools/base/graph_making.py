@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -129,70 +129,6 @@ def watching(update: ProgressBars, note: Callable[[str], None]) -> Callable[[Con
     return watch
 
 
-@dataclass(frozen=True)
-class Made:
-    """A conversion's report and its source, with what the command line adds to it.
-
-    renumbered: whether all vertices are named by the input.
-    """
-
-    report: ConvertReport
-    source: Source
-    total_seconds: float
-    peak_memory_bytes: int
-    renumbered: bool
-
-    @property
-    def _one_based(self) -> bool:
-        return bool(getattr(self.source, "one_based", False))
-
-    @property
-    def _columns(self) -> tuple[TakenColumns, ...]:
-        """Which columns of a table were taken, for every input that differs."""
-        return tuple(getattr(self.source, "columns_taken", ()))
-
-    def facts(self) -> dict[str, Any]:
-        """For machines."""
-        facts = asdict(self.report)
-        facts["stage_seconds"] = facts.pop("seconds")
-        return {
-            **facts,
-            "bytes_per_edge": self.report.output_bytes / self.report.edges if self.report.edges else None,
-            "one_based": self._one_based,
-            "columns": [taken.facts() for taken in self._columns],
-            "seconds": self.total_seconds,
-            "peak_memory_bytes": self.peak_memory_bytes,
-        }
-
-    def lines(self) -> list[str]:
-        """For people."""
-        report = self.report
-        stages = ", ".join(f"{stage} {seconds(t)}" for stage, t in report.seconds.items())
-        stored = "" if report.edges == report.input_edges else f", {report.edges:,} stored"
-        kind = "directed" if report.directed else "undirected"
-        isolated = edgeless(report.without_edges)
-        third = getattr(self.source, "passed_over", None)
-        unasked = None if third is None else f"none; the first edge has a third column, {third}: --weights takes it"
-        rows: list[tuple[str, object]] = [
-            ("vertices", f"{report.vertices:,}"),
-            ("no edge", isolated if isolated is None or self.renumbered else f"{isolated} ({UNNAMED})"),
-            ("edges", f"{report.input_edges:,} ({kind}{stored})"),
-            ("weights", report.weight_dtype or unasked),
-            *(("columns", self._told(taken)) for taken in self._columns),
-            ("properties", ", ".join(f"{name} ({kind})" for name, kind in report.properties.items()) or None),
-            ("ids", "from 0: vertex 1 of the input is 0 here" if self._one_based else None),
-            ("windows", f"{report.windows}, of {report.window_vertices:,} vertices" if report.windows else None),
-            ("size", size_of(report.output_bytes, report.edges)),
-            ("time", f"{seconds(self.total_seconds)} ({stages})"),
-            ("scratch", format_bytes(report.scratch_bytes) if report.scratch_bytes else None),
-            ("peak memory", format_bytes(self.peak_memory_bytes)),
-        ]
-        return [f"{report.output}", *pairs(rows, indent="  ")]
-
-    def _told(self, taken: TakenColumns) -> str:
-        return taken.told() if len(self._columns) == 1 else f"{taken.told()} ({Path(taken.file).name})"
-
-
 UNNAMED = "--no-renumber: ids that do not occur count as vertices"
 
 
@@ -206,8 +142,13 @@ def size_of(file_bytes: int, edges: int) -> str:
     return format_bytes(file_bytes) + (f", {file_bytes / edges:.2f} bytes per edge" if edges else "")
 
 
-def make_graph(open_source: Callable[[], Source], output: Path, conversion: ConvertOptions, console: Console) -> Made:
-    """Convert what a source gives into a graph file, with a progress bar."""
+def make_graph(
+    open_source: Callable[[], Source], output: Path, conversion: ConvertOptions, console: Console
+) -> tuple[dict[str, Any], list[str]]:
+    """Convert what a source gives into a graph file, with a progress bar; return what is said of it.
+
+    The first is for machines, the second for people.
+    """
     from penstock.storage.convert.convert import convert_opened
 
     began = time.perf_counter()
@@ -218,5 +159,42 @@ def make_graph(open_source: Callable[[], Source], output: Path, conversion: Conv
         console.note(
             f"no windows: half of {format_bytes(conversion.host_memory)} has room for 8 bytes of each of the vertices"
         )
-    named = conversion.renumber is not False or bool(getattr(source, "named", False))
-    return Made(report, source, time.perf_counter() - began, peak_resident_bytes(), named)
+    facts = asdict(report)
+    facts["stage_seconds"] = facts.pop("seconds")
+    facts |= {
+        "bytes_per_edge": report.output_bytes / report.edges if report.edges else None,
+        "one_based": bool(getattr(source, "one_based", False)),
+        "columns": [taken.facts() for taken in getattr(source, "columns_taken", ())],
+        "seconds": time.perf_counter() - began,
+        "peak_memory_bytes": peak_resident_bytes(),
+    }
+    return facts, _lines(facts, report, source, named=conversion.renumber is not False)
+
+
+def _lines(facts: dict[str, Any], report: ConvertReport, source: Source, *, named: bool) -> list[str]:
+    """The same for people; named: whether all vertices are named by the input."""
+    stages = ", ".join(f"{stage} {seconds(t)}" for stage, t in report.seconds.items())
+    stored = "" if report.edges == report.input_edges else f", {report.edges:,} stored"
+    kind = "directed" if report.directed else "undirected"
+    isolated = edgeless(report.without_edges)
+    if isolated is not None and not (named or getattr(source, "named", False)):
+        isolated += f" ({UNNAMED})"
+    third = getattr(source, "passed_over", None)
+    unasked = None if third is None else f"none; the first edge has a third column, {third}: --weights takes it"
+    taken: tuple[TakenColumns, ...] = getattr(source, "columns_taken", ())  # one for every input that differs
+    columns = [one.told() + (f" ({Path(one.file).name})" if len(taken) > 1 else "") for one in taken]
+    rows: list[tuple[str, object]] = [
+        ("vertices", f"{report.vertices:,}"),
+        ("no edge", isolated),
+        ("edges", f"{report.input_edges:,} ({kind}{stored})"),
+        ("weights", report.weight_dtype or unasked),
+        *(("columns", told) for told in columns),
+        ("properties", ", ".join(f"{name} ({kind})" for name, kind in report.properties.items()) or None),
+        ("ids", "from 0: vertex 1 of the input is 0 here" if facts["one_based"] else None),
+        ("windows", f"{report.windows}, of {report.window_vertices:,} vertices" if report.windows else None),
+        ("size", size_of(report.output_bytes, report.edges)),
+        ("time", f"{seconds(facts['seconds'])} ({stages})"),
+        ("scratch", format_bytes(report.scratch_bytes) if report.scratch_bytes else None),
+        ("peak memory", format_bytes(facts["peak_memory_bytes"])),
+    ]
+    return [f"{report.output}", *pairs(rows, indent="  ")]

@@ -217,19 +217,16 @@ def rank_table(ranks: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list
 
     Computing is all that is not the exchange, in which a rank also waits for slower ones.
     """
-    return (list(RANK_HEADS), [_rank_row(facts) for facts in ranks]) if ranks else ([], [])
-
-
-def _rank_row(facts: Mapping[str, Any]) -> list[str]:
-    exchange = facts["exchange_seconds"]
-    return [
-        str(facts["rank"]),
-        facts["host"],
-        facts["device"],
-        seconds(max(0.0, facts["seconds"] - exchange)),
-        seconds(exchange),
-        f"{facts['tasks']:,}",
-        format_bytes(facts["bytes_disk"]),
-        format_bytes(facts["bytes_link"]),
-        format_bytes(facts["peak_memory_bytes"]),
+    rows = [
+        [
+            str(facts["rank"]),
+            facts["host"],
+            facts["device"],
+            seconds(max(0.0, facts["seconds"] - facts["exchange_seconds"])),
+            seconds(facts["exchange_seconds"]),
+            f"{facts['tasks']:,}",
+            *(format_bytes(facts[name]) for name in ("bytes_disk", "bytes_link", "peak_memory_bytes")),
+        ]
+        for facts in ranks
     ]
+    return (list(RANK_HEADS) if rows else []), rows

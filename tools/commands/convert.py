@@ -114,5 +114,5 @@ def command(
     from penstock.storage.ingest.open_source import open_source
 
     read = conversion.reading(reading, output)
-    made = make_graph(lambda: open_source(inputs, naming["format"], read), output, conversion, console)
-    console.answer({"command": "convert", **made.facts()}, made.lines())
+    facts, lines = make_graph(lambda: open_source(inputs, naming["format"], read), output, conversion, console)
+    console.answer({"command": "convert", **facts}, lines)

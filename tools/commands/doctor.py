@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def command(place: Path | None, console: Console) -> None:
     findings = [one for section in sections for one in section.findings]
     broken = [one.name for one in findings if one.state == "broken"]
     facts: dict[str, Any] = {"command": "doctor", "works": not broken, "seconds": took}
-    facts["problems"] = [one.facts() for one in findings if one.state != "ok"]
+    facts["problems"] = [asdict(one) for one in findings if one.state != "ok"]
     facts["sections"] = {section.title.lower(): section.values for section in sections}
     lines = [line for section in sections for line in (*section.lines(), "")]
     console.answer(facts, [*lines, *verdict(sections), f"looked for {seconds(took)}"])

@@ -54,8 +54,7 @@ def _model(described: Callable[[], None]) -> click.Command:
         if conversion.threads is not None:
             source.threads = conversion.threads
         if is_graph_name(output):
-            made = make_graph(lambda: source, output, conversion, console)
-            facts, lines = made.facts(), made.lines()
+            facts, lines = make_graph(lambda: source, output, conversion, console)
         else:
             facts, lines = _write_list(source, output, conversion, console)
         facts |= {"command": "generate", "model": source.name, "seconds": time.perf_counter() - began}

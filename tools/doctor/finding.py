@@ -28,10 +28,6 @@ class Finding:
     state: State = "ok"
     way_out: str = ""
 
-    def facts(self) -> dict[str, str]:
-        """For machines."""
-        return {"name": self.name, "told": self.told, "state": self.state, "way_out": self.way_out}
-
 
 @dataclass(frozen=True)
 class Section:
@@ -122,7 +118,8 @@ class Child:
         try:
             printed, said = self._process.communicate(timeout=max(0.1, self._began + PATIENCE - time.monotonic()))
         except subprocess.TimeoutExpired:
-            self.close()
+            self._process.kill()
+            self._process.communicate()
             return {}, f"no answer within {PATIENCE:g} s"
         try:
             found: dict[str, Any] = json.loads((printed.splitlines() or [""])[-1])
@@ -130,9 +127,3 @@ class Child:
             last = (said.strip().splitlines() or [""])[-1]
             return {}, last or f"the process ended with code {self._process.returncode}"
         return found, ""
-
-    def close(self) -> None:
-        """End it, if it has not ended."""
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.communicate()

@@ -247,7 +247,7 @@ def _at_rate(spent: Spent, stage: str) -> str:
     return f", at {percent(share)} of this machine's rate{told}"
 
 
-START_UP = ("imports", "opening", "kernels")
+START_UP = {"imports": "imports", "opening": "opening graph and device", "kernels": "loading kernels"}
 """Stages that a job has whatever its graph."""
 MENTIONED = 0.1
 """Share of the wall time from which compiling is told beside another limit."""
@@ -258,24 +258,21 @@ _CURES = {
     "index": "programs of one job file, or of one session, make it once",
     "page_locking": "a smaller --host-memory locks less; programs of one job file share what is locked",
     "loading": "more disks (convert --stripe) would help; programs of one job file load once",
-    "state": "",
-    "summary": "",
     "writing": "a faster disk for --output, or .npy and .parquet in the place of text, would help",
-    "closing": "",
-    "other": "",
 }
-"""What would help against each stage."""
+"""What would help against stages, if anything would."""
 _TOLD = {
-    "calibrating": "measuring this machine took",
-    "index": "making the row index took",
-    "page_locking": "page-locking memory for the device took",
-    "loading": "loading edges before the first iteration took",
-    "state": "planning memory and giving every vertex its first values took",
-    "summary": "checking and summing up the answer took",
-    "writing": "writing the answer took",
-    "closing": "giving memory back took",
-    "other": "what belongs to no stage took",
+    "calibrating": "measuring this machine",
+    "index": "making the row index",
+    "page_locking": "page-locking memory for the device",
+    "loading": "loading edges before the first iteration",
+    "state": "planning memory and giving every vertex its first values",
+    "summary": "checking and summing up the answer",
+    "writing": "writing the answer",
+    "closing": "giving memory back",
+    "other": "what belongs to no stage",
 }
+_LOADS = "a second run loads the kernels"
 
 
 def judge_job(spent: Spent, account: Account | None) -> Bottleneck:
@@ -307,13 +304,17 @@ def judge_job(spent: Spent, account: Account | None) -> Bottleneck:
     took = f"{percent(share)} of the wall time ({seconds(share * wall)} of {seconds(wall)})"
     rest = f"iterations took {percent(shares.get('iterations', 0.0))}"
     if limit == "compiling":
-        return Bottleneck(limit, share, _compiling(account, took, rest))
+        kernels = f", for {counted(account.kernels_compiled, 'kernel')}" if account.kernels_compiled else ""
+        return Bottleneck(limit, share, f"compiling took {took}{kernels}; {rest}: {_LOADS}.")
     if limit == "start-up":
-        return Bottleneck(limit, share, _start_up(account, took, rest))
-    cure = f": {_CURES[limit]}" if _CURES.get(limit) else ""
-    told = _TOLD.get(limit, f"{limit} took")
+        parts = ", ".join(f"{name} {percent(account.share(stage))}" for stage, name in START_UP.items())
+        cure = "programs of one job file, or of one session in Python, start once"
+        return Bottleneck(limit, share, f"start-up took {took}: {parts}; {rest}: {cure}.")
+    cure = f": {_CURES[limit]}" if limit in _CURES else ""
+    moved, busy = account.stage_bytes.get(limit, 0), account.stages.get(limit, 0.0)
+    rate = f", {format_bytes(moved)} at {per_second(moved / busy)}" if moved and busy > 0 else ""
     name = limit.replace("_", "-")
-    return Bottleneck(limit, share, f"{name}: {told} {took}{_rate(account, limit)}; {rest}{cure}.")
+    return Bottleneck(limit, share, f"{name}: {_TOLD.get(limit, limit)} took {took}{rate}; {rest}{cure}.")
 
 
 def _iterations(inner: Bottleneck, account: Account, share: float) -> str:
@@ -323,28 +324,3 @@ def _iterations(inner: Bottleneck, account: Account, share: float) -> str:
     if compiling >= MENTIONED:
         more += f"; compiling took {percent(compiling)}{'' if more else ' of the wall time'}: {_LOADS}"
     return f"{inner.sentence.removesuffix('.')}{more}."
-
-
-_LOADS = "a second run loads the kernels"
-
-
-def _compiling(account: Account, took: str, rest: str) -> str:
-    kernels = f", for {counted(account.kernels_compiled, 'kernel')}" if account.kernels_compiled else ""
-    return f"compiling took {took}{kernels}; {rest}: {_LOADS}."
-
-
-def _start_up(account: Account, took: str, rest: str) -> str:
-    parts: Mapping[str, str] = {
-        "imports": "imports",
-        "opening": "opening graph and device",
-        "kernels": "loading kernels",
-    }
-    told = ", ".join(f"{name} {percent(account.share(stage))}" for stage, name in parts.items())
-    cure = "programs of one job file, or of one session in Python, start once"
-    return f"start-up took {took}: {told}; {rest}: {cure}."
-
-
-def _rate(account: Account, stage: str) -> str:
-    """`, 40.0 GiB at 2.1 GB/s`, where a stage moves bytes."""
-    moved, took = account.stage_bytes.get(stage, 0), account.stages.get(stage, 0.0)
-    return f", {format_bytes(moved)} at {per_second(moved / took)}" if moved and took > 0 else ""
