@@ -159,13 +159,12 @@ def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
     elif graph is None:
         raise click.UsageError(f"Missing argument 'GRAPH.h5': on which graph is {program} to run?", context)
     else:
-        given = _given(context, {})
         step = JobStep(program, asked["parameters"], asked["wanted"])
-        job = Job(graph, (step,), given, **{group.name: asked[group.name] for group in JOB_GROUPS})
+        job = Job.of(graph, [step], _given(context, {}))
     if job.prints:
         console = beside_a_table(console)
     job, ranks = _ranks(job, context, console)
-    if job.keeping.dry_run:
+    if job.dry_run:
         from penstock.tools.run.dry_run import forecast_job
 
         forecast_job(job, console)
@@ -182,7 +181,7 @@ def _ranks(job: Job, context: click.Context, console: Console) -> tuple[Job, Joi
     """
     joined, execution = join(), job.execution
     if joined is not None:
-        if job.keeping.dry_run:
+        if job.dry_run:
             raise InputError("--dry-run runs in one process: leave mpiexec out, and say --ranks or --devices")
         ranks = host_ranks(joined, execution.devices, str(execution.options.get("device", AUTO)))
         options = options_of_rank(execution.options, *ranks)
@@ -190,7 +189,7 @@ def _ranks(job: Job, context: click.Context, console: Console) -> tuple[Job, Joi
     if execution.devices in ((ALL,), (AUTO,)):
         execution = execution.on(all_gpus() if execution.devices == (ALL,) else auto_devices(job, console.note))
         job = replace(job, execution=execution)
-    if job.keeping.dry_run or not execution.devices:
+    if job.dry_run or not execution.devices:
         return job, None
     if not context.find_root().obj:
         raise InputError("--devices starts processes with this command line: run it as a command of its own")
@@ -212,9 +211,7 @@ def _from_file(path: Path, graph: Path | None, context: click.Context) -> Job:
     place = graph or file.graph
     if place is None:
         raise InputError(f'{path} names no graph: write graph = "..." at its top, or name one after the file')
-    given = _given(context, file.options)
-    groups = {group.name: group.of(given) for group in JOB_GROUPS}
-    return Job(place, file.steps, given, source=path, **groups)
+    return Job.of(place, file.steps, _given(context, file.options), path)
 
 
 def _given(context: click.Context, options: Mapping[str, Any]) -> dict[str, Any]:

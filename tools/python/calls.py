@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,7 +56,7 @@ def run(
     """
     from penstock.engine.api import run as run_it
 
-    with shown(_checked(progress), "run") as told:
+    with shown(progress, move_run_bar) as told:
         return run_it(program, graph, progress=told, **options)
 
 
@@ -89,15 +90,8 @@ def convert(
     """
     from penstock.storage.convert.convert_files import convert as convert_it
 
-    with shown(_checked(progress), "convert") as told:
+    with shown(progress, move_convert_bar) as told:
         return convert_it(inputs, output, format=format, progress=told, **options)
-
-
-def _checked(progress: Any) -> Any:
-    """Refuse what is neither a function nor whether to show any."""
-    if progress is None or isinstance(progress, bool) or callable(progress):
-        return progress
-    raise InputError(f"progress is {progress!r}; give True for a bar, or a function that is called with what is done")
 
 
 STAGES = {"read": "reading", "map": "mapping ids", "out": "writing out-edges", "in": "writing in-edges"}
@@ -105,38 +99,31 @@ STAGES = {"read": "reading", "map": "mapping ids", "out": "writing out-edges", "
 
 
 @contextmanager
-def shown(progress: bool | Callable[[Any], None] | None, kind: str) -> Iterator[Callable[[Any], None] | None]:
+def shown(progress: Any, move: Callable[[ProgressBars, Any], None]) -> Iterator[Callable[[Any], None] | None]:
     """Yield what is called with the progress of a run or a conversion: the caller's function, a bar's, or None.
 
-    kind: "run" or "convert".
+    move: moves the bar. Raises InputError for what is neither a function nor whether to show any.
     """
-    if progress is None or isinstance(progress, bool):
-        if not progress:
-            yield None
-            return
-        from penstock.tools.base.progress import ProgressBars, bars, compiling_shown
-
-        with bars() as display:
-            show = ProgressBars(display)
-            with compiling_shown(show):
-                yield run_bar(show) if kind == "run" else convert_bar(show)
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise InputError(
+            f"progress is {progress!r}; give True for a bar, or a function that is called with what is done"
+        )
+    if progress is not True:
+        yield progress or None
         return
-    yield progress
+    from penstock.tools.base.progress import ProgressBars, bars, compiling_shown
+
+    with bars() as display:
+        show = ProgressBars(display)
+        with compiling_shown(show):
+            yield partial(move, show)
 
 
-def run_bar(show: ProgressBars) -> Callable[[RunProgress], None]:
-    """Return what moves the bar of a run."""
-
-    def move(now: RunProgress) -> None:
-        show(now.program, now.iteration, now.max_iter, "iterations", f"{now.vertices:,} vertices active")
-
-    return move
+def move_run_bar(show: ProgressBars, now: RunProgress) -> None:
+    """Move the bar of a run."""
+    show(now.program, now.iteration, now.max_iter, "iterations", f"{now.vertices:,} vertices active")
 
 
-def convert_bar(show: ProgressBars) -> Callable[[ConvertProgress], None]:
-    """Return what moves the bars of a conversion."""
-
-    def move(now: ConvertProgress) -> None:
-        show(STAGES.get(now.stage, now.stage), now.done, now.total, "bytes" if now.stage == "read" else "edges")
-
-    return move
+def move_convert_bar(show: ProgressBars, now: ConvertProgress) -> None:
+    """Move the bars of a conversion."""
+    show(STAGES.get(now.stage, now.stage), now.done, now.total, "bytes" if now.stage == "read" else "edges")

@@ -45,8 +45,8 @@ def forecast_job(job: Job, console: Console) -> None:
     job = job.kept()
     check_folder(job)
     job.check(made=False)
-    timeline, keeps = None if job.watching.trace is None else Timeline(), job.checkpointing.folder is not None
-    counts = job.keeping.ranks or ((len(job.execution.devices),) if job.execution.devices else ())
+    timeline, keeps = Timeline() if job.traced else None, job.checkpointing.folder is not None
+    counts = job.ranks or ((len(job.execution.devices),) if job.execution.devices else ())
     every = [(count, forecast_ranks(job, programs, graph, used, count)) for count in counts]
     with Session(graph, timeline=timeline, **job.execution.forecast_options(1), **used.options()) as session:
         session.prepare(*programs)

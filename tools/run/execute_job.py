@@ -120,11 +120,9 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         facts: Facts = {"programs": [step.title for step in job.steps], "graph": job.graph}
         begun = partial(getattr, record, "begun")  # called later: has an iteration run?
         communicator = None if ranks is None else ranks.communicator
-        tracing = communicator if job.watching.traced else None
-        timeline = stack.enter_context(
-            open_trace(placed.watching.trace, tracing, force=job.force, facts=facts, begun=begun)
-        )
-        told = record.placed(placed.watching.metrics)
+        tracing = communicator if job.traced else None
+        timeline = stack.enter_context(open_trace(placed.trace, tracing, force=job.force, facts=facts, begun=begun))
+        told = record.placed(placed.metrics)
         metrics = None
         if told is not None:
             metrics = stack.enter_context(open_metrics(told, force=job.force, clock=clock))

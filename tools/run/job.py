@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,14 +19,14 @@ from penstock.tools.base.output import NAME
 from penstock.tools.run.answer_options import AnswerOptions
 from penstock.tools.run.checkpointing import Checkpointing, checkpointing
 from penstock.tools.run.record_files import JOB, LOG, METRICS, OWN, RATES, RUN, status
-from penstock.tools.run.run_options import Execution, Keeping, Parameters, Watching, execution, keeping, watching
+from penstock.tools.run.run_options import Execution, Parameters, execution, keeping, watching
 
 if TYPE_CHECKING:
     from penstock.engine.program.program import Program
     from penstock.storage.format.graph import Graph
 
 JOB_GROUPS = (execution, watching, checkpointing, keeping)
-"""Groups of options that hold for a whole job; a job file has them too. Each is a field of `Job`."""
+"""Groups of options that hold for a whole job; a job file has them too."""
 
 
 @dataclass(frozen=True)
@@ -75,28 +75,38 @@ class JobStep:
 class Job:
     """A graph file, steps that share one session, and what holds for all of them.
 
-    given: the values of all its options, by the names of their parameters. source: the file it was read from.
-    goes_on: whether a run in its run directory that did not end is resumed, and answers there are of that run.
+    given: the values of all its options, by the names of their parameters. metrics, trace: files for them. run_dir:
+    where its record is kept. force: whether files may be replaced. dry_run: whether it is only forecast, also for so
+    many `ranks`. source: the file it was read from. goes_on: whether a run in its run directory that did not end is
+    resumed, and answers there are of that run. traced: whether what runs when is noted, here or for rank 0's trace.
     """
 
     graph: Path
     steps: tuple[JobStep, ...]
     given: Mapping[str, Any]
     execution: Execution
-    watching: Watching
     checkpointing: Checkpointing
-    keeping: Keeping
+    metrics: Path | None = None
+    trace: Path | None = None
+    run_dir: Path | None = None
+    force: bool = False
+    dry_run: bool = False
+    ranks: tuple[int, ...] = ()
     source: Path | None = None
     goes_on: bool = False
+    traced: bool = False
 
-    @property
-    def force(self) -> bool:
-        """Whether files may be replaced."""
-        return self.keeping.force
+    @classmethod
+    def of(cls, graph: Path, steps: Sequence[JobStep], given: Mapping[str, Any], source: Path | None = None) -> Job:
+        """Of the values of its options. Raises InputError."""
+        made = {group.name: group.of(given) for group in JOB_GROUPS}
+        more: dict[str, Any] = {**made["watching"], **made["keeping"], "source": source}
+        traced = more["trace"] is not None
+        return cls(graph, tuple(steps), given, made["execution"], made["checkpointing"], **more, traced=traced)
 
     def replaces(self, path: Path | None) -> bool:
         """Whether an answer of this name may be replaced."""
-        place = Path(os.path.abspath(self.keeping.run_dir or "."))
+        place = Path(os.path.abspath(self.run_dir or "."))
         return self.force or (self.goes_on and _inside(place, path and path.absolute()) is not None)
 
     @property
@@ -118,7 +128,7 @@ class Job:
 
     def kept(self) -> Job:
         """The same with everything that it writes in its run directory; itself without one."""
-        folder = self.keeping.run_dir
+        folder = self.run_dir
         if folder is None:
             return self
         seen: Counter[str] = Counter()
@@ -127,41 +137,38 @@ class Job:
             seen[step.stem] += 1
             name = step.stem if seen[step.stem] == 1 else f"{step.stem}-{seen[step.stem]}"
             steps.append(replace(step, wanted=step.wanted.inside(folder, name)))
-        watching = replace(
-            self.watching,
-            metrics=folder / (self.watching.metrics or METRICS),
-            trace=None if self.watching.trace is None else folder / self.watching.trace,
-        )
+        metrics, trace = folder / (self.metrics or METRICS), None if self.trace is None else folder / self.trace
         checkpoints = self.checkpointing.folder
         checkpointing = replace(self.checkpointing, folder=None if checkpoints is None else folder / checkpoints)
         goes_on = self.checkpointing.resume and status(folder) not in (None, "done")
-        return replace(self, steps=tuple(steps), watching=watching, checkpointing=checkpointing, goes_on=goes_on)
+        placed: dict[str, Any] = {"steps": tuple(steps), "metrics": metrics, "trace": trace}
+        return replace(self, **placed, checkpointing=checkpointing, goes_on=goes_on)
 
     def followed(self) -> Job:
         """The same for a rank that only computes: it writes nothing."""
         job = self.kept()
         steps = tuple(replace(step, wanted=AnswerOptions()) for step in job.steps)
         checkpointing = replace(job.checkpointing, follows=True)
-        watching = Watching(follows=job.watching.trace is not None)
-        return replace(job, steps=steps, watching=watching, checkpointing=checkpointing, keeping=Keeping())
+        writing: dict[str, Any] = {"metrics": None, "trace": None, "run_dir": None, "force": False}
+        return replace(job, steps=steps, checkpointing=checkpointing, **writing)
 
     def folders(self) -> list[Path]:
         """Folders in the run directory that outputs of `kept` lie in."""
-        place = self.keeping.run_dir
-        named = [*(step.wanted.path for step in self.steps), self.watching.metrics, self.watching.trace]
+        place = self.run_dir
+        named = [*(step.wanted.path for step in self.steps), self.metrics, self.trace]
         parents = {path.parent for path in named if path is not None}
         return [] if place is None else sorted(path for path in parents if path != place and place in path.parents)
 
     def recorded(self, path: Path) -> Path:
         """An input as a job file in the run directory names it: relative to that if it is inside, else absolute."""
-        return _inside(Path(os.path.abspath(self.keeping.run_dir or ".")), path.absolute()) or path.absolute()
+        return _inside(Path(os.path.abspath(self.run_dir or ".")), path.absolute()) or path.absolute()
 
     def portable(self) -> Job:
         """The same with outputs by their names in the run directory, so that it can be repeated in another one.
 
         An output outside of it is named by the last part of its name, with a number where another has that name.
         """
-        place = Path(os.path.abspath(self.keeping.run_dir or "."))
+        place = Path(os.path.abspath(self.run_dir or "."))
         written = [step.wanted.path for step in self.kept().steps]
         inside = [_inside(place, path and path.absolute()) for path in written]
         taken = {*(str(path) for path in inside if path is not None), JOB, RUN, RATES, LOG}
@@ -175,7 +182,7 @@ class Job:
             return Path(free)
 
         steps = [replace(step, wanted=replace(step.wanted, path=name(step.wanted.path))) for step in self.steps]
-        seen = {"metrics": self.watching.metrics, "trace": self.watching.trace, "folder": self.checkpointing.folder}
+        seen = {"metrics": self.metrics, "trace": self.trace, "folder": self.checkpointing.folder}
         return replace(self, steps=tuple(steps), given={**self.given, **{key: name(seen[key]) for key in seen}})
 
     def check(self, *, made: bool = True) -> None:
@@ -184,16 +191,16 @@ class Job:
         made: whether the run directory, if there is to be one, is there.
         """
         self.checkpointing.check(len(self.steps))
-        there = made or self.keeping.run_dir is None
+        there = made or self.run_dir is None
         for step in self.steps:
             step.wanted.check(force=self.replaces(step.wanted.path), there=there)
-        folder = self.keeping.run_dir
+        folder = self.run_dir
         if there:
             own = () if folder is None else [folder / name for name in OWN]
-            for path in (self.watching.metrics, self.watching.trace):
+            for path in (self.metrics, self.trace):
                 if path is not None and path not in own:
                     check_target(path, force=self.force)
-        named = [step.wanted.path for step in self.steps] + [self.watching.metrics, self.watching.trace]
+        named = [step.wanted.path for step in self.steps] + [self.metrics, self.trace]
         outputs = [path for path in named if path is not None and path != NAME]
         if len([step for step in self.steps if step.wanted.printed]) > 1:
             raise InputError('output = "-" is said of several programs; one answer fits on standard output')

@@ -46,7 +46,7 @@ SOFTWARE = ("penstock", "numpy", "numba", "llvmlite", "h5py", "zstandard", "pyar
 
 def check_folder(job: Job) -> None:
     """Refuse a run directory that holds something already, or that another run uses. Raises InputError."""
-    folder = job.keeping.run_dir
+    folder = job.run_dir
     if folder is not None and folder.exists():
         _lock(folder).check()
         _check_content(job, folder)
@@ -122,7 +122,7 @@ def open_record(job: Job) -> Iterator[Record]:
 
     Raises InputError for a directory that cannot be used.
     """
-    folder = job.keeping.run_dir
+    folder = job.run_dir
     if folder is None:
         yield Record()
         return

@@ -175,57 +175,15 @@ MOST_RANKS = 1 << 16
 """More than any machine has."""
 
 
-@dataclass(frozen=True)
-class Watching:
-    """Where a run writes what it did: lines of metrics, a trace.
-
-    follows: whether another process, rank 0, writes a trace, and this one only gives it its timeline.
-    """
-
-    metrics: Path | None = None
-    trace: Path | None = None
-    follows: bool = False
-
-    @property
-    def traced(self) -> bool:
-        """Whether what runs when is to be noted."""
-        return self.follows or self.trace is not None
-
-
 watching = option_group(
     "watching",
-    Watching,
+    dict,
     option(
         "--metrics", type=OUTPUT, help="Write a JSON line for every iteration, as it goes; penstock report reads it."
     ),
     option("--trace", type=OUTPUT, help="Write what ran when, for ui.perfetto.dev or chrome://tracing."),
     title="Metrics and trace",
 )
-
-
-@dataclass(frozen=True)
-class Keeping:
-    """Where the run's record is kept, whether files may be replaced, and whether to run at all.
-
-    ranks: the numbers of ranks of which a dry run says what each would take.
-    """
-
-    run_dir: Path | None = None
-    force: bool = False
-    dry_run: bool = False
-    ranks: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, run_dir: Path | None, force: bool, dry_run: bool, ranks: str | None) -> Keeping:
-        """Of the options' values. Raises InputError for numbers of ranks without a dry run, or that are none."""
-        if ranks is None:
-            return cls(run_dir, force, dry_run)
-        if not dry_run:
-            raise InputError(
-                f"--ranks {ranks} is of a forecast: add --dry-run, or name a device for each rank that is to run, as "
-                "in --devices cpu,cpu"
-            )
-        return cls(run_dir, force, dry_run, rank_counts(ranks))
 
 
 def rank_counts(text: str) -> tuple[int, ...]:
@@ -236,9 +194,19 @@ def rank_counts(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in counts)
 
 
+def _kept(dry_run: bool, ranks: str | None, **given: Any) -> dict[str, Any]:
+    """Of the options' values. Raises InputError for numbers of ranks without a dry run, or that are none."""
+    if ranks is not None and not dry_run:
+        raise InputError(
+            f"--ranks {ranks} is of a forecast: add --dry-run, or name a device for each rank that is to run, as "
+            "in --devices cpu,cpu"
+        )
+    return {**given, "dry_run": dry_run, "ranks": () if ranks is None else rank_counts(ranks)}
+
+
 keeping = option_group(
     "keeping",
-    Keeping.of,
+    _kept,
     option("--run-dir", type=FOLDER, help="Keep answer, metrics, log and all that repeats the run in this folder."),
     option("--force", is_flag=True, help="Replace existing outputs."),
     option("--dry-run", is_flag=True, help="Say what the run would take of memory and time, and read no edges."),

@@ -79,7 +79,7 @@ def test_conversions_are_told_too(tmp_path: Path) -> None:
             moved.append((stage, unit))
 
     for now in (*seen, ConvertProgress("out", 1, 2, 2)):
-        calls.convert_bar(Bars())(now)
+        calls.move_convert_bar(Bars(), now)
     assert ("reading", "bytes") in moved
     assert ("writing out-edges", "edges") in moved
 

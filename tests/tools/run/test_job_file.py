@@ -14,7 +14,7 @@ from penstock.tools.run.answer_options import AnswerOptions
 from penstock.tools.run.checkpointing import Checkpointing
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import LONGEST_JOB, lines_of, read, text_of
-from penstock.tools.run.run_options import Execution, Keeping, Parameters, Watching
+from penstock.tools.run.run_options import Execution, Parameters
 
 GOOD = """
 graph = "g.h5"   # beside this file
@@ -203,9 +203,7 @@ def test_what_is_written_is_read_back(
     parameters = Parameters.of(more, source=tuple(sources), tol=tol, weight=weight)
     step = JobStep("bfs", parameters, AnswerOptions(top=3, path=Path("out.csv")))
     given = {str(option.name): None for group in JOB_GROUPS for option in group.options} | {"host_memory": memory}
-    job = Job(
-        folder / "g.h5", (step,), given, Execution(), Watching(), Checkpointing(), Keeping()
-    )  # fmt: skip
+    job = Job(folder / "g.h5", (step,), given, Execution(), Checkpointing())
     (folder / "written.toml").write_text(text_of(job, given), encoding="utf-8")
     back = read(folder / "written.toml")
     assert back.graph == folder / "g.h5"
