@@ -104,15 +104,9 @@ def _load(place: str) -> ModuleType:
     except SyntaxError as error:
         raise InputError(f"{error.filename}:{error.lineno}: {error.msg}") from error
     except Exception as error:
-        raise InputError(
-            f"{place} could not be loaded: {type(error).__name__}: {error}{_line_in(place, error)}"
-        ) from error
-
-
-def _line_in(place: str, error: BaseException) -> str:
-    """Where in the user's file an exception came from: `` (line 7)``."""
-    lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename.endswith(place)]
-    return f" (line {lines[-1]})" if lines else ""
+        lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename.endswith(place)]
+        where = f" (line {lines[-1]})" if lines else ""
+        raise InputError(f"{place} could not be loaded: {type(error).__name__}: {error}{where}") from error
 
 
 def make_program(name: str, kind: type[Program], parameters: Mapping[str, Any]) -> Program:

@@ -67,7 +67,6 @@ class LogLines:
         self._write, self._now, self._every = write, now, every
         self._began = now()
         self._tasks: dict[int, _Task] = {}
-        self._stopped: set[int] = set()
         self._numbers = 0
         self._before: list[Callable[[], None]] = []
         self._lock = threading.RLock()
@@ -92,18 +91,17 @@ class LogLines:
             return self._numbers
 
     def update(self, number: int, *, completed: float, total: float | None, description: str | None = None) -> None:
-        """Note how far a stage is."""
-        task = self._tasks[number]
-        task.done, task.total, task.text = completed, total, description or task.text
+        """Note how far a stage is, unless it is over."""
+        task = self._tasks.get(number)
+        if task is not None:
+            task.done, task.total, task.text = completed, total, description or task.text
 
     def stop_task(self, number: int) -> None:
-        """A stage is over."""
-        self._stopped.add(number)
-
-    def remove_task(self, number: int) -> None:
         """A stage is over, and forgotten."""
         with self._lock:
             self._tasks.pop(number, None)
+
+    remove_task = stop_task
 
     def end(self) -> None:
         """Write no further lines."""
@@ -116,11 +114,11 @@ class LogLines:
         for call in self._before:
             call()
         with self._lock:
-            present = [task for number, task in self._tasks.items() if number not in self._stopped]
-            if not present:
+            if not self._tasks:
                 return
             now = self._now()
-            text = f"{present[-1].line(now)}; {seconds(now - self._began)} so far"
+            last = next(reversed(self._tasks.values()))
+            text = f"{last.line(now)}; {seconds(now - self._began)} so far"
         self._write(printable(text))
 
     def _watch(self) -> None:

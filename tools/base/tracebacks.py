@@ -9,7 +9,7 @@ import errno
 from collections.abc import Iterator
 from importlib.metadata import version
 from traceback import walk_tb
-from types import ModuleType, TracebackType
+from types import ModuleType
 
 from penstock.storage.base.budget import address_bytes, address_limit, format_bytes
 from penstock.storage.base.threads import WAY_OUT, refused
@@ -26,7 +26,9 @@ def explain(error: BaseException) -> str | None:
             return _memory(error, str(each))
         if isinstance(each, SystemError) and address_limit() is not None:
             return _memory(error, str(each))  # of a library's C code that was refused memory and did not say so
-        if isinstance(each, AttributeError | ImportError) and "numpy" in str(each) and _came_through(each, "numba"):
+        modules = (frame.f_globals.get("__name__", "") for frame, _ in walk_tb(each.__traceback__))
+        named = isinstance(each, AttributeError | ImportError) and "numpy" in str(each)
+        if named and any(module.startswith("numba") for module in modules):
             return (
                 f"Numba {version('numba')} and NumPy {version('numpy')} do not fit ({each}): "
                 "pip install --upgrade numba, or pip install 'numpy<2.5'"
@@ -34,12 +36,6 @@ def explain(error: BaseException) -> str | None:
         if refused(each):
             return f"a thread cannot be started; {WAY_OUT}"
     return None
-
-
-def _came_through(error: BaseException, package: str) -> bool:
-    """Whether an exception was raised in a package, or in one whose name begins so, or in what these called."""
-    frames = (frame for frame, _ in walk_tb(error.__traceback__))
-    return any(frame.f_globals.get("__name__", "").partition(".")[0].startswith(package) for frame in frames)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -51,20 +47,14 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 def _memory(error: BaseException, said: str) -> str:
     first = said.partition("\n")[0].rstrip(".")
-    where = _where(error.__traceback__)
-    what = ": ".join(part for part in (f"out of memory in {where}" if where else "out of memory", first) if part)
+    named = [(frame.f_globals.get("__name__", ""), frame.f_code) for frame, _ in walk_tb(error.__traceback__)]
+    ours = [f" in {module}.{code.co_qualname}" for module, code in named if module.startswith("penstock.")]
+    what = f"out of memory{ours[-1] if ours else ''}" + (f": {first}" if first else "")
     limit = address_limit()
     if limit is None:
         return f"{what}; lower --host-memory or --threads, or free some memory"
     held = f"this process has {format_bytes(address_bytes())} of address space and may have {format_bytes(limit)}"
     return f"{what}; {held} (ulimit -v): raise that limit, or lower --host-memory or --threads"
-
-
-def _where(trace: TracebackType | None) -> str | None:
-    """The innermost function of ours that was at work."""
-    named = [(frame.f_globals.get("__name__", ""), frame.f_code.co_qualname) for frame, _ in walk_tb(trace)]
-    ours = [f"{module}.{function}" for module, function in named if module.startswith("penstock.")]
-    return ours[-1] if ours else None
 
 
 _modules: set[str] = set()

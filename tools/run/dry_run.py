@@ -70,7 +70,10 @@ def forecast_job(job: Job, console: Console) -> None:
         for heading, (step, found), ranks in zip(headings, told, shared, strict=True)
         for line in (f"{heading} (dry run)", *_lines(step, found), *rank_lines(ranks))
     ]
-    console.answer(facts, [*lines, f"rates: {_rates(used)}"])
+    rates = "built-in ones: `penstock calibrate` measures this machine"
+    if used.calibration is not None:
+        rates = f"measured {used.calibration.date} ({used.path})"
+    console.answer(facts, [*lines, f"rates: {rates}"])
 
 
 def _facts(step: JobStep, found: Forecast) -> dict[str, Any]:
@@ -156,12 +159,6 @@ def _in_all(found: Forecast) -> str:
         return f"at most {found.most_iterations:,} sweeps, {seconds(found.most_seconds)}; compiling is not counted"
     bound = "" if found.most_iterations is None else f", {found.most_iterations:,} iterations at most"
     return f"unknown{bound}: {SEARCH}"
-
-
-def _rates(used: UsedRates) -> str:
-    if used.calibration is None:
-        return "built-in ones: `penstock calibrate` measures this machine"
-    return f"measured {used.calibration.date} ({used.path})"
 
 
 HEADS = ("ranks", "memory a rank", "edges", "first sweep", "later sweeps", "limit", "exchange")

@@ -24,7 +24,7 @@ from penstock.tools.run.account import Account, JobClock
 from penstock.tools.run.answer_room import check_answer_room
 from penstock.tools.run.checkpointing import Followed, ending_at_signals, told_what_lacks
 from penstock.tools.run.job import Job, JobStep
-from penstock.tools.run.live_table import LiveTable, iterations, stages_shown
+from penstock.tools.run.live_table import LiveTable, stages_shown
 from penstock.tools.run.metrics import Metrics, open_metrics
 from penstock.tools.run.rates import UsedRates, rates_for
 from penstock.tools.run.result_summary import ResultSummary
@@ -116,7 +116,7 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         record = stack.enter_context(open_record(job))
         placed.check()  # again: the run directory, if any, exists now
         check_answers(placed, programs, graph, config, console.note)
-        seen = iterations(show)
+        seen = LiveTable(show)
         facts: Facts = {"programs": [step.title for step in job.steps], "graph": job.graph}
         begun = partial(getattr, record, "begun")  # called later: has an iteration run?
         communicator = None if ranks is None else ranks.communicator

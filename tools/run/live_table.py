@@ -95,20 +95,19 @@ class Pace:
 
 
 class LiveTable:
-    """Writes lines above a bar, and tells a log which iteration runs; without `show` nothing is shown or measured."""
+    """Writes lines above a bar, and tells a log which iteration runs; where nobody looks nothing is shown or measured."""
 
-    def __init__(self, show: ProgressBars | None = None) -> None:
-        self._show = show
-        self._drawn, self._log = (show or ProgressBars()).apart()
-        self._lines = show is not None and show.drawn
+    def __init__(self, show: ProgressBars) -> None:
+        self._show = show if show.visible else None
+        self._drawn, self._log = show.apart()
+        self._lines = show.drawn
         self._before = resident_bytes() if self._lines else 0
         self._name, self._most, self._iterations, self._walked = "", 0, 0, 0
         self._session: Session | None = None
         self._pace: Pace | None = None
         self._last: IterationRecord | None = None
         self._edges_before, self._told_at = 0, 0.0
-        if show is not None:
-            show.before_line(self.tell)
+        show.before_line(self.tell)
 
     def begin(self, program: Program, session: Session) -> None:
         """A program begins; where its iterations are bounded, so is the time left."""
@@ -198,11 +197,6 @@ def _row(*cells: str) -> str:
     return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=True))
 
 
-def iterations(show: ProgressBars) -> LiveTable:
-    """Return what shows a job's programs as they go: lines and a bar on a terminal, a line now and then in a log."""
-    return LiveTable(show if show.visible else None)
-
-
 LASTING = 1.0
 """Seconds from which a stage has a bar."""
 UNSEEN = ("imports", "other")
@@ -227,7 +221,9 @@ class StageBars:
         seen, total = meter.seen, meter.total_bytes
         name = ONCE.get(stage, STAGE_NAMES.get(stage, stage))
         if stage == "iterations":
-            name = READING if self._reads_on(seen) else ""
+            self._grown = self._grown + 1 if seen > self._read else 0  # looks at which more was read
+            self._read = seen
+            name = READING if self._grown * PAUSE >= LASTING else ""
         elif stage in UNSEEN or lasted < LASTING:
             name = ""
         if self._shown not in ("", name):
@@ -242,12 +238,6 @@ class StageBars:
             self._show(name, seen, total, "bytes")
         else:
             self._show(name, lasted, None, "seconds")
-
-    def _reads_on(self, read: int) -> bool:
-        """Whether iterations have been reading from disk for long."""
-        self._grown = self._grown + 1 if read > self._read else 0
-        self._read = read
-        return self._grown * PAUSE >= LASTING
 
 
 @contextmanager

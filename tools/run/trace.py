@@ -159,19 +159,15 @@ def _track(spans: list[Span], place: tuple[int, int], began: float) -> Iterator[
             start, end = last, max(last, end)
         last = max(last, end)
         event = {"ph": "X", "name": span.name, "cat": span.group, "pid": pid, "tid": tid}
-        event |= {"ts": _microseconds(start - began), "dur": _microseconds(end - start), "args": _arguments(span)}
+        work = span.work
+        about = {"bytes": work.bytes, "edges": work.items, "count": work.parts}
+        told = {"iteration": span.iteration} | {what: value for what, value in about.items() if value}
+        told |= {"first": work.first} if work.first >= 0 else {}
+        event |= {"ts": _microseconds(start - began), "dur": _microseconds(end - start), "args": told}
         if span.seconds == 0.0:
             del event["dur"]
             event |= {"ph": "i", "s": "p"}
         yield event
-
-
-def _arguments(span: Span) -> dict[str, int]:
-    """What the span was for, as far as it says."""
-    work = span.work
-    told = {"iteration": span.iteration, "bytes": work.bytes, "edges": work.items, "count": work.parts}
-    first = {"first": work.first} if work.first >= 0 else {}
-    return {name: value for name, value in told.items() if value or name == "iteration"} | first
 
 
 def _named(kind: str, pid: int, tid: int, **arguments: Any) -> Event:

@@ -18,7 +18,7 @@ from penstock.storage.base.stage_clock import StageClock, compiling, installed, 
 from penstock.tools.base.output import Console
 from penstock.tools.base.progress import COMPILING, PAUSE, LogLines, ProgressBars, progress
 from penstock.tools.run.account import JobClock
-from penstock.tools.run.live_table import AT_ONCE, LASTING, Pace, StageBars, Tally, iterations, line, stages_shown
+from penstock.tools.run.live_table import AT_ONCE, LASTING, LiveTable, Pace, StageBars, Tally, line, stages_shown
 from penstock.transfer.values.task import TaskRecord
 from support.clocks import MovedClock
 from support.graphs import on_disk, shape
@@ -98,7 +98,7 @@ def test_a_log_tells_iteration_active_vertices_and_rate(monkeypatch: pytest.Monk
     clock = MovedClock()
     monkeypatch.setattr("time.perf_counter", clock)
     log = Lines(clock)
-    seen = iterations(ProgressBars(None, log))
+    seen = LiveTable(ProgressBars(None, log))
     seen.begin(PageRank(tol=0.0, max_iter=50), SESSION)
     log.tell()
     clock.now = 2.0
@@ -117,7 +117,7 @@ def test_phases_are_named_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = MovedClock()
     monkeypatch.setattr("time.perf_counter", clock)
     log = Lines(clock)
-    seen = iterations(ProgressBars(None, log))
+    seen = LiveTable(ProgressBars(None, log))
     seen.begin(Betweenness(k=4), SESSION)
     for number in range(4):
         clock.now += 10.0
@@ -142,7 +142,7 @@ def test_nothing_is_shown_or_measured_where_nobody_watches(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     monkeypatch.setattr("penstock.tools.run.live_table.resident_bytes", lambda: pytest.fail("measured"))
     with progress(Console(quiet=quiet)) as show:
-        seen = iterations(show)
+        seen = LiveTable(show)
         seen.begin(BFS(0), SESSION)
         seen.note(record(0))
         seen.end()
