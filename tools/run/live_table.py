@@ -95,7 +95,7 @@ class Pace:
 
 
 class LiveTable:
-    """Writes lines above a bar, and tells a log which iteration runs; where nobody looks nothing is shown or measured."""
+    """Writes lines above a bar, and tells a log which iteration runs; if nobody looks nothing is shown or measured."""
 
     def __init__(self, show: ProgressBars) -> None:
         self._show = show if show.visible else None
