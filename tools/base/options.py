@@ -151,24 +151,6 @@ def option_group(name: str, make: Command, *options: Option, title: str | None =
     return OptionGroup(name, make, mine)
 
 
-def option_groups(name: str, *groups: OptionGroup) -> Callable[[Command], Command]:
-    """Give a command the options of several groups; it receives their values by the groups' names, as one mapping."""
-    names = [group.name for group in groups]
-
-    def decorate(function: Command) -> Command:
-        @functools.wraps(function)
-        def gathered(**values: Any) -> Any:
-            mine = {key: values.pop(key) for key in names}
-            return function(**values, **{name: mine})
-
-        whole: Command = gathered
-        for group in reversed(groups):
-            whole = group(whole)
-        return whole
-
-    return decorate
-
-
 def _interval(text: str) -> float:
     seconds = 0.0 if text.strip() == "0" else parse_seconds(text)
     if seconds is None or (seconds == 0 and text.strip() != "0"):

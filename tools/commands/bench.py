@@ -177,7 +177,12 @@ def _graph_file(path: Path, limit: float, threads: int, facts: dict[str, Any], u
         parts = sweep_parts(graph, files, best, (limit * (1 - RAW_SHARE), threads), step)
     amount = sum(one.sample.amount for one in raw) + sum(part.read.amount for part in parts.values())
     facts |= {"file": path, "edge_bytes": size, "bytes": amount, "threads": threads} | _raw_facts(raw)
-    facts |= {"sweep": _part_facts(parts), "verdict": verdict(parts)}
+    facts["sweep"] = [
+        {"name": name, "read_bytes": part.read_bytes, "in_flight": part.read.at, "cpu_share": part.cpu}
+        | _rate_facts(part.read)
+        for name, part in parts.items()
+    ]
+    facts["verdict"] = verdict(parts)
     read = f"{path}: {format_bytes(size)} of edges, {format_bytes(amount)} read"
     return [read, "", *_tables(raw), *_part_table(parts, best), "", verdict(parts)]
 
@@ -199,14 +204,6 @@ def _raw_facts(raw: Sequence[RawRead]) -> dict[str, Any]:
 
 def _rate_facts(sample: RateSample) -> dict[str, Any]:
     return {"bytes": sample.amount, "seconds": sample.seconds, "bytes_per_second": sample.rate}
-
-
-def _part_facts(parts: Mapping[str, SweepPart]) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "read_bytes": part.read_bytes, "in_flight": part.read.at, "cpu_share": part.cpu}
-        | _rate_facts(part.read)
-        for name, part in parts.items()
-    ]
 
 
 def _tables(raw: Sequence[RawRead]) -> list[str]:

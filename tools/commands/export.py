@@ -19,7 +19,6 @@ from penstock.tools.base.options import (
     lasting_console_options,
     option,
     option_group,
-    option_groups,
     table_output,
 )
 from penstock.tools.base.output import NAME, Console, StandardOutput, pairs, seconds
@@ -46,9 +45,10 @@ exporting = option_group(
 @click.command(name="export", short_help="Write the edges of a graph file as a table.")
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
 @click.argument("output", type=ANY, metavar="OUTPUT")
-@option_groups("given", writing, exporting)
+@writing
+@exporting
 @lasting_console_options
-def command(graph: Path, output: Path, given: dict[str, Any], console: Console) -> None:
+def command(graph: Path, output: Path, writing: TableOutput, exporting: dict[str, Any], console: Console) -> None:
     """Write the edges of a graph file as a table: source, target and, if there are weights, weight.
 
     The name of OUTPUT says its format (edges.csv.gz; --format has the others); - is standard output. Ids
@@ -75,12 +75,11 @@ def command(graph: Path, output: Path, given: dict[str, Any], console: Console) 
     from penstock.tools.run.answer_room import check_sizes
 
     began = time.perf_counter()
-    asked = given["exporting"]
-    both_directions = asked["both_directions"]
-    writing: TableOutput = replace(given["writing"], output=output)
+    both_directions = exporting["both_directions"]
+    writing = replace(writing, output=output)
     output, format = writing.to(EDGES, [graph])
     to_stdout = output == NAME
-    opened = Graph.open(graph, stripes=asked["stripes"])
+    opened = Graph.open(graph, stripes=exporting["stripes"])
     if not to_stdout:
         size = exported_size(opened, format, both_directions=both_directions)
         check_sizes({output: size}, console.note)
@@ -88,7 +87,7 @@ def command(graph: Path, output: Path, given: dict[str, Any], console: Console) 
     with progress(console) as update, compiling_shown(update):
         options = ExportOptions(
             both_directions,
-            asked["threads"],
+            exporting["threads"],
             lambda read: update("writing edges", read, total, "edges"),
             writing.style,
         )

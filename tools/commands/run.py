@@ -16,15 +16,16 @@ from penstock.engine.programs.table import grouped, info_of
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.find_program import completed, find_program, option_of
 from penstock.tools.base.joined_ranks import Joined, join
-from penstock.tools.base.options import ANY, Titled, lasting_console_options, option_groups
+from penstock.tools.base.options import ANY, Titled, lasting_console_options
 from penstock.tools.base.output import Console, beside_a_table
 from penstock.tools.base.process import process_start
 from penstock.tools.run import job_file
 from penstock.tools.run.answer_options import wanting
+from penstock.tools.run.checkpointing import checkpointing
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import JobFile, key_of
 from penstock.tools.run.rank_devices import ALL, AUTO, all_gpus, auto_devices, host_ranks, options_of_rank
-from penstock.tools.run.run_options import parameters
+from penstock.tools.run.run_options import execution, keeping, parameters, watching
 
 _HELP = """Run a graph algorithm, or the programs of a job file.
 
@@ -149,11 +150,16 @@ def _parameters_of(name: str) -> list[tuple[str, str]]:
 @click.command(name="run", cls=_RunCommand, help=_help(), short_help="Run a graph algorithm, or a job file.")
 @click.argument("program", metavar="PROGRAM | JOB.toml", shell_complete=completed)
 @click.argument("graph", type=ANY, required=False, metavar="GRAPH.h5")
-@option_groups("asked", parameters, wanting, *JOB_GROUPS, lasting_console_options)
-def command(program: str, graph: Path | None, asked: Mapping[str, Any]) -> None:
+@parameters
+@wanting
+@execution
+@watching
+@checkpointing
+@keeping
+@lasting_console_options
+def command(program: str, graph: Path | None, console: Console, **asked: Any) -> None:
     """Run a graph algorithm, or the programs of a job file."""
     context = click.get_current_context()
-    console: Console = asked["console"]
     if program.endswith(job_file.ENDING):
         job = _from_file(Path(program), graph, context)
     elif graph is None:

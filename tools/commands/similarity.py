@@ -26,7 +26,6 @@ from penstock.tools.base.options import (
     flags_of,
     option,
     option_group,
-    option_groups,
     table_output,
 )
 from penstock.tools.base.output import Console, pairs, seconds, table
@@ -78,9 +77,19 @@ using = option_group(
 
 @click.command(name="similarity", cls=Titled, short_help="Compare vertices by the neighbors that they share.")
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
-@option_groups("given", comparing, writing, showing, using)
+@comparing
+@writing
+@showing
+@using
 @console_options
-def command(graph: Path, given: dict[str, Any], console: Console) -> None:
+def command(
+    graph: Path,
+    comparing: dict[str, Any],
+    writing: TableOutput,
+    top: int | None,
+    using: dict[str, Any],
+    console: Console,
+) -> None:
     """Compare pairs of vertices by the neighbors that they share: common, jaccard, overlap and cosine.
 
     Of an undirected graph the neighbors count, of a directed one those that edges lead to; self-loops are left out.
@@ -104,32 +113,32 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
     from penstock.tools.base.vertex_files import read_pairs
 
     began = time.perf_counter()
-    asked, top, use = given["comparing"], given["top"], given["using"]
-    target: TableOutput = given["writing"]
-    file, asked["sources"] = asked.pop("pairs"), asked.pop("source") or None
-    use["device"] = "cpu" if use["device"] == "auto" else use["device"]
-    check_request(file, device=use["device"], device_memory=use["device_memory"], **asked)
-    if target.output is not None:  # what cannot be written is refused before anything is read
-        target.to(PAIRS, [graph] if file is None else [graph, file])
-    elif target.format is not None or target.force or target.style:
-        options = ", ".join(("--format", "--force", *filter(None, [flags_of(target.style)])))
+    file, comparing["sources"] = comparing.pop("pairs"), comparing.pop("source") or None
+    using["device"] = "cpu" if using["device"] == "auto" else using["device"]
+    check_request(file, device=using["device"], device_memory=using["device_memory"], **comparing)
+    if writing.output is not None:  # what cannot be written is refused before anything is read
+        writing.to(PAIRS, [graph] if file is None else [graph, file])
+    elif writing.format is not None or writing.force or writing.style:
+        options = ", ".join(("--format", "--force", *filter(None, [flags_of(writing.style)])))
         raise InputError(f"{options} are for --output FILE; give it, or leave them out")
-    opened = Graph.open(graph, stripes=use.pop("stripes"))
-    found = similarity(opened, None if file is None else read_pairs(file, opened), **asked, **use)
+    opened = Graph.open(graph, stripes=using.pop("stripes"))
+    found = similarity(opened, None if file is None else read_pairs(file, opened), **comparing, **using)
     compared = time.perf_counter() - began
-    if target.output is not None:
-        found.write(target.output, force=target.force, format=target.format, threads=use["threads"], **target.style)
-    shown = (SHOWN if target.output is None else 0) if top is None else top
+    if writing.output is not None:
+        found.write(
+            writing.output, force=writing.force, format=writing.format, threads=using["threads"], **writing.style
+        )
+    shown = (SHOWN if writing.output is None else 0) if top is None else top
     facts = {
         "command": "similarity",
         "graph": graph,
-        "output": target.output,
+        "output": writing.output,
         "pairs": len(found),
-        "k": asked["k"],
-        "by": asked["by"],
-        "missing_only": asked["missing_only"],
+        "k": comparing["k"],
+        "by": comparing["by"],
+        "missing_only": comparing["missing_only"],
         "sharing": int((found.common > 0).sum()),
-        "top": _top(found, asked["by"], shown),
+        "top": _top(found, comparing["by"], shown),
         "compare_seconds": compared,
         "seconds": time.perf_counter() - began,
         "peak_memory_bytes": peak_resident_bytes(),

@@ -25,7 +25,6 @@ from penstock.tools.base.options import (
     lasting_console_options,
     option,
     option_group,
-    option_groups,
     table_output,
 )
 from penstock.tools.base.output import NAME, Console, StandardOutput, pairs, seconds
@@ -81,9 +80,13 @@ using = option_group(
 
 @click.command(name="walk", cls=Titled, short_help="Write random walks over a graph.")
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
-@option_groups("given", walking, writing, using)
+@walking
+@writing
+@using
 @lasting_console_options
-def command(graph: Path, given: dict[str, Any], console: Console) -> None:
+def command(
+    graph: Path, walking: dict[str, Any], writing: TableOutput, using: dict[str, Any], console: Console
+) -> None:
     """Write random walks along the edges of a graph file: the corpus of DeepWalk or node2vec.
 
     Edges are chosen in proportion to their weights, where there are any. --p and --q choose as node2vec does. A walk
@@ -112,14 +115,12 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
 
     began = time.perf_counter()
     keep_no_large_blocks()
-    asked, use = given["walking"], given["using"]
-    target: TableOutput = given["writing"]
-    output, format = target.to(WALKS, [graph], printed="txt")
+    output, format = writing.to(WALKS, [graph], printed="txt")
     to_stdout = output == NAME
-    opened = Graph.open(graph, stripes=use.pop("stripes"))
-    sources = _sources(asked.pop("source"), asked.pop("sources"), opened)
-    use["scratch"] = use["scratch"] or (None if to_stdout else output.absolute().parent)
-    walks = walk(opened, sources=sources, weight=not asked.pop("no_weight"), **asked, **use)
+    opened = Graph.open(graph, stripes=using.pop("stripes"))
+    sources = _sources(walking.pop("source"), walking.pop("sources"), opened)
+    using["scratch"] = using["scratch"] or (None if to_stdout else output.absolute().parent)
+    walks = walk(opened, sources=sources, weight=not walking.pop("no_weight"), **walking, **using)
     with progress(console) as update, compiling_shown(update):
         total = walks.count * walks.length
 
@@ -127,10 +128,10 @@ def command(graph: Path, given: dict[str, Any], console: Console) -> None:
             update("walking", state.steps, total, "steps")
 
         if to_stdout:
-            options = WriteOptions(use["threads"], style=target.style)
+            options = WriteOptions(using["threads"], style=writing.style)
             stream_walks(walks.written(report), StandardOutput(), format, options)
             return
-        walks.save(output, format=format, force=target.force, report=report, **target.style)
+        walks.save(output, format=format, force=writing.force, report=report, **writing.style)
     facts = _facts(walks, graph, output, format) | {
         "seconds": time.perf_counter() - began,
         "peak_memory_bytes": peak_resident_bytes(),

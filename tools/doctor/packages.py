@@ -93,18 +93,14 @@ def needed(failed: dict[str, str], trouble: str) -> Section:
             continue
         version, error = one.installed, failed.get(one.module, trouble)
         values[one.package] = version
-        if version is None:
-            findings.append(
-                Finding(one.package, "not installed", "broken", f"pip install '{one.package}{one.versions}'")
-            )
-        elif not allows(one.versions, version):
-            told = f"{version}, and {one.versions} is needed"
-            findings.append(Finding(one.package, told, "broken", f"pip install '{one.package}{one.versions}'"))
+        told, way_out = version or "not installed", ""
+        if version is None or not allows(one.versions, version):
+            told += "" if version is None else f", and {one.versions} is needed"
+            way_out = f"pip install '{one.package}{one.versions}'"
         elif error:
-            told = f"{version} cannot be imported: {error}"
-            findings.append(Finding(one.package, told, "broken", f"pip install --force-reinstall {one.package}"))
-        else:
-            findings.append(Finding(one.package, version))
+            told += f" cannot be imported: {error}"
+            way_out = f"pip install --force-reinstall {one.package}"
+        findings.append(Finding(one.package, told, "broken" if way_out else "ok", way_out))
     return Section("Packages", findings, values)
 
 
@@ -116,13 +112,11 @@ def optional(*, has_gpu: bool) -> Section:
         there = {one.package: one.installed for one in parts}
         values[extra] = there
         lacking = [name for name, version in there.items() if version is None]
+        told = f"{', '.join(lacking)} not installed: {purpose}"
         if not lacking:
-            told = ", ".join(f"{name} {version}" for name, version in there.items())
-            findings.append(Finding(extra, told))
+            findings.append(Finding(extra, ", ".join(f"{name} {version}" for name, version in there.items())))
+        elif extra == "cuda" and not has_gpu:
+            findings.append(Finding(extra, f"{told}, and there is none here"))
         else:
-            told = f"{', '.join(lacking)} not installed: {purpose}"
-            if extra == "cuda" and not has_gpu:
-                findings.append(Finding(extra, f"{told}, and there is none here"))
-            else:
-                findings.append(Finding(extra, told, "missing", installing(extra)))
+            findings.append(Finding(extra, told, "missing", installing(extra)))
     return Section("Extras", findings, values)

@@ -102,7 +102,13 @@ def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
     Raises InputError for a stored graph that would not fit into memory so.
     """
     if isinstance(result, Graph):
-        _check_room(result)
+        needed, free = result.vertices * NODE_BYTES + result.input_edges * EDGE_BYTES, available_memory()
+        if needed > free:
+            raise InputError(
+                f"the graph has {result.vertices:,} vertices and {result.input_edges:,} edges; as Python objects of "
+                f"networkx they take about {format_bytes(needed)}, and {format_bytes(free)} are free; call a function "
+                "that Penstock answers itself (penstock.tools.networkx.info.FUNCTIONS)"
+            )
         held = StoredGraph(result)
         columns: Any = ([column.to_pylist() for column in batch.columns] for batch in result.edge_batches())
     elif isinstance(result, PenstockGraph):
@@ -118,17 +124,6 @@ def convert_to_nx(result: Any, *, name: str | None = None) -> Any:
     for parts in columns:
         add(zip(*parts, strict=True))
     return made
-
-
-def _check_room(graph: Graph) -> None:
-    """Refuse a stored graph that is too large for memory as networkx holds it."""
-    needed, free = graph.vertices * NODE_BYTES + graph.input_edges * EDGE_BYTES, available_memory()
-    if needed > free:
-        raise InputError(
-            f"the graph has {graph.vertices:,} vertices and {graph.input_edges:,} edges; as Python objects of networkx "
-            f"they take about {format_bytes(needed)}, and {format_bytes(free)} are free; call a function that Penstock "
-            "answers itself (penstock.tools.networkx.info.FUNCTIONS)"
-        )
 
 
 def can_run(name: str, args: Any, kwargs: Mapping[str, Any]) -> bool | str:
