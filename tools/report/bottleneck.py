@@ -17,9 +17,23 @@ from penstock.storage.base.budget import format_bytes
 from penstock.tools.base.output import counted, seconds
 from penstock.tools.run.account import Account
 
-STAGES = ("plan", "disk", "values", "decode", "gather", "link", "unpack", "kernel", "vertices", "exchange")
-"""What takes time in an iteration, in order; plan: demand, routes, tasks; values: of vertices, from and to their file;
-vertices: outside the walk over edges; exchange: of several ranks, with what they wait for each other."""
+STAGES = {
+    "plan": ("demand and plan", "planning"),
+    "disk": ("reading from disk", "the disk"),
+    "values": ("values in pages", "values of vertices"),
+    "decode": ("decoding", "decoding"),
+    "gather": ("gathering rows", "gathering"),
+    "link": ("link to the device", "the link"),
+    "unpack": ("unpacking edges", "unpacking"),
+    "kernel": ("kernels over edges", "kernels"),
+    "vertices": ("frontier, vertices", "vertices"),
+    "exchange": ("exchange of ranks", "the exchange"),
+}
+"""What takes time in an iteration, in order: its name in a table, and in a sentence.
+
+plan: demand, routes, tasks; values: of vertices, from and to their file; vertices: outside the walk over edges;
+exchange: of several ranks, with what they wait for each other.
+"""
 BUSY = 0.5
 """Share of the time from which a resource limits a run."""
 SMALL = 0.2
@@ -163,7 +177,7 @@ def _kernel(spent: Spent, share: float) -> str:
     next_one = max(others, key=lambda stage: others[stage])
     arrived = "edges were there when they were wanted"
     if others[next_one] >= 0.1:
-        arrived = f"next is {_NAMES[next_one]}, {percent(others[next_one])}"
+        arrived = f"next is {STAGES[next_one][1]}, {percent(others[next_one])}"
     if spent.windows > 1:
         memory = "--device-memory, and fewer --windows of the file," if spent.linked else "--host-memory"
         return f"{what}; {arrived}: more {memory} would make fewer windows."
@@ -179,7 +193,7 @@ def _exchange(spent: Spent, share: float) -> str:
 
 
 def _waiting(shares: Mapping[str, float]) -> str:
-    busy = [f"{_NAMES[stage]} {percent(share)}" for stage, share in shares.items() if share >= 0.05]
+    busy = [f"{STAGES[stage][1]} {percent(share)}" for stage, share in shares.items() if share >= 0.05]
     told = ", ".join(busy) if busy else "nothing for as much as 5 %"
     return (
         f"waiting: the stages took turns instead of working at the same time ({told} of the time); more --host-memory, "
@@ -197,19 +211,6 @@ def _latency(spent: Spent, ideal: float) -> str:
         f"{percent(ideal / spent.seconds)} of the time at this machine's rates{told}; only fewer iterations would help "
         "(--mode async, a larger --delta), not faster hardware."
     )
-
-
-_NAMES = {
-    "plan": "planning",
-    "disk": "the disk",
-    "values": "values of vertices",
-    "decode": "decoding",
-    "gather": "gathering",
-    "link": "the link",
-    "unpack": "unpacking",
-    "kernel": "kernels",
-    "exchange": "the exchange",
-}
 
 
 def per_second(rate: float, what: str = "B") -> str:

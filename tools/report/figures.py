@@ -30,18 +30,6 @@ FEWEST = 4
 TALLEST = 5
 """Times the bar that nine tenths do not exceed, beyond which a bar is cut."""
 DIRECTION = {"push": "#7A7A7A", "pull": "#B8B8B8"}
-TOLD = {
-    "plan": "demand and plan",
-    "disk": "reading from disk",
-    "values": "values in pages",
-    "decode": "decoding",
-    "gather": "gathering rows",
-    "link": "link to the device",
-    "unpack": "unpacking edges",
-    "kernel": "kernels over edges",
-    "vertices": "frontier, vertices",
-    "exchange": "exchange of ranks",
-}
 Panel = Callable[[Any, RunMetrics], None]
 
 
@@ -83,7 +71,7 @@ def _time(run: RunMetrics) -> Any:
     told = f"{percent(idle)}, {seconds(idle * spent.seconds)}" if idle > 0 else "never"
     panel.text(101, len(stages), told, va="center", fontsize=9)
     rest = "launches, vertices, waits" if run.on_gpu else "nothing at work (at least)"
-    names = [*(TOLD[stage] for stage in stages), rest]
+    names = [*(STAGES[stage][0] for stage in stages), rest]
     panel.set_yticks(range(len(names)), names)
     panel.set_ylim(len(names) - 0.4, -0.6)
     panel.set_xlim(0, 100)

@@ -11,7 +11,6 @@ from penstock.storage.tables.html_table import html_text
 from penstock.tools.base.json_record import to_json
 from penstock.tools.base.output import counted, pairs, rank_table, seconds, table
 from penstock.tools.report.bottleneck import STAGES, per_second, percent
-from penstock.tools.report.figures import TOLD
 from penstock.tools.report.read_metrics import RunMetrics
 from penstock.tools.run.account import STAGE_NAMES, Account
 
@@ -200,7 +199,7 @@ def _kept(run: RunMetrics) -> str | None:
 def _stages(run: RunMetrics) -> tuple[list[str], Rows]:
     spent = run.spent
     rows = []
-    for stage in STAGES:
+    for stage, (name, _) in STAGES.items():
         busy = spent.busy.get(stage, 0.0)
         if busy <= 0:
             continue
@@ -209,7 +208,7 @@ def _stages(run: RunMetrics) -> tuple[list[str], Rows]:
         if stage == "kernel" and spent.edges:
             rate = per_second(spent.edges / busy, "edges")
         told = [seconds(busy), percent(spent.share(stage)), format_bytes(moved) if moved else "", rate]
-        rows.append([TOLD[stage], *told, "" if share is None else percent(share)])
+        rows.append([name, *told, "" if share is None else percent(share)])
     return ["in the iterations", "at work", "of the time", "moved", "rate", "of this machine's"], rows
 
 

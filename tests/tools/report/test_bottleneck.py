@@ -114,7 +114,7 @@ def test_where_values_come_from_a_file_the_busiest_stage_is_the_limit(
 
 
 @given(
-    st.dictionaries(st.sampled_from(STAGES), st.floats(0, 30)),
+    st.dictionaries(st.sampled_from(list(STAGES)), st.floats(0, 30)),
     st.dictionaries(st.sampled_from(["disk", "decode", "gather", "link", "kernel"]), st.floats(0, 30)),
     st.integers(1, 10**6),
     st.booleans(),
