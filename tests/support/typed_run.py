@@ -6,6 +6,7 @@ import collections.abc
 import inspect
 import types
 import typing
+from collections import Counter
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Literal, Union, get_args, get_origin
@@ -98,6 +99,10 @@ def parameters_of(name: str) -> tuple[dict[str, Any], set[str]]:
     return kinds, {one for one, each in parameters.items() if each.default is each.empty}
 
 
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
 def text() -> str:
     """The whole file."""
     shared = {"checkpoint": Path | str | None, "checkpoint_every": str | int | None, "resume": bool}
@@ -107,15 +112,20 @@ def text() -> str:
         "\n".join(["class TuningOptions(TypedDict, total=False):", *declared_of(Tuning)]) + "\n",
         "\n".join(["class RunOptions(TypedDict, total=False):", *own, *declared_of(Config)]) + "\n",
     ]
-    alike: dict[str, list[str]] = {}  # programs by what their options are
+    alike: dict[tuple[str, ...], list[str]] = {}  # programs by what their options are
     for name in PROGRAMS:
-        alike.setdefault("\n".join(fields_of(*parameters_of(name))), []).append(name)
+        alike.setdefault(tuple(fields_of(*parameters_of(name))), []).append(name)
+    uses = Counter(field for fields in alike for field in fields)
+    bases = {field: f"_{_camel(field.strip().partition(':')[0])}" for field, number in uses.items() if number > 3}
+    blocks += [f"class {base}(TypedDict, total=False):\n{field}\n" for field, base in bases.items()]
     overloads = []
     for fields, names in alike.items():
         options = "RunOptions"
         if fields:
-            options = "".join(part.capitalize() for part in names[0].split("_")) + "Options"
-            blocks.append(f"class {options}(RunOptions, total=False):\n{fields}\n")
+            options = f"{_camel(names[0])}Options"
+            own_fields = "\n".join(field for field in fields if field not in bases)
+            of = ", ".join(["RunOptions", *(bases[field] for field in fields if field in bases)])
+            blocks.append(f"class {options}({of}, total=False):{f'{chr(10)}{own_fields}' if own_fields else ' ...'}\n")
         named = ", ".join(f'"{name}"' for name in names)
         overloads.append(
             f"@overload\ndef run(\n    program: Literal[{named}], graph: Graph | Path | str, "

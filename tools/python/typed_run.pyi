@@ -81,162 +81,121 @@ class RunOptions(TypedDict, total=False):
     tuning: Tuning | TuningOptions
     """How edges reach a device, in parts, for research and tests."""
 
-class BfsOptions(RunOptions, total=False):
+class _Source(TypedDict, total=False):
     source: Required[Vertices]
+
+class _Cutoff(TypedDict, total=False):
+    cutoff: float | None
+
+class _MaxIter(TypedDict, total=False):
+    max_iter: int
+
+class _Weight(TypedDict, total=False):
+    weight: bool | str | None
+
+class _Tol(TypedDict, total=False):
+    tol: float
+
+class _Seed(TypedDict, total=False):
+    seed: int
+
+class BfsOptions(RunOptions, _Source, _Cutoff, _MaxIter, total=False):
     parents: bool
     target: Vertices | None
-    cutoff: float | None
-    max_iter: int
 
-class SsspOptions(RunOptions, total=False):
-    source: Required[Vertices]
+class SsspOptions(RunOptions, _Source, _Weight, _Cutoff, _MaxIter, total=False):
     delta: float | None
-    weight: bool | str | None
     parents: bool | None
     target: Vertices | None
-    cutoff: float | None
-    max_iter: int
 
-class DistancesOptions(RunOptions, total=False):
-    source: Required[Vertices]
-    weight: bool | str | None
-    cutoff: float | None
+class DistancesOptions(RunOptions, _Source, _Weight, _Cutoff, total=False): ...
 
-class WidestOptions(RunOptions, total=False):
-    source: Required[Vertices]
-    weight: bool | str | None
+class WidestOptions(RunOptions, _Source, _Weight, _Cutoff, _MaxIter, total=False):
     parents: bool | None
     target: Vertices | None
-    cutoff: float | None
-    max_iter: int
 
-class ReachabilityOptions(RunOptions, total=False):
-    source: Required[Vertices]
-    max_iter: int
+class ReachabilityOptions(RunOptions, _Source, _MaxIter, total=False): ...
 
-class PhpOptions(RunOptions, total=False):
-    source: Required[Vertices]
+class PhpOptions(RunOptions, _Source, _Tol, _MaxIter, _Weight, total=False):
     damping: float
-    tol: float
-    max_iter: int
     alpha: float | None
-    weight: bool | str | None
 
-class PagerankOptions(RunOptions, total=False):
+class PagerankOptions(RunOptions, _Tol, _MaxIter, _Weight, total=False):
     damping: float
-    tol: float
-    max_iter: int
     personalization: Given | None
     alpha: float | None
-    weight: bool | str | None
     dangling: Given | None
     nstart: Given | None
 
-class KatzOptions(RunOptions, total=False):
+class KatzOptions(RunOptions, _Tol, _MaxIter, _Weight, total=False):
     alpha: float
     beta: float
-    tol: float
-    max_iter: int
     normalized: bool
-    weight: bool | str | None
 
-class EigenvectorOptions(RunOptions, total=False):
-    tol: float
-    max_iter: int
-    weight: bool | str | None
+class EigenvectorOptions(RunOptions, _Tol, _MaxIter, _Weight, total=False): ...
 
-class BetweennessOptions(RunOptions, total=False):
+class BetweennessOptions(RunOptions, _Seed, total=False):
     source: Vertices | None
     k: int | None
     normalized: bool
-    seed: int
     raw: bool
 
-class ClosenessOptions(RunOptions, total=False):
+class ClosenessOptions(RunOptions, _Seed, _Weight, total=False):
     source: Vertices | None
     k: int | None
-    seed: int
     wf_improved: bool
-    weight: bool | str | None
 
-class HarmonicOptions(RunOptions, total=False):
+class HarmonicOptions(RunOptions, _Seed, _Weight, total=False):
     source: Vertices | None
     k: int | None
-    seed: int
     normalized: bool
-    weight: bool | str | None
 
-class HyperballOptions(RunOptions, total=False):
+class HyperballOptions(RunOptions, _Seed, _MaxIter, total=False):
     log2m: int
-    seed: int
     reverse: bool
-    max_iter: int
 
-class LouvainOptions(RunOptions, total=False):
+class LouvainOptions(RunOptions, _Seed, _Tol, _Weight, total=False):
     resolution: float
-    seed: int
-    tol: float
     sweeps: int
-    weight: bool | str | None
 
-class LeidenOptions(RunOptions, total=False):
+class LeidenOptions(RunOptions, _Seed, _Tol, _Weight, total=False):
     resolution: float
-    seed: int
-    tol: float
     sweeps: int
-    weight: bool | str | None
     iterations: int
 
-class CdlpOptions(RunOptions, total=False):
-    max_iter: int
+class CdlpOptions(RunOptions, _MaxIter, total=False): ...
 
-class KcoreOptions(RunOptions, total=False):
+class KcoreOptions(RunOptions, _MaxIter, total=False):
     k: Required[int]
-    max_iter: int
 
-class MsfOptions(RunOptions, total=False):
-    weight: bool | str | None
-
-class BridgesOptions(RunOptions, total=False):
-    seed: int
+class MsfOptions(RunOptions, _Weight, total=False): ...
+class BridgesOptions(RunOptions, _Seed, total=False): ...
 
 class DiameterOptions(RunOptions, total=False):
     k: int
 
-class CfOptions(RunOptions, total=False):
+class CfOptions(RunOptions, _MaxIter, _Tol, _Seed, total=False):
     rank: int
-    max_iter: int
     regularization: float
     rate: float
     momentum: float
-    tol: float
-    seed: int
     spread: float
 
-class HeatOptions(RunOptions, total=False):
+class HeatOptions(RunOptions, _MaxIter, _Tol, _Weight, total=False):
     initial: Given | None
     fixed: Given | None
     ambient: float
     time_step: float | None
-    max_iter: int
-    tol: float
-    weight: bool | str | None
 
-class CircuitOptions(RunOptions, total=False):
+class CircuitOptions(RunOptions, _MaxIter, _Tol, _Weight, total=False):
     fixed: Required[Given]
-    max_iter: int
-    tol: float
     floating: bool
-    weight: bool | str | None
 
-class NeuralOptions(RunOptions, total=False):
+class NeuralOptions(RunOptions, _MaxIter, _Tol, _Weight, total=False):
     inputs: Required[Given]
     function: str
     gain: float
     bias: float
-    max_iter: int
-    tol: float
-    weight: bool | str | None
 
 @overload
 def run(program: Literal["bfs"], graph: Graph | Path | str, **options: Unpack[BfsOptions]) -> Result: ...
