@@ -29,7 +29,7 @@ from penstock.storage.ingest.edge_list_writer import write_edges
 from penstock.storage.ingest.open_source import open_source
 from penstock.storage.ingest.synthetic import SyntheticSource
 from penstock.tools.base.output import table
-from penstock.tools.bench.queries import FROM_TEXT, QUERIES, SWEPT, Agree, Query
+from penstock.tools.bench.queries import FROM_TEXT, QUERIES, SWEPT, Query
 from penstock.tools.bench.system import Implementation, SimpleEdges, System, TextSystem, Values
 
 READY = "text to ready"
@@ -58,10 +58,6 @@ class Comparison:
     failed: dict[tuple[str, str], str] = field(default_factory=dict)
     answers: dict[str, Values] = field(default_factory=dict)
 
-    def note(self, query: str, system: str, seconds: float) -> None:
-        """Add a figure."""
-        self.seconds.setdefault(query, {})[system] = seconds
-
     def check(self, query: str, system: str, answer: Values, agree: Agree) -> None:
         """Compare with the first system's answer, or keep it if this is the first."""
         expected = self.answers.setdefault(query, answer)
@@ -86,7 +82,7 @@ class Comparison:
                 self.failed[name, system.name] = f"{type(error).__name__}: {error}"
             else:
                 self.check(name, system.name, answer, (QUERIES | SWEPT)[query].agree)
-                self.note(name, system.name, seconds)
+                self.seconds.setdefault(name, {})[system.name] = seconds
         system.close()
         gc.collect()
 
@@ -130,7 +126,7 @@ def compare_from_text(
         update(f"{system.name}: {READY}")
         began = timing.clock()
         system.read(text, edges.vertices)
-        found.note(READY, system.name, timing.clock() - began)
+        found.seconds.setdefault(READY, {})[system.name] = timing.clock() - began
         system.read_weights(weighted)
         found.measure(system, FROM_TEXT, timing, update, first=system is systems[0])
     return found

@@ -40,8 +40,7 @@ def command(place: Path | None, console: Console) -> None:
     where = place or Path()
     if not where.exists():
         raise InputError(f"{where} does not exist; name a folder, or a graph file, on the disk to measure")
-    modules = [one.module for one in packages.requirements() if not one.extra]
-    imports = Child(IMPORTS, *modules)
+    imports = Child(IMPORTS, *map(packages.module_of, packages.requirements()))
     optional = {
         name: Child(text)
         for name, text in (("cupy", CUDA), ("mpi4py", MPI))

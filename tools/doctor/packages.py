@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from importlib import metadata
 
 from penstock.storage.base.errors import installing
@@ -21,23 +20,9 @@ _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*([^;]*)(?:;(.*))?
 _EXTRA = re.compile(r"""extra == ["']([\w-]+)["']""")
 
 
-@dataclass(frozen=True)
-class Requirement:
-    """A package that Penstock names: the versions it takes, and the extra that it belongs to, "" where it is needed."""
-
-    package: str
-    versions: str
-    extra: str = ""
-
-    @property
-    def module(self) -> str:
-        """What is imported of it."""
-        return MODULES.get(self.package, self.package.replace("-", "_"))
-
-    @property
-    def installed(self) -> str | None:
-        """Its version; None where it is not installed."""
-        return version_of(self.package)
+def module_of(package: str) -> str:
+    """What is imported of a package."""
+    return MODULES.get(package, package.replace("-", "_"))
 
 
 def version_of(package: str) -> str | None:
@@ -53,17 +38,16 @@ def installed() -> bool:
     return version_of("penstock") is not None
 
 
-def requirements(lines: list[str] | None = None) -> list[Requirement]:
-    """Return what the installation names, from its metadata; lines: as `importlib.metadata.requires` gives them."""
+def requirements(extra: str = "", lines: list[str] | None = None) -> dict[str, str]:
+    """Return the packages that the installation names for an extra, "": that are needed, and the versions it takes.
+
+    lines: its metadata, as `importlib.metadata.requires` gives them.
+    """
     if lines is None:
         lines = (metadata.requires("penstock") or []) if installed() else []
-    found = []
-    for line in lines:
-        match = _REQUIREMENT.match(line)
-        if match is not None:
-            extra = _EXTRA.search(match[3] or "")
-            found.append(Requirement(match[1], match[2].strip(), extra[1] if extra else ""))
-    return found
+    matches = (match for line in lines if (match := _REQUIREMENT.match(line)) is not None)
+    found = ((match[1], match[2].strip(), _EXTRA.search(match[3] or "")) for match in matches)
+    return {package: versions for package, versions, of in found if (of[1] if of else "") == extra}
 
 
 def allows(versions: str, version: str) -> bool:
@@ -88,19 +72,17 @@ def needed(failed: dict[str, str], trouble: str) -> Section:
     if not installed():
         told = "not an installed package: its sources are on Python's path, so that its requirements are unknown"
         findings.append(Finding("penstock", told, "missing", "pip install . in its sources"))
-    for one in requirements():
-        if one.extra:
-            continue
-        version, error = one.installed, failed.get(one.module, trouble)
-        values[one.package] = version
+    for package, versions in requirements().items():
+        version, error = version_of(package), failed.get(module_of(package), trouble)
+        values[package] = version
         told, way_out = version or "not installed", ""
-        if version is None or not allows(one.versions, version):
-            told += "" if version is None else f", and {one.versions} is needed"
-            way_out = f"pip install '{one.package}{one.versions}'"
+        if version is None or not allows(versions, version):
+            told += "" if version is None else f", and {versions} is needed"
+            way_out = f"pip install '{package}{versions}'"
         elif error:
             told += f" cannot be imported: {error}"
-            way_out = f"pip install --force-reinstall {one.package}"
-        findings.append(Finding(one.package, told, "broken" if way_out else "ok", way_out))
+            way_out = f"pip install --force-reinstall {package}"
+        findings.append(Finding(package, told, "broken" if way_out else "ok", way_out))
     return Section("Packages", findings, values)
 
 
@@ -108,8 +90,7 @@ def optional(*, has_gpu: bool) -> Section:
     """Return what is found of the extras that a user may install; has_gpu: whether one of them would be of use."""
     findings, values = [], {}
     for extra, purpose in PURPOSE.items() if installed() else ():
-        parts = [one for one in requirements() if one.extra == extra and one.package != "numpy"]
-        there = {one.package: one.installed for one in parts}
+        there = {package: version_of(package) for package in requirements(extra) if package != "numpy"}
         values[extra] = there
         lacking = [name for name, version in there.items() if version is None]
         told = f"{', '.join(lacking)} not installed: {purpose}"

@@ -127,6 +127,7 @@ def _facts(run: RunMetrics) -> list[tuple[str, object]]:
     size = "" if not graph.get("bytes") else f", {format_bytes(graph['bytes'])} on disk"
     options = ", ".join(_option(name, value) for name, value in job.options.items())
     total = None if run.result is None else run.result.total_seconds
+    moved = format_bytes(run.spent.moved["values"])
     return [
         ("run", _how(run)),
         ("with loading", None if total is None else seconds(total)),
@@ -139,7 +140,7 @@ def _facts(run: RunMetrics) -> list[tuple[str, object]]:
         ("host budget", format_bytes(host) if (host := budget.get("host")) else None),
         ("device memory", _held(memory.get("device"), budget.get("device")) if run.linked else None),
         ("edges", _kept(run)),
-        ("windows", _windows(run)),
+        ("windows", f"{run.windows:,} of vertices; {moved} of their values read and written" if run.windows else None),
         ("checkpoints", _checkpoints(run)),
         ("options", options or None),
         ("started", job.started),
@@ -152,12 +153,6 @@ def _longest(account: Account | None) -> str | None:
         return None
     name = STAGE_NAMES.get(account.longest_stage, account.longest_stage)
     return f"{seconds(account.wall_seconds)}, longest: {name}, {percent(account.share(account.longest_stage))}"
-
-
-def _windows(run: RunMetrics) -> str | None:
-    """`6 of vertices; 1.5 GiB of their values read and written`; None where memory has all values."""
-    moved = format_bytes(run.spent.moved["values"])
-    return f"{run.windows:,} of vertices; {moved} of their values read and written" if run.windows else None
 
 
 def _checkpoints(run: RunMetrics) -> str | None:

@@ -139,9 +139,7 @@ def test_wrong_answers_are_shown_as_wrong(tmp_path: Path) -> None:
 
 
 def test_the_table_has_ratios_of_the_best_peer() -> None:
-    found = Comparison(NO_EDGES)
-    for system, took in (("penstock", 2.0), ("a", 8.0), ("b", 4.0)):
-        found.note("BFS", system, took)
+    found = Comparison(NO_EDGES, {"BFS": {"penstock": 2.0, "a": 8.0, "b": 4.0}})
     shown = found.lines(["penstock", "a", "b"], ["BFS", "WCC"])
     assert shown[2].split() == ["BFS", "2.000", "8.000", "4.000", "2.00", "x"]
     assert shown[3].split() == ["WCC", "-", "-", "-", "-"]

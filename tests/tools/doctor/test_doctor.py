@@ -81,11 +81,11 @@ def test_requirements_are_read_from_metadata() -> None:
         'numba-cuda[cu13]>=0.30; extra == "cuda"',
         'x<3,>=2; sys_platform == "linux" and extra == "a"',
     ]
-    found = [(one.package, one.versions, one.extra, one.module) for one in packages.requirements(lines)]
-    assert found == [
-        ("numpy", ">=2.0", "", "numpy"), ("numba-cuda", ">=0.30", "cuda", "numba_cuda"), ("x", "<3,>=2", "a", "x"),
-    ]  # fmt: skip
-    assert {one.extra for one in packages.requirements()} >= {"", *packages.PURPOSE}
+    assert packages.requirements(lines=lines) == {"numpy": ">=2.0"}
+    assert packages.requirements("cuda", lines) == {"numba-cuda": ">=0.30"}
+    assert packages.requirements("a", lines) == {"x": "<3,>=2"}
+    assert [packages.module_of(name) for name in ("numpy", "numba-cuda")] == ["numpy", "numba_cuda"]
+    assert all(packages.requirements(extra) for extra in ("", *packages.PURPOSE))
 
 
 @pytest.mark.parametrize(
