@@ -29,7 +29,7 @@ from penstock.storage.ingest.edge_list_writer import write_edges
 from penstock.storage.ingest.open_source import open_source
 from penstock.storage.ingest.synthetic import SyntheticSource
 from penstock.tools.base.output import table
-from penstock.tools.bench.queries import FROM_TEXT, QUERIES, SWEPT, Query
+from penstock.tools.bench.queries import FROM_TEXT, QUERIES, SWEPT, Agree, Query
 from penstock.tools.bench.system import Implementation, SimpleEdges, System, TextSystem, Values
 
 READY = "text to ready"
