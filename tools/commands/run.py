@@ -24,8 +24,8 @@ from penstock.tools.run.answer_options import wanting
 from penstock.tools.run.checkpointing import checkpointing
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import JobFile, key_of
-from penstock.tools.run.rank_devices import ALL, AUTO, all_gpus, auto_devices, host_ranks, options_of_rank
-from penstock.tools.run.run_options import execution, keeping, parameters, watching
+from penstock.tools.run.rank_devices import all_gpus, auto_devices, host_ranks, options_of_rank
+from penstock.tools.run.run_options import ALL, AUTO, execution, keeping, parameters, watching
 
 _HELP = """Run a graph algorithm, or the programs of a job file.
 

@@ -8,7 +8,6 @@ GPUs of this host, and a rank of its cores only where the forecast says that it 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from penstock.storage.base.errors import InputError
 from penstock.tools.base.joined_ranks import LAUNCHED
 from penstock.tools.base.output import seconds
 from penstock.tools.run.rates import rates_for
+from penstock.tools.run.run_options import ALL, AUTO, names_of
 
 if TYPE_CHECKING:
     from penstock.engine.planning.rank_forecast import CoRun, SharedSweep
@@ -24,26 +24,8 @@ if TYPE_CHECKING:
     from penstock.tools.base.joined_ranks import Joined
     from penstock.tools.run.job import Job
 
-ALL, AUTO = "all", "auto"
-"""Instead of names: all GPUs of this host; these, and its cores where they make it faster."""
-NAME = re.compile(r"cpu|emulated|cuda(:\d+)?")
 GPU_THREADS = 4
 """Most threads of a GPU's rank beside ranks of CPU cores: it reads and gathers with them, and computes with none."""
-
-
-def names_of(text: str) -> tuple[str, ...]:
-    """The devices that `--devices` names, or ALL or AUTO alone. Raises InputError for anything else."""
-    names = tuple(part.strip() for part in text.split(","))
-    for name in names:
-        if name in (ALL, AUTO):
-            if len(names) > 1:
-                raise InputError(f"--devices {text}: {name} stands alone")
-        elif NAME.fullmatch(name) is None:
-            raise InputError(
-                f"--devices {text}: {name!r} is no device; name one for each rank, as in cuda:0,cuda:1 or cuda:0,cpu "
-                "or cpu,cpu, or say all (every GPU here) or auto"
-            )
-    return tuple("cuda:0" if name == "cuda" else name for name in names)
 
 
 def gpus_here() -> tuple[str, ...]:

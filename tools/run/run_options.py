@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +22,6 @@ from penstock.tools.base.options import (
     option_group,
 )
 from penstock.tools.base.output import short
-from penstock.tools.run.rank_devices import ALL, AUTO, names_of
 
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
@@ -108,6 +108,26 @@ parameters = option_group(
     option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other parameter."),
     title="Parameters of the program",
 )
+
+
+ALL, AUTO = "all", "auto"
+"""Instead of names: all GPUs of this host; these, and its cores where they make it faster."""
+_DEVICE = re.compile(r"cpu|emulated|cuda(:\d+)?")
+
+
+def names_of(text: str) -> tuple[str, ...]:
+    """The devices that `--devices` names, or ALL or AUTO alone. Raises InputError for anything else."""
+    names = tuple(part.strip() for part in text.split(","))
+    for name in names:
+        if name in (ALL, AUTO):
+            if len(names) > 1:
+                raise InputError(f"--devices {text}: {name} stands alone")
+        elif _DEVICE.fullmatch(name) is None:
+            raise InputError(
+                f"--devices {text}: {name!r} is no device; name one for each rank, as in cuda:0,cuda:1 or cuda:0,cpu "
+                "or cpu,cpu, or say all (every GPU here) or auto"
+            )
+    return tuple("cuda:0" if name == "cuda" else name for name in names)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import pytest
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.joined_ranks import LAUNCHED
 from penstock.tools.run import rank_devices
-from penstock.tools.run.rank_devices import host_ranks, names_of, options_of_rank, threads_of
-from penstock.tools.run.run_options import Execution
+from penstock.tools.run.rank_devices import host_ranks, options_of_rank, threads_of
+from penstock.tools.run.run_options import Execution, names_of
 from penstock.transfer.devices import cuda
 from support.thread_ranks import ThreadRanks, on_ranks
 
