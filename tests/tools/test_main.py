@@ -15,7 +15,7 @@ def test_nothing_hides_this_installation() -> None:
     assert leftovers() is None
 
 
-@pytest.mark.parametrize("inner", ["storage/convert", "engine/kernels", "transfer"])
+@pytest.mark.parametrize("inner", ["storage/convert"])
 def test_leftovers_are_told(tmp_path: Path, inner: str) -> None:
     kept = tmp_path / "penstock" / inner / "__pycache__"
     kept.mkdir(parents=True)

@@ -91,11 +91,6 @@ def test_in_edges_that_are_not_stored_are_refused() -> None:
         from_edges([0], [1], direction="out").neighbors(1, "in")
 
 
-def test_both_directions_of_a_directed_graph_are_refused() -> None:
-    with pytest.raises(InputError, match="directed, so that each edge has one direction; leave out both_directions"):
-        from_edges([0], [1]).edge_batches(both_directions=True)
-
-
 def test_pieces_are_read_as_the_stream_is(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = from_edges(np.arange(100), np.arange(100))
     graph.out.chunk_edges = 1

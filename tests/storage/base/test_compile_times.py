@@ -12,7 +12,6 @@ from penstock.storage.base import stage_clock as module
 from penstock.storage.base.kernel_cache import kept
 from penstock.storage.base.stage_clock import BusyTimer, compile_times, compiling, loading
 from support.clocks import MovedClock
-from support.faults import python
 
 
 @pytest.fixture
@@ -99,8 +98,3 @@ def test_garbage_is_collected_afterwards_as_before(
         assert gc.isenabled() is collects
     finally:
         gc.enable()
-
-
-def test_asking_imports_no_compiler() -> None:
-    answer = python("import sys; import penstock.storage.base.stage_clock; print('numba' in sys.modules)")
-    assert answer.stdout.strip() == "False"

@@ -32,11 +32,6 @@ def total(values: Any) -> Any:
     return found
 
 
-def test_a_kernel_calls_another_before_python_does() -> None:
-    assert total(np.arange(4.0)) == 12.0
-    assert (doubled.__name__, doubled.__doc__) == ("doubled", "Twice the value.")
-
-
 def test_threads_share_what_is_compiled() -> None:
     function, together = JitFunction(doubled.py_func), Barrier(4)  # type: ignore[attr-defined]
 

@@ -35,19 +35,6 @@ def test_stages_add_up_to_the_wall_time() -> None:
     assert times.wall == sum(times.seconds.values()) == 73.0
 
 
-def test_what_lasts_counts_so_far() -> None:
-    time = MovedClock(100.0)
-    clock = StageClock(now=time)
-    with installed(clock), stage("loading", 100) as meter:
-        time.go(3)
-        meter.bytes += 40
-        name, seconds, shown = clock.present()
-        assert (name, seconds) == ("loading", 3.0)
-        assert (shown.seen, shown.total_bytes) == (40, 100)
-        assert clock.times().seconds["loading"] == 3.0
-    assert clock.present()[0] == "other"
-
-
 def test_bytes_are_what_the_block_adds_or_what_is_asked_for() -> None:
     clock, counter = StageClock(now=MovedClock()), [7]
     with installed(clock):
@@ -161,15 +148,6 @@ def test_a_job_that_waits_for_a_thread_that_compiles_is_compiling() -> None:
     assert times.seconds == {"other": 0.0, "iterations": 13.0, "compiling": 2.0}
     assert times.beside == {"compiling": 3.0}
     assert times.compiled_within == {"iterations": 2.0}
-
-
-def test_without_a_clock_nothing_is_counted() -> None:
-    clock = StageClock(now=MovedClock())
-    with installed(clock):
-        pass
-    with stage("loading") as meter:
-        meter.bytes += 1
-    assert clock.times().bytes == {}
 
 
 class Hands:

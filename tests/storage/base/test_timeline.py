@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from penstock.storage.base.errors import RunError
-from penstock.storage.base.timeline import LEVELS, NOTHING, Timeline, Work, during
+from penstock.storage.base.timeline import NOTHING, Timeline, Work, during
 from penstock.storage.read.reader import Reader
 from support.graphs import on_disk, skewed
 from support.oracles import EdgeList
@@ -62,13 +62,6 @@ def test_a_block_is_stamped_also_when_it_raises() -> None:
     (span,) = timeline.spans()
     assert (span.name, span.seconds >= 0) == ("plan", True)
     assert during(None, "engine", "plan") is NOTHING
-
-
-def test_levels_are_numbers_at_moments() -> None:
-    timeline = Timeline()
-    timeline.level("frontier", 2.0, 12)
-    (span,) = timeline.spans()
-    assert (span.group, span.track, span.began, span.seconds, span.work.items) == (LEVELS, "frontier", 2.0, 0.0, 12)
 
 
 @pytest.mark.parametrize("watched", [True, False])

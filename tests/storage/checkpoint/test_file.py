@@ -43,14 +43,6 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return kept.story, found
 
 
-def test_what_is_read_is_what_was_written(file: Path) -> None:
-    story, found = read(file)
-    assert story == STORY
-    assert list(found) == [name for name, _ in ARRAYS]
-    for name, array in ARRAYS:
-        np.testing.assert_array_equal(found[name], array, strict=True)
-
-
 NUMBERS = arrays.arrays(
     st.sampled_from(["u1", "u4", "u8", "i8", "f4", "f8"]), arrays.array_shapes(min_dims=1, max_dims=2, max_side=40)
 )

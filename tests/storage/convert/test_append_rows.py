@@ -18,6 +18,7 @@ from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions, Source
 from penstock.storage.ingest.open_source import open_source
 from penstock.storage.read.verify import verify
+from support.covering import covering
 from support.lists import small_chunks
 
 KINDS: list[dict[str, Any]] = [
@@ -46,8 +47,7 @@ def source(*paths: Path, weighted: bool, sides: bool = False) -> Source:
     return open_source(paths, None, IngestOptions(weights=weighted, string_ids=None, sides=sides, threads=1))
 
 
-@pytest.mark.parametrize("strings", [False, True])
-@pytest.mark.parametrize("options", KINDS, ids=lambda options: "-".join(options) or "plain")
+@covering("strings, options", [False, True], KINDS, strength=1)
 def test_appending_is_converting_all_together(options: dict[str, Any], strings: bool, tmp_path: Path) -> None:
     random = np.random.default_rng(len(options) + strings)
     weighted = "dedupe" in options or strings

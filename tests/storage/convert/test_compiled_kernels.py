@@ -12,22 +12,19 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.renumber import id_mapping, vertex_order
 from penstock.storage.convert.row_writer import DegreeStream
-from penstock.storage.convert.sort import groups, radix, run
-from penstock.storage.convert.sort import weights as weighing
+from penstock.storage.convert.sort import groups, radix
 from penstock.storage.convert.sort.groups import (
-    BucketGroup,
     SortPlan,
     bucket_count,
-    check_density,
     group_buckets,
     shares,
     sort_plan,
 )
-from penstock.storage.convert.sort.run import KeyPacking, KeyRange, pack_edges, pack_keys
+from penstock.storage.convert.sort.run import KeyPacking, KeyRange, pack_edges
 from penstock.storage.convert.sort.sort_groups import Ordering, Sorter, make_rows, sort_group
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.spill_room import SpillRoom
-from penstock.storage.convert.sort.weights import WeightExtent, from_ordered, narrow, to_ordered
+from penstock.storage.convert.sort.weights import narrow
 from penstock.storage.ingest.core.edges import EdgeBatch
 
 KEYS = npst.arrays(np.uint64, st.integers(0, 300), elements=st.integers(0, (1 << 64) - 1))
@@ -41,13 +38,6 @@ def test_radix_sort_is_a_stable_sort(keys: Any, weighted: bool, mask: int) -> No
     found, moved = radix.sort_keys(keys.copy(), weights.copy(), radix.digits(0, mask.bit_length()))
     assert (found == keys[order]).all()
     assert (moved == weights[order]).all() if weighted else len(moved) == 0
-
-
-@given(low=st.integers(0, 40), length=st.integers(0, 64))
-def test_digits_cover_every_bit_once(low: int, length: int) -> None:
-    covered = [bit for shift, bits in radix.digits(low, low + length) for bit in range(shift, shift + bits)]
-    assert covered == list(range(low, low + length))
-    assert all(0 < bits <= radix.DIGIT_BITS for _, bits in radix.digits(low, low + length))
 
 
 @given(runs=st.lists(st.integers(1, 80), max_size=6), seed=st.integers(0, 99))
@@ -93,24 +83,6 @@ def test_wide_ids_sort_like_narrow_ones(tmp_path: Any) -> None:
     ]
     assert found == sorted(given_edges)
     spill.free()
-
-
-def test_ids_beyond_any_index_are_refused() -> None:
-    (batch,) = edges_of(([1, run.MAX_VERTICES], [2, 3]))
-    with pytest.raises(InputError, match=f"vertex id {run.MAX_VERTICES} .*--renumber"):
-        pack_edges(batch, KeyPacking(buckets=64))
-
-
-@given(keys=KEYS, bits=st.integers(1, 6))
-def test_keys_are_packed_by_range(keys: Any, bits: int) -> None:
-    low = int(keys.min()) if len(keys) else 0
-    spread = (int(keys.max()) - low).bit_length() if len(keys) else 0
-    shift = max(0, spread - bits)
-    run = pack_keys(keys, None, low, shift, 1 << bits)
-    assert run.keys is not None
-    buckets = (keys - np.uint64(low)) >> np.uint64(shift)
-    assert (run.keys == keys[np.argsort(buckets, kind="stable")]).all()
-    assert (np.diff(run.table) == np.bincount(buckets.astype(int), minlength=1 << bits)).all()
 
 
 @given(bits=st.integers(1, 12), largest=st.one_of(st.integers(-1, 5000), st.integers(0, (1 << 32) - 1)))
@@ -167,22 +139,6 @@ def test_runs_of_octaves_sort_like_others(tmp_path: Any, mirror: bool) -> None:
     spill.free()
 
 
-@given(
-    counts=npst.arrays(np.int64, st.integers(0, 40), elements=st.integers(0, 20)),
-    limit=st.integers(1, 50),
-    single=st.booleans(),
-)
-def test_groups_cover_every_edge_in_order(counts: Any, limit: int, single: bool) -> None:
-    groups = group_buckets(counts, limit, single=single)
-    assert sum(group.edges for group in groups) == counts.sum()
-    for group in groups:
-        assert group.edges == counts[group.first : group.last].sum() > 0
-        assert group.edges <= limit or group.last - group.first == 1
-        assert not single or group.last - group.first == 1
-    assert all(one.last <= two.first for one, two in itertools.pairwise(groups))
-    assert group_buckets(np.array([3, 3]), 6) == [BucketGroup(0, 2, 6)]
-
-
 @pytest.mark.parametrize("memory", [1 << 20, 10 << 20, 1 << 30])
 @pytest.mark.parametrize("threads", [1, 2, 16])
 def test_sorting_fits_its_memory(memory: int, threads: int) -> None:
@@ -216,49 +172,12 @@ def test_buckets_are_smaller_than_groups(edges: int) -> None:
     assert edges / bucket_count(8 * edges, share, 1) <= share.group_edges / 2
 
 
-def test_density() -> None:
-    check_density((1 << 24) + 640, 10, "x")
-    with pytest.raises(InputError, match=r"x: .*16777872, with 10 edges.*--renumber"):
-        check_density((1 << 24) + 641 + 16, 10, "x")
-
-
-IDS = st.lists(st.one_of(st.integers(0, 100), st.integers(0, (1 << 64) - 1)), max_size=60)
-
-
-@given(one=IDS, two=IDS, three=IDS)
-def test_ids_are_collected_and_looked_up(one: list[int], two: list[int], three: list[int]) -> None:
-    found = id_mapping.IdSet(1 << 20)
-    for part in (one, two, three):
-        batch = EdgeBatch(np.array(part, np.uint64), np.array(part[::-1], np.uint64))
-        found.add(id_mapping.distinct(batch.sources, batch.targets))
-    merged = found.merged()
-    assert merged.tolist() == sorted({*one, *two, *three})
-    if len(merged):
-        positions = id_mapping.IdMap(merged)(merged[::-1])
-        assert positions.tolist() == list(range(len(merged)))[::-1]
-        assert positions.dtype == np.uint32
-
-
 def test_too_many_ids_for_the_memory() -> None:
     found = id_mapping.IdSet(1000)
     for _ in range(9):
         found.add(np.arange(40, dtype=np.uint64))
     with pytest.raises(InputError, match=r"--renumber: .*--host-memory"):
         found.add(np.arange(40, 80, dtype=np.uint64))
-
-
-@given(degrees=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=60))
-def test_hubs_in_front(degrees: list[tuple[int, int]]) -> None:
-    out = np.array([pair[0] for pair in degrees], np.uint32)
-    into = np.array([pair[1] for pair in degrees], np.uint32)
-    new = vertex_order.hubs_first(out, into)
-    order = vertex_order.inverse(new).tolist()
-    assert sorted(order) == list(range(len(degrees)))
-    score = [a * b for a, b in degrees]
-    count = min(-(-8 * len(degrees) // 100), sum(value > 0 for value in score))
-    best = sorted(range(len(degrees)), key=lambda v: (-score[v], v))[:count]
-    assert order == best + [v for v in range(len(degrees)) if v not in set(best)]
-    assert new[order].tolist() == list(range(len(order)))
 
 
 @given(degrees=st.lists(st.one_of(st.integers(0, 5), st.integers((1 << 16) - 2, (1 << 32) - 1)), max_size=60))
@@ -306,21 +225,6 @@ def test_narrow_loses_nothing(values: list[float]) -> None:
     assert (narrowed.dtype.kind == "u") == whole
     one, two = narrow(given_weights[: len(values) // 2], "x")[1], narrow(given_weights[len(values) // 2 :], "x")[1]
     assert one.joined(two).dtype() == extent.dtype()
-
-
-def test_integer_weights_are_measured_too() -> None:
-    assert narrow(np.array([3, 70000], np.uint32), "x")[0].dtype == np.uint32
-    assert narrow(np.array([3, 7], np.uint32), "x")[0].dtype == np.uint8
-    assert narrow(np.array([-3, 7], np.int64), "x")[0].dtype == np.float32
-    assert WeightExtent(total=300.0, largest=200).dtype(summed=True) == np.uint16
-    assert weighing.working_dtype(np.dtype(np.uint8)) == np.uint32
-
-
-@given(npst.arrays(np.float64, st.integers(0, 50), elements=st.floats(allow_nan=False)))
-def test_weights_sort_as_integers(weights: Any) -> None:
-    keys = to_ordered(weights)
-    assert (from_ordered(keys, weights.dtype) == weights).all()
-    assert (np.sort(weights) == from_ordered(np.sort(keys), weights.dtype)).all()
 
 
 @given(

@@ -22,7 +22,7 @@ from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
 from penstock.storage.read.verify import verify
-from support.conversions import Edge, Given, arrays, expected, stored, vertices_of
+from support.conversions import Edge, Given, expected, stored, vertices_of
 from support.covering import covering
 from support.faults import open_files, python, small_disk
 
@@ -83,7 +83,7 @@ def graphs(draw: st.DrawFn, *, spreads: Sequence[int]) -> tuple[list[Edge], list
     return edges, sizes
 
 
-@covering("mirror, dedupe, renumber, order, direction", *OPTIONS, strength=3)
+@covering("mirror, dedupe, renumber, order, direction", *OPTIONS)
 def test_every_option(mirror: str, dedupe: Any, renumber: bool, order: Any, direction: Any, tmp_path: Path) -> None:
     case = ALL.index((mirror, dedupe, renumber, order, direction))
     random = np.random.default_rng(case)
@@ -149,8 +149,7 @@ def test_any_budget(data: st.DataObject, tmp_path_factory: pytest.TempPathFactor
         check(edges, batches, options, tmp_path_factory.mktemp("any"))
 
 
-@pytest.mark.parametrize("rule", [None, "first", "sum", "min", "max"])
-@pytest.mark.parametrize("kind", ["none", "whole", "float"])
+@covering("rule, kind", [None, "first", "sum", "min", "max"], ["none", "whole", "float"], strength=1)
 def test_one_pair_repeated_beyond_memory(tiny: dict[str, int], tmp_path: Path, rule: Any, kind: str) -> None:
     values = {"none": [None] * 300, "whole": list(range(300)), "float": [(i * 7 % 50 - 25) / 8 for i in range(300)]}
     edges: list[Edge] = [(3, 5, weight) for weight in values[kind]]
@@ -198,15 +197,7 @@ def test_no_edges_is_a_graph(tmp_path: Path) -> None:
         assert Graph.open(tmp_path / "graph.h5").vertices == 0
 
 
-def test_stated_vertices_count(tmp_path: Path) -> None:
-    convert(Given([(0, 1, None)], [], 100), tmp_path / "graph.h5", ConvertOptions())
-    assert Graph.open(tmp_path / "graph.h5").vertices == 100
-    convert(Given([(0, 1, None)], [], 100), tmp_path / "hubs.h5", ConvertOptions(order="hubs"))
-    assert Graph.open(tmp_path / "hubs.h5").vertices == 100
-
-
-@pytest.mark.parametrize("renumber", [False, True])
-@pytest.mark.parametrize("order", ["none", "degree", "hubs"])
+@covering("renumber, order", [False, True], ["none", "degree", "hubs"], strength=1)
 def test_exactly_the_listed_vertices_exist(tmp_path: Path, renumber: bool, order: Any) -> None:
     listed = tmp_path / "vertices.txt"
     listed.write_text("# all\n900000000000\n9\n3\n5\n9\n1000000000000\n")
@@ -217,14 +208,6 @@ def test_exactly_the_listed_vertices_exist(tmp_path: Path, renumber: bool, order
     assert ids is not None
     assert sorted(ids.tolist()) == [3, 5, 9, 900000000000, 10**12]
     assert (report.vertices, report.without_edges) == (5, 3)
-
-
-def test_listed_vertices_from_0_on_stay_as_they_are(tmp_path: Path) -> None:
-    listed = tmp_path / "vertices.txt"
-    listed.write_text("2\n1\n0\n")
-    convert(Given([(0, 1, None)], [], 100), tmp_path / "graph.h5", ConvertOptions(vertices_file=listed))
-    graph = Graph.open(tmp_path / "graph.h5")
-    assert (graph.vertices, graph.original) == (3, None)
 
 
 @pytest.mark.parametrize(
@@ -246,22 +229,7 @@ def test_an_edge_of_a_vertex_that_is_not_listed_is_refused(tmp_path: Path, edges
     assert list(tmp_path.iterdir()) == [listed]
 
 
-@pytest.mark.parametrize("direction", ["out", "both"])
-@pytest.mark.parametrize("changed", [{}, {"undirected": True}, {"drop_self_loops": True}, {"order": "degree"}])
-@pytest.mark.parametrize(("renumber", "vertices"), [(None, 4), (True, 4), (False, 21)])
-def test_vertices_without_an_edge_are_counted(
-    tmp_path: Path, direction: str, changed: dict[str, Any], renumber: bool | None, vertices: int
-) -> None:
-    edges: list[Edge] = [(1, 20, None), (20, 3, None), (7, 7, None), (1, 20, None)]
-    options = ConvertOptions(direction=direction, renumber=renumber, **changed)  # type: ignore[arg-type]
-    report = convert(Given(edges, []), tmp_path / "graph.h5", options)
-    graph = Graph.open(tmp_path / "graph.h5")
-    expected = vertices - (3 if "drop_self_loops" in changed else 4)
-    assert (report.vertices, report.without_edges) == (vertices, expected)
-    assert (graph.vertices, graph.without_edges) == (vertices, expected)
-
-
-@pytest.mark.parametrize("largest", [(1 << 24) + 64 * 2 + 1, 1 << 33, 1 << 40, (1 << 64) - 1])
+@pytest.mark.parametrize("largest", [(1 << 24) + 64 * 2 + 1, (1 << 64) - 1])
 def test_sparse_ids_as_vertices_are_refused_with_the_way_out(tmp_path: Path, largest: int) -> None:
     edges: list[Edge] = [(0, largest, None), (1, 2, None)]
     with pytest.raises(InputError, match=rf"given: .*{largest}.*--renumber"):
@@ -282,13 +250,6 @@ def test_hubs_come_first(tmp_path: Path) -> None:
     assert ids[:2].tolist() == [60, 71]
     assert sorted(ids.tolist()) == list(range(100))
     assert (np.diff(ids[8:].astype(np.int64)) > 0).all()
-
-
-@pytest.mark.parametrize("weight", [np.nan, np.inf])
-def test_weights_must_be_finite(tmp_path: Path, weight: float) -> None:
-    with pytest.raises(InputError, match="given: a weight is"):
-        convert(Given([(0, 1, 1.0), (1, 2, weight)], []), tmp_path / "graph.h5", ConvertOptions())
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_impossible_options_are_refused(tmp_path: Path) -> None:
@@ -447,36 +408,6 @@ def test_a_disk_that_fills_while_writing_leaves_nothing(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "File too large" in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["pairs"]
-
-
-def test_text_to_graph(tmp_path: Path) -> None:
-    path = tmp_path / "edges.csv"
-    path.write_text("source,target,weight\n0,1,2\n1,2,0.5\n2,2,1\n")
-    source = open_source([path], None, IngestOptions(columns=("source", "target", "weight")))
-    convert(source, tmp_path / "graph.h5", ConvertOptions(undirected=True))
-    graph = Graph.open(tmp_path / "graph.h5")
-    rows, neighbors, weights = arrays(graph, graph.out)
-    assert weights is not None
-    assert rows.tolist() == [0, 1, 1, 2, 2]
-    assert neighbors.tolist() == [1, 0, 2, 1, 2]
-    assert weights.tolist() == [2, 2, 0.5, 0.5, 1]
-    assert graph.provenance["source"] == str(path)
-    assert graph.provenance["options"] == {"direction": "out", "undirected": True}
-
-
-def test_symmetric_matrices_are_undirected(tmp_path: Path) -> None:
-    path = tmp_path / "m.mtx"
-    path.write_text("%%MatrixMarket matrix coordinate integer symmetric\n4 4 2\n2 1 7\n3 3 1\n")
-    convert(open_source([path], None, IngestOptions()), tmp_path / "graph.h5", ConvertOptions())
-    assert stored(tmp_path / "graph.h5")["out"] == [(0, 1, 7), (1, 0, 7), (2, 2, 1)]
-    assert Graph.open(tmp_path / "graph.h5").vertices == 4
-
-
-def test_threads_end(tmp_path: Path) -> None:
-    import threading
-
-    convert(Given([(1, 2, None)], []), tmp_path / "graph.h5", ConvertOptions(threads=3))
-    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("convert")]
 
 
 @pytest.mark.parametrize("order", ["none", "degree"])

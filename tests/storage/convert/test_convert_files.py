@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from penstock.engine import convert
 from penstock.storage.base.errors import InputError
-from penstock.storage.convert.sort.options import ConvertProgress
 
 
 @pytest.fixture
@@ -39,12 +38,6 @@ def test_files_and_folders_by_name(tmp_path: Path) -> None:
     assert graph.vertices == 3
     assert len(graph.files) == 2
     assert convert(tmp_path / "b.txt", tmp_path / "b.h5", delimiter="semicolon", format="csv").edges == 1
-
-
-def test_progress_is_called(payments: Path, tmp_path: Path) -> None:
-    seen: list[ConvertProgress] = []
-    convert(payments, tmp_path / "p.h5", columns=["payer", "payee"], string_ids=True, progress=seen.append)
-    assert "read" in {state.stage for state in seen}
 
 
 def test_what_cannot_be_used_is_refused_in_keywords(payments: Path, tmp_path: Path) -> None:

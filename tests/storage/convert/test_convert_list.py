@@ -157,14 +157,6 @@ def test_edges_that_a_list_cannot_hold_are_refused(tmp_path: Path, edges: list[E
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ids_that_keys_do_not_hold_are_numbered(tmp_path: Path) -> None:
-    for large in (1 << 32, (1 << 64) - 1):
-        edges: list[Edge] = [(large, 1, None), (1, 5, None), (5, large, None)]
-        convert(Given(edges, []), tmp_path / "g.h5", ConvertOptions(layout="list", force=True))
-        graph = Graph.open(tmp_path / "g.h5")
-        assert (edges_of(graph), graph.vertices) == (edges, 3)
-
-
 def test_sorted_rows_are_no_input(tmp_path: Path) -> None:
     convert(Given([(0, 1, None)], []), tmp_path / "g.h5", ConvertOptions())
     with pytest.raises(InputError, match="sorted rows already"):

@@ -21,6 +21,7 @@ from penstock.storage.format.graph import Graph
 from penstock.storage.read.verify import verify
 from support.commands import answered
 from support.conversions import Edge, Given
+from support.covering import covering
 from support.graph_files import header_of
 
 BASE: list[Edge] = [(0, 1, None), (1, 2, None), (2, 0, None)]
@@ -100,8 +101,7 @@ def refuses(path: Path, *places: Path, stripes: tuple[Path, ...] = ()) -> None:
     assert way in str(caught.value)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("act", ["append", "convert"])
+@covering("layout, act", LAYOUTS, ["append", "convert"], strength=1)
 def test_shards_copied_one_by_one(
     act: str, layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,7 @@ from penstock.storage.convert.convert import convert
 from penstock.storage.convert.csr_passthrough import CsrPassthrough
 from penstock.storage.convert.sort import workspace
 from penstock.storage.convert.sort.groups import SortPlan
-from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress, ConvertReport
+from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
 from penstock.storage.convert.sort.sort_groups import Ordering, Sorter
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions, RowPiece
@@ -122,22 +122,6 @@ def test_only_options_that_move_edges_take_the_long_way(tmp_path: Path, ways: li
         assert ways == []
 
 
-def test_exactly_the_listed_vertices_exist(tmp_path: Path) -> None:
-    listed = tmp_path / "vertices.txt"
-    listed.write_text("9\n3\n0\n1\n")
-    converted(rows_of([(0, 1, None)], 2, tmp_path, None), ConvertOptions(vertices_file=listed), tmp_path / "graph.h5")
-    ids = Graph.open(tmp_path / "graph.h5").original_ids()
-    assert ids is not None
-    assert ids.tolist() == [0, 1, 3, 9]
-
-
-def test_no_edges_is_a_graph(tmp_path: Path) -> None:
-    for vertices in (0, 5):
-        converted(rows_of([], vertices, tmp_path, None), ConvertOptions(force=True), tmp_path / "graph.h5")
-        graph = Graph.open(tmp_path / "graph.h5")
-        assert (graph.vertices, graph.edges) == (vertices, 0)
-
-
 def test_ids_from_32_bits_on(tmp_path: Path) -> None:
     """Wide keys: more vertices than a file of offsets for a test can have, so the source is made here."""
     first = (1 << 37) + 3
@@ -174,14 +158,3 @@ def test_what_is_wrong_with_the_input_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"neighbor 7 \(number 1\) is no vertex"):
         converted(names[:2], ConvertOptions(), tmp_path / "graph.h5")
     assert not list(tmp_path.glob("*.h5*"))
-
-
-def test_progress_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workspace, "PROGRESS_SECONDS", -1.0)
-    seen: list[ConvertProgress] = []
-    edges: list[Edge] = [(i % 17, i % 23, None) for i in range(300)]
-    source = open_source(rows_of(edges, 23, tmp_path, None), "csr", IngestOptions(threads=1))
-    report = convert(source, tmp_path / "graph.h5", ConvertOptions(direction="both", threads=1), seen.append)
-    assert {progress.stage for progress in seen} == {"out", "in"}
-    assert seen[-1].done == seen[-1].total == report.edges == 300
-    assert set(report.seconds) == {"read", "out", "in", "close"}

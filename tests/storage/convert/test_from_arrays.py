@@ -18,8 +18,6 @@ from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.format.graph import Graph
 from support.conversions import stored
 
-Ends = tuple[np.ndarray, np.ndarray]
-
 
 def random_edges(count: int, highest: int, seed: int = 1) -> tuple[Any, Any]:
     random = np.random.default_rng(seed)
@@ -148,12 +146,6 @@ def test_tables_that_are_not_in_memory_yet(kind: Any) -> None:
     assert listed(graph)["out"] == [("a", "b", 1.5), ("b", "c", 2.0)]
 
 
-def test_objects_that_are_numbers() -> None:
-    ids = np.array([1, 2, Decimal(3)], object)
-    graph = from_edges(ids, np.array([2, 3, 4], object), [Decimal("0.5"), 1, 2])
-    assert listed(graph)["out"] == [(1, 2, 0.5), (2, 3, 1.0), (3, 4, 2.0)]
-
-
 def test_whole_numbers_from_two_to_the_63_beside_smaller_ones() -> None:
     large = 2**63 + 1
     for graph in (
@@ -177,14 +169,6 @@ def test_columns_by_name_and_position() -> None:
     assert listed(from_table(frame, 0, 1, renumber=True, direction="out"))["out"] == [(1, 3, None), (2, 4, None)]
 
 
-def test_two_sides() -> None:
-    graph = from_edges([7, 7, 9], [7, 8, 7], bipartite=True)
-    assert (graph.left, graph.vertices) == (2, 4)
-    ids = graph.original_ids()
-    assert ids is not None
-    assert ids.tolist() == [7, 9, 7, 8]
-
-
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo", "lil"])
 def test_sparse_matrices(layout: str) -> None:
     matrix = scipy.sparse.random(30, 20, 0.2, random_state=3)
@@ -195,21 +179,6 @@ def test_sparse_matrices(layout: str) -> None:
     assert from_scipy(matrix, weights=False).weight_dtype is None
     assert from_scipy(matrix > 0).weight_dtype is None
     assert from_scipy(matrix, bipartite=True).left == len(set(matrix.row.tolist()))
-
-
-def test_answers_are_those_of_a_file(tmp_path: Path) -> None:
-    sources, targets = random_edges(2000, 300)
-    graph = from_edges(sources, targets)
-    convert(
-        EdgeArrays((sources, targets), None, None, undirected=False),
-        tmp_path / "g.h5",
-        ConvertOptions(direction="both"),
-    )
-    for program in ("wcc", "bfs"):
-        options = {"source": 5} if program == "bfs" else {}
-        here, there = run(program, graph, **options), run(program, tmp_path / "g.h5", **options)
-        for name, values in here.fields.items():
-            assert np.array_equal(values, there.fields[name])
 
 
 @pytest.mark.parametrize(
@@ -269,13 +238,6 @@ def test_exactly_the_vertices_given_exist(order: str) -> None:
     assert from_edges([1], [0], vertices=np.arange(3)).original is None
     assert from_edges([1], [0], vertices=3).vertices == 3
     assert from_edges([], [], vertices=[4, 9]).original_ids().tolist() == [4, 9]  # type: ignore[union-attr]
-
-
-def test_strings_are_vertices_where_given() -> None:
-    graph = from_edges(["b", "a"], ["a", "c"], vertices=["c", "a", "zoe", "b"])
-    assert graph.original_ids().tolist() == ["a", "b", "c", "zoe"]  # type: ignore[union-attr]
-    assert listed(graph)["out"] == [("a", "c", None), ("b", "a", None)]
-    assert from_edges([], [], vertices=["b", "a"]).original_ids().tolist() == ["a", "b"]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -75,18 +75,6 @@ def test_any_ids_come_back(ids: list[int]) -> None:
     assert np.array_equal(unpacked(packed(array, True), array, True), array)
 
 
-@given(st.lists(st.integers(0, 2**63 - 1) | st.integers(2**33, 2**33 + 300), max_size=600))
-def test_any_wide_ids_come_back(ids: list[int]) -> None:
-    array = np.array(ids, np.uint64)
-    assert np.array_equal(unpacked(packed(array, True), array, True), array)
-
-
-@given(st.lists(st.integers(0, 2**16 - 1) | st.integers(0, 5), max_size=600))
-def test_any_values_come_back(values: list[int]) -> None:
-    array = np.array(values, np.uint16)
-    assert np.array_equal(unpacked(packed(array, False), array, False), array)
-
-
 def cheapest(lengths: list[int], narrowest: int) -> tuple[int, int]:
     """Return (bits, width) of the cheapest width, of equals the widest, for residuals of these lengths."""
     top = max(lengths)

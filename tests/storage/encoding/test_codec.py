@@ -21,6 +21,7 @@ from penstock.storage.encoding.codec import (
     frame_bound,
 )
 from penstock.storage.encoding.payload import VALUES
+from support.covering import covering
 
 CHUNK = 600
 IDS = ("packed", "delta", "plain")
@@ -36,9 +37,7 @@ def decoded(frame: bytes, encoding: str, like: NDArray[Any], limit: int | None =
     return out
 
 
-@pytest.mark.parametrize("encoding", IDS)
-@pytest.mark.parametrize("kind", [np.uint32, np.uint64])
-@pytest.mark.parametrize("items", [0, 1, 255, 256, 257, CHUNK - 1, CHUNK])
+@covering("encoding, kind, items", IDS, [np.uint32, np.uint64], [0, 1, 255, 256, 257, CHUNK - 1, CHUNK])
 def test_every_encoding_gives_ids_back(encoding: str, kind: Any, items: int) -> None:
     random = np.random.default_rng(items)
     rows = [np.sort(random.integers(0, 1 << 31, part)) for part in (items // 3, items - items // 3)]

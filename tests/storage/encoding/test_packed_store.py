@@ -16,6 +16,7 @@ from penstock.storage.encoding.packed_store import (
     unpack_wanted,
 )
 from penstock.storage.encoding.payload import BEYOND, BLOCK, MALFORMED
+from support.covering import covering
 
 CHUNK = 2 * BLOCK
 GUARD = 300
@@ -56,10 +57,9 @@ class Room:
         assert (self._all[len(self._all) - GUARD :] == UNTOUCHED).all(), "wrote behind its items"
 
 
-@pytest.mark.parametrize(("kind", "values"), KINDS)
-@pytest.mark.parametrize("count", [0, 1, 255, CHUNK, 5 * CHUNK, 5 * CHUNK + 257])
-@pytest.mark.parametrize("threads", [1, 3])
-def test_everything_comes_back(kind: Any, values: bool, count: int, threads: int) -> None:
+@covering("coding, count, threads", KINDS, [0, 1, 255, CHUNK, 5 * CHUNK, 5 * CHUNK + 257], [1, 3], strength=1)
+def test_everything_comes_back(coding: tuple[Any, bool], count: int, threads: int) -> None:
+    kind, values = coding
     items = some_items(kind, count)
     store, room = stored(items, values, threads), Room(kind, count)
     assert len(store.starts) == -(-count // CHUNK) + 1

@@ -61,11 +61,6 @@ def test_short_frames_in_one_page_share_a_read() -> None:
     assert [(read.start, read.length, read.needed) for read in reads] == [(0, PAGE, 380), (PAGE, PAGE, 914)]
 
 
-def test_nothing_wanted_is_nothing_read() -> None:
-    none = np.empty(0, np.int64)
-    assert plan_reads(none, none, none) == []
-
-
 def test_a_fetch_is_split_so_that_all_threads_decode() -> None:
     assert split_bytes(16 << 20, 2) == MOST_BYTES
     assert split_bytes(32 << 20, 16) == 2 << 20

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from penstock.engine import Graph, from_edges, run
+from penstock.engine import Graph, from_edges
 from penstock.storage.base.errors import InputError
 from penstock.storage.read.verify import verify
 
@@ -41,11 +41,6 @@ def test_the_file_is_the_graph(name: str, tmp_path: Path) -> None:
 def test_vertices_without_edges_are_counted(tmp_path: Path) -> None:
     assert CASES["listed"].save(tmp_path / "a.h5").without_edges == 1
     assert CASES["out only"].save(tmp_path / "b.h5").without_edges is None
-
-
-def test_answers_are_the_same(tmp_path: Path) -> None:
-    graph = CASES["names"]
-    assert pa.table(run("bfs", graph.save(tmp_path / "g.h5"), source="ü")) == pa.table(run("bfs", graph, source="ü"))
 
 
 def test_what_exists_stays_and_files_are_not_saved_again(tmp_path: Path) -> None:

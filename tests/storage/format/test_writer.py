@@ -21,8 +21,9 @@ from penstock.storage.format.file_set import kept_to_itself
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.hdf5 import FrameFile
 from penstock.storage.format.writer import GraphWriter
+from support.covering import covering
 from support.faults import flip_bit, python
-from support.graph_files import CHUNK, VERTICES, Rows, header_of, whole, write_rows
+from support.graph_files import CHUNK, VERTICES, Rows, whole, write_rows
 from support.graphs import ArraySource, on_disk, shape
 
 
@@ -61,8 +62,7 @@ def check_payload_sizes(adjacency: Adjacency) -> None:
         assert words.tolist() == expected
 
 
-@pytest.mark.parametrize("encoding", ["packed", "delta", "plain"])
-@pytest.mark.parametrize("stripes", [0, 1, 2, 5])
+@covering("encoding, stripes", ["packed", "delta", "plain"], [0, 1, 2, 5], strength=1)
 def test_rows_come_back(tmp_path: Path, encoding: str, stripes: int) -> None:
     folders = [tmp_path / f"disk{number}" for number in range(stripes)]
     for folder in folders:
@@ -112,12 +112,6 @@ def test_a_graph_without_vertices(tmp_path: Path) -> None:
     assert graph.original_ids() is None
 
 
-def test_the_header_names_shards_plainly(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    path = write_rows(tmp_path / "web.h5", Rows(), stripes=[tmp_path / "a"])
-    assert [shard["name"] for shard in header_of(path)["shards"]] == ["web.0.h5"]
-
-
 def test_an_existing_graph_is_refused_without_force(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "g.h5", Rows(1))
     with pytest.raises(InputError, match="--force"):
@@ -139,7 +133,7 @@ def files_of(folder: Path) -> set[Path]:
     return {path for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize(("before", "after"), [(2, 2), (2, 0), (0, 2), (3, 1)])
+@pytest.mark.parametrize(("before", "after"), [(2, 0), (0, 2)])
 def test_a_graph_that_is_replaced_takes_its_shards_along(tmp_path: Path, before: int, after: int) -> None:
     path = tmp_path / "g.h5"
     for seed, stripes in enumerate((before, after, after)):
@@ -151,8 +145,7 @@ def test_a_graph_that_is_replaced_takes_its_shards_along(tmp_path: Path, before:
             check(old, Rows(seed - 1))  # who has it open reads on
 
 
-@pytest.mark.parametrize("stripes", [0, 2])
-@pytest.mark.parametrize("stop", [UnsyncedError("cannot be synced"), KeyboardInterrupt()])
+@covering("stripes, stop", [0, 2], [UnsyncedError("cannot be synced"), KeyboardInterrupt()], strength=1)
 def test_once_the_manifest_has_its_name_the_new_graph_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stripes: int, stop: BaseException
 ) -> None:
@@ -293,8 +286,7 @@ except RunError as error:
 """
 
 
-@pytest.mark.parametrize("stripes", [(), ("a", "b")])
-@pytest.mark.parametrize("room", [4000, 1 << 20])
+@covering("stripes, room", [(), ("a", "b")], [4000, 1 << 20], strength=1)
 def test_a_full_disk_is_one_error_and_leaves_nothing(tmp_path: Path, stripes: tuple[str, ...], room: int) -> None:
     for name in stripes:
         (tmp_path / name).mkdir()

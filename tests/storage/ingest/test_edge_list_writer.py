@@ -74,11 +74,6 @@ def test_wide_ids_make_wide_pairs(tmp_path: Path) -> None:
     assert raw[:, 0].tolist() == NUMBERS
 
 
-def test_no_edges_make_an_empty_file(tmp_path: Path) -> None:
-    assert write_edges(Fixed(), tmp_path / "x.txt") == 0
-    assert (tmp_path / "x.txt").read_bytes() == b""
-
-
 @pytest.mark.parametrize(
     ("name", "source", "message"),
     [

@@ -25,6 +25,7 @@ from penstock.storage.format import hdf5
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.writer import GraphWriter
 from support import flips
+from support.covering import covering
 from support.faults import python
 from support.graph_files import string_array
 from support.source_code import modules
@@ -121,8 +122,12 @@ def _huge(file: h5py.File, name: str, kind: str, layout: str) -> None:
     h5py.h5d.create(file.id, name.encode(), h5py.h5t.py_create(np.dtype(kind)), space, dcpl=settings)
 
 
-@pytest.mark.parametrize("layout", ["contiguous", "chunked"])
-@pytest.mark.parametrize("name", ["penstock_header", "out/neighbors_chunks", "out/neighbors", "original_id"])
+@covering(
+    "layout, name",
+    ["contiguous", "chunked"],
+    ["penstock_header", "out/neighbors_chunks", "out/neighbors", "original_id"],
+    strength=1,
+)
 def test_a_dataset_that_claims_petabytes_is_refused(name: str, layout: str, path: Path) -> None:
     replaced(path, name, lambda file: _huge(file, name, "u1", layout))
     refused(path, "damaged")

@@ -109,12 +109,6 @@ def test_a_shared_cache_is_never_complete():
     assert not cache.complete("out", False)
 
 
-def test_an_empty_graph():
-    cache = cache_of(extents=[sized("out", 0)])
-    assert cache.nbytes == 0
-    assert cache.complete("out", False)
-
-
 def test_a_cache_of_no_room_keeps_nothing():
     cache = cache_of(slots=0, weights=np.float32)
     assert (cache.nbytes, cache.free, cache.whole) == (0, 0, False)

@@ -36,28 +36,6 @@ def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"g{TITLE}.h5"
 
 
-def outputs(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
-    """What a command writes on both, which obeys no terminal."""
-    assert cli.run_command(list(arguments)) == code
-    both = "".join(capsys.readouterr())
-    assert not {"\x1b", "\x07"} & set(both)
-    assert SHOWN in both
-    return both
-
-
-def test_answers_and_messages(graph: str, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = capsys.readouterr()
-    assert not {"\x1b", "\x07"} & set(shown.out + shown.err)
-    outputs(capsys, "info", graph)
-    run = ["run", "bfs", graph, "--source", f"{TITLE}a"]
-    assert f"b{SHOWN}" in outputs(capsys, *run, "--top", "3")
-    outputs(capsys, *run, "--dry-run")
-    told = outputs(capsys, "run", "bfs", graph, "--source", f"x{TITLE}\ny", code=2)
-    assert f"vertex x{SHOWN}\\ny is not in the graph: its 3 ids lie between {SHOWN}a and c" in told
-    outputs(capsys, "info", f"none{TITLE}", code=2)
-    outputs(capsys, "run", "bfs", graph, f"--{TITLE}", code=2)
-
-
 def test_json_and_files_have_the_names_as_they_are(graph: str, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     command = ["run", "bfs", graph, "--source", f"{TITLE}a", "--top", "1", "--json", "--output", "levels.csv"]

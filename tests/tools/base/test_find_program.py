@@ -75,15 +75,6 @@ def test_what_is_no_program_is_refused(tmp_path: Path, text: str, name: str, mes
         find_program(name.format(path))
 
 
-def test_parameters_are_checked_by_name() -> None:
-    with pytest.raises(InputError, match="bfs needs --source"):
-        make_program("bfs", BFS, {})
-    with pytest.raises(InputError, match="bfs does not take --damping; it takes --source"):
-        make_program("bfs", BFS, {"source": 1, "damping": 0.5})
-    with pytest.raises(InputError, match=r"wcc does not take --set depth=.*; it takes no parameter"):
-        make_program("wcc", find_program("wcc"), {"depth": 1})
-
-
 def test_phases_that_ask_for_the_limit_are_given_it(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(PHASED.format("self.max_iter"))

@@ -43,11 +43,6 @@ def test_what_cannot_be_read_is_named(arguments: list[str], named: str) -> None:
     assert named in result.output
 
 
-def test_help_lists_options_in_the_order_given() -> None:
-    shown = CliRunner().invoke(sample, ["--help"]).output
-    assert shown.index("--size") < shown.index("--weights") < shown.index("--flag")
-
-
 INNER = option_group("inner", lambda deep: deep, option("--deep", is_flag=True, help="Go down."), title="Depth")
 
 

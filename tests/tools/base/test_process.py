@@ -32,11 +32,10 @@ def test_objects_of_duckdb_are_searched_to_the_end(monkeypatch: pytest.MonkeyPat
     process.leave_out()
 
 
-@pytest.mark.parametrize("command", ["info", "verify", "report"])
-def test_commands_run_with_it(command: str) -> None:
+def test_commands_run_with_it() -> None:
     code = (
         "import atexit, gc, sys; atexit.register(lambda: print(gc.isenabled())); "
-        f"sys.argv = ['penstock', {command!r}, 'absent']; from penstock.tools.main import main; main()"
+        "sys.argv = ['penstock', 'info', 'absent']; from penstock.tools.main import main; main()"
     )
     child = python(code)
     assert (child.returncode, child.stdout) == (2, "True\n"), child.stderr

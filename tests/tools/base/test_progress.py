@@ -99,17 +99,6 @@ def test_notes_and_log_lines_come_above_the_bar() -> None:
         assert after.startswith("\r\n")
 
 
-def test_quiet_shows_nothing_even_there() -> None:
-    assert shown_of(quiet=True) == ""
-
-
-def test_without_a_terminal_nothing_is_written(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress(Console()) as update:
-        update("reading", 1, 2, "bytes")
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", "")
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

@@ -11,8 +11,7 @@ from penstock.engine import Graph, from_edges
 from penstock.storage.base.errors import InputError
 from penstock.tools.base import vertex_files
 from penstock.tools.base.vertex_files import LONGEST_LINE, read_pairs, read_sources, read_values
-
-NAN = np.nan
+from support.covering import covering
 
 
 @pytest.fixture(params=["none", "hubs"])
@@ -41,7 +40,7 @@ def test_personalization_is_read(batch: int, named: Graph, tmp_path: Path, monke
     assert by_id(named, read_values(path, "personalization", named)) == {"4": 0.75, "7": 1.0, "n01": 2.0, "07": 0.0}
 
 
-@pytest.mark.parametrize("line", ["-3", "-3 1", "4 y", "1 2 3", "4 -1", "4 inf", "9", "n01"])
+@pytest.mark.parametrize("line", ["-3", "4 -1", "9", "n01"])
 def test_bad_personalization_names_the_line(line: str, numbered: Graph, tmp_path: Path) -> None:
     path = tmp_path / "p.txt"
     path.write_text(f"1 1\n{line}\n")
@@ -62,9 +61,11 @@ def test_values_are_read(batch: int, named: Graph, tmp_path: Path, monkeypatch: 
     assert (found["4"], found["n01"]) == (-0.5, 2000.0)
 
 
-@pytest.mark.parametrize("batch", [1, 1 << 14])
-@pytest.mark.parametrize(
-    "line", ["7", "7,", "-3 1", "4 y", "1 2 3", "8 nan", "8 inf", "1 2", "vertex,name", "9 1", "07b 1"]
+@covering(
+    "batch, line",
+    [1, 1 << 14],
+    ["7", "7,", "-3 1", "4 y", "1 2 3", "8 nan", "8 inf", "1 2", "vertex,name", "9 1", "07b 1"],
+    strength=1,
 )
 def test_bad_values_name_the_line(
     batch: int, line: str, numbered: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -131,9 +132,9 @@ def test_pairs_and_sources_keep_their_order(
 
 
 def test_memory_holds_numbers_of_vertices_not_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some 100 bytes a line would be 4 MB."""
+    """Some 100 bytes a line would be 1 MB."""
     monkeypatch.setattr(vertex_files, "BATCH", 1 << 10)
-    count = 40_000
+    count = 10_000
     graph = Graph.from_arrays(np.zeros(count + 1, np.int64), [], original_id=np.arange(count) * 3)
     lines = "".join(f"{number * 3}\n" for number in range(count))
     (tmp_path / "s.txt").write_text(lines)

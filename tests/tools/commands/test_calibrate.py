@@ -90,13 +90,6 @@ def test_a_folder_takes_too_long_for_quick(tmp_path: Path, capsys: pytest.Captur
     assert "--quick" in capsys.readouterr().err
 
 
-def test_a_damaged_file_is_replaced(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    told(capsys, "--quick")
-    (file,) = cache.iterdir()
-    file.write_text("{")
-    assert rates.load(Path(told(capsys, "--quick")["file"])).quick
-
-
 def test_people_see_tables(capsys: pytest.CaptureFixture[str], cache: Path) -> None:
     assert cli.run_command(["calibrate", "--device", "cpu", "--quick"]) == 0
     out = capsys.readouterr().out

@@ -11,6 +11,7 @@ import pytest
 from penstock.storage.format.graph import Graph
 from penstock.tools import cli
 from support.commands import answered, refused
+from support.covering import covering
 
 PENSTOCK = [sys.executable, "-m", "penstock.tools.cli"]
 EDGES = "# a comment\n10 20 5\n20 30 1\n10 20 3\n30 30 2\n"
@@ -62,16 +63,6 @@ def test_options_reach_storage(
     assert (graph.edges, graph.directed, graph.into is not None) == (edges, directed, both)
 
 
-def test_columns_header_and_several_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
-    first.write_text("weight,from,to\n7,0,1\n")
-    second.write_text("weight,from,to\n300,1,2\n")
-    output = tmp_path / "g.h5"
-    columns = ["--columns", "from,to,weight", "--header"]
-    facts = answered(capsys, "convert", first, second, output, *columns, "--weights")
-    assert (facts["edges"], facts["weight_dtype"]) == (2, "uint16")
-
-
 @pytest.mark.parametrize("threads", [1, 3])
 def test_lines_of_another_width_are_refused_wherever_they_are(
     tmp_path: Path, threads: int, capsys: pytest.CaptureFixture[str]
@@ -102,17 +93,12 @@ def test_raw_csr_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert (facts["vertices"], facts["edges"]) == (2, 3)
 
 
-def test_standard_input_is_read(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*PENSTOCK, "convert", "-", str(tmp_path / "g.h5"), "--json"],
-        input=b"0 1\n1 2\n",
-        capture_output=True,
-        check=True,
-    )
-    assert json.loads(done.stdout)["edges"] == 2
-
-
-@pytest.mark.parametrize("options", [[], ["--undirected"], ["--layout", "list"], ["--order", "degree"]])
+@covering(
+    "options",
+    [[], ["--undirected"], ["--layout", "list"], ["--order", "degree"]],
+    strength=1,
+    rare=[["--undirected"], ["--order", "degree"]],
+)
 def test_files_are_read_again_for_late_ids_and_pipes_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:
@@ -336,15 +322,6 @@ def test_an_option_allows_any_name(text: Path, capsys: pytest.CaptureFixture[str
     output = text.with_name("graph.penstock")
     answered(capsys, "convert", text, output, "--renumber", "--any-suffix")
     assert Graph.open(output).edges == 4
-
-
-@pytest.mark.parametrize("command", [["rmat", "--scale", "3"], ["grid", "--rows", "2", "--columns", "2"]])
-def test_a_generated_graph_goes_to_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert "- stands for standard output" in refused(capsys, "generate", *command, "--output", "-")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_vertices_without_an_edge_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

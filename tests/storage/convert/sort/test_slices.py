@@ -35,18 +35,6 @@ def test_slices_are_copied_in_order(data: st.DataObject) -> None:
         assert out.tolist() == (np.concatenate(parts).tolist() if parts else [])
 
 
-def test_buffers_are_used_again() -> None:
-    buffers = KeyBuffers(100)
-    with buffers.pair(100) as (one, two), buffers.pair(60) as (three, four):
-        assert [len(array) for array in (one, two, three, four)] == [100, 100, 60, 60]
-        first = {array.ctypes.data for array in (one, two, three, four)}
-        assert len(first) == 4
-    with buffers.pair(7) as (one, two), buffers.pair(100) as (three, four):
-        assert {array.ctypes.data for array in (one, two, three, four)} == first
-    buffers.clear()
-    assert buffers._free == []
-
-
 def test_nothing_is_kept_beside_a_large_group() -> None:
     buffers = KeyBuffers(100)
     with buffers.pair(100):

@@ -83,8 +83,7 @@ def test_blocks_are_whole_lines(tmp_path: Path, text: bytes, block: int) -> None
     assert b"".join(blocks) == whole
 
 
-@pytest.mark.parametrize("compress", [bytes, gzip.compress])
-def test_standard_input_is_recognized_too(compress: object) -> None:
+def test_standard_input_is_recognized_too() -> None:
     code = (
         "import sys\nfrom penstock.storage.ingest.open_source import open_source, IngestOptions\n"
         "source = open_source(['-'], None, IngestOptions(threads=2))\n"
@@ -92,7 +91,7 @@ def test_standard_input_is_recognized_too(compress: object) -> None:
         "print(sum(len(batch) for batch in source.batches()), source.bytes_done)"
     )
     data = b"1 2\n3 4\n" * 3000
-    sent = compress(data)  # type: ignore[operator]
+    sent = gzip.compress(data)
     done = subprocess.run([sys.executable, "-c", code], input=sent, capture_output=True, check=True)
     assert done.stdout.split() == [b"6000", str(len(sent)).encode()]
 
@@ -182,14 +181,14 @@ def test_zstd_frames_of_every_kind(tmp_path: Path, way: str, data: bytes) -> Non
 
 @pytest.mark.parametrize("name", ["gzip", "bz2", "lzma", "zstd"])
 def test_a_step_gives_a_bounded_number_of_bytes(tmp_path: Path, name: str) -> None:
-    """64 MiB of newlines are a few KiB of any of these; none of it waits in memory."""
+    """32 MiB of newlines are a few KiB of any of these; none of it waits in memory."""
     path = tmp_path / "file"
     module = {"gzip": gzip, "bz2": bz2, "lzma": lzma, "zstd": zstandard}[name]
-    path.write_bytes(module.compress(b"\n" * (64 << 20)))
+    path.write_bytes(module.compress(b"\n" * (32 << 20)))
     raw = RawFile(path)
     sizes = [len(piece) for piece in stream_module._unpacked(raw, stream_module._compression(raw) or "", 8 << 20)]
     raw.close()
-    assert sum(sizes) == 64 << 20
+    assert sum(sizes) == 32 << 20
     assert max(sizes) <= stream_module.OUTPUT_BYTES
 
 

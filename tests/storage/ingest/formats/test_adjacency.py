@@ -115,14 +115,6 @@ def test_a_bad_line_is_named(
         edges_of(path, format, **options)
 
 
-@pytest.mark.parametrize("position", [0, 250, 499])
-def test_a_bad_line_is_found_among_many(tmp_path: Path, position: int) -> None:
-    lines = [" ".join(str(row + i) for i in range(row % 40)) for row in range(500)]
-    lines[position] += " oops"
-    with pytest.raises(InputError, match=rf"line {position + 1}: neighbor 'oops'"):
-        edges_of(file_of(tmp_path, "\n".join(lines) + "\n"), "rows")
-
-
 def test_a_truncated_count_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="states 3 vertices, and it has 2 rows"):
         edges_of(file_of(tmp_path, "3\n1\n0\n"), "webgraph")

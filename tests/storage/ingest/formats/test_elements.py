@@ -192,7 +192,7 @@ LONG_GML = {
     "comment": f"# {'x' * LONG}\ngraph [ ]",
     "open text": f'graph [ name "{"x" * LONG}',
     "depth": "graph [ " + "a [ " * 1000,
-    "values": f"graph [ node [ id 1 {''.join(f'a{i} 1 ' for i in range(200_000))}] ]",
+    "values": f"graph [ node [ id 1 {''.join(f'a{i:030} 1 ' for i in range(36_000))}] ]",
     "name": f"graph [ {'x' * 5000} ]",
     "no name": f"graph [ {'-' * 5000} ]",
     "value": f"graph [ a {'x' * 5000} ]",

@@ -51,10 +51,6 @@ def test_symmetric_means_undirected(tmp_path: Path) -> None:
         edges(path, weights=True)
 
 
-def test_no_entries_is_a_graph(tmp_path: Path) -> None:
-    assert edges(file_of(tmp_path, GENERAL + "7 7 0\n")) == []
-
-
 def test_many_blocks(tmp_path: Path) -> None:
     lines = [(i + 1, 1000 - i, i / 4) for i in range(1000)]
     text = GENERAL + "1000 1000 1000\n" + "".join(f"{i} {j} {w}\n" for i, j, w in lines)

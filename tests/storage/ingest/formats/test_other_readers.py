@@ -281,9 +281,3 @@ def test_networkx_does_what_the_table_says(kind: str, name: str) -> None:
         assert not case.networkx
     else:
         assert case.networkx
-
-
-@pytest.mark.parametrize(("kind", "name"), ALL)
-def test_the_table_says_why_readers_differ(kind: str, name: str) -> None:
-    case = case_of(kind, name)
-    assert case.why or {case.networkx, case.igraph} == {isinstance(case.here, list)}

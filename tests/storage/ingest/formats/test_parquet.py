@@ -44,10 +44,6 @@ def test_decimal_weights_are_numbers(tmp_path: Path) -> None:
     assert edges(write(tmp_path, a=[1, 2], b=[3, 4], weight=weights), weights=True) == [(1, 3, 1.5), (2, 4, 2.25)]
 
 
-def test_no_rows(tmp_path: Path) -> None:
-    assert edges(write(tmp_path, a=pa.array([], pa.int64()), b=pa.array([], pa.int64()))) == []
-
-
 @pytest.mark.parametrize(
     ("columns", "options", "words"),
     [

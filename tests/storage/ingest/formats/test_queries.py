@@ -49,11 +49,6 @@ def test_a_query_gives_edges(shop: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert shop.read_bytes() == before
 
 
-def test_from_python(shop: Path, tmp_path: Path) -> None:
-    graph = convert(shop, tmp_path / "g.h5", query=QUERY, weights=True, renumber=True)
-    assert graph.neighbors("bo").tolist() == ["cy"]
-
-
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

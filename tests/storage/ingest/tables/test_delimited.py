@@ -17,6 +17,7 @@ from penstock.storage.ingest.bytes import blocks as line_blocks
 from penstock.storage.ingest.core.source import IngestOptions, parse_delimiter
 from penstock.storage.ingest.open_source import open_source
 from penstock.storage.ingest.tables import delimited
+from support.covering import covering
 from support.reading import Edges, edges_in, small_blocks
 
 
@@ -134,8 +135,7 @@ def test_a_bad_record_is_named(
         assert word in message
 
 
-@pytest.mark.parametrize("quoted", [False, True])
-@pytest.mark.parametrize("position", [0, 1, 499, 999])
+@covering("quoted, position", [False, True], [0, 1, 499, 999], strength=1)
 def test_the_first_bad_record_is_found_among_parallel_blocks(tmp_path: Path, position: int, quoted: bool) -> None:
     lines = [f'"{i}",{i + 1}' if quoted and i % 7 == 0 else f"{i},{i + 1}" for i in range(1000)]
     lines[position] = "x,1"

@@ -61,11 +61,10 @@ def outcomes(length: int) -> list[Outcome]:
     return [everything, Outcome(case_of("wcc", (), 1), [refused, row("filter", [0.5])], 10**9, None, None, 1.0)]
 
 
-@pytest.mark.parametrize("length", [1, 100])
-def test_a_picture_says_what_the_tables_say(tmp_path: Path, length: int) -> None:
+def test_a_picture_says_what_the_tables_say(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / "routes.svg"
-    draw_routes(outcomes(length), "a title", path)
+    draw_routes(outcomes(100), "a title", path)
     text = path.read_text()
     for word in ("a title", "sssp: auto takes", "wcc", "failed", "not run", "zero-copy", "auto was not run", "ms"):
         assert word in text, word
@@ -83,12 +82,6 @@ def test_a_picture_replaces_only_by_force(tmp_path: Path) -> None:
     check(path, force=True)
     draw_routes(outcomes(1), "a title", path, force=True)
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_other_formats_are_refused(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    with pytest.raises(InputError, match=r"routes\.gif.*\.png"):
-        check(tmp_path / "routes.gif", force=False)
 
 
 def test_without_matplotlib_the_way_to_get_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
