@@ -73,7 +73,6 @@ SLOW_TESTS = (
     "storage/ingest/bytes/test_stream.py::test_standard_input_is_recognized_too",
     "storage/results/test_result_tables.py::test_a_full_disk_is_one_error_and_leaves_what_was_there",
     "tools/bench/routes/test_routes.py::test_the_command_measures_programs",
-    "tools/commands/test_convert.py::test_standard_input_is_read",
     "tools/commands/test_run.py::test_a_stopped_run_leaves_nothing",
     "tools/run/test_checkpointing.py::test_sigterm_and_resume_on_the_command_line",
     "tools/run/test_metrics.py::test_a_run_that_is_killed_leaves_whole_lines",
