@@ -49,17 +49,19 @@ class _Sweep:
 class Pipeline:
     """Brings the edges of one graph to one device.
 
-    source: where the edges come from that are not in `cache`. `records`: the records of the last plan's views, in the
-    order in which they were yielded. One thread uses a pipeline.
+    source: where the edges come from that are not in `cache`. directories: the kind of those of its adjacencies.
+    `records`: those of the last plan's views, in the order in which they were yielded. One thread uses a pipeline.
     """
 
-    def __init__(self, graph: Graph, staging: Staging) -> None:
+    def __init__(
+        self, graph: Graph, staging: Staging, directories: type[PartitionDirectory] = PartitionDirectory
+    ) -> None:
         self.device, self.source, self.cache, self.options = (
             staging.device, staging.source, staging.cache, staging.options,
         )  # fmt: skip
         self.staging = staging
         self.records: list[TaskRecord] = []
-        self._graph = graph
+        self._graph, self._directory_type = graph, directories
         self._directories: dict[Direction, PartitionDirectory] = {}
         self._whole_views: dict[tuple[Direction, bool], Callable[[TaskRecord], View]] = {}
         self._walking: PrefetchQueue | None = None
@@ -81,7 +83,7 @@ class Pipeline:
                 raise InputError(
                     "the graph has no in-adjacency: convert it again with --direction both, or run with push"
                 )
-            found = self._directories[direction] = PartitionDirectory(adjacency, direction, self.staging)
+            found = self._directories[direction] = self._directory_type(adjacency, direction, self.staging)
         return found
 
     def residency(self, demand: Demand) -> Residency:

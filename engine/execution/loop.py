@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from penstock.engine.execution.fusing import fuse
 from penstock.engine.execution.run_parts import RunParts
-from penstock.engine.execution.situations import Situations
+from penstock.engine.execution.situations import situation_of
 from penstock.engine.execution.stream_walk import StreamWalk
 from penstock.engine.execution.windows import Windows
 from penstock.engine.program.bindings import scalar_values
@@ -76,7 +76,6 @@ class Loop(RunParts):
             kernels = cast("WindowKernels[Any]", self.kernels)
             self.windows = Windows(self.program, self.state, kernels, self.out)
         self.begin_buckets()
-        self._situations = Situations(self, self.windows.first)
         self._edges = StreamWalk()
         self._may_relax_rows = self.can_settle and "push" in self.streams
 
@@ -188,7 +187,7 @@ class Loop(RunParts):
 
     def _situation(self, frontier: Frontier) -> Situation:
         """What the direction rule looks at."""
-        return self._situations.now(self, frontier)
+        return situation_of(self, frontier, self.windows.first)
 
     def _unsettled(self, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand | None:
         """The rows to walk in place of the frontier's; None: those of the frontier."""
@@ -232,16 +231,17 @@ class Loop(RunParts):
         """
         stream = self.windows.first(self.streams[self.direction])
         again = frontier.everything and self.program.everywhere and self.iteration + 1 < self.program.max_iter
-        device = stream.pipeline.device
-        ahead = again and not stream.resident
-        if ahead and free is None:
-            free = device.event(None)
-        if ahead and device.reads_host:  # its kernels are done when they return: reads start before them
-            stream.read_ahead(self.kernels, self.state, free)
-        if not self.windows.settled:
-            self._new_values(frontier, scalars, self.state)
-        if ahead and not device.reads_host:
-            stream.read_ahead(self.kernels, self.state, free)
+
+        def settle() -> None:
+            if not self.windows.settled:
+                self._new_values(frontier, scalars, self.state)
+
+        if again and not stream.resident:
+            device = stream.pipeline.device
+            after = device.event(None) if free is None else free
+            device.overlap(partial(stream.read_ahead, self.kernels, self.state, after), settle)
+        else:
+            settle()
         self.agree_on_floats()
         if self.totals_declared:
             if frontier.everything:

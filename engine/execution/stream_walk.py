@@ -43,14 +43,10 @@ class StreamWalk:
         self._expected: tuple[TaskRecord, float] | None = None
 
     def unsettled(self, run: RunParts, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand | None:
-        """The rows to read in place of the frontier's: of vertices that may still change, where they have fewer edges.
-
-        Only over a link: where edges are in memory already, counting them does not pay.
-        """
+        """The rows to read in place of the frontier's: those of vertices that may still change, if they are shorter."""
         if frontier.everything or frontier.edges * MANY <= run.graph.edges:
             return None
-        stream = run.streams["push"]
-        rows = stream.unsettled(run.kernels, run.state, scalars) if stream.linked else None
+        rows = run.streams["push"].unsettled(run.kernels, run.state, scalars)
         edges = float("inf") if rows is None else int(rows.active_edges.sum())
         if float(run.gathered(edges).sum()) * self._weight >= frontier.edges:
             return None

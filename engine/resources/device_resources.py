@@ -17,6 +17,7 @@ from penstock.engine.resources.direction_cost import sample_degrees
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.resources.host_edge_source import HostEdgeSource
 from penstock.engine.resources.host_resources import HostResources, feedback_of, make_cache, numbers, ownership_of
+from penstock.engine.resources.link_stream import LinkStream
 from penstock.engine.resources.memory_plan import plan_memory
 from penstock.engine.resources.ownership import own_rows
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
@@ -27,6 +28,7 @@ from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.fetch import fetch
+from penstock.transfer.staging.partition_directory import LinkDirectory
 from penstock.transfer.staging.staging import DevicePacking, Staging
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.residency import prior
@@ -95,6 +97,8 @@ class DeviceResources(HostResources):
     `graph` holds alone.
     """
 
+    _of_rows = LinkStream
+
     def __init__(
         self,
         graph: Graph,
@@ -134,8 +138,8 @@ class DeviceResources(HostResources):
         self._opened.callback(self.host.close)
         try:
             self.feedback = feedback_of(config, device, self.host.disk)
-            staging = self.host.source.host
-            ahead = 0 if staging is None else staging.options.ahead
+            behind = self.host.source.host
+            ahead = 0 if behind is None else behind.options.ahead
             options = TransferOptions(
                 partition_edges=parts.partition_edges,
                 slabs=parts.slabs,
@@ -153,8 +157,8 @@ class DeviceResources(HostResources):
                 unpacker = unpacker_of(device, cuda_kernels=config.kernels == "cuda")
                 unpacking = DevicePacking(device, unpacker, packed.layouts, graph.vertices)
             cache = make_cache(graph, needs, parts, packed, self._allocate)
-            link = self.host.source, self.host.plain
-            self.pipeline = Pipeline(graph, Staging(device, link[0], cache, options, dtypes, unpacking, link[1]))
+            staging = Staging(device, self.host.source, cache, options, dtypes, unpacking, self.host.plain)
+            self.pipeline = Pipeline(graph, staging, LinkDirectory)
             self._opened.callback(self.pipeline.close)
             if timeline is not None:
                 self.pipeline.watch(timeline)

@@ -6,29 +6,28 @@ edges. Views come from the pipeline; where a share cuts one, it is narrowed, nev
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.resources.direction import Direction
-from penstock.engine.resources.direction_cost import cheapest, gather_seconds
+from penstock.engine.resources.direction import Direction, can_choose
+from penstock.engine.resources.direction_cost import DirectionSide
 from penstock.engine.resources.ownership import Ownership
 from penstock.engine.state.state import SPAN, Frontier
 from penstock.storage.encoding.payload import BLOCK
-from penstock.transfer.planning.plan import pays, routes_of
 from penstock.transfer.values.cost import KERNEL, Cost, line_seconds
-from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES, TASK_SECONDS
+from penstock.transfer.values.rates import LINE_BYTES
 from penstock.transfer.values.task import Demand, Plan, Task, TaskRecord, whole_demand
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.kernels.interface import Kernels
-    from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide, LinkReading
+    from penstock.engine.resources.direction import Situation
+    from penstock.engine.resources.direction_cost import DegreeSample, LinkReading
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.storage.format.graph import Adjacency
@@ -42,8 +41,12 @@ if TYPE_CHECKING:
     from penstock.transfer.values.task import Ints
     from penstock.transfer.values.view import OwnedRows, View
 
-DOUBT = 2.0  # a pull may read so many times what is expected behind row prefixes
 FEW_EDGES = 1 << 14  # kernels that walk fewer are of another kind: not worth waking many threads for
+WIDE = 15
+"""A frontier of more than this part of the edges leaves few vertices behind that nothing was found for."""
+REUSED = 0.25
+"""Share of a pull's first reading that counts where what is read stays in memory: pulls of the next iterations read the
+same rows, while a push of many vertices, and the pull that follows at the widest frontier, read both adjacencies."""
 DENSE = 256  # edges of a frontier for each partition: hardly one has none
 NOTHING_PENDING = np.zeros(1)
 
@@ -59,7 +62,7 @@ class EdgeStream:
     part: a rank's share of all edges, where it has an adjacency of its own rows. complete: bring all chunks of a
     partition, not just the wanted ones: for local rounds, which walk other rows too. heads: the first edges of every
     row, kept on the device; only the edges after them travel. degrees: of the adjacency's rows, None on a device that
-    reads host memory. side: how often the caches had changed, and where the edges were then (set by `situations.py`).
+    reads host memory.
     """
 
     pipeline: Pipeline
@@ -77,13 +80,12 @@ class EdgeStream:
     complete: bool = False
     heads: RowPrefixCache | None = None
     degrees: DegreeSample | None = None
-    side: tuple[int, DirectionSide] | None = None
     plan_seconds: float = 0.0
+    _side: tuple[int, DirectionSide] | None = field(default=None, init=False)
     _started: PrefetchQueue | None = field(default=None, init=False)
     _basis: Basis | None = field(default=None, init=False)
     _sweep: Demand | None = field(default=None, init=False)
     _sweep_basis: Basis | None = field(default=None, init=False)
-    _asked: tuple[Frontier, bool] | None = field(default=None, init=False)
     _resident: bool = field(default=False, init=False)
     _looked: int = field(default=-1, init=False)
 
@@ -95,11 +97,10 @@ class EdgeStream:
     def own(self, ownership: Ownership) -> None:
         """Walk the rows that this rank owns from now on; between two walks."""
         self.release()
-        self.owned, self.side = ownership.rows(self.index), None
-        if self._on_cores:
-            table, (first, last) = self.directory.table, ownership.read(self.index)
-            self.mine = (table.e0 < last) & (table.e1 > first)
-            self.counted = self._spans_of(first, last)
+        self.owned, self._side = ownership.rows(self.index), None
+        table, (first, last) = self.directory.table, ownership.read(self.index)
+        self.mine = (table.e0 < last) & (table.e1 > first)
+        self.counted = self._spans_of(first, last)
 
     def _spans_of(self, first: int, last: int) -> tuple[int, int]:
         """The vertices of whole spans of a state that have the rows of edges first..last-1."""
@@ -112,7 +113,7 @@ class EdgeStream:
         """The stream of a window of the same edges; pages of its rows are read as those of this one."""
         threads = 0 if self.index.pages is None else self.index.pages.threads
         index = adjacency.index(threads or None, page_threads=threads)
-        found = replace(self, key=adjacency.direction, index=index, side=None)
+        found = replace(self, key=adjacency.direction, index=index)
         if self.owned is not None:
             found.own(Ownership(np.array([self.owned.v0, self.owned.v1]), 0))
         return found
@@ -127,19 +128,18 @@ class EdgeStream:
 
     @property
     def linked(self) -> bool:
-        """Whether edges that are not resident come over a link."""
-        return not self._on_cores and not self.resident
+        """Whether some edges come over a link."""
+        return False
 
     @property
     def from_disk(self) -> bool:
         """Whether some edges may still have to be read from disk."""
-        source = self.pipeline.source
-        return not self.resident and (self.directory.adjacency.arrays is None if self._on_cores else source.staged)
+        return not self.resident and self.directory.reads_disk
 
     @property
     def reads_again(self) -> bool:
         """Whether cores read edges from disk again, in one iteration after another, for lack of memory."""
-        return self._on_cores and self.from_disk and not self.pipeline.cache.whole
+        return self.from_disk and not self.pipeline.cache.whole
 
     @property
     def scans(self) -> bool:
@@ -147,19 +147,53 @@ class EdgeStream:
         return False
 
     @property
-    def _on_cores(self) -> bool:
-        return self.pipeline.device.reads_host
-
-    @property
     def skip(self) -> int:
         """How many edges of every row need not travel, because they are among the heads."""
         return 0 if self.heads is None else self.heads.each
 
+    def situated(
+        self, found: Situation, frontier: Frontier, streams: dict[Direction, EdgeStream],
+        first: Callable[[EdgeStream], EdgeStream], *, keeps: bool, edgeless: int,
+    ) -> Situation:  # fmt: skip
+        """What the direction rule sees, and what it needs to know of where edges are: on cores, reading from disk.
+
+        That is what it takes a push of this frontier, and a pull, in edges pushed meanwhile. first: the stream that a
+        walk begins with. keeps: whether a pull keeps the rows that it reads in vain. After one of a wide frontier there
+        is room for them, and the iterations that follow read nothing, while a push leaves it to the next of them to
+        read everything. edgeless: vertices without edges, at none of which a pull looks.
+        """
+        found = replace(found, on_cores=True, unvisited=max(0, found.unvisited - edgeless))
+        if not (found.from_disk and can_choose(found)):
+            return found
+        push, pull = streams["push"], streams["pull"]
+        rate, again = push.feedback.given.kernel_edges, 1.0
+        if keeps and frontier.edges * WIDE > pull.index.edges:
+            again = REUSED
+        of_push, of_pull = push.now, pull.now
+        reads = of_push.fetch_seconds * of_push.touched(frontier.vertices) * rate
+        read = of_pull.fetch_seconds * of_pull.touched(found.unvisited) * rate
+        return replace(found, fetched=(reads, read * again))
+
     @property
-    def _reads_at_once(self) -> bool:
-        """Whether all edges may be read in place over the link, in one view: page-locked ones."""
-        able, staging = self.linked and self.pipeline.options.route in ("auto", "zero-copy"), self.pipeline.staging
-        return able and staging.link.pinned(self.directory.adjacency, self.with_weights) is not None
+    def now(self) -> DirectionSide:
+        """Where the edges are now; reckoned anew where that has changed."""
+        changes = sum(cache.changes for cache in self.caches)
+        if self._side is None or self._side[0] != changes:
+            self._side = changes, self._reckoned()
+        return self._side[1]
+
+    def _reckoned(self) -> DirectionSide:
+        directory, edges = self.directory, max(1, self.index.edges)
+        chunks, here = -(-edges // self.chunk_edges), float(directory.table.lengths[self.here].sum()) / edges
+        pieces, plain = directory.pieces, edges * self.edge_bytes
+        copied = 1.0 if pieces is None else pieces.layout.nbytes / plain
+        if not self.from_disk:
+            return DirectionSide(chunks, here, copied=copied)
+        rates, sizes = self.feedback.given, directory.adjacency.chunk_bytes(self.with_weights)
+        seconds = max(float(sizes.sum()) / rates.disk_bytes, plain * copied / rates.decode_bytes)
+        cache = directory.host_cache
+        again = REUSED if self.direction == "pull" and cache is not None and cache.whole else 1.0
+        return DirectionSide(chunks, here, seconds * directory.lacking(self.with_weights) * again, copied)
 
     def fill_heads(self, kernels: Kernels[Any], state: VertexState) -> list[TaskRecord]:
         """Bring every edge once, and keep the heads; returns records of what moved."""
@@ -311,7 +345,7 @@ class EdgeStream:
             own = self._own(frontier)
             return self._totals(own.vertices, own.edges, own.edges * self.edge_bytes // LINE_BYTES + 1)
         table = self.directory.table
-        if frontier.everything or (self._on_cores and self._reads_all(kernels, frontier)):
+        if frontier.everything or self._reads_all(kernels, frontier):
             packable, demand = self._is_packable(kernels), self._sweep
             if demand is None or demand.packable != packable:
                 demand = whole_demand(table, edge_bytes=self.edge_bytes, with_weights=self.with_weights)
@@ -327,16 +361,15 @@ class EdgeStream:
         vertices, edges, lines, *touched = np.ascontiguousarray(counts.T)
         read = None
         if self.direction == "pull" and kernels.author.early_exit:
-            read, requests = self._early_exit_reads(vertices, edges, self._own(frontier).edges / max(1, table.edges))
-            if not self._on_cores:
-                edges, lines = read, requests
+            read, edges, lines = self._read_early(frontier, vertices, edges, lines)
         pending = edges.astype(np.float64)
         if self.direction == "push" and kernels.author.has_pending and self.pipeline.options.priority:
             pending = np.zeros(len(table))
             kernels.add_pending(mine, self.index, scalars, table.partition_edges, pending)
         wanted = None if self.complete else chunks
-        demand = Demand(self.key, vertices, edges, lines, pending, wanted, self.with_weights, read_edges=read)
-        return self._only_mine(_with_blocks(demand, touched, blocks))
+        asked = self.key, vertices, edges, lines, pending, wanted, self.with_weights
+        marked = touched[0] if touched else None
+        return self._only_mine(Demand(*asked, read_edges=read, blocks=marked, block_marks=blocks))
 
     def _reads_all(self, kernels: Kernels[Any], frontier: Frontier) -> bool:
         """Whether the cores read all edges unasked: one chunk, or where rows would be read to find some unwanted."""
@@ -347,7 +380,7 @@ class EdgeStream:
 
     def _is_packable(self, kernels: Kernels[Any]) -> bool:
         """Whether active rows may be gathered."""
-        return self.direction == "push" and kernels.author.combine != "union" and (self._on_cores or self.index.whole)
+        return self.direction == "push" and kernels.author.combine != "union"
 
     def _tables(self, blocks: Any) -> tuple[Ints, NDArray[np.uint8], tuple[int, int, int]]:
         """Room for what kernels count of every partition and of every chunk, and the sizes by which they do.
@@ -359,16 +392,9 @@ class EdgeStream:
         chunks = np.zeros(-(-table.edges // self.chunk_edges), dtype=np.uint8)
         return counts, chunks, (table.partition_edges, self.chunk_edges, max(1, LINE_BYTES // self.edge_bytes))
 
-    def unsettled(self, kernels: Kernels[Any], state: VertexState, scalars: tuple[Any, ...]) -> Demand:
-        """What reading the rows of all unsettled vertices needs, of edges that are not all in memory."""
-        blocks = self._block_marks()
-        counts, chunks, sizes = self._tables(blocks)
-        table = counts.reshape(-1)
-        kernels.count_cond(state, self.index, scalars, sizes, table, chunks, blocks=blocks, function="unsettled")
-        vertices, edges, lines, *touched = np.ascontiguousarray(counts.T)
-        pending = edges.astype(np.float64)
-        demand = Demand(self.key, vertices, edges, lines, pending, chunks, self.with_weights, packable=False)
-        return _with_blocks(demand, touched, blocks)
+    def unsettled(self, kernels: Kernels[Any], state: VertexState, scalars: tuple[Any, ...]) -> Demand | None:
+        """What reading the rows of all unsettled vertices needs; None: not to be counted, which does not pay here."""
+        return None
 
     def _block_marks(self) -> Any:
         """The bitmap of wanted blocks; None: edges are plain, all of them are wanted, or chunks are no whole blocks."""
@@ -378,12 +404,8 @@ class EdgeStream:
         return unpacking.marks(self.directory.key, self.directory.table.edges)
 
     def slight(self, frontier: Frontier) -> bool:
-        """Whether a push reads all of its rows in place at once, for a plan would not pay; asked often, found once."""
-        if self._asked is None or self._asked[0] is not frontier:
-            able = self.direction == "push" and frontier.listed and self._reads_at_once
-            own = self._own(frontier)
-            self._asked = frontier, able and not self._plan_pays(own.vertices, own.edges, self._lines_of(own))
-        return self._asked[1]
+        """Whether a push reads all of its rows in place over a link at once, for a plan would not pay."""
+        return False
 
     def _own(self, frontier: Frontier) -> Frontier:
         """About the part of a frontier that is in a rank's own rows."""
@@ -396,24 +418,7 @@ class EdgeStream:
 
     def few_behind(self, read: LinkReading) -> bool:
         """Whether a pull reads what is behind row prefixes in place at once, for a plan would not pay."""
-        return self._reads_at_once and not self._plan_pays(read.rows, DOUBT * read.edges, DOUBT * read.requests)
-
-    def _plan_pays(self, rows: float, edges: float, lines: float) -> bool:
-        """Whether a plan of so much saves what it takes, over reading it in place; rows may be in any partition."""
-        rates, options, size = self.feedback.given, self.pipeline.options, edges * self.edge_bytes
-        run_bytes = size / max(1.0, rows) if self.direction == "push" else SECTOR_BYTES
-        in_place = float(rates.line_seconds(np.float64(lines), np.float64(run_bytes)))
-        if not pays(in_place, counted=False):
-            return False
-        table, pieces = self.directory.table, self.directory.pieces
-        touched = -math.expm1(-rows / len(table))
-        copied = self.index.edges * self.edge_bytes if pieces is None else pieces.layout.nbytes
-        tasks = len(table) / (options.combine if pieces is None else 1)
-        whole = touched * max(copied / rates.copy_bytes, tasks * TASK_SECONDS)
-        gathered = gather_seconds(rates, size, rows) if self.direction == "push" else math.inf
-        best = cheapest(routes_of(options), in_place, whole, gathered)
-        placed = float((self.directory.starts >= 0).mean())
-        return pays(in_place - (1.0 - placed) * best, counted=False)
+        return False
 
     def _at_once(self, rows: float, edges: float, lines: float, rates: Rates) -> tuple[Demand, Plan]:
         """Everything by zero-copy, in one view over all partitions; the demand holds totals."""
@@ -431,14 +436,14 @@ class EdgeStream:
             return "pull", False, False
         return self.direction, frontier.everything, frontier.edges < FEW_EDGES
 
-    def _early_exit_reads(self, vertices: Ints, edges: Ints, density: float) -> tuple[Ints, Ints]:
-        """Edges that pulls read before they leave early, and the short requests for them, per partition.
+    def _read_early(self, frontier: Frontier, vertices: Ints, edges: Ints, lines: Ints) -> tuple[Ints, Ints, Ints]:
+        """Edges that pulls read of each partition before they leave early; those that come for that, and their lines.
 
-        density: share of edges that come from active vertices; the first active one is found after 1 / density.
+        The first edge from an active vertex is found after about as many as there are for one such edge.
         """
+        density = self._own(frontier).edges / max(1, self.directory.table.edges)
         probes = max(1.0, 1.0 / max(density, 1e-9))
-        read = np.minimum(edges, np.ceil(vertices * probes).astype(np.int64))
-        return read, np.minimum(edges, vertices + read * self.edge_bytes // SECTOR_BYTES)
+        return np.minimum(edges, np.ceil(vertices * probes).astype(np.int64)), edges, lines
 
     def _totals(self, rows: float, edges: float, lines: float) -> Demand:
         """Demand of which only the totals matter: all edges are read in one view."""
@@ -452,17 +457,19 @@ class EdgeStream:
         return replace(demand, active_edges=np.where(self.mine, demand.active_edges, 0), whole=False)
 
     def _owned_parts(self, views: Iterator[View], kernels: Kernels[Any]) -> Iterator[View]:
-        """What is owned of each view: by its note where pulls sum, which may depend on the order, else cut out."""
+        """What is owned of each view."""
         own = self.owned
         assert own is not None, "all rows are this device's"
-        noted = self._on_cores and self.direction == "pull" and kernels.author.combine == "sum"
         for view in views:
-            inside = own.e0 <= view.e0 and view.e1 <= own.e1 and not self._on_cores
-            if inside or view.rows is not None:  # gathered rows are owned ones
+            if view.rows is not None:  # gathered rows are owned ones
                 yield view
             elif view.e0 < own.e1 and own.e0 < view.e1 and own.e0 < own.e1:
-                part = replace(view, owned=own)
-                yield part if noted else part.narrowed()
+                yield self._owned_part(view, own, kernels)
+
+    def _owned_part(self, view: View, own: OwnedRows, kernels: Kernels[Any]) -> View:
+        """What is owned of a view: by its note where pulls sum, which may depend on the order, else cut out."""
+        part = replace(view, owned=own)
+        return part if self.direction == "pull" and kernels.author.combine == "sum" else part.narrowed()
 
     def _with_rows(self, views: Iterator[View]) -> Iterator[View]:
         """The views, in parts whose rows of the index are at hand."""
@@ -481,8 +488,3 @@ class EdgeStream:
             yield view.part(
                 int(table.e0[run[0]]), int(table.e1[run[-1]]), (int(table.v0[run[0]]), int(table.v1[run[-1]]))
             )
-
-
-def _with_blocks(demand: Demand, touched: list[Ints], marks: Any) -> Demand:
-    """Return the demand with what was counted of blocks: how many of each partition, if they were, and which."""
-    return replace(demand, blocks=touched[0], block_marks=marks) if touched else demand

@@ -60,6 +60,8 @@ class HostResources:
     run would do.
     """
 
+    _of_rows: type[EdgeStream] = EdgeStream
+
     def __init__(
         self,
         graph: Graph,
@@ -126,7 +128,7 @@ class HostResources:
         adjacency = self.graph.adjacency(walk.key)
         assert adjacency is not None
         index = adjacency.index() if walk.ways is None else sent
-        made = EdgeStream if walk.ways is None else partial(BlockStream, spans=self._spans, ways=walk.ways)
+        made = self._of_rows if walk.ways is None else partial(BlockStream, spans=self._spans, ways=walk.ways)
         stream: EdgeStream = made(
             self.pipeline,
             walk.direction,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -291,6 +291,11 @@ class CudaDevice(Device):
     def finish(self) -> None:
         """Block until every kernel launched so far is done."""
         self._cupy.cuda.Stream.null.synchronize()
+
+    def overlap(self, read: Callable[[], None], launch: Callable[[], None]) -> None:
+        """Launch first: kernels run while the host plans and reads."""
+        launch()
+        read()
 
     def follow(self, event: Any) -> None:
         """Let kernels launched from now on start after the event."""

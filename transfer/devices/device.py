@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -150,6 +151,11 @@ class Device:
 
     def finish(self) -> None:
         """Block until every kernel launched so far is done."""
+
+    def overlap(self, read: Callable[[], None], launch: Callable[[], None]) -> None:
+        """Start reading and launch kernels, so that both go on at once; these kernels are done when they return."""
+        read()
+        launch()
 
     def follow(self, event: Event) -> None:
         """Let kernels launched from now on start only after the event."""

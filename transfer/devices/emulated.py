@@ -8,6 +8,7 @@ makes copies, and reading in place (`reading`), take as long as they would.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -107,6 +108,11 @@ class EmulatedDevice(Device):
         """Return a counted copy."""
         self.bytes_out += array.nbytes
         return array.copy()
+
+    def overlap(self, read: Callable[[], None], launch: Callable[[], None]) -> None:
+        """Launch first, as a GPU."""
+        launch()
+        read()
 
     def reading(self, size: int) -> tuple[float, float] | None:
         """Let the link carry `size` bytes while kernels read them: from when to when; None without a rate."""

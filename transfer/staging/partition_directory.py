@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.encoding.payload import BLOCK as BLOCK_EDGES
-from penstock.storage.read.partition_cache import contiguous, needed
+from penstock.storage.read.partition_cache import PartitionCache, contiguous, needed
 from penstock.transfer.staging.in_flight import EdgeRequest
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.residency import DENSE, Residency, age, choose, traffic
@@ -57,8 +57,7 @@ class PartitionDirectory:
         self.table: PartitionTable = partitions(adjacency.index(), direction, adjacency.edges, partition_edges, chunk)
         self.pieces = staging.cache.tables.get(adjacency.direction)
         self.unpacks = self.pieces is not None and not staging.kernels_unpack
-        self.in_memory = adjacency.arrays is not None and staging.device.reads_host
-        self._linked = not staging.device.reads_host  # the device is behind a link
+        self.in_memory = adjacency.arrays is not None
         self._cache = staging.cache
         self._key = adjacency.direction
         self._entries = self._cache.entries(self._key)
@@ -96,6 +95,20 @@ class PartitionDirectory:
         if self.whole(with_weights):
             return np.ones(len(self.table), dtype=bool)
         return self.filled(self.held(with_weights))
+
+    @property
+    def reads_disk(self) -> bool:
+        """Whether some edges may have to be read from disk."""
+        return not self.in_memory
+
+    @property
+    def host_cache(self) -> PartitionCache | None:
+        """The cache in host memory, None where there is none."""
+        return self._cache
+
+    def lacking(self, with_weights: bool) -> float:
+        """Return the share of the chunks that memory does not hold."""
+        return 1.0 - float(self.held(with_weights).mean())
 
     def held(self, with_weights: bool) -> NDArray[np.bool_]:
         """Return which chunks the cache holds, bool[chunks]."""
@@ -225,35 +238,17 @@ class PartitionDirectory:
         absent, places = wanted & ~self.held(with_weights), self._places()
         if not self._cache.whole:
             self.staging.pin(np.flatnonzero((places >= 0) & demand.wanted) + self._entries.start)
-        decoded = self.decoded(absent, with_weights)
-        disk_bytes, decode_bytes, host_places = self._from_disk(demand, absent, decoded)
-        plain_disk, plain_decode = self._plain_from_disk(wanted, with_weights)
-        packed = self._linked and self.pieces is not None
-        in_blocks = packed and (demand.blocks is not None or self.staging.options.route == BLOCKS)
         return Residency(
             resident=~self.partitions_of(absent),
             places=places,
-            disk_bytes=disk_bytes,
-            decode_bytes=decode_bytes,
             edge_bytes=self.adjacency.edge_bytes(with_weights),
-            host_places=host_places,
-            lacking_bytes=decoded if self._linked else None,
-            unpacked_edges=self._unpacked(demand) if packed else None,
-            block_bytes=self._block_bytes(demand) if in_blocks else None,
-            plain_disk_bytes=plain_disk,
-            plain_decode_bytes=plain_decode,
+            **self._brought(demand, wanted, absent),
         )
 
-    def _plain_from_disk(self, wanted: NDArray[np.bool_], with_weights: bool) -> tuple[Ints | None, Ints | None]:
-        """Return bytes to read, and what they decode to, of plain edges that are stored beside packed ones."""
-        plain = self.staging.plain
-        if plain is None:
-            return None, None
-        if not plain.staged:
-            nothing = np.zeros(len(self.table), dtype=np.int64)
-            return nothing, nothing
-        absent = wanted & ~plain.complete(self.adjacency, with_weights)
-        return self.stored(absent, with_weights), self._plain(absent, with_weights)
+    def _brought(self, demand: Demand, wanted: NDArray[np.bool_], absent: NDArray[np.bool_]) -> dict[str, Any]:
+        """Return what a `Residency` says of bringing these absent chunks of those that are wanted."""
+        weights = demand.with_weights
+        return {"disk_bytes": self.stored(absent, weights), "decode_bytes": self.decoded(absent, weights)}
 
     def _places(self) -> Ints:
         """Where each partition is, for a plan that joins neighbors, int64[p].
@@ -281,16 +276,6 @@ class PartitionDirectory:
         else:
             edges = int(self._unpacked(demand, slice(request.first, request.last + 1)).sum())
         return edges * self.adjacency.edge_bytes(request.with_weights)
-
-    def _from_disk(self, demand: Demand, absent: NDArray[np.bool_], decoded: Ints) -> tuple[Ints, Ints, Ints | None]:
-        """Return bytes to read, what they decode to, and places in the host's cache, if not all edges are there."""
-        if not self._linked:
-            return self.stored(absent, demand.with_weights), decoded, None
-        staged = self.staging.source.residency(self.adjacency, demand, absent, self.partly_held)
-        if staged is not None and not staged.whole:
-            return staged.disk_bytes, staged.decode_bytes, staged.places
-        nothing = np.zeros(len(self.table), dtype=np.int64)
-        return nothing, nothing, None if staged is None else self.table.e0
 
     def decoded(self, chunks: NDArray[np.bool_], with_weights: bool) -> Ints:
         """Return the bytes of these chunks as they are staged, decoded or packed, int64[p]."""
@@ -342,24 +327,13 @@ class PartitionDirectory:
     def _keep(self, demand: Demand, chunks: NDArray[np.bool_], elsewhere: NDArray[np.bool_] | None) -> None:
         """Add what is wanted to the use of each partition, and let the cache replace some by others that are used more.
 
-        counts: wanted chunks of each partition or, on a device behind a link, its `traffic` as a share of a slot;
-        total: the most that they can add up to; least: what a partition without a place must exceed to get one.
         Partitions that are kept elsewhere count 0.
         """
         cache = self._cache
         if cache.whole or not cache.room:
             return
         mine = cache.entries(self._key)
-        if self._linked:
-            d, step = self.adjacency.edge_bytes(demand.with_weights), self.table.partition_edges
-            if self.pieces is None:
-                counts = traffic(self.table.lengths * d, demand.lines, demand.wanted, step * d)
-            else:
-                counts = traffic(self._block_bytes(demand), demand.lines, demand.wanted, 4 * self.pieces.sizes)
-            total, least = len(self.table), DENSE
-        else:
-            counts = np.add.reduceat(chunks, self._first_chunks, dtype=np.float64)
-            total, least = self._chunks, 0.0
+        counts, total, least = self._counts(demand, chunks)
         if elsewhere is not None:
             cache.use[mine][elsewhere & (counts == 0)] = 0.0  # the first to be replaced, unless it is wanted now
             counts[elsewhere] = 0.0
@@ -371,3 +345,64 @@ class PartitionDirectory:
         if len(evict) or len(admit):
             where = f"{len(evict)} partitions lose their place in the cache, {len(admit)} get one"
             _log.debug("%s, %s-edges: %s", self.staging.device.name, self._key, where)
+
+    def _counts(self, demand: Demand, chunks: NDArray[np.bool_]) -> tuple[NDArray[np.float64], int, float]:
+        """Return the use of each partition, float64[p]: its wanted chunks.
+
+        And the most that they can add up to, and what a partition without a place must exceed to get one.
+        """
+        return np.add.reduceat(chunks, self._first_chunks, dtype=np.float64), self._chunks, 0.0
+
+
+class LinkDirectory(PartitionDirectory):
+    """The same of a device behind a link, to which edges come from host memory, whose cache may lack some."""
+
+    def __init__(self, adjacency: Adjacency, direction: Direction, staging: Staging) -> None:
+        super().__init__(adjacency, direction, staging)
+        self.in_memory = False
+
+    @property
+    def reads_disk(self) -> bool:
+        """Whether host memory may lack edges."""
+        return self.staging.source.staged
+
+    @property
+    def host_cache(self) -> PartitionCache | None:
+        """The cache by way of which edges come."""
+        return self.staging.source.cache
+
+    def lacking(self, with_weights: bool) -> float:
+        """Return the share of the chunks that neither the device nor the host holds."""
+        source = self.staging.link if self.pieces is None else self.staging.packed_link
+        held, table = self.filled(source.complete(self.adjacency, with_weights)), self.table
+        here = float(table.lengths[self.resident(with_weights)].sum()) / max(1, table.edges)
+        return (1.0 - here) * (1.0 - float(held.mean()))
+
+    def _brought(self, demand: Demand, wanted: NDArray[np.bool_], absent: NDArray[np.bool_]) -> dict[str, Any]:
+        weights, staging, nothing = demand.with_weights, self.staging, np.zeros(len(self.table), dtype=np.int64)
+        found: dict[str, Any] = {"lacking_bytes": self.decoded(absent, weights)}
+        staged = staging.source.residency(self.adjacency, demand, absent, self.partly_held)
+        if staged is None or staged.whole:
+            places = None if staged is None else self.table.e0
+            found |= {"disk_bytes": nothing, "decode_bytes": nothing, "host_places": places}
+        else:
+            disk, decode, places = staged.disk_bytes, staged.decode_bytes, staged.places
+            found |= {"disk_bytes": disk, "decode_bytes": decode, "host_places": places}
+        if staging.plain is not None:  # stored beside packed ones
+            lacks = wanted & ~staging.plain.complete(self.adjacency, weights) if staging.plain.staged else None
+            found["plain_disk_bytes"] = nothing if lacks is None else self.stored(lacks, weights)
+            found["plain_decode_bytes"] = nothing if lacks is None else self._plain(lacks, weights)
+        if self.pieces is not None:
+            found["unpacked_edges"] = self._unpacked(demand)
+            if demand.blocks is not None or staging.options.route == BLOCKS:
+                found["block_bytes"] = self._block_bytes(demand)
+        return found
+
+    def _counts(self, demand: Demand, chunks: NDArray[np.bool_]) -> tuple[NDArray[np.float64], int, float]:
+        """Return the `traffic` of each partition, as a share of a slot."""
+        if self.pieces is None:
+            d = self.adjacency.edge_bytes(demand.with_weights)
+            found = traffic(self.table.lengths * d, demand.lines, demand.wanted, self.table.partition_edges * d)
+        else:
+            found = traffic(self._block_bytes(demand), demand.lines, demand.wanted, 4 * self.pieces.sizes)
+        return found, len(self.table), DENSE

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from penstock.engine import Graph
-from penstock.engine.execution import situations
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.resources import link_stream
 from penstock.engine.resources.direction_cost import LinkCosts
 from penstock.engine.session import Session
 from penstock.transfer.devices.emulated import EmulatedDevice
@@ -25,13 +25,13 @@ OPTIONS = {"device": "emulated", "threads": 1, "tuning": {"link_rate": 1e9, "fee
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[LinkCosts]:
     """Every link that a run is told of."""
-    links, found = list[LinkCosts](), situations.link_costs_of
+    links, found = list[LinkCosts](), link_stream.link_costs_of
 
     def link_of(*asked: Any) -> LinkCosts:
         links.append(found(*asked))
         return links[-1]
 
-    monkeypatch.setattr(situations, "link_costs_of", link_of)
+    monkeypatch.setattr(link_stream, "link_costs_of", link_of)
     return links
 
 
