@@ -64,7 +64,8 @@ from penstock.engine.state.device_pages import DevicePages
 from penstock.engine.state.fused_iterations import RunRecords
 from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.engine.state.result import Result
-from penstock.engine.state.state import State, fields_for
+from penstock.engine.state.state import fields_for
+from penstock.engine.state.unmatched_rows import UnmatchedRows
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.freed_memory import give_back_freed_memory, keep_no_large_blocks
 from penstock.storage.base.stage_clock import stage
@@ -82,7 +83,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.engine.checkpoint.checkpoint import Checkpoints
-    from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.planning.forecast import Forecast
     from penstock.engine.queries.walks import Walks
     from penstock.engine.ranks.communicator import ArrayRanks, Communicator
@@ -677,9 +677,9 @@ class Session:
             if not apart:
                 state.mark_apart()
         state.groups = None if against else equipment.group_sources(program, kernels.author, streams)
-        equipment.give_ids_back(cast("HostKernels", kernels), state.groups)
+        equipment.give_ids_back(state.groups)
         if asks.unmatched and pages is None:
-            cast(State, state).keep_unmatched(asks.unmatched)  # only the cores are asked for it
+            state.unmatched = UnmatchedRows.with_room(asks.unmatched, self.graph.vertices, self.graph.vertex_dtype)
         for stream in (*streams.values(), *against.values()):
             stream.complete = asynchronous and self.config.tuning.local_rounds > 0
             if not program.early_exit:

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.resources.direction import Situation, certain_push
-from penstock.engine.state.fused_iterations import NO_FRONTIERS, FusedCall, FusedIterations, FusedLimits, FusedRecord
+from penstock.engine.state.fused_iterations import NO_FRONTIERS, FusedCall, FusedLimits, FusedRecord
 from penstock.engine.state.state import Frontier
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def fuse(
         situation.unvisited,
         per_row,
     )
-    done = FusedIterations(NO_FRONTIERS, due.limit)
+    frontiers, limit = NO_FRONTIERS, due.limit
     against, tasks = None, []
     other = run.against.get("push")
     if other is not None:  # all its edges are in memory, and stay there
@@ -63,14 +63,14 @@ def fuse(
         tasks = [(task, other.edge_bytes) for task in other.records]
     with stream.views(run.kernels, run.state, frontier, scalars) as views:
         for view in views:
-            done = run.kernels.fused_iterations(view, run.state, frontier, run.out, scalars, bounds, against)
+            work = view, run.state, frontier, run.out, scalars, bounds, against
+            frontiers, limit = run.kernels.fused_iterations(*work)
             view.record.predicted = None  # it was for one iteration: there is nothing to learn from several
     tasks = [*((task, stream.edge_bytes) for task in stream.records), *tasks]
-    frontiers = done.frontiers
     if not len(frontiers):
         return False
     vertices, edges = frontiers.sum(axis=0).tolist()
-    due.fused(edges - frontier.edges, done.limit)
+    due.fused(edges - frontier.edges, limit)
     run.unexplored -= edges
     run.unvisited -= vertices
     run.before = Frontier(*frontiers[-1].tolist())

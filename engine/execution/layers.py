@@ -105,16 +105,9 @@ class Layers(Due):
         before, after = words[:first].copy(), words[last:].copy()
         words[:first] = 0
         words[last:] = 0
-        _summarize(state)
+        state.pending.summarize()
         frontier = select()
         words[:first] = before
         words[last:] = after
-        _summarize(state)
+        state.pending.summarize()
         return frontier
-
-
-def _summarize(state: VertexState) -> None:
-    """Set the summary of the pending vertices anew, where there is one."""
-    summarize = getattr(state.pending, "summarize", None)
-    if summarize is not None:
-        summarize()

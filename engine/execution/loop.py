@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from penstock.engine.execution import stream_walk
 from penstock.engine.execution.fusing import fuse
 from penstock.engine.execution.run_parts import RunParts
 from penstock.engine.execution.situations import situation_of
-from penstock.engine.execution.stream_walk import StreamWalk
 from penstock.engine.execution.windows import Windows
 from penstock.engine.program.bindings import scalar_values
 from penstock.engine.program.combiners import COMBINERS
@@ -29,7 +29,7 @@ from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.state import Frontier
 
 if TYPE_CHECKING:
-    from penstock.engine.execution.windows import AtHand, Settle
+    from penstock.engine.execution.windows import AtHand, Settle, Share
     from penstock.engine.kernels.interface import WholeRowKernels, WindowKernels
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.state.state_arrays import StateArrays
@@ -47,7 +47,7 @@ class AllAtHand:
         """Begin the walks of an iteration."""
 
     def walk(
-        self, stream: EdgeStream, frontier: Frontier, settle: Settle | None
+        self, stream: EdgeStream, frontier: Frontier, settle: Settle | None, share: Share | None
     ) -> Iterator[tuple[EdgeStream, AtHand]]:
         """Walk once along the stream, its views as they come."""
         return iter(((stream, iter),))
@@ -76,7 +76,6 @@ class Loop(RunParts):
             kernels = cast("WindowKernels[Any]", self.kernels)
             self.windows = Windows(self.program, self.state, kernels, self.out)
         self.begin_buckets()
-        self._edges = StreamWalk()
         self._may_relax_rows = self.can_settle and "push" in self.streams
 
     def iterate(self) -> Iterator[IterationRecord]:
@@ -191,7 +190,7 @@ class Loop(RunParts):
 
     def _unsettled(self, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand | None:
         """The rows to walk in place of the frontier's; None: those of the frontier."""
-        return self._edges.unsettled(self, frontier, scalars) if self._may_relax_rows else None
+        return stream_walk.unsettled(self, frontier, scalars) if self._may_relax_rows else None
 
     def _send(self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]) -> None:
         """Compute what the frontier's vertices send."""
@@ -202,20 +201,20 @@ class Loop(RunParts):
         self.windows.begin()
         for number, stream in enumerate(self.walks(self.direction)):
             along = self.state.listed_along(frontier, stream.index) if number else frontier
-            for walked, at_hand in self._windows(stream, frontier, record, scalars):
+            takers = self._takers(stream, frontier, record, scalars)
+            for walked, at_hand in self.windows.walk(stream, frontier, *takers):
                 listed = along if walked is stream else replace(along, listed=False)  # the list counts other edges
-                self._edges.walk(self, walked, listed, record, scalars, rows, at_hand)
+                stream_walk.walk(self, walked, listed, record, scalars, rows, at_hand)
 
-    def _windows(
+    def _takers(
         self, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]
-    ) -> Iterator[tuple[EdgeStream, AtHand]]:
-        """What to walk, and what to do with its views, for each window of vertices; once where all values are held."""
-        return self.windows.walk(stream, frontier, self._settler(frontier, scalars))
+    ) -> tuple[Settle | None, Share | None]:
+        """What gives vertices of a window new values, where one walk brings all messages; and what gives others theirs.
 
-    def _settler(self, frontier: Frontier, scalars: tuple[Any, ...]) -> Settle | None:
-        """What gives vertices of a window new values, where one walk brings all messages; else None."""
+        The latter is of several ranks.
+        """
         alone = not self.asynchronous and len(self.walks(self.direction)) == 1
-        return partial(self._new_values, frontier, scalars) if alone else None
+        return partial(self._new_values, frontier, scalars) if alone else None, None
 
     def _take_effect(
         self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...], rows: Demand | None

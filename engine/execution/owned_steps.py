@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from penstock.engine.program.program import author_function
 from penstock.engine.ranks.rank_exchange import room_for_few
-from penstock.engine.state.state import SPAN, Frontier, State, list_capacity
+from penstock.engine.state.state import SPAN, Frontier, list_capacity
 from penstock.engine.state.state_arrays import SENT, StepValues
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class OwnedSteps:
 
     apart = sweeps = False
 
-    def __init__(self, program: Program, state: State, exchange: RankExchange) -> None:
+    def __init__(self, program: Program, state: StateArrays, exchange: RankExchange) -> None:
         self._state, self._exchange = state, exchange
         steps = StepValues.of(program)
         self._changing = steps.changing
@@ -63,7 +63,7 @@ class OwnedSteps:
         """If a pull finds more messages they stay with owners: any where values do, too, since other ranks' are old."""
         return 0 if self.apart else room_for_few(self._state.last)
 
-    def select(self, select: Callable[[State], Frontier], bounds: NDArray[np.int64]) -> Frontier:
+    def select(self, select: Callable[[StateArrays], Frontier], bounds: NDArray[np.int64]) -> Frontier:
         """Select what is pending; where it may be too much to be listed each rank counts about its own vertices."""
         state, exchange = self._state, self._exchange
         if self._by_priority or exchange.found <= self._wide:
@@ -90,7 +90,7 @@ class OwnedSteps:
         first, last = self.starts(bounds)[self._exchange.ranks.rank :][:2].tolist()
         return first, last
 
-    def part(self, bounds: NDArray[np.int64], first: int, last: int) -> State | None:
+    def part(self, bounds: NDArray[np.int64], first: int, last: int) -> StateArrays | None:
         """The state of those of the vertices first..last-1 whose values this rank computes, if there are any."""
         low, high = self.own(bounds)
         low, high = max(low, first), min(high, last)

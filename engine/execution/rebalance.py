@@ -12,7 +12,7 @@ import math
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 from penstock.engine.ranks import repartition
@@ -22,7 +22,6 @@ from penstock.engine.state.state import Frontier
 
 if TYPE_CHECKING:
     from penstock.engine.execution.shared_loop import SharedLoop
-    from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.resources.direction import Direction
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.resources.host_resources import HostResources
@@ -115,7 +114,7 @@ class Rebalance:
             loop.state.unmatched.begin()  # rows of others are not among those kept
         if loop.state.groups is not None and self.resources.needs.weighted:
             # places where chunks may be read once more: those that were read without weights before
-            self.resources.give_ids_back(cast("HostKernels", loop.kernels), None)
+            self.resources.give_ids_back(None)
         loop.ownership = Ownership(bounds, ownership.rank)
         self.resources.own(loop.ownership, [*streams, *loop.windows.opened])
         for stream in resident:

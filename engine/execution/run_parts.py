@@ -40,7 +40,7 @@ class RunParts:
     settled: whether the state is that after the iterations whose records were yielded. While the records of fused
     iterations are yielded one by one, the state, and all that a checkpoint holds, is that after the last of them.
     phase: of a program of phases, the one that is run, for the records. situation: what the direction of the present
-    iteration was chosen by.
+    iteration was chosen by. relaxed: whether rows of unsettled vertices were walked in an earlier one.
     """
 
     program: Program
@@ -66,6 +66,7 @@ class RunParts:
     direction: Direction = "push"
     before: Frontier = field(default_factory=lambda: Frontier(0, 0))
     situation: Situation | None = None
+    relaxed: bool = False
 
     place = 0, 1
     """The number of this rank, and how many there are."""

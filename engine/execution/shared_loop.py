@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.execution.loop import Loop
@@ -23,12 +23,12 @@ from penstock.engine.program.program import fields_of, words_of
 from penstock.engine.ranks.communicator import broadcast
 from penstock.engine.ranks.rank_exchange import RankExchange
 from penstock.engine.resources.direction import Direction, Situation, can_choose, is_certain, is_open
-from penstock.engine.state.state import Frontier, State
+from penstock.engine.state.state import Frontier
 from penstock.storage.base.timeline import during
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.execution.windows import AtHand
+    from penstock.engine.execution.windows import Settle, Share
     from penstock.engine.ranks.communicator import ArrayRanks, Communicator
     from penstock.engine.ranks.rank_devices import RankDevices
     from penstock.engine.resources.edge_stream import EdgeStream
@@ -59,7 +59,7 @@ class SharedLoop(Loop):
         self.exchange = RankExchange(self.state, self.kernels.exchange_kernels(), self.ranks, self.arrays)
         self._owned: OwnedSteps | None = None
         if not self.devices.on_devices:
-            self._owned = OwnedSteps(self.program, cast("State", self.state), self.exchange)
+            self._owned = OwnedSteps(self.program, self.state, self.exchange)
         self._keeps_apart = False
         self._seen: Situation | None = None
 
@@ -105,7 +105,7 @@ class SharedLoop(Loop):
             return super()._select()
         scalars = self.scalars()
 
-        def select(state: State) -> Frontier:
+        def select(state: StateArrays) -> Frontier:
             return self.kernels.select(state, self.out, scalars, self.due.limit)
 
         return self._owned.select(select, self.ownership.bounds)
@@ -142,19 +142,19 @@ class SharedLoop(Loop):
                 pulls = any(stream.direction == "pull" for stream in self.walks(self.direction))
                 owned.hand_sources(bounds, pulls=pulls)
 
-    def _windows(
+    def _takers(
         self, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]
-    ) -> Iterator[tuple[EdgeStream, AtHand]]:
+    ) -> tuple[Settle | None, Share | None]:
         """Messages go to owners while a window is at hand, if all ranks have the same ones."""
-        windows, settle = self.windows, self._settler(frontier, scalars)
+        windows, (settle, _) = self.windows, super()._takers(stream, frontier, record, scalars)
         sharing = self._sharing(frontier) if settle is not None and stream.direction == "push" else None
         if sharing is None or not isinstance(windows, Windows):
-            return windows.walk(stream, frontier, None)
+            return None, None
         owned, bounds = sharing
         cut, starts, own = windows.cut(stream), owned.starts(bounds), owned.own(bounds)
         cuts = self.gathered(cut.size, cut.count, cut.of_file)
         if (cuts != cuts[0]).any():
-            return windows.walk(stream, frontier, None)
+            return None, None
 
         def share(first: int, last: int) -> None:
             with self.exchanging(record):
@@ -162,7 +162,7 @@ class SharedLoop(Loop):
             windows.leave(first, min(own[0], last))
             windows.leave(max(own[1], first), last)
 
-        return windows.walk(stream, frontier, settle, share)
+        return settle, share
 
     def _take_effect(
         self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...], rows: Demand | None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from penstock.engine.resources.direction import Situation, can_choose, weighs
-from penstock.engine.resources.direction_cost import Progress, least_pull_seconds, own_part, pull_seconds, push_seconds
+from penstock.engine.resources.direction_cost import least_pull_seconds, pull_seconds, push_seconds
 from penstock.engine.state.state import Frontier
 
 if TYPE_CHECKING:
@@ -88,16 +88,7 @@ def own_seconds(
     link = situation.link
     if link is None:
         return math.nan, math.nan
-    push = push_seconds(link, *progress_of(situation, streams[0], frontier))
-    known, part = progress_of(situation, streams[1], frontier)
+    push = push_seconds(link, *streams[0].progress(situation, frontier))
+    known, part = streams[1].progress(situation, frontier)
     least = least_pull_seconds(link, known)
     return push, pull_seconds(link, known, part) if least < push else least
-
-
-def progress_of(situation: Situation, stream: EdgeStream, frontier: Frontier) -> tuple[Progress, Frontier]:
-    """How far a search has come in the rows that a stream has, and the frontier's part of them."""
-    known = Progress(situation.vertices, situation.edges, situation.unvisited, situation.unexplored_edges)
-    if stream.owned is None or stream.index.edges == situation.edges:
-        return known, frontier
-    rows = (stream.owned.v1 - stream.owned.v0) / max(1, situation.vertices)
-    return own_part(known, frontier, rows, stream.index.edges / max(1, situation.edges))

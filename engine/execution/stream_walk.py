@@ -9,117 +9,93 @@ Owns which rows are read in place of the frontier's (`unsettled`), and whether a
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from penstock.engine.execution import cel
-from penstock.engine.execution.situations import progress_of
-from penstock.engine.resources.direction_cost import LinkReading, reading
 from penstock.transfer.values.task import Demand, TaskRecord
 
 if TYPE_CHECKING:
     from penstock.engine.execution.run_parts import RunParts
     from penstock.engine.execution.windows import AtHand
-    from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.state.records import IterationRecord
-    from penstock.engine.state.state import Frontier, State
+    from penstock.engine.state.state import Frontier
     from penstock.transfer.values.view import View
 
 MANY = 32
 """A frontier of fewer edges than this part of the graph's is pushed without a look at what unsettled vertices have."""
 FIRST, AGAIN = 1, 4
 """How many edges of the frontier an edge of unsettled vertices must replace: the first time, and after that."""
-MISSED, SOME_LINES = 4, 1 << 14
-"""A pull that reads so many times the lines expected, and so many more, was not expected well."""
 LOADED = ("filter", "resident")
 """Routes whose views can hold the edges of inactive rows too, so that rows that become pending can be walked."""
 
 
-class StreamWalk:
-    """The walks of a run."""
+def unsettled(run: RunParts, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand | None:
+    """The rows to read in place of the frontier's: those of vertices that may still change, if they are shorter."""
+    if frontier.everything or frontier.edges * MANY <= run.graph.edges:
+        return None
+    rows = run.streams["push"].unsettled(run.kernels, run.state, scalars)
+    edges = float("inf") if rows is None else int(rows.active_edges.sum())
+    if float(run.gathered(edges).sum()) * (AGAIN if run.relaxed else FIRST) >= frontier.edges:
+        return None
+    run.relaxed = True
+    return rows
 
-    def __init__(self) -> None:
-        self._weight = FIRST
-        self._expected: tuple[TaskRecord, float] | None = None
 
-    def unsettled(self, run: RunParts, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand | None:
-        """The rows to read in place of the frontier's: those of vertices that may still change, if they are shorter."""
-        if frontier.everything or frontier.edges * MANY <= run.graph.edges:
-            return None
-        rows = run.streams["push"].unsettled(run.kernels, run.state, scalars)
-        edges = float("inf") if rows is None else int(rows.active_edges.sum())
-        if float(run.gathered(edges).sum()) * self._weight >= frontier.edges:
-            return None
-        self._weight = AGAIN
-        return rows
+def walk(
+    run: RunParts, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...],
+    rows: Demand | None, at_hand: AtHand,
+) -> None:  # fmt: skip
+    """Run the kernels over the edges that the stream brings; rows: those to be relaxed both ways, if any."""
+    if rows is not None:
+        _relax(run, stream, frontier, scalars, rows)
+    elif stream.direction == "push":
+        _push(run, stream, frontier, scalars, at_hand)
+    elif (kept := run.state.unmatched) is None:
+        _pull(run, stream, frontier, record, scalars, at_hand)
+    elif kept.complete:
+        record.tasks.append(_pull_kept(run, stream, frontier, scalars))
+        return
+    else:
+        kept.begin()
+        _pull(run, stream, frontier, record, scalars, at_hand)
+        kept.end()
+    record.tasks.extend(stream.pipeline.records)
+    record.plan_seconds += stream.plan_seconds
 
-    def walk(
-        self, run: RunParts, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...],
-        rows: Demand | None, at_hand: AtHand,
-    ) -> None:  # fmt: skip
-        """Run the kernels over the edges that the stream brings; rows: those to be relaxed both ways, if any."""
-        if rows is not None:
-            _relax(run, stream, frontier, scalars, rows)
-        elif stream.direction == "push":
-            self._push(run, stream, frontier, scalars, at_hand)
-        elif (kept := run.state.unmatched) is None:
-            self._pull(run, stream, frontier, record, scalars, at_hand)
-        elif kept.complete:
-            record.tasks.append(_pull_kept(run, stream, frontier, scalars))
-            return
-        else:
-            kept.begin()
-            self._pull(run, stream, frontier, record, scalars, at_hand)
-            kept.end()
-        record.tasks.extend(stream.pipeline.records)
-        record.plan_seconds += stream.plan_seconds
 
-    def _push(
-        self, run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], at_hand: AtHand
-    ) -> None:
-        kernels, state = run.kernels, run.state
-        with stream.views(kernels, state, frontier, scalars) as arrivals:
-            if cel.follows(stream):
-                arrivals = cel.views(arrivals, kernels, state, stream, (scalars, run.due.limit))
-            for view in at_hand(arrivals):
-                began = time.perf_counter()
-                kernels.push(view, state, frontier, stream.index, scalars)
-                if view.record.route in LOADED and not stream.resident:
-                    _push_again(run, stream, view, scalars)
-                view.record.kernel_seconds += time.perf_counter() - began
+def _push(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], at_hand: AtHand) -> None:
+    kernels, state = run.kernels, run.state
+    with stream.views(kernels, state, frontier, scalars) as arrivals:
+        if cel.follows(stream):
+            arrivals = cel.views(arrivals, kernels, state, stream, (scalars, run.due.limit))
+        for view in at_hand(arrivals):
+            began = time.perf_counter()
+            kernels.push(view, state, frontier, stream.index, scalars)
+            if view.record.route in LOADED and not stream.resident:
+                _push_again(run, stream, view, scalars)
+            view.record.kernel_seconds += time.perf_counter() - began
 
-    def _pull(
-        self, run: RunParts, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...],
-        at_hand: AtHand,
-    ) -> None:  # fmt: skip
-        """Pull; first along neighbors kept on the device, if there are any: the walk skips them, and what matched."""
-        kernels, state, indices = run.kernels, run.state, (stream.index, run.out)
-        if (heads := stream.heads) is not None:
-            record.filling.extend(stream.fill_heads(kernels, state))
-            kernels.pull(heads.view(stream.key), state, frontier, (heads.index, run.out), scalars)
-            kernels.record_matched(state)
-        behind, skip = self._few_behind(run, stream, frontier), 0 if heads is None else heads.each
-        with stream.views(kernels, state, frontier, scalars, behind=behind) as arrivals:
-            for view in at_hand(arrivals):
-                began = time.perf_counter()
-                kernels.pull(view, state, frontier, indices, scalars, skip)
-                view.record.kernel_seconds += time.perf_counter() - began
-                if behind is not None:
-                    view.record.predicted = None  # the guess was of what all rows have, not of this view
-                    self._expected = view.record, behind.requests
 
-    def _few_behind(self, run: RunParts, stream: EdgeStream, frontier: Frontier) -> LinkReading | None:
-        """What a pull reads behind row prefixes, where that is expected to be little; None where it is to be counted.
-
-        Once much more was read than expected, it is always counted.
-        """
-        now = run.situation
-        if now is None or now.link is None:
-            return None
-        if self._expected is not None and self._expected[0].lines_read > MISSED * self._expected[1] + SOME_LINES:
-            return None
-        read = reading(now.link, *progress_of(now, stream, frontier))
-        return read if stream.few_behind(read) else None
+def _pull(
+    run: RunParts, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...],
+    at_hand: AtHand,
+) -> None:  # fmt: skip
+    """Pull; first along neighbors kept on the device, if there are any: the walk skips them, and what matched."""
+    kernels, state, indices = run.kernels, run.state, (stream.index, run.out)
+    if (heads := stream.heads) is not None:
+        record.filling.extend(stream.fill_heads(kernels, state))
+        kernels.pull(heads.view(stream.key), state, frontier, (heads.index, run.out), scalars)
+        kernels.record_matched(state)
+    behind, skip = stream.few_behind(run.situation, frontier), 0 if heads is None else heads.each
+    with stream.views(kernels, state, frontier, scalars, behind=behind) as arrivals:
+        for view in at_hand(arrivals):
+            began = time.perf_counter()
+            kernels.pull(view, state, frontier, indices, scalars, skip)
+            view.record.kernel_seconds += time.perf_counter() - began
+            if behind is not None:
+                view.record.predicted = None  # the guess was of what all rows have, not of this view
+                stream.expected = view.record, behind.requests
 
 
 def _push_again(run: RunParts, stream: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
@@ -141,7 +117,7 @@ def _relax(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple
 def _pull_kept(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...]) -> TaskRecord:
     """Pull along the rows that the last pull kept, which are all that there are."""
     began = time.perf_counter()
-    cast("HostKernels", run.kernels).pull_unmatched(cast("State", run.state), run.out, scalars)
+    run.kernels.pull_unmatched(run.state, run.out, scalars)
     task = TaskRecord("resident", stream.key, (), frontier.edges)
     task.kernel_seconds = time.perf_counter() - began
     return task

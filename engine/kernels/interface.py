@@ -16,7 +16,7 @@ from penstock.storage.encoding.payload import BLOCK
 
 if TYPE_CHECKING:
     from penstock.engine.program.bindings import Author
-    from penstock.engine.state.fused_iterations import FusedIterations, FusedLimits
+    from penstock.engine.state.fused_iterations import FusedLimits
     from penstock.engine.state.row_blocks import RowBlock
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.engine.state.state import Frontier
@@ -169,6 +169,12 @@ class Kernels(Protocol[S]):
     def relax_unsettled(self, view: View, state: S, index: Index, scalars: Scalars) -> None:
         """Relax the view's rows of unsettled vertices both ways; a vertex that has sent so is pending no more."""
 
+    def pull_unmatched(self, state: S, index: Index, scalars: Scalars) -> None:
+        """Gather along the rows that the last pull kept in `state.unmatched`, which kernels of the cores alone do.
+
+        index: of the out-adjacency.
+        """
+
     def record_matched(self, state: S) -> None:
         """Remember the vertices that have a message now; `skip` then passes over them."""
 
@@ -249,10 +255,12 @@ class Kernels(Protocol[S]):
     def fused_iterations(
         self, view: View, state: S, frontier: Frontier, index: Index, scalars: Scalars, bounds: FusedLimits,
         against: tuple[View, Index] | None = None,
-    ) -> FusedIterations:  # fmt: skip
+    ) -> tuple[NDArray[np.int64], float]:  # fmt: skip
         """Run iterations from this frontier on, along all edges of a resident adjacency, in one call.
 
-        against: a second adjacency, along which the frontier's messages go too.
+        against: a second adjacency, along which the frontier's messages go too. Returns int64[iterations, 2], vertices
+        and edges of every frontier, and the limit at the end. The vertices to go on with are pending; if there was no
+        iteration, nothing has changed.
         """
 
     # Disjoint-set forests: the combiner `union`. The forest is the first field.

@@ -22,8 +22,7 @@ from penstock.storage.base.errors import RunError
 
 if TYPE_CHECKING:
     from penstock.engine.ranks.communicator import Communicator
-    from penstock.transfer.devices.cuda import CudaDevice
-    from penstock.transfer.devices.device import DeviceArray
+    from penstock.transfer.devices.device import Device, DeviceArray
 
 INSTALL = 'pip install "nvidia-nccl-cu13>=2.27.7,<3"'
 OLDEST = 2_07_00
@@ -35,7 +34,7 @@ receives take 0.7 ms."""
 Ints = NDArray[np.int64]
 
 
-def unusable(ranks: Communicator, gpu: CudaDevice) -> str | None:
+def unusable(ranks: Communicator, gpu: Device) -> str | None:
     """Why these ranks cannot use NCCL, the same sentence in all of them; None where they can.
 
     All ranks call it, each with the GPU that it computes on.
@@ -68,11 +67,11 @@ class NcclCommunicator(ArrayRanks):
     ----------
     ranks : Communicator
         Hands out what NCCL needs to meet. All its ranks make such a communicator, where `unusable` is None.
-    device : CudaDevice
+    device : Device
         This rank's GPU.
     """
 
-    def __init__(self, ranks: Communicator, device: CudaDevice) -> None:
+    def __init__(self, ranks: Communicator, device: Device) -> None:
         self.rank, self.size = ranks.rank, ranks.size
         self._device, self._nccl = device, _library()
         self._world: Any = None

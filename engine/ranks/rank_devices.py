@@ -10,13 +10,12 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.ranks.communicator import ArrayRanks, number_of, ranks_of_host
 from penstock.storage.base.errors import InputError
 from penstock.transfer.devices import cuda
-from penstock.transfer.devices.cuda import CudaDevice
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,7 +89,8 @@ class RankDevices:
     @classmethod
     def of(cls, ranks: Communicator, device: Device, *, state_there: bool) -> RankDevices:
         """Ask all ranks; state_there: whether vertex state is on the device, behind a link."""
-        kind = [device.kind, device.facts().get("name")] if state_there else "cores"
+        facts = device.facts()
+        kind = [facts["kind"], facts.get("name")] if state_there else "cores"
         ours = [not device.reads_host, state_there, number_of(kind)]
         found = ranks.gather_numbers(np.array(ours, dtype=np.uint64))
         arrays = array_ranks(ranks, device, state_there=state_there)
@@ -103,13 +103,12 @@ def array_ranks(ranks: Communicator, device: Device, *, state_there: bool) -> Ar
 
     All ranks call it. Over NCCL where each of them has a GPU of its own, else by way of host memory.
     """
-    if ranks.gather_numbers(np.array([state_there and isinstance(device, CudaDevice)])).all():
+    if ranks.gather_numbers(np.array([state_there and device.address is not None])).all():
         from penstock.engine.ranks.nccl import NcclCommunicator, unusable
 
-        gpu = cast(CudaDevice, device)
-        reason = unusable(ranks, gpu)
+        reason = unusable(ranks, device)
         if reason is None:
-            return NcclCommunicator(ranks, gpu)
+            return NcclCommunicator(ranks, device)
         if ranks.rank == 0:
             _log.warning("GPUs exchange by way of host memory: %s", reason)
     return StagedCommunicator(ranks, device) if state_there else ranks

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.resources.direction import Direction, can_choose
-from penstock.engine.resources.direction_cost import DirectionSide
+from penstock.engine.resources.direction_cost import DirectionSide, Progress, own_part
 from penstock.engine.resources.ownership import Ownership
 from penstock.engine.state.state import SPAN, Frontier
 from penstock.storage.encoding.payload import BLOCK
@@ -62,7 +62,7 @@ class EdgeStream:
     part: a rank's share of all edges, where it has an adjacency of its own rows. complete: bring all chunks of a
     partition, not just the wanted ones: for local rounds, which walk other rows too. heads: the first edges of every
     row, kept on the device; only the edges after them travel. degrees: of the adjacency's rows, None on a device that
-    reads host memory.
+    reads host memory. expected: the record of what a pull read last behind row prefixes, and requests it was to take.
     """
 
     pipeline: Pipeline
@@ -81,6 +81,7 @@ class EdgeStream:
     heads: RowPrefixCache | None = None
     degrees: DegreeSample | None = None
     plan_seconds: float = 0.0
+    expected: tuple[TaskRecord, float] | None = field(default=None, init=False)
     _side: tuple[int, DirectionSide] | None = field(default=None, init=False)
     _started: PrefetchQueue | None = field(default=None, init=False)
     _basis: Basis | None = field(default=None, init=False)
@@ -416,9 +417,20 @@ class EdgeStream:
     def _lines_of(self, frontier: Frontier) -> int:
         return frontier.vertices + frontier.edges * self.edge_bytes // LINE_BYTES
 
-    def few_behind(self, read: LinkReading) -> bool:
-        """Whether a pull reads what is behind row prefixes in place at once, for a plan would not pay."""
-        return False
+    def few_behind(self, known: Situation | None, frontier: Frontier) -> LinkReading | None:
+        """What a pull reads behind row prefixes, where that is expected to be little; None where it is to be counted.
+
+        It is then read in place at once, for a plan would not pay.
+        """
+        return None
+
+    def progress(self, known: Situation, frontier: Frontier) -> tuple[Progress, Frontier]:
+        """How far a search has come in the rows that it has, and the frontier's part of them."""
+        at = Progress(known.vertices, known.edges, known.unvisited, known.unexplored_edges)
+        if self.owned is None or self.index.edges == known.edges:
+            return at, frontier
+        rows = (self.owned.v1 - self.owned.v0) / max(1, known.vertices)
+        return own_part(at, frontier, rows, self.index.edges / max(1, known.edges))
 
     def _at_once(self, rows: float, edges: float, lines: float, rates: Rates) -> tuple[Demand, Plan]:
         """Everything by zero-copy, in one view over all partitions; the demand holds totals."""

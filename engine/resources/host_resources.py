@@ -25,7 +25,7 @@ from penstock.storage.base.timeline import Timeline
 from penstock.storage.format.read_plan import MOST_BYTES
 from penstock.storage.read.partition_cache import Allocate, PartitionCache
 from penstock.storage.read.reader import Reader
-from penstock.transfer.calibration.feedback import Feedback, Threads
+from penstock.transfer.calibration.feedback import Feedback
 from penstock.transfer.devices.device import Device
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.edge_source import EdgeSource
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from numpy.typing import DTypeLike, NDArray
-    from penstock.engine.kernels.host.launch import HostKernels
     from penstock.engine.program.bindings import Author
     from penstock.engine.program.program import Program
     from penstock.engine.resources.config import Config
@@ -198,11 +197,11 @@ class HostResources:
             self.spare, self.host_spare = self.spare - taken, self.host_spare - taken
         return self.groups[stream.key]
 
-    def give_ids_back(self, kernels: HostKernels, kept: GroupedSources | None) -> None:
+    def give_ids_back(self, kept: GroupedSources | None) -> None:
         """Let edges in memory hold ids again, but those that the run sweeps with these groups."""
         for groups in self.groups.values():
             if groups is not kept and groups.neighbors is not None:
-                kernels.ungroup(groups)
+                groups.give_back()
 
     @property
     def own_indexes(self) -> list[Index]:
@@ -264,7 +263,7 @@ def needs_of_rank(needs: MemoryRequest, ownership: Ownership | None) -> MemoryRe
 
 def feedback_of(config: Config, device: Device, disk: Reader | None) -> Feedback:
     """What corrects the rates."""
-    threads = Threads(config.thread_count, min(MOST_THREADS, config.thread_count))
+    threads = config.thread_count, min(MOST_THREADS, config.thread_count)
     return Feedback(config.rates_on(device), threads, disk, corrects=config.tuning.feedback and device.measurable)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.resources.direction import Direction, Situation, weighs
-from penstock.engine.resources.direction_cost import LinkCosts, cheapest, gather_seconds
+from penstock.engine.resources.direction_cost import LinkCosts, cheapest, gather_seconds, reading
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.state.state import Frontier
 from penstock.storage.format.row_pages import OFFSET_BYTES
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from penstock.transfer.values.view import OwnedRows, View
 
 DOUBT = 2.0  # a pull may read so many times what is expected behind row prefixes
+MISSED, SOME_LINES = 4, 1 << 14
+"""A pull that reads so many times the lines expected, and so many more, was not expected well."""
 
 
 @dataclass
@@ -88,9 +90,15 @@ class LinkStream(EdgeStream):
             self._asked = frontier, able and not self._plan_pays(own.vertices, own.edges, self._lines_of(own))
         return self._asked[1]
 
-    def few_behind(self, read: LinkReading) -> bool:
-        """As of `EdgeStream`."""
-        return self._reads_at_once and not self._plan_pays(read.rows, DOUBT * read.edges, DOUBT * read.requests)
+    def few_behind(self, known: Situation | None, frontier: Frontier) -> LinkReading | None:
+        """As of `EdgeStream`; once much more was read than expected, it is always counted."""
+        if known is None or known.link is None:
+            return None
+        if self.expected is not None and self.expected[0].lines_read > MISSED * self.expected[1] + SOME_LINES:
+            return None
+        read = reading(known.link, *self.progress(known, frontier))
+        able = self._reads_at_once and not self._plan_pays(read.rows, DOUBT * read.edges, DOUBT * read.requests)
+        return read if able else None
 
     def _plan_pays(self, rows: float, edges: float, lines: float) -> bool:
         """Whether a plan of so much saves what it takes, over reading it in place; rows may be in any partition."""

@@ -200,14 +200,6 @@ class DeviceState(StateArrays):
         self.sent_ahead = None
         self.device.copy_in(array, values, None)
 
-    def swap(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Use these arrays of the device as fields, which are like ours; returns ours."""
-        self.sent_ahead = None
-        ours = {name: self.fields[name] for name in fields}
-        self.fields.update(fields)
-        self.arrays = tuple(self.fields.values())
-        return ours
-
     def pending_bits(self) -> NDArray[np.uint8]:
         """Who is pending, copied to the host once all kernels are done; as `State.pending_bits`."""
         self.device.finish()

@@ -46,17 +46,6 @@ class FusedLimits:
     per_row: float
 
 
-@dataclass(frozen=True, slots=True)
-class FusedIterations:
-    """The result: int64[iterations, 2], vertices and edges of every frontier; the limit at its end.
-
-    The vertices to go on with are pending; if there was no iteration, nothing has changed.
-    """
-
-    frontiers: NDArray[np.int64]
-    limit: float
-
-
 _FIELDS = frozenset(IterationRecord.__slots__)
 
 

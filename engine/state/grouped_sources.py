@@ -11,6 +11,7 @@ run finds what it expects.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ class GroupedSources:
     cached edges that hold places, None where none do. span: the first and past the last of these edges. pays: False
     once it is known that grouping would not pay.
     mixed: some edges may hold places and others ids, because writing them was interrupted; nothing may read them.
+    give_back: writes ids over the places that edges hold; of the kernels that wrote these.
     """
 
     edges: int
@@ -40,6 +42,7 @@ class GroupedSources:
     span: tuple[int, int] = (0, 0)
     pays: bool = True
     mixed: bool = False
+    give_back: Callable[[], None] = lambda: None
 
     def serves(self, view: View) -> bool:
         """Whether the view holds every edge."""

@@ -200,10 +200,6 @@ class State(StateArrays):
     def _new_messages(self) -> NDArray[Any]:
         return _array((self.last - self.first, *self.message_shape), self.identity, self.sent.dtype, self._fill)
 
-    def keep_unmatched(self, size: int) -> None:
-        """Let pulls keep rows that they read in vain, in so many bytes."""
-        self.unmatched = UnmatchedRows.with_room(size, self.last - self.first, self.vertices.dtype)
-
     @cached_property
     def resend_bitmap(self) -> NDArray[np.uint64]:
         """Words of a bitmap of the vertices that send once more (`select_in_view`); made at first use."""
@@ -284,13 +280,6 @@ class State(StateArrays):
             np.cumsum(index.lengths_of(self.vertices[: frontier.vertices]), out=work[1:])
             frontier = replace(frontier, edges=int(work[-1]))
         return frontier
-
-    def swap(self, fields: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Use these arrays as fields, which are like ours; returns ours."""
-        ours = {name: self.fields[name] for name in fields}
-        self.fields.update(fields)
-        self.arrays = tuple(self.fields.values())
-        return ours
 
     def pending_bits(self) -> NDArray[np.uint8]:
         """Who is pending: a bit a vertex, the lowest first, padded to whole bytes."""

@@ -51,6 +51,7 @@ class StateArrays(ABC):
     vertices: Any
     identity: Any
     lines: int | None = None
+    sent_ahead: tuple[float, ...] | None
     pages: StatePages | None
     _paged: dict[str, Any]
     _incoming: Any
@@ -103,6 +104,14 @@ class StateArrays(ABC):
         """Give the marks of a walk a bitmap of their own also where messages go into the first field."""
         if self.touched is self.pending:
             self.touched = self._new_marks()
+
+    def swap(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Use these arrays as fields, which are like ours; returns ours."""
+        self.sent_ahead = None
+        ours = {name: self.fields[name] for name in fields}
+        self.fields.update(fields)
+        self.arrays = tuple(self.fields.values())
+        return ours
 
     def part(self, first: int, last: int) -> Self:
         """The state of vertices first..last-1, whole spans but for the last, in the same memory.

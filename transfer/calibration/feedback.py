@@ -42,20 +42,8 @@ FORGET = 0.9
 """What is not observed in an iteration keeps so much of its past, so that a route once too slow is tried again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Threads:
-    """How many threads decode, and how many gather, at once."""
-
-    decode: int = 1
-    gather: int = 1
-
-
-@dataclass(frozen=True)
-class Fits:
-    """What is learnt of the kernels of a program and a kind of walk: by their work, and by what they read in place."""
-
-    kernel: CostFit
-    lines: CostFit
+Fits = tuple[CostFit, CostFit]
+"""What is learnt of the kernels of a program and a kind of walk: by their work, and by what they read in place."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +82,9 @@ class Feedback:
 
     stamps: DeviceTimestamps | None = None
 
-    def __init__(self, rates: Rates, threads: Threads, disk: Reader | None = None, *, corrects: bool = True) -> None:
+    def __init__(
+        self, rates: Rates, threads: tuple[int, int], disk: Reader | None = None, *, corrects: bool = True
+    ) -> None:
         self.given = rates
         self._threads, self._disk, self._corrects = threads, disk, corrects
         self._sums: Sums = [(0.0, 0.0)] * len(QUANTITIES)
@@ -115,12 +105,12 @@ class Feedback:
     @property
     def kernels(self) -> dict[Hashable, CostLaw]:
         """What was learnt of the kernels of this program, by the kind of walk."""
-        return {kind: fits.kernel.law for (program, kind), fits in self._fits.items() if program == self._program}
+        return {kind: kernel.law for (program, kind), (kernel, _) in self._fits.items() if program == self._program}
 
     @property
     def lines(self) -> dict[Hashable, CostLaw]:
         """The same of what they read in place over the link."""
-        return {kind: fits.lines.law for (program, kind), fits in self._fits.items() if program == self._program}
+        return {kind: lines.law for (program, kind), (_, lines) in self._fits.items() if program == self._program}
 
     def begin(self, device: Device, kind: Hashable = None) -> Rates:
         """Learn from the walks before, and return the rates for the next one, which begins now.
@@ -131,7 +121,7 @@ class Feedback:
         key = self._program, kind
         if self._corrects and key not in self._fits:
             given = CostLaw(self.given.kernel_latency)
-            self._fits[key] = Fits(CostFit(given), CostFit(given))
+            self._fits[key] = CostFit(given), CostFit(given)
         self._begun = self._basis_of(self._fits.get(key))
         basis, rates = self._last.get(key, (self._given, self.given))
         if basis != self._begun:
@@ -143,7 +133,7 @@ class Feedback:
     def _basis_of(self, fits: Fits | None) -> Basis:
         if fits is None:
             return Basis(None, CostLaw(self.given.kernel_latency), CostLaw(self.given.line_latency), self._factors)
-        return Basis(fits, fits.kernel.law, fits.lines.law, self._factors)
+        return Basis(fits, *(fit.law for fit in fits), self._factors)
 
     def watch(self) -> Basis:
         """Count what the disk does as of the walk that begins now, for `note`, and return what predicts that walk."""
@@ -178,7 +168,7 @@ class Feedback:
             record.measured = measured(record, self._threads, walked.disk_share, start)
         if basis.fits is None:
             return
-        for fit, law, at in ((basis.fits.kernel, basis.kernel, KERNEL), (basis.fits.lines, basis.lines, LINK)):
+        for fit, law, at in zip(basis.fits, (basis.kernel, basis.lines), (KERNEL, LINK), strict=True):
             fit.learn(launches(noted, law, at))
         new = [(before / by, after) for (before, after), by in zip(observed(noted), basis.factors, strict=True)]
         self._remember(remembered(self._sums, new))
@@ -222,13 +212,14 @@ def take_times(records: Sequence[TaskRecord], device: Device) -> list[float]:
     return found
 
 
-def measured(record: TaskRecord, threads: Threads, disk_share: float = 1.0, gap: float = 0.0) -> Cost:
+def measured(record: TaskRecord, threads: tuple[int, int], disk_share: float = 1.0, gap: float = 0.0) -> Cost:
     """Return what a task took of each resource, in the terms of its prediction.
 
-    disk_share: seconds in which the disk was at work over the seconds summed over its reads, in the task's walk. gap:
-    what the link took to start the copy besides (`take_times`). Where a kernel reads over the link in place and no
-    device reports how long the link was busy, the kernel's seconds are those of whichever was predicted to take longer,
-    and the link's where that explains them: else a kernel once thought slow would never be tried apart from it.
+    threads: how many decode, and how many gather, at once. disk_share: seconds in which the disk was at work over the
+    seconds summed over its reads, in the task's walk. gap: what the link took to start the copy besides (`take_times`).
+    Where a kernel reads over the link in place and no device reports how long the link was busy, the kernel's seconds
+    are those of whichever was predicted to take longer, and the link's where that explains them: else a kernel once
+    thought slow would never be tried apart from it.
     """
     link, kernel = record.link_seconds, record.kernel_seconds / (1 + record.local_rounds)
     predicted = record.predicted
@@ -236,8 +227,8 @@ def measured(record: TaskRecord, threads: Threads, disk_share: float = 1.0, gap:
         link, kernel = kernel, 0.0
     return Cost(
         record.disk_seconds * disk_share,
-        record.decode_seconds / threads.decode,
-        record.gather_seconds / threads.gather,
+        record.decode_seconds / threads[0],
+        record.gather_seconds / threads[1],
         link + gap,
         kernel,
         record.unpack_seconds,

@@ -157,7 +157,7 @@ class CudaDevice(Device):
 
     @property
     def address(self) -> str:
-        """Where it is on the bus: the same for two processes only if they share it, on one host."""
+        """Where it is on the bus."""
         return str(self._cupy.cuda.runtime.deviceGetPCIBusId(self._device.id))
 
     def facts(self) -> dict[str, Any]:

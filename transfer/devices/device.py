@@ -67,6 +67,11 @@ class Device:
         """A GPU's compute capability; None for what is none."""
         return None
 
+    @property
+    def address(self) -> str | None:
+        """Where it is on the bus: the same for two processes only if they share it, on one host; None: nowhere."""
+        return None
+
     def kernels(self, asked: str) -> str:
         """Return the kind of compiled kernels that it runs, `host` or `cuda`; asked: by the option."""
         return "host"

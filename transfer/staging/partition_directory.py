@@ -382,12 +382,11 @@ class LinkDirectory(PartitionDirectory):
         weights, staging, nothing = demand.with_weights, self.staging, np.zeros(len(self.table), dtype=np.int64)
         found: dict[str, Any] = {"lacking_bytes": self.decoded(absent, weights)}
         staged = staging.source.residency(self.adjacency, demand, absent, self.partly_held)
-        if staged is None or staged.whole:
-            places = None if staged is None else self.table.e0
-            found |= {"disk_bytes": nothing, "decode_bytes": nothing, "host_places": places}
-        else:
-            disk, decode, places = staged.disk_bytes, staged.decode_bytes, staged.places
-            found |= {"disk_bytes": disk, "decode_bytes": decode, "host_places": places}
+        if staged is None:
+            found |= {"disk_bytes": nothing, "decode_bytes": nothing}
+        else:  # all of whose bytes are 0 where the host's cache has every edge
+            places = self.table.e0 if staged.whole else staged.places
+            found |= {"disk_bytes": staged.disk_bytes, "decode_bytes": staged.decode_bytes, "host_places": places}
         if staging.plain is not None:  # stored beside packed ones
             lacks = wanted & ~staging.plain.complete(self.adjacency, weights) if staging.plain.staged else None
             found["plain_disk_bytes"] = nothing if lacks is None else self.stored(lacks, weights)

@@ -13,6 +13,7 @@ from penstock.engine.state.fused_iterations import FusedLimits
 from penstock.engine.state.row_blocks import RowBlock
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.engine.state.state import Frontier
+from penstock.engine.state.unmatched_rows import UnmatchedRows
 from penstock.storage.encoding.payload import BLOCK
 from penstock.storage.format.index import WIDEST_SHIFT, Index, from_degrees
 from penstock.transfer.values.task import TaskRecord
@@ -94,7 +95,7 @@ def calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> Iterat
         yield lambda: kernels.pull(linked, state, many, (index, index), scalars, 1)
         yield lambda: kernels.cache_row_prefixes(view, index, heads)
     if pulls and program.visits_once and not on_gpu:
-        state.keep_unmatched(1 << 20)
+        state.unmatched = UnmatchedRows.with_room(1 << 20, state.last - state.first, state.vertices.dtype)
         yield lambda: kernels.pull_unmatched(state, index, scalars)
     if pushes:
         yield lambda: kernels.push(view, state, many, index, scalars)

@@ -41,7 +41,7 @@ from penstock.engine.kernels.interface import EdgeView, ReadyRows, VertexArrays
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.program import arguments, author_function, fields_of, functions_of
 from penstock.engine.state.device_state import TALLIES, DeviceBitmap
-from penstock.engine.state.fused_iterations import FusedIterations, FusedLimits
+from penstock.engine.state.fused_iterations import FusedLimits
 from penstock.engine.state.state import MASKED, Frontier
 from penstock.engine.state.state_arrays import StepValues
 from penstock.storage.base.errors import InputError
@@ -330,7 +330,7 @@ class CudaKernels:
         scalars: tuple[Any, ...],
         bounds: FusedLimits,
         against: tuple[View, Index] | None = None,
-    ) -> FusedIterations:
+    ) -> tuple[NDArray[np.int64], float]:
         """Run iterations from this frontier on, along all edges of a resident adjacency, in one launch."""
         apart, (readback, readback_here, limit, limit_here) = state.incoming is not None, self._fused_readback()
         counts = fused.COUNTS
@@ -352,7 +352,7 @@ class CudaKernels:
         )  # fmt: skip
         self.device.finish()
         done = np.array(readback[1 : 1 + 2 * int(readback[0])], dtype=np.int64).reshape(-1, 2)
-        return FusedIterations(done, max(limit[0], np.nextafter(limit[1], np.inf)))
+        return done, max(limit[0], np.nextafter(limit[1], np.inf))
 
     def pull(
         self, view: View, state: DeviceState, frontier: Frontier, indices: tuple[Index, Index],

@@ -29,7 +29,7 @@ from penstock.engine.kernels.interface import SCRATCH, STEP_EDGES, ReadyRows
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.program import arguments, functions_of
 from penstock.engine.program.program_description import describe_program, described_program
-from penstock.engine.state.fused_iterations import FusedIterations, FusedLimits
+from penstock.engine.state.fused_iterations import FusedLimits
 from penstock.engine.state.state import Frontier
 from penstock.engine.state.state_arrays import StepValues
 from penstock.storage.base.errors import InputError
@@ -203,7 +203,7 @@ class HostKernels:
     def fused_iterations(
         self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...], bounds: FusedLimits,
         against: tuple[View, Index] | None = None,
-    ) -> FusedIterations:  # fmt: skip
+    ) -> tuple[NDArray[np.int64], float]:  # fmt: skip
         """Run iterations from this frontier on, along all edges of a resident adjacency or of two, in one call."""
         apart, both = state.incoming is not None, against is not None
         by_bucket = fused.by_bucket(self.author, apart=apart)
@@ -217,7 +217,7 @@ class HostKernels:
             _vertices_of(state), readback,
         )  # fmt: skip
         state.walked = int(readback[number - 1].sum()) if number else state.walked
-        return FusedIterations(readback[:number].copy(), limit)
+        return readback[:number].copy(), limit
 
     def _marks(self, state: State) -> tuple[Any, ...]:
         """Who is pending, as fused iterations have it: where none waits, those are marked that go on."""
@@ -289,6 +289,7 @@ class HostKernels:
         if placed:
             grouping.widen(groups, whole, (view.e0, view.e1), self.threads)
         else:
+            groups.give_back = partial(self._ungroup, groups)
             grouping.group(groups, whole, (view.e0, view.e1), kernel_index(out), out.vertices, self.threads)
         if groups.neighbors is not None and not placed:  # nothing has been gathered yet
             grouping.move(groups, state.sent, state.target, state.identity, self.threads)
@@ -297,8 +298,7 @@ class HostKernels:
         """Kernels by which ranks merge what they have found."""
         return HostExchangeKernels(self.author.combine)
 
-    def ungroup(self, groups: GroupedSources) -> None:
-        """Write ids over the places that edges in memory hold."""
+    def _ungroup(self, groups: GroupedSources) -> None:
         self.use()
         grouping.ungroup(groups, self.threads)
 

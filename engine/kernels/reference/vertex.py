@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.bindings import bind
 from penstock.engine.program.combiners import COMBINERS
-from penstock.engine.state.fused_iterations import NO_FRONTIERS, FusedIterations, FusedLimits
+from penstock.engine.state.fused_iterations import NO_FRONTIERS, FusedLimits
 from penstock.engine.state.state import Bitmap, Frontier
 
 if TYPE_CHECKING:
@@ -92,9 +92,9 @@ class ReferenceKernels:
     def fused_iterations(
         self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...], bounds: FusedLimits,
         against: tuple[View, Index] | None = None,
-    ) -> FusedIterations:  # fmt: skip
+    ) -> tuple[NDArray[np.int64], float]:  # fmt: skip
         """Run no iteration, as `can_fuse` says."""
-        return FusedIterations(NO_FRONTIERS, bounds.limit)
+        return NO_FRONTIERS, bounds.limit
 
     def exchange_kernels(self) -> HostExchangeKernels:
         """Kernels by which ranks merge what they have found: those of the cores, which change no answer."""

@@ -15,7 +15,6 @@ from penstock.transfer.calibration.feedback import (
     PAUSE,
     QUANTITIES,
     Feedback,
-    Threads,
     corrected,
     factors,
     launches,
@@ -55,20 +54,20 @@ class Disk:
 
 def test_seconds_of_threads_and_overlapping_reads_become_seconds_of_the_resource() -> None:
     task = record("filter", Cost(), disk=4.0, decode=3.0, gather=2.0, link=1.0, kernel=0.5)
-    assert measured(task, Threads(decode=3, gather=2), 0.25) == Cost(1.0, 1.0, 1.0, 1.0, 0.5)
+    assert measured(task, (3, 2), 0.25) == Cost(1.0, 1.0, 1.0, 1.0, 0.5)
 
 
 def test_further_rounds_are_not_the_predicted_kernel() -> None:
     task = record("filter", Cost(), kernel=3.0)
     task.local_rounds = 2
-    assert measured(task, Threads()).kernel == 1.0
+    assert measured(task, (1, 1)).kernel == 1.0
 
 
 @pytest.mark.parametrize(("link", "of_link"), [(2.0, True), (0.5, False)])
 def test_a_kernel_that_reads_in_place_tells_of_what_should_take_longer(link: float, of_link: bool) -> None:
-    found = measured(record("zero-copy", Cost(link=link, kernel=1.0), kernel=4.0), Threads())
+    found = measured(record("zero-copy", Cost(link=link, kernel=1.0), kernel=4.0), (1, 1))
     assert found == (Cost(link=4.0) if of_link else Cost(kernel=4.0))
-    modelled = measured(record("zero-copy", Cost(link=link, kernel=1.0), kernel=4.0, link=3.0), Threads())
+    modelled = measured(record("zero-copy", Cost(link=link, kernel=1.0), kernel=4.0, link=3.0), (1, 1))
     assert modelled == Cost(link=3.0, kernel=4.0)
 
 
@@ -123,7 +122,7 @@ def test_corrected_rates_take_so_many_times_as_long(by: list[float]) -> None:
 @pytest.mark.parametrize("corrects", [True, False])
 def test_a_link_twice_as_slow_is_learnt_and_then_foretold(corrects: bool) -> None:
     """Each iteration predicts by the rates of the moment; what it takes never changes."""
-    feedback, device = Feedback(RATES, Threads(), corrects=corrects), Device()
+    feedback, device = Feedback(RATES, (1, 1), corrects=corrects), Device()
     error = 1.0
     for _ in range(20):
         rates = feedback.begin(device)
@@ -138,7 +137,7 @@ def test_a_link_twice_as_slow_is_learnt_and_then_foretold(corrects: bool) -> Non
 
 def test_an_error_passed_over_is_forgiven() -> None:
     """A route that was once slow and is not taken any more gets another chance."""
-    feedback, device = Feedback(RATES, Threads()), Device()
+    feedback, device = Feedback(RATES, (1, 1)), Device()
     feedback.begin(device)
     feedback.note([record("compaction", Cost(gather=0.1), gather=0.4)])
     assert feedback.begin(device).gather_bytes < RATES.gather_bytes / 3
@@ -149,14 +148,14 @@ def test_an_error_passed_over_is_forgiven() -> None:
 
 
 def test_another_program_has_other_kernels() -> None:
-    feedback, device = Feedback(RATES, Threads()), Device()
+    feedback, device = Feedback(RATES, (1, 1)), Device()
     feedback.turn_to("one")
     feedback.begin(device)
     feedback.note([record("filter", Cost(link=0.1, kernel=0.1), link=0.2, kernel=0.2)])
     feedback.settle(device)
     slow = feedback.begin(device)
     assert slow.kernel_edges == pytest.approx(RATES.kernel_edges / 2, rel=0.02)
-    heir = Feedback(RATES, Threads())
+    heir = Feedback(RATES, (1, 1))
     heir.inherit(feedback)
     assert heir.factors == feedback.factors
     assert heir.factors["link"] > 1.9
@@ -171,7 +170,7 @@ def test_another_program_has_other_kernels() -> None:
 @pytest.mark.parametrize(("launch", "each"), [(4e-5, 3e-9), (2e-2, 2e-8), (0.0, 1e-7)])
 def test_launches_and_edges_of_kernels_are_told_apart(launch: float, each: float) -> None:
     """After a few walks every task is foretold within 15 %, whatever its size, though one in seven goes wild."""
-    feedback, device, errors = Feedback(RATES, Threads()), Device(), []
+    feedback, device, errors = Feedback(RATES, (1, 1)), Device(), []
     draw = np.random.default_rng(3)
     for walk in range(12):
         rates = feedback.begin(device, "pull")
@@ -190,7 +189,7 @@ def test_launches_and_edges_of_kernels_are_told_apart(launch: float, each: float
 @pytest.mark.parametrize(("launch", "row", "slower"), [(6e-5, 0.0, 1.0), (0.0, 2e-9, 3.0), (1e-2, 1e-9, 0.4)])
 def test_launches_and_lines_read_in_place_are_told_apart(launch: float, row: float, slower: float) -> None:
     """After a few walks every kernel that reads in place is foretold within 15 %, however little it reads."""
-    feedback, device, errors = Feedback(RATES, Threads()), Device(), []
+    feedback, device, errors = Feedback(RATES, (1, 1)), Device(), []
     draw = np.random.default_rng(3)
     for _ in range(12):
         rates = feedback.begin(device, "push")
@@ -211,7 +210,7 @@ def test_launches_and_lines_read_in_place_are_told_apart(launch: float, row: flo
 
 def test_walks_are_learnt_from_when_the_device_has_passed_them() -> None:
     """Until then what was foretold of the next walk rests on what was known when it was planned."""
-    feedback, device = Feedback(RATES, Threads()), EmulatedDevice(1 << 20)
+    feedback, device = Feedback(RATES, (1, 1)), EmulatedDevice(1 << 20)
     feedback.begin(device)
     first, second = (record("filter", Cost(kernel=0.1), kernel=0.2) for _ in range(2))
     first.spans = ((KERNEL, 0.0, 1e300),)
@@ -227,7 +226,7 @@ def test_walks_are_learnt_from_when_the_device_has_passed_them() -> None:
 
 
 def test_kinds_of_walks_have_laws_of_their_own() -> None:
-    feedback, device = Feedback(RATES, Threads()), Device()
+    feedback, device = Feedback(RATES, (1, 1)), Device()
     for kind, took in (("push", 0.3), ("pull", 0.1)):
         feedback.begin(device, kind)
         feedback.note([record("filter", Cost(kernel=0.1), kernel=took)])
@@ -248,7 +247,7 @@ def test_a_launch_is_not_taken_for_work() -> None:
 
 def test_reads_that_overlap_count_once() -> None:
     disk = Disk()
-    feedback, device = Feedback(RATES, Threads(), disk), Device()
+    feedback, device = Feedback(RATES, (1, 1), disk), Device()
     disk.busy_seconds = 5.0
     feedback.begin(device)
     feedback.watch()
@@ -277,7 +276,7 @@ def test_what_starting_a_copy_takes_counts_as_the_links() -> None:
     assert take_times(tasks, device) == pytest.approx([0.0, PAUSE / 2, 0.0])
     assert [task.link_seconds for task in tasks] == pytest.approx([last - first for first, last in ends])
     assert take_times([record("resident", None), again], device) == [0.0, 0.0]
-    assert measured(tasks[0], Threads(), gap=0.5) == Cost(link=1.5, kernel=1.0)
+    assert measured(tasks[0], (1, 1), gap=0.5) == Cost(link=1.5, kernel=1.0)
 
 
 @pytest.mark.parametrize(("route", "feedback"), [("auto", True), ("filter", True), ("zero-copy", False)])
