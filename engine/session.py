@@ -7,7 +7,6 @@ needs; programs that run one after another find the edges that are cached alread
 from __future__ import annotations
 
 import logging
-import math
 import time
 import weakref
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
@@ -56,7 +55,7 @@ from penstock.engine.ranks.rank_devices import RankDevices
 from penstock.engine.ranks.reports import gather_reports
 from penstock.engine.resources.block_stream import check_options
 from penstock.engine.resources.config import Config
-from penstock.engine.resources.device_resources import DeviceResources, device_of
+from penstock.engine.resources.device_resources import RESOURCES, device_of
 from penstock.engine.resources.host_resources import HostResources
 from penstock.engine.resources.memory_plan import HeldBytes, MemoryPlan
 from penstock.engine.resources.requirements_types import MemoryRequest
@@ -135,11 +134,13 @@ class Session:
                 f"shares is {self.config.shares}, and there is one rank, which has all edges: leave it out"
             )
         self._device = device_of(self.config)
+        self._resources = RESOURCES[self._device.kind]
         self._kind = kind_on(self._device, self.config.kernels)
         self._rank_devices = RankDevices()
         if self._ranks is not None:
             self._rank_devices = RankDevices.of(self._ranks, self._device, state_there=has_state_there(self._kind))
-            self.config = with_shares(self.config, self._ability, graph.edges, self._ranks)
+            ability = self._resources.ability(graph, self.config, self._device)
+            self.config = with_shares(self.config, ability, graph.edges, self._ranks)
         if self._device.reads_host and self._rank_devices.linked:
             self.config = self.config.of_cores()
         self.config.check_used(self._device)
@@ -203,18 +204,6 @@ class Session:
     def rates(self) -> Rates:
         """The rates with which plans begin, before a run corrects them."""
         return self.config.rates_on(self._device)
-
-    @property
-    def _ability(self) -> tuple[float, float, float]:
-        """What is expected of this rank before anything is measured, as `starting_shares` takes it."""
-        if self._device.reads_host:
-            return self._device.rates(self.config.thread_count).kernel_edges, math.inf, 0.0
-        graph, config, memory = self.graph, self.config, self._device.memory_bytes
-        each = float(graph.out.edge_bytes(with_weights=False))
-        if config.packed == "auto" and graph.out.arrays is None:
-            each = min(each, graph.file_bytes / max(1, sum(one.edges for one in graph.adjacencies)))
-        kept = min(memory, config.device_edge_memory or memory) if config.tuning.residency == "value" else 0
-        return self.rates.kernel_edges, self.rates.copy_bytes / each, kept / each
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -859,11 +848,8 @@ class Session:
             for adjacency in self.graph.adjacencies:
                 if all(adjacency is not one for one in needs.indexed):
                     adjacency.drop_index()
-            if self._device.reads_host:
-                made = HostResources(self.graph, self.config, needs, self._timeline, self._rank, self._moved)
-            else:
-                made = DeviceResources(self.graph, self.config, needs, self._device, self._timeline, self._rank)
-            self._held.equipment = made
+            given = self.graph, self.config, needs, self._device, self._timeline, self._rank, self._moved
+            self._held.equipment = made = self._resources(*given)
             if old is not None:
                 made.feedback.inherit(old.feedback)
             if self._watch is not None:

@@ -104,7 +104,10 @@ class Pipeline:
         else:
             with during(self._timeline, "engine", "plan"):
                 plan = self._planned(demand, rates, resident)
-        self._note_sweep(demand, plan)
+        before, self._sweep = self._sweep, None
+        if demand.whole:
+            walks = before.walks if before is not None and before.demand is demand else 0
+            self._sweep = _Sweep(demand, plan, self.cache.changes, walks + 1)
         if _log.isEnabledFor(logging.DEBUG):
             tasks = Counter(task.route for task in plan.tasks)
             routes = ", ".join(f"{count} {route}" for route, count in tasks.items())
@@ -137,12 +140,6 @@ class Pipeline:
         self._let_go()
         sweep.walks += 1
         return sweep.plan
-
-    def _note_sweep(self, demand: Demand, plan: Plan) -> None:
-        before, self._sweep = self._sweep, None
-        if demand.whole:
-            walks = before.walks if before is not None and before.demand is demand else 0
-            self._sweep = _Sweep(demand, plan, self.cache.changes, walks + 1)
 
     def start(self, plan: Plan, demand: Demand, free: Event = None) -> PrefetchQueue:
         """Start as many tasks of a plan that is not `whole` as may be in flight, before its views are asked for.
@@ -225,7 +222,11 @@ class Pipeline:
         if task.route == "resident":
             record.hits = directory.hits(demand)
             self.records.append(record)
-            yield self._whole_view(plan.direction, demand.with_weights, record)
+            key = plan.direction, demand.with_weights
+            if key not in self._whole_views:
+                where = 0, directory.table.edges, *directory.all_rows, *directory.whole_arrays(demand.with_weights)
+                self._whole_views[key] = partial(View, *where)
+            yield self._whole_views[key](record)
             return
         record.wanted, record.rows = 1, int(demand.active_vertices.sum())
         record.bytes_link = record.lines * LINE_BYTES
@@ -236,12 +237,3 @@ class Pipeline:
             yield transfer.view()
         finally:
             transfer.release()
-
-    def _whole_view(self, direction: Direction, with_weights: bool, record: TaskRecord) -> View:
-        known = self._whole_views.get((direction, with_weights))
-        if known is None:
-            directory = self.directory(direction)
-            arrays = directory.whole_arrays(with_weights)
-            known = partial(View, 0, directory.table.edges, *directory.all_rows, *arrays)
-            self._whole_views[direction, with_weights] = known
-        return known(record)

@@ -19,7 +19,7 @@ from penstock.engine.calibration import probes as timing
 from penstock.engine.calibration.material import Material, machine_facts
 from penstock.engine.calibration.probes import unpack_rates
 from penstock.engine.kernels.packed.unpackers import unpacker_of
-from penstock.engine.kernels.probes.host_probes import HostProbes, Probes
+from penstock.engine.kernels.probes.host_probes import HostProbes, Probes, probes_of
 from penstock.storage.base.budget import available_memory, cores
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.measurement import RateSample, TimeBudget, doublings
@@ -114,24 +114,24 @@ def calibrate(
     effort: Effort,
     material: Material,
     *,
-    cuda_kernels: bool = False,
+    kernels: str = "host",
     clock: TimeBudget | None = None,
 ) -> Calibration:
     """Measure everything that `Rates` holds, on one device and on every core of this host.
 
-    cuda_kernels: run the GPU's kernels on an emulated device too (under numba's simulator). clock: in the place of one
+    kernels: the option, by which an emulated device may run a GPU's (under numba's simulator). clock: in place of one
     of `effort.seconds` from now. The device stays open. Raises RunError when a copy or a read fails.
     """
     found, threads = _Found(clock or TimeBudget(effort.seconds)), cores()
     device.use()
     if device.reads_host:  # what comes from disk matters most where nothing crosses a link, and least where it does
         _measure_storage(material, effort, found)
-    with closing(_probes(device, threads, cuda_kernels=cuda_kernels or device.kind == "cuda")) as probes:
+    with closing(probes_of(device, threads, kernels)) as probes:
         arena = _measure_device(device, probes, effort, found)
     if device.reads_host:
         _measure_sweep(HostProbes(threads), effort, found)
     else:
-        _measure_unpacking(device, effort, found, cuda_kernels=cuda_kernels)
+        _measure_unpacking(device, effort, found, kernels)
         _measure_storage(material, effort, found)
     found.keep("gather", COMPILE_SECONDS, lambda: timing.gather(Device(), arena, effort.each, found.clock))
     disk = found.tables.pop("disk", ())
@@ -146,14 +146,6 @@ def calibrate(
         disks={material.disk: disk} if disk else {},
         missing=found.missing,
     )
-
-
-def _probes(device: Device, threads: int, *, cuda_kernels: bool) -> Probes:
-    if not cuda_kernels:
-        return HostProbes(threads)
-    from penstock.engine.kernels.probes.cuda_probes import CudaProbes  # numba.cuda only where a device is used
-
-    return CudaProbes(device)
 
 
 def _arena_bytes(device: Device, effort: Effort) -> int:
@@ -202,8 +194,8 @@ def _measure_sweep(probes: HostProbes, effort: Effort, found: _Found) -> None:
     found.keep("sweep", COMPILE_SECONDS, sweep)
 
 
-def _measure_unpacking(device: Device, effort: Effort, found: _Found, *, cuda_kernels: bool) -> None:
-    unpacker, size = unpacker_of(device, cuda_kernels=cuda_kernels), _arena_bytes(device, effort)
+def _measure_unpacking(device: Device, effort: Effort, found: _Found, kernels: str) -> None:
+    unpacker, size = unpacker_of(device, kernels), _arena_bytes(device, effort)
     found.keep("unpack", FIRST_COMPILE_SECONDS, lambda: unpack_rates(device, unpacker, size, effort.each, found.clock))
 
 

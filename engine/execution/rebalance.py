@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.resources.host_resources import HostResources
     from penstock.engine.state.records import IterationRecord
-    from penstock.transfer.values.task import TaskRecord
 
 MUCH = 8
 """Iterations whose frontier has at least this part of the edges are compared."""
@@ -115,21 +114,15 @@ class Rebalance:
         if loop.state.groups is not None and self.resources.needs.weighted:
             # places where chunks may be read once more: those that were read without weights before
             self.resources.give_ids_back(None)
-        loop.ownership = Ownership(bounds, ownership.rank)
+        loop.own(Ownership(bounds, ownership.rank))
         self.resources.own(loop.ownership, [*streams, *loop.windows.opened])
         for stream in resident:
-            record.filling.extend(_bring(loop, stream))
+            everyone = Frontier(stream.index.vertices, stream.index.edges, everything=True)
+            with stream.views(loop.kernels, loop.state, everyone, ()) as views:
+                deque(views, maxlen=0)
+            record.filling.extend(stream.records)
         self._window.clear()
         record.moved, record.move_seconds = tuple(bounds.tolist()), time.perf_counter() - began
         chunks = sum(task.chunks_read for task in record.filling)
         predicted = self.resources.edge_seconds * chunks * self.resources.chunk_edges
         self._slower = max(1.0, record.move_seconds / predicted) if predicted else self._slower
-
-
-def _bring(loop: SharedLoop, stream: EdgeStream) -> list[TaskRecord]:
-    """Read the rows that this rank has got; returns records of what moved."""
-    everyone = Frontier(stream.index.vertices, stream.index.edges, everything=True)
-    with stream.views(loop.kernels, loop.state, everyone, ()) as views:
-        for _ in views:
-            pass
-    return stream.records

@@ -59,7 +59,7 @@ class SharedLoop(Loop):
         self.exchange = RankExchange(self.state, self.kernels.exchange_kernels(), self.ranks, self.arrays)
         self._owned: OwnedSteps | None = None
         if not self.devices.on_devices:
-            self._owned = OwnedSteps(self.program, self.state, self.exchange)
+            self._owned = OwnedSteps(self.program, self.state, self.exchange, self.ownership.bounds)
         self._keeps_apart = False
         self._seen: Situation | None = None
 
@@ -85,18 +85,20 @@ class SharedLoop(Loop):
         if (sweeps or keeps_apart(self.program)) and not self.gathered(checkpoints).any():
             self._owned.sweeps, self._keeps_apart = sweeps, not sweeps
 
-    def _sharing(self, frontier: Frontier) -> tuple[OwnedSteps, NDArray[np.int64]] | None:
-        """Of a sweep in which each rank sends from, and applies to, its own vertices alone: those steps, and bounds."""
-        if not frontier.everything or self._owned is None or not self._owned.sweeps:
-            return None
-        return self._owned, self.ownership.bounds
+    def own(self, ownership: Ownership) -> None:
+        """Own other vertices from now on, between two walks."""
+        self.ownership = ownership
+        if self._owned is not None:
+            self._owned.bounds = ownership.bounds
+
+    def _sharing(self, frontier: Frontier) -> OwnedSteps | None:
+        """Of a sweep in which each rank sends from, and applies to, its own vertices alone: those steps."""
+        return self._owned if frontier.everything and self._owned is not None and self._owned.sweeps else None
 
     def _own_part(self, frontier: Frontier, part: StateArrays) -> StateArrays | None:
         """A part of the state, or of a shared sweep that of its vertices which are this rank's, if there are any."""
-        if (sharing := self._sharing(frontier)) is None:
-            return part
-        owned, bounds = sharing
-        return owned.part(bounds, part.first, part.last)
+        sharing = self._sharing(frontier)
+        return part if sharing is None else sharing.part(part.first, part.last)
 
     # The steps of an iteration.
 
@@ -108,7 +110,7 @@ class SharedLoop(Loop):
         def select(state: StateArrays) -> Frontier:
             return self.kernels.select(state, self.out, scalars, self.due.limit)
 
-        return self._owned.select(select, self.ownership.bounds)
+        return self._owned.select(select)
 
     def _situation(self, frontier: Frontier) -> Situation:
         """What the direction rule looks at; ranks look at the same."""
@@ -138,9 +140,8 @@ class SharedLoop(Loop):
             self.kernels.send(own, frontier, self.out, scalars)
         if sharing is not None:
             with self.exchanging(record):
-                owned, bounds = sharing
                 pulls = any(stream.direction == "pull" for stream in self.walks(self.direction))
-                owned.hand_sources(bounds, pulls=pulls)
+                sharing.hand_sources(pulls=pulls)
 
     def _takers(
         self, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]
@@ -150,8 +151,7 @@ class SharedLoop(Loop):
         sharing = self._sharing(frontier) if settle is not None and stream.direction == "push" else None
         if sharing is None or not isinstance(windows, Windows):
             return None, None
-        owned, bounds = sharing
-        cut, starts, own = windows.cut(stream), owned.starts(bounds), owned.own(bounds)
+        cut, starts, own = windows.cut(stream), sharing.starts, sharing.own
         cuts = self.gathered(cut.size, cut.count, cut.of_file)
         if (cuts != cuts[0]).any():
             return None, None
@@ -190,11 +190,10 @@ class SharedLoop(Loop):
                 self.exchange.share_settled(self.ownership.bounds)
                 return True
             if (sharing := self._sharing(frontier)) is not None:
-                owned, every = sharing
                 if pulled:
-                    owned.hand_pulled(every)
+                    sharing.hand_pulled()
                 elif not self.windows.shared:
-                    self.exchange.give_owners(owned.starts(every), (0, self.state.last))
+                    self.exchange.give_owners(sharing.starts, (0, self.state.last))
                 return True
             kept_above = self._owned.kept_above if pulled and self._keeps_apart and self._owned is not None else None
             bounds = self.ownership.bounds if pulled else None
@@ -206,8 +205,7 @@ class SharedLoop(Loop):
 
     def _total_of_sweep(self, frontier: Frontier) -> None:
         if (sharing := self._sharing(frontier)) is not None:
-            owned, bounds = sharing
-            owned.hand_totals(bounds)
+            sharing.hand_totals()
         self.total()
 
     def total(self) -> None:
@@ -243,7 +241,7 @@ class SharedLoop(Loop):
     def hand_out(self) -> None:
         """Give all ranks the values of all vertices, some of which owners alone may have."""
         if self._owned is not None:
-            self._owned.hand_out(self.ownership.bounds)
+            self._owned.hand_out()
 
     def compare(self, direction: Direction, frontier: Frontier, record: IterationRecord, seconds: float) -> None:
         """Compare how long ranks were busy, and move their bounds where that pays."""

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.state.records import IterationRecord
     from penstock.engine.state.state import Frontier
-    from penstock.transfer.values.view import View
 
 MANY = 32
 """A frontier of fewer edges than this part of the graph's is pushed without a look at what unsettled vertices have."""
@@ -54,7 +53,10 @@ def walk(
     elif (kept := run.state.unmatched) is None:
         _pull(run, stream, frontier, record, scalars, at_hand)
     elif kept.complete:
-        record.tasks.append(_pull_kept(run, stream, frontier, scalars))
+        began = time.perf_counter()
+        run.kernels.pull_unmatched(run.state, run.out, scalars)
+        task = TaskRecord("resident", stream.key, (), frontier.edges, kernel_seconds=time.perf_counter() - began)
+        record.tasks.append(task)
         return
     else:
         kept.begin()
@@ -73,7 +75,9 @@ def _push(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[
             began = time.perf_counter()
             kernels.push(view, state, frontier, stream.index, scalars)
             if view.record.route in LOADED and not stream.resident:
-                _push_again(run, stream, view, scalars)
+                for _ in range(run.local_rounds):  # edges that were brought for this iteration only
+                    kernels.push_resend(view, state, stream.index, scalars, run.due.limit)
+                    view.record.local_rounds += 1
             view.record.kernel_seconds += time.perf_counter() - began
 
 
@@ -98,13 +102,6 @@ def _pull(
                 stream.expected = view.record, behind.requests
 
 
-def _push_again(run: RunParts, stream: EdgeStream, view: View, scalars: tuple[Any, ...]) -> None:
-    """Push again from vertices that have become pending, on edges that were brought for this iteration only."""
-    for _ in range(run.local_rounds):
-        run.kernels.push_resend(view, run.state, stream.index, scalars, run.due.limit)
-        view.record.local_rounds += 1
-
-
 def _relax(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], rows: Demand) -> None:
     kernels, state = run.kernels, run.state
     with stream.views(kernels, state, frontier, scalars, rows=rows) as arrivals:
@@ -112,12 +109,3 @@ def _relax(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple
             began = time.perf_counter()
             kernels.relax_unsettled(view, state, stream.index, scalars)
             view.record.kernel_seconds += time.perf_counter() - began
-
-
-def _pull_kept(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...]) -> TaskRecord:
-    """Pull along the rows that the last pull kept, which are all that there are."""
-    began = time.perf_counter()
-    run.kernels.pull_unmatched(run.state, run.out, scalars)
-    task = TaskRecord("resident", stream.key, (), frontier.edges)
-    task.kernel_seconds = time.perf_counter() - began
-    return task

@@ -50,7 +50,10 @@ def count_triangles(loop: Loop, memory_bytes: int, messages: int) -> Iterator[It
         for met in _intersect_all(found, memory_bytes):
             loop.met = met
             if met == loop.graph.vertices:
-                _finish(loop)
+                loop.kernels.apply(loop.state, loop.everyone, loop.out, loop.scalars())
+                loop.agree_on_floats()
+                loop.total()
+                loop.converged = loop.finished = True
             record = found.record
             record.totals = dict(loop.totals)
             record.seconds = time.perf_counter() - began
@@ -59,14 +62,6 @@ def count_triangles(loop: Loop, memory_bytes: int, messages: int) -> Iterator[It
             began, found.record = time.perf_counter(), activate_all(loop)
     finally:
         loop.kernels.close()
-
-
-def _finish(loop: Loop) -> None:
-    """Turn the messages into values."""
-    loop.kernels.apply(loop.state, loop.everyone, loop.out, loop.scalars())
-    loop.agree_on_floats()
-    loop.total()
-    loop.converged = loop.finished = True
 
 
 def _intersect_all(found: RowBlocks, memory_bytes: int) -> Iterator[int]:

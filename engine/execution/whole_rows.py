@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,7 @@ def run_whole_rows(loop: Loop, messages: int) -> Iterator[IterationRecord]:
     if loop.program.message_shape:
         work = partial(_add_vectors, loop)
     else:
-        work = partial(_apply_blocks, loop, RowScratch.of(loop, messages))
+        work = partial(_apply_blocks, loop, *_room(loop, messages))
     try:
         while not loop.finished and loop.iteration < loop.program.max_iter:
             began = time.perf_counter()
@@ -99,36 +99,26 @@ def visit_views(
         record.tasks.extend(stream.records)
 
 
-@dataclass
-class RowScratch:
-    """What a run with the combiner `all` needs beside its state, kept from iteration to iteration.
+def _room(loop: Loop, messages: int) -> tuple[Any, dict[str, Any]]:
+    """What a run with the combiner `all` needs beside its state, where the kernels compute, not filled.
 
-    buffer: messages of a block. following: name -> array for a field's new values; then it takes the old ones.
+    That is room for the messages of a block and, by name, for the new values of each field that changes.
     """
-
-    buffer: Any
-    following: dict[str, Any]
-
-    @classmethod
-    def of(cls, loop: Loop, messages: int) -> RowScratch:
-        """Memory where the kernels compute, not filled."""
-        state = loop.state
-        changing = [name for name, spec in fields_of(loop.program).items() if not spec.constant]
-        buffer = state.empty(
-            block_capacity([stream.index for stream in edge_streams_of(loop)], messages), loop.author.message
-        )
-        ours = {name: state.fields[name] for name in changing}
-        return cls(buffer, {n: state.empty(a.size, a.dtype).reshape(a.shape) for n, a in ours.items()})
+    state = loop.state
+    capacity = block_capacity([stream.index for stream in edge_streams_of(loop)], messages)
+    ours = {name: state.fields[name] for name, spec in fields_of(loop.program).items() if not spec.constant}
+    following = {name: state.empty(array.size, array.dtype).reshape(array.shape) for name, array in ours.items()}
+    return state.empty(capacity, loop.author.message), following
 
 
-def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> None:
+def _apply_blocks(loop: Loop, buffer: Any, following: dict[str, Any], record: IterationRecord) -> None:
     """One iteration of a program that keeps all messages (`all`)."""
     kernels, state, scalars = loop.row_kernels, loop.state, loop.scalars()
-    streams, buffer = edge_streams_of(loop), scratch.buffer
-    targets = tuple(scratch.following.get(name, values) for name, values in state.fields.items())
+    streams = edge_streams_of(loop)
+    targets = tuple(following.get(name, values) for name, values in state.fields.items())
     kernels.use()
     kernels.clear_partial(state)
-    rows = _chosen_rows(loop, scratch)
+    rows = _chosen_rows(loop, following)
     for block in owned_blocks(loop, [stream.index for stream in streams], len(buffer), loop.owned_vertices):
 
         def collect(view: View, walk: int, block: RowBlock = block) -> None:
@@ -141,17 +131,17 @@ def _apply_blocks(loop: Loop, scratch: RowScratch, record: IterationRecord) -> N
                 continue
         visit_views(loop, streams, block, record, collect, chosen)
         kernels.apply_rows(state, targets, block, loop.out, scalars, buffer)
-    scratch.following = state.swap(scratch.following)
-    loop.share_rows([state.fields[name] for name in scratch.following], record)
+    following.update(state.swap(following))
+    loop.share_rows([state.fields[name] for name in following], record)
     loop.total_own(record)
 
 
-def _chosen_rows(loop: Loop, scratch: RowScratch) -> NDArray[np.int64] | None:
+def _chosen_rows(loop: Loop, following: dict[str, Any]) -> NDArray[np.int64] | None:
     """The rows that the program chooses (`chosen_by`), None: all. The others' values are put into `following`."""
     name, state = loop.program.chosen_by, loop.state
     if not name:
         return None
-    for field, values in scratch.following.items():
+    for field, values in following.items():
         values[...] = state.fields[field]
     rows: NDArray[np.int64] = np.flatnonzero(state.to_host(state.fields[name]))
     rows += state.first

@@ -153,7 +153,9 @@ class Windows:
         far, near = steps.walked(state.messages, pushes=pushes)
         counted = stream.index is self._out and not (frontier.everything or steps.asks_degree)
         picks = pushes and counted and self._kernels.picks
-        if picks and (kept := self._kept_bytes(stream, frontier)) <= self._most_kept(stream):
+        id_bytes: int = state.vertices.itemsize
+        kept = frontier.edges * (stream.edge_bytes + id_bytes) + 2 * min(frontier.vertices, frontier.edges) * id_bytes
+        if picks and kept <= self._most_kept(stream):
             self.settled = self.settled and not self._kernels.author.uses_activity
             last_step = settle if self.settled else None
             yield stream, partial(self._all_at_hand, stream, frontier, (far, near), last_step, kept)
@@ -229,12 +231,6 @@ class Windows:
         (far, near), page, together = self._beside(stream)
         room = self._pages.room
         return min(room // KEPT_SHARE, room - far * page - AHEAD * near * together)
-
-    def _kept_bytes(self, stream: EdgeStream, frontier: Frontier) -> int:
-        """Bytes of the edges of a frontier, compacted."""
-        id_bytes: int = self._state.vertices.itemsize
-        rows = min(frontier.vertices, frontier.edges)
-        return frontier.edges * (stream.edge_bytes + id_bytes) + 2 * rows * id_bytes
 
     def _all_at_hand(
         self, stream: EdgeStream, frontier: Frontier, names: tuple[Collection[str], Collection[str]],

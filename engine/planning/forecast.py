@@ -25,6 +25,7 @@ from penstock.engine.planning.rank_forecast import (
 from penstock.engine.planning.requirements import gathers_ahead, windows_of
 from penstock.engine.resources.device_resources import DeviceResources
 from penstock.engine.resources.host_resources import HostResources
+from penstock.transfer.devices.device import Device
 from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.values.cost import RESOURCES, Cost
 from penstock.transfer.values.rates import LINE_BYTES
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
     from penstock.storage.read.partition_cache import PartitionCache
-    from penstock.transfer.devices.device import Device
     from penstock.transfer.pipeline import Pipeline
     from penstock.transfer.values.rates import Rates
     from penstock.transfer.values.view import OwnedRows
@@ -179,7 +179,8 @@ def forecast(
     """
     own, loading = None, (0, 0)
     if device.reads_host or asks is None:
-        paper = HostResources(graph, config, needs, rank=rank, paper=True)
+        cores = Device(threads=config.thread_count)
+        paper = HostResources(graph, config, needs, cores, rank=rank, paper=True)
         own = None if needs.all_rows else paper.ownership
     else:
         paper = DeviceResources(graph, config, needs, device, rank=rank, paper=True)
@@ -322,9 +323,8 @@ def _sweep(
             demand = replace(demand, active_edges=np.maximum(mine, 0), whole=False)
         edges += int(demand.active_edges.sum())
         residency = pipeline.residency(demand)
-        copied = residency.lacking_bytes
-        if copied is None:
-            copied = directory.table.lengths * ~directory.resident(weighted) * directory.adjacency.edge_bytes(weighted)
+        copied = residency.lacking_bytes  # None: nothing is
+        copied = np.zeros(len(directory.table), np.int64) if copied is None else copied
         stored = {"zero-copy": residency.plain_disk_bytes}
         by_route = {"zero-copy": demand.lines * LINE_BYTES, "blocks": residency.block_bytes}
         for task in make_plan(demand, directory.table, residency, rates, pipeline.options).tasks:
@@ -332,8 +332,6 @@ def _sweep(
             routes[task.route] += len(task.partitions)
             read = stored.get(task.route)
             disk += int((residency.disk_bytes if read is None else read)[list(task.partitions)].sum())
-            if not pipeline.device.reads_host:
-                moved = by_route.get(task.route)
-                moved = copied if moved is None else moved
-                link += int(moved[list(task.partitions)].sum())
+            moved = by_route.get(task.route)
+            link += int((copied if moved is None else moved)[list(task.partitions)].sum())
     return Sweep(Cost(*seconds.tolist()), disk, link, dict(routes), edges=edges)

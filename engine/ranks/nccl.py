@@ -82,7 +82,11 @@ class NcclCommunicator(ArrayRanks):
             meeting = ranks.gather_numbers(meeting)[0]
             word = meeting.tobytes() if isinstance(here, bytes) else tuple(meeting.view(np.int8).tolist())
             self._world = self._nccl.NcclCommunicator(self.size, word, self.rank)
-        self._connect()
+        # NCCL connects a pair of GPUs when they first meet, which takes it 0.1 s and more: now
+        first, last = (self._device.array(self.size, np.uint64) for _ in range(2))
+        self.gather_slices(first, np.arange(self.size + 1))
+        self.exchange_slices(first, np.arange(self.size + 1), last)
+        self._device.finish()
 
     def gather_slices(self, whole: DeviceArray, bounds: Ints) -> None:
         """Fill `whole` with every rank's slice of it; rank r has items bounds[r] to bounds[r + 1] - 1."""
@@ -116,13 +120,6 @@ class NcclCommunicator(ArrayRanks):
             self._device.finish()
             with self._errors_named():
                 world.destroy()
-
-    def _connect(self) -> None:
-        """Let NCCL connect every pair of GPUs now: it does so when they first meet, which takes it 0.1 s and more."""
-        first, last = (self._device.array(self.size, np.uint64) for _ in range(2))
-        self.gather_slices(first, np.arange(self.size + 1))
-        self.exchange_slices(first, np.arange(self.size + 1), last)
-        self._device.finish()
 
     def _swap(self, sent: Sequence[tuple[int, int]], received: Sequence[tuple[int, int]]) -> None:
         """Exchange bytes with every other rank at once: for each, where those lie that it gets, and where its go."""

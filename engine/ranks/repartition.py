@@ -38,12 +38,8 @@ SAME_RATE, CHANGED_WORK = 0.1, 0.05
 """A rank's seconds for an edge that differ by less are the same; work that differs by less shows nothing about them."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What was measured with some bounds, an item a rank: how much work each had, and seconds for a unit of it."""
-
-    work: Floats
-    rates: Floats
+Measured = tuple[Floats, Floats]
+"""What was measured with some bounds, an item a rank: how much work each had, and seconds for a unit of it."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +102,7 @@ def measured(bounds: Ints, indexes: Sequence[Index], busy: Floats) -> Measured:
     work = _works(indexes, bounds)
     widths, mean = np.diff(work), busy.sum() / max(1.0, work[-1])
     rates = np.where(widths > 0, np.maximum(busy / np.maximum(widths, 1), LEAST_RATE * mean), mean)
-    return Measured(widths, rates)
+    return widths, rates
 
 
 def _work(indexes: Sequence[Index], vertex: int) -> int:
@@ -133,11 +129,12 @@ def _row_at(indexes: Sequence[Index], vertices: int, work: float) -> int:
 
 def _costs(now: Measured, before: Measured | None) -> Floats:
     """Seconds of each rank's rows in each rank, for a unit of work: costs[rank, owner], float64 (size, size)."""
-    costs = np.maximum(now.rates[:, None], now.rates[None, :])
+    work, rates = now
+    costs = np.maximum(rates[:, None], rates[None, :])
     if before is not None:
-        same = np.abs(now.rates - before.rates) < SAME_RATE * before.rates
-        same &= np.abs(now.work - before.work) > CHANGED_WORK * before.work
-        costs[same] = now.rates[same, None]
+        same = np.abs(rates - before[1]) < SAME_RATE * before[1]
+        same &= np.abs(work - before[0]) > CHANGED_WORK * before[0]
+        costs[same] = rates[same, None]
     return costs
 
 

@@ -24,7 +24,7 @@ from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.timeline import Timeline
 from penstock.transfer.devices import cuda
-from penstock.transfer.devices.device import Device
+from penstock.transfer.devices.device import Device, Kind
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.fetch import fetch
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.engine.resources.config import Config
+    from penstock.engine.resources.ownership import Ownership
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Adjacency, Graph
     from penstock.storage.format.index import Index
@@ -107,10 +108,11 @@ class DeviceResources(HostResources):
         device: Device,
         timeline: Timeline | None = None,
         rank: tuple[int, int] | None = None,
+        moved: Ownership | None = None,
         *,
         paper: bool = False,
     ) -> None:
-        self.needs, self.moved, self._paper = needs, None, paper
+        self.needs, self.moved, self._paper = needs, moved, paper
         self.ownership = None if rank is None else ownership_of(graph, needs, rank, config.shares)
         graph, needs = own_rows(graph, needs, self.ownership)
         self.graph, self.config, self.own_needs = graph, config, needs
@@ -154,7 +156,7 @@ class DeviceResources(HostResources):
             )
             packed, unpacking, dtypes = placed.packed, None, (graph.out.neighbor_dtype, graph.out.weight_dtype)
             if packed is not None and not paper:
-                unpacker = unpacker_of(device, cuda_kernels=config.kernels == "cuda")
+                unpacker = unpacker_of(device, config.kernels)
                 unpacking = DevicePacking(device, unpacker, packed.layouts, graph.vertices)
             cache = make_cache(graph, needs, parts, packed, self._allocate)
             staging = Staging(device, self.host.source, cache, options, dtypes, unpacking, self.host.plain)
@@ -167,6 +169,19 @@ class DeviceResources(HostResources):
         except BaseException:
             self.close()
             raise
+
+    @staticmethod
+    def ability(graph: Graph, config: Config, device: Device) -> tuple[float, float, float]:
+        """As of `HostResources`; edges that the device does not keep come over the link."""
+        memory, rates = device.memory_bytes, config.rates_on(device)
+        each = float(graph.out.edge_bytes(with_weights=False))
+        if config.packed == "auto" and graph.out.arrays is None:
+            each = min(each, graph.file_bytes / max(1, sum(one.edges for one in graph.adjacencies)))
+        kept = min(memory, config.device_edge_memory or memory) if config.tuning.residency == "value" else 0
+        return rates.kernel_edges, rates.copy_bytes / each, kept / each
+
+    def group_sources(self, *_: Any, **__: Any) -> None:
+        """None: on a device messages stay at their vertices' numbers."""
 
     def _place(self, cache: PartitionCache) -> None:
         """Choose what is to stay on the device, most value first; bring it now unless it is brought when first wanted.
@@ -271,6 +286,12 @@ class DeviceResources(HostResources):
         self._kept.clear()
         for one in (*self.needs.indexed, *self.needs.adjacencies) if self.needs.page_threads else ():
             one.drop_index()
+
+
+RESOURCES: dict[Kind, type[HostResources]] = {
+    "host": HostResources, "emulated": DeviceResources, "cuda": DeviceResources,
+}  # fmt: skip
+"""What runs share on each kind of device."""
 
 
 def _finish(transfer: Transfer) -> None:

@@ -66,6 +66,7 @@ class HostResources:
         graph: Graph,
         config: Config,
         needs: MemoryRequest,
+        device: Device,
         timeline: Timeline | None = None,
         rank: tuple[int, int] | None = None,
         moved: Ownership | None = None,
@@ -82,7 +83,6 @@ class HostResources:
         needs = needs_of_rank(needs, self.ownership)
         self.reader: Reader | None = None
         self.chunk_edges = graph.out.chunk_edges
-        device = Device(threads=config.thread_count)
         self.plan = plan_memory(graph, config, needs, None).placed(graph, config)
         divided = self.plan.host
         self.spare = self.host_spare = self.plan.spare
@@ -110,6 +110,11 @@ class HostResources:
         if timeline is not None:
             self.pipeline.watch(timeline)
         self.feedback = feedback_of(config, device, self.reader)
+
+    @staticmethod
+    def ability(graph: Graph, config: Config, device: Device) -> tuple[float, float, float]:
+        """What is expected of a rank before anything is measured, as `starting_shares` takes it."""
+        return device.rates(config.thread_count).kernel_edges, math.inf, 0.0
 
     def streams(
         self, directions: dict[Direction, tuple[Traversal, ...]], weighted: bool, sent: Index
@@ -173,8 +178,7 @@ class HostResources:
         edges, stored = sum(one.edges for one in adjacencies), 0
         if self.graph.out.arrays is None:
             stored = sum(int(one.chunk_bytes(weighted).sum()) for one in adjacencies)
-        each, on_cores = self.graph.out.edge_bytes(weighted), self.pipeline.device.reads_host
-        return seconds_for_edge(stored / max(1, edges), each, self.feedback.given, over_link=not on_cores)
+        return seconds_for_edge(stored / max(1, edges), self.graph.out.edge_bytes(weighted), self.feedback.given)
 
     def group_sources(
         self, program: Program, author: Author, streams: Mapping[Direction, EdgeStream]
@@ -183,8 +187,7 @@ class HostResources:
 
         Runs share it. Only edges of the cache are written to, never those of a graph from memory.
         """
-        on_cores = self.pipeline.device.reads_host and self.plan.packed is None
-        able = on_cores and author.sweeps and not author.reads_sender and list(streams) == ["pull"]
+        able = self.plan.packed is None and author.sweeps and not author.reads_sender and list(streams) == ["pull"]
         large = self.graph.vertices >= LEAST_VERTICES and program.max_iter >= LEAST_SWEEPS
         if not (able and large) or self.graph.out.arrays is not None or self.plan.needs.page_threads:
             return None

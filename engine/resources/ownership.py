@@ -70,14 +70,13 @@ class Ownership:
         return max(0, rows.e0 - MARGIN), min(index.edges, rows.e1 + MARGIN)
 
 
-def seconds_for_edge(stored: float, decoded: float, rates: Rates, *, over_link: bool) -> float:
-    """Seconds to read an edge of so many bytes on disk, decode it to so many, and copy it; and to walk it once.
+def seconds_for_edge(stored: float, decoded: float, rates: Rates) -> float:
+    """Seconds to read an edge of so many bytes on disk and decode it to so many; and to walk it once.
 
     Kernels then find it in no cache. stored: 0 if it is in memory.
     """
-    copied = decoded / rates.copy_bytes if over_link else 0.0
     decoding = decoded / rates.decode_bytes if stored else 0.0
-    return stored / rates.disk_bytes + decoding + copied + 1 / rates.kernel_edges
+    return stored / rates.disk_bytes + decoding + 1 / rates.kernel_edges
 
 
 def own_rows(graph: Graph, needs: MemoryRequest, ownership: Ownership | None) -> tuple[Graph, MemoryRequest]:

@@ -23,6 +23,7 @@ _SUMMED = (
 )  # fmt: skip
 _MOVED = ("bytes_link", "bytes_unpacked", "bytes_disk")
 _CAME = ("tasks", "partitions", "edges", "lines", *_MOVED)
+_OF_VALUES = ("windows", "value_bytes", "value_wait_seconds")
 COUNTS = ("bytes_disk", "bytes_link", "value_bytes", "tasks")
 SECONDS = ("seconds", "exchange_seconds", "value_seconds")
 COLUMNS = (*COUNTS, *SECONDS, *RESOURCES)
@@ -167,7 +168,7 @@ class IterationRecord:
             **({"exchange_seconds": self.exchange_seconds} if self.exchange_seconds else {}),
             **({"rank_seconds": list(self.rank_seconds)} if self.rank_seconds else {}),
             **({"moved": list(self.moved), "move_seconds": self.move_seconds} if self.moved else {}),
-            **(self._values() if self.windows else {}),
+            **({name: getattr(self, name) for name in _OF_VALUES} if self.windows else {}),
             "bytes_disk": self.bytes_disk,
             "bytes_link": self.bytes_link,
             "tasks": len(self.tasks),
@@ -178,14 +179,6 @@ class IterationRecord:
             "cache_hit_rate": self.cache_hit_rate,
             "prediction_errors": {route: found.median_error for route, found in accuracy(self.tasks).items()},
             **{f"total_{name}": value for name, value in self.totals.items()},
-        }
-
-    def _values(self) -> dict[str, object]:
-        """What is said of values that are not all in memory."""
-        return {
-            "windows": self.windows,
-            "value_bytes": self.value_bytes,
-            "value_wait_seconds": self.value_wait_seconds,
         }
 
 

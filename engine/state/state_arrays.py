@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Self
 from penstock.engine.program.program import Program, arguments, author_function, functions_of, kept_fields
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from penstock.storage.checkpoint.state_pages import StatePages
     from penstock.storage.format.index import Index
 
@@ -57,6 +59,7 @@ class StateArrays(ABC):
     _incoming: Any
     _accumulator: str
     _apart: bool
+    _partial: NDArray[np.float64]
 
     @abstractmethod
     def _new_marks(self) -> Any:
@@ -73,6 +76,11 @@ class StateArrays(ABC):
         Between iterations they are the identity, or what a field keeps (`Program.accumulator`).
         """
         return self.fields[self._accumulator] if self._apart and self._accumulator else self._incoming
+
+    @property
+    def partial(self) -> NDArray[np.float64]:
+        """The Globals' shares, float64 (shares, globals), in host memory: as kernels have left them."""
+        return self._partial
 
     @property
     def messages(self) -> str:

@@ -182,7 +182,7 @@ class Fused:
         def timed(*arguments: Any) -> Any:
             began = time.perf_counter()
             done = fused(*arguments)
-            self.launches.append((time.perf_counter() - began, len(done.frontiers)))
+            self.launches.append((time.perf_counter() - began, len(done[0])))
             return done
 
         self._put(lambda: self._blocks, able if self._blocks else lambda kernels, frontier: False, timed)

@@ -30,7 +30,7 @@ from penstock.engine.programs.wcc import WCC
 from penstock.engine.ranks.mpi import MpiCommunicator
 from penstock.engine.ranks.rank_devices import StagedCommunicator
 from penstock.engine.ranks.rank_exchange import RankExchange
-from penstock.engine.resources.edge_stream import EdgeStream
+from penstock.engine.resources.link_stream import LinkStream
 from penstock.storage.ingest.synthetic import rmat
 from support.catalogue_oracles import SOURCE
 from support.program_cases import CASES as CATALOGUE
@@ -245,9 +245,9 @@ class Profile:
                     setattr(kind, name, self._timed(f"{kind.__name__}.{name}", method))
 
     def _follow(self) -> None:
-        decide, count, counted = Loop._unsettled, EdgeStream.unsettled, Counter[str]()
+        decide, count, counted = Loop._unsettled, LinkStream.unsettled, Counter[str]()
 
-        def counting(stream: EdgeStream, *arguments: Any) -> Any:
+        def counting(stream: LinkStream, *arguments: Any) -> Any:
             found = count(stream, *arguments)
             counted["edges"] = int(found.active_edges.sum())
             return found
@@ -260,7 +260,7 @@ class Profile:
                 self.walks[loop.iteration] = f", {counted['edges']:,} unsettled here, below {loop.due.limit:g}: {taken}"
             return found
 
-        EdgeStream.unsettled, Loop._unsettled = counting, deciding  # type: ignore[method-assign]
+        LinkStream.unsettled, Loop._unsettled = counting, deciding  # type: ignore[method-assign]
 
     def _timed(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)

@@ -145,7 +145,7 @@ def _measured(config: Config, device: Device, material: Any, note: Note) -> tupl
 
     effort = Effort.quick(min(config.memory_bytes, available_memory()))
     with stage("calibrating"):
-        found = calibrate(device, effort, material, cuda_kernels=config.kernels == "cuda")
+        found = calibrate(device, effort, material, kernels=config.kernels)
     lacking = f", not measured: {', '.join(found.missing)}" if found.missing else ""
     try:
         path = store(found)

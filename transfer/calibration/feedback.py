@@ -133,7 +133,7 @@ class Feedback:
     def _basis_of(self, fits: Fits | None) -> Basis:
         if fits is None:
             return Basis(None, CostLaw(self.given.kernel_latency), CostLaw(self.given.line_latency), self._factors)
-        return Basis(fits, *(fit.law for fit in fits), self._factors)
+        return Basis(fits, fits[0].law, fits[1].law, self._factors)
 
     def watch(self) -> Basis:
         """Count what the disk does as of the walk that begins now, for `note`, and return what predicts that walk."""
@@ -222,8 +222,8 @@ def measured(record: TaskRecord, threads: tuple[int, int], disk_share: float = 1
     thought slow would never be tried apart from it.
     """
     link, kernel = record.link_seconds, record.kernel_seconds / (1 + record.local_rounds)
-    predicted = record.predicted
-    if record.route == "zero-copy" and not link and predicted is not None and _is_link(kernel, predicted):
+    predicted = record.predicted if record.route == "zero-copy" and not link else None
+    if predicted is not None and (predicted.link > predicted.kernel or kernel <= SLOWER * predicted.link):
         link, kernel = kernel, 0.0
     return Cost(
         record.disk_seconds * disk_share,
@@ -233,11 +233,6 @@ def measured(record: TaskRecord, threads: tuple[int, int], disk_share: float = 1
         kernel,
         record.unpack_seconds,
     )
-
-
-def _is_link(seconds: float, predicted: Cost) -> bool:
-    """Whether the seconds of a kernel that reads in place are the link's."""
-    return predicted.link > predicted.kernel or seconds <= SLOWER * predicted.link
 
 
 def observed(records: Iterable[TaskRecord]) -> Sums:

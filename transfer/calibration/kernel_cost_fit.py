@@ -68,13 +68,10 @@ class CostFit:
         if self._fresh_seconds >= WORTH and (len(self._seen) <= SOON or self._fresh >= SOON):
             seen, fresh = np.array(self._seen), min(self._fresh, len(self._seen))
             self._fresh, self._fresh_seconds = 0, 0.0
-            if self.law is self.given or not self._holds(seen[-fresh:]):
+            rows, work, took = seen[-fresh:].T
+            errors = (self.law.launch + self.law.row * rows + self.law.slope * work) / took - 1.0
+            if self.law is self.given or not np.median(np.abs(errors)) <= SETTLED:
                 self.law = fit_cost_law(seen[:, 0], seen[:, 1], seen[:, 2], self.given)
-
-    def _holds(self, tasks: Floats) -> bool:
-        """Whether the law says what these took, shape (n, 3)."""
-        said = self.law.launch + self.law.row * tasks[:, 0] + self.law.slope * tasks[:, 1]
-        return bool(np.median(np.abs(said / tasks[:, 2] - 1.0)) <= SETTLED)
 
 
 def fit_cost_law(rows: Floats, base: Floats, seconds: Floats, given: CostLaw) -> CostLaw:

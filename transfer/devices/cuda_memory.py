@@ -68,7 +68,8 @@ class ReservedDeviceArray:
         kind, self._number = np.dtype(dtype), number
         size = max(GRAIN, -(-count * kind.itemsize // GRAIN) * GRAIN)
         address = ctypes.c_uint64()
-        _call("cuMemAddressReserve", ctypes.byref(address), ctypes.c_size_t(size), *_zeros(), ctypes.c_uint64(0))
+        zero = ctypes.c_uint64(0)  # the address, as any is taken, and no flags
+        _call("cuMemAddressReserve", ctypes.byref(address), ctypes.c_size_t(size), ctypes.c_size_t(0), zero, zero)
         self._address: int = address.value
         self._ranges: dict[int, tuple[int, int]] = {}
         self._closed = weakref.finalize(self, _release, cupy.cuda.Device(number), self._address, size, self._ranges)
@@ -104,11 +105,6 @@ class ReservedDeviceArray:
         """Give the memory of `span` back, which `back` has given; no kernel at work touches it."""
         begin, _ = self.span(first, last)
         _unmap(self._address + begin, *self._ranges.pop(begin))
-
-
-def _zeros() -> tuple[ctypes.c_size_t, ctypes.c_uint64]:
-    """Any alignment, at any address."""
-    return ctypes.c_size_t(0), ctypes.c_uint64(0)
 
 
 def _unmap(address: int, size: int, handle: int) -> None:

@@ -81,7 +81,9 @@ def make_plan(
     )
     if options.route == "auto" and "filter" in costs:
         staying = (residency.places[numbers] >= 0) & (counts.disk_bytes > 0) & (routes == "zero-copy")
-        routes = np.where(staying & _is_dense(costs), "filter", routes)
+        # so much wanted that reading it in place would take at least half as long, and again in the next iteration
+        dense = costs["filter"][:, LINK] * DENSE <= costs["zero-copy"][:, LINK]
+        routes = np.where(staying & dense, "filter", routes)
     in_memory = residency.unpacked_edges is None and residency.host_places is None
     if in_memory and options.route == "auto" and options.model == "measured":
         routes = _undivided(routes, costs, residency.places[numbers], rates)
@@ -121,14 +123,6 @@ def _undivided(routes: NDArray[np.str_], costs: dict[str, Floats], places: Ints,
         if not pays(float(saved[first:last].sum()), tasks, counted=True):
             routes[first:last] = "zero-copy"
     return routes
-
-
-def _is_dense(costs: dict[str, Floats]) -> Bools:
-    """Which partitions are so much wanted that one read from disk, with a place on the device, is brought there whole.
-
-    Reading it in place would take at least half as long, and again in the next iteration.
-    """
-    return np.asarray(costs["filter"][:, LINK] * DENSE <= costs["zero-copy"][:, LINK])
 
 
 def whole_plan(demand: Demand, table: PartitionTable, rates: Rates) -> Plan:

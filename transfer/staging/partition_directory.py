@@ -159,14 +159,11 @@ class PartitionDirectory:
         edges, rows = (int(table.e0[first]), int(table.e1[last])), (int(table.v0[first]), int(table.v1[last]))
         cached = self.is_cached(first, last)
         where = *edges, *rows, cached
-        payloads = self._payloads_of(first) if self.staging.kernels_unpack else None
+        payloads = None
+        if self.staging.kernels_unpack and self.pieces is not None:  # where those of its chunks are in its piece
+            layout, (c0, c1) = self.pieces.layout, self.pieces.firsts[first : first + 2].tolist()
+            payloads = Payloads(layout.neighbors[c0 : c1 + 1] - layout.neighbors[c0], layout.chunk_edges)
         return EdgeRequest(self.adjacency, first, last, *where, chunks, with_weights, record, self.pieces, payloads)
-
-    def _payloads_of(self, number: int) -> Payloads:
-        """Where the payloads of a partition's chunks are in its piece."""
-        assert self.pieces is not None, "payloads are of packed edges"
-        layout, (first, last) = self.pieces.layout, self.pieces.firsts[number : number + 2].tolist()
-        return Payloads(layout.neighbors[first : last + 1] - layout.neighbors[first], layout.chunk_edges)
 
     def task_request(self, task: Task, demand: Demand) -> EdgeRequest:
         """Return the request for the edges of a task."""

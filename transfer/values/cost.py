@@ -115,7 +115,11 @@ def measured(counts: Counts, rates: Rates, together: int = 1) -> dict[str, Float
     moved = counts.active_edges * counts.edge_bytes + counts.active_vertices * INDEX_BYTES
     runs = np.maximum(counts.active_vertices, 1.0)
     run_bytes = counts.active_edges * counts.edge_bytes / runs
-    base = _base(counts, rates)
+    base = np.zeros((len(counts.edges), len(RESOURCES)))
+    base[:, DISK] = counts.disk_bytes / rates.disk_bytes
+    base[:, DECODE] = counts.decode_bytes / rates.decode_bytes
+    rows = rates.kernel_latency + counts.active_vertices / rates.kernel_rows
+    base[:, KERNEL] = counts.read_edges / rates.kernel_edges + (counts.read_edges > 0) * rows
     resident = base.copy()
     resident[:, [DISK, DECODE]] = 0.0
     compacted, in_place = base.copy(), base.copy()
@@ -140,16 +144,6 @@ def measured(counts: Counts, rates: Rates, together: int = 1) -> dict[str, Float
         blocks = found["blocks"] = filtered.copy()
         blocks[:, LINK] = rates.line_seconds(counts.block_bytes / LINE_BYTES, np.float64(BLOCK_BYTES))
     return found
-
-
-def _base(counts: Counts, rates: Rates) -> Floats:
-    base = np.zeros((len(counts.edges), len(RESOURCES)))
-    base[:, DISK] = counts.disk_bytes / rates.disk_bytes
-    base[:, DECODE] = counts.decode_bytes / rates.decode_bytes
-    launched = counts.read_edges > 0
-    rows = counts.active_vertices / rates.kernel_rows
-    base[:, KERNEL] = counts.read_edges / rates.kernel_edges + launched * (rates.kernel_latency + rows)
-    return base
 
 
 def copy_seconds(size: Floats, rates: Rates, together: int = 1) -> Floats:

@@ -54,20 +54,17 @@ class Rates:
     line_rows: float = float("inf")
 
     def __post_init__(self) -> None:
-        self._check_runs()
-        for name, latency in _CHECKED:
-            value = getattr(self, name)
-            if not (value >= 0 if latency else value > 0):
-                wanted = "zero or more seconds" if latency else "above zero per second"
-                raise InputError(f"rate {name} is {value}; it must be {wanted}: run `penstock calibrate` again")
-
-    def _check_runs(self) -> None:
         lengths = [length for length, _ in self.line_runs]
         if sorted(set(lengths)) != lengths or not all(length > 0 and rate > 0 for length, rate in self.line_runs):
             raise InputError(
                 f"rate line_runs is {self.line_runs}; it must be lengths and rates above zero, by ascending length: "
                 "run `penstock calibrate` again"
             )
+        for name, latency in _CHECKED:
+            value = getattr(self, name)
+            if not (value >= 0 if latency else value > 0):
+                wanted = "zero or more seconds" if latency else "above zero per second"
+                raise InputError(f"rate {name} is {value}; it must be {wanted}: run `penstock calibrate` again")
 
     @classmethod
     def host(cls, threads: int) -> Rates:

@@ -8,9 +8,9 @@ from penstock.storage.encoding.payload import BLOCK as ITEMS
 from penstock.transfer.devices.device import Device, Stream, Unpacker, UnpackRequest
 
 
-def unpacker_of(device: Device, *, cuda_kernels: bool = False) -> Unpacker:
-    """What decodes payloads for a device; cuda_kernels: with a GPU's kernels on an emulated device, too (simulated)."""
-    if device.kind != "cuda" and not cuda_kernels:
+def unpacker_of(device: Device, kernels: str = "host") -> Unpacker:
+    """What decodes payloads for a device; kernels: the option, by which an emulated one may run a GPU's (simulated)."""
+    if device.kernels(kernels) != "cuda":
         return HostUnpacker()
     from penstock.engine.kernels.packed.cuda_unpacker import CudaUnpacker  # numba.cuda only where a device is used
 

@@ -38,18 +38,18 @@ def ticking(step: float, limit: float | None = None) -> TimeBudget:
     return TimeBudget(limit, lambda: step * next(ticks))
 
 
-@pytest.mark.parametrize("cuda_kernels", [False, True])
-def test_an_emulated_link_is_found_and_every_table_filled(cuda_kernels: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if cuda_kernels and not seam.SIMULATED:
+@pytest.mark.parametrize("kernels", ["host", "cuda"])
+def test_an_emulated_link_is_found_and_every_table_filled(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if kernels == "cuda" and not seam.SIMULATED:
         pytest.skip("there is a device: tests/gpu")
     monkeypatch.setattr(emulated, "time", SleepingClock())
     device = EmulatedDevice(link_bytes=20e6)
     effort = Effort(None, 0.01, ARENA)
-    found = calibrate(device, effort, Material(), cuda_kernels=cuda_kernels, clock=ticking(1e-3))
+    found = calibrate(device, effort, Material(), kernels=kernels, clock=ticking(1e-3))
     assert found.rates.copy_bytes == pytest.approx(20e6)
     assert set(found.tables) == {"copy", "lines", "kernel", "launch", "unpack", "decode", "gather"}
     assert set(found.missing) == {"disk"}
-    assert [sample.at for sample in found.tables["kernel"]][:1] == [0 if cuda_kernels else 1]
+    assert [sample.at for sample in found.tables["kernel"]][:1] == [0 if kernels == "cuda" else 1]
     assert [sample.amount for sample in found.tables["lines"]] == [ARENA // 256] * 5
     assert found.rates.line_runs[0][0] == 32
     assert 0 < found.rates.unpack_edges < float("inf")

@@ -41,16 +41,16 @@ class Noted:
         self.handed_out = self.parts = 0
         hand_out, select = OwnedSteps.hand_out, OwnedSteps.select
 
-        def noting_hand_out(owned: OwnedSteps, bounds: Any) -> None:
+        def noting_hand_out(owned: OwnedSteps) -> None:
             self.handed_out += owned.apart
-            hand_out(owned, bounds)
+            hand_out(owned)
 
-        def noting_select(owned: OwnedSteps, one: Any, bounds: Any) -> Any:
+        def noting_select(owned: OwnedSteps, one: Any) -> Any:
             def noting(state: Any) -> Any:
                 self.parts += state.last - state.first < VERTICES
                 return one(state)
 
-            return select(owned, noting, bounds)
+            return select(owned, noting)
 
         patch.setattr(owned_steps, "list_capacity", lambda program, vertices: WIDE)
         patch.setattr(OwnedSteps, "hand_out", noting_hand_out)

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 from penstock.engine import Session
-from penstock.engine.execution import stream_walk
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.programs.bfs import BFS
-from penstock.engine.resources import edge_stream
+from penstock.engine.resources import link_stream
 from penstock.engine.state.records import IterationRecord
 from support.graphs import in_memory, skewed
 from support.oracles import EdgeList, check_bfs
@@ -49,12 +48,12 @@ def test_little_is_read_at_once(counted: list[str]) -> None:
 
 
 def test_much_is_counted(counted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edge_stream, "pays", lambda saved, tasks=1, *, counted: True)
+    monkeypatch.setattr(link_stream, "pays", lambda saved, tasks=1, *, counted: True)
     assert len(pulls()) == len(counted) > 0
 
 
 def test_what_was_expected_badly_is_counted_from_then_on(counted: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A GPU counts the lines that its pulls read."""
-    monkeypatch.setattr(stream_walk, "SOME_LINES", -1)
-    monkeypatch.setattr(stream_walk, "MISSED", 0)
+    monkeypatch.setattr(link_stream, "SOME_LINES", -1)
+    monkeypatch.setattr(link_stream, "MISSED", 0)
     assert len(pulls()) == len(counted) + 1 > 1

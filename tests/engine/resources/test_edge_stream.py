@@ -9,8 +9,8 @@ import pytest
 from penstock.engine import Session
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.programs.sssp import SSSP
-from penstock.engine.resources import edge_stream
-from penstock.engine.resources.edge_stream import EdgeStream
+from penstock.engine.resources import link_stream
+from penstock.engine.resources.link_stream import LinkStream
 from penstock.engine.state.result import Result
 from penstock.engine.state.state import Frontier
 from support.graphs import in_memory, skewed
@@ -25,18 +25,18 @@ def run(monkeypatch: pytest.MonkeyPatch) -> tuple[Result, list[int], list[Fronti
     """The result, the edges of frontiers that were counted, and of those that were asked about and listed."""
     counted: list[int] = []
     asked: list[Frontier] = []
-    count, slight = HostKernels.count_active, EdgeStream.slight
+    count, slight = HostKernels.count_active, LinkStream.slight
 
     def counts(self: HostKernels, *given: Any) -> None:
         counted.append(1)
         count(self, *given)
 
-    def asks(self: EdgeStream, frontier: Frontier) -> bool:
+    def asks(self: LinkStream, frontier: Frontier) -> bool:
         asked.append(frontier)
         return slight(self, frontier)
 
     monkeypatch.setattr(HostKernels, "count_active", counts)
-    monkeypatch.setattr(EdgeStream, "slight", asks)
+    monkeypatch.setattr(LinkStream, "slight", asks)
     with Session(in_memory(EDGES), **OPTIONS) as session:
         result = session.run(SSSP(int(SOURCES[0])))
     return result, counted, asked
@@ -52,7 +52,7 @@ def test_a_plan_that_would_not_pay_is_not_made(monkeypatch: pytest.MonkeyPatch) 
 
 def test_one_that_pays_is_made_and_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = run(monkeypatch)[0]
-    monkeypatch.setattr(edge_stream, "pays", lambda saved, tasks=1, *, counted: True)
+    monkeypatch.setattr(link_stream, "pays", lambda saved, tasks=1, *, counted: True)
     planned, counted, _ = run(monkeypatch)
     assert counted
     assert np.array_equal(planned.fields["distance"], expected.fields["distance"])
@@ -60,7 +60,7 @@ def test_one_that_pays_is_made_and_finds_the_same(monkeypatch: pytest.MonkeyPatc
 
 def test_it_is_asked_once_of_a_frontier(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[float] = []
-    monkeypatch.setattr(edge_stream, "pays", lambda saved, tasks=1, *, counted: calls.append(saved) is not None)
+    monkeypatch.setattr(link_stream, "pays", lambda saved, tasks=1, *, counted: calls.append(saved) is not None)
     asked = run(monkeypatch)[2]
     listed = {id(one): one for one in asked if one.listed}
     assert listed

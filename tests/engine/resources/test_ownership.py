@@ -43,6 +43,5 @@ def test_ranks_of_unequal_speed_begin_with_unequal_shares() -> None:
 
 def test_what_an_edge_takes_to_read() -> None:
     rates = Rates(disk_bytes=2.0, decode_bytes=4.0, copy_bytes=8.0, kernel_edges=4.0)
-    assert seconds_for_edge(2.0, 4.0, rates, over_link=False) == 2.25
-    assert seconds_for_edge(0.0, 4.0, rates, over_link=False) == 0.25
-    assert seconds_for_edge(0.0, 4.0, rates, over_link=True) == 0.75
+    assert seconds_for_edge(2.0, 4.0, rates) == 2.25
+    assert seconds_for_edge(0.0, 4.0, rates) == 0.25

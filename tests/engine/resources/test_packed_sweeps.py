@@ -62,7 +62,7 @@ def test_a_run_and_its_forecast_have_the_same_pieces(graph: Graph, monkeypatch: 
         ranks(session)
         assert session._equipment is not None
         pipeline = session._equipment.pipeline
-        paper = HostResources(graph, session.config, session._equipment.needs, paper=True).pipeline
+        paper = HostResources(graph, session.config, session._equipment.needs, session.device, paper=True).pipeline
         for one, other in ((pipeline.cache, paper.cache), (pipeline.options, paper.options)):
             assert type(one) is type(other)
         assert paper.options == pipeline.options

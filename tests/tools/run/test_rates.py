@@ -29,7 +29,7 @@ LINKED = {"device": "emulated", "device_memory": 20_000, "tuning": {"link_rate":
 REAL = story.calibrate
 
 
-def told(device: Device, effort: story.Effort, material: story.Material, *, cuda_kernels: bool = False) -> Calibration:
+def told(device: Device, effort: story.Effort, material: story.Material, *, kernels: str = "host") -> Calibration:
     """What a calibration might find, in no time."""
     facts = story.machine_facts(device)
     rates = Rates(gather_bytes=7e9, copy_bytes=3e9)

@@ -66,7 +66,7 @@ def stretches(**limits: int) -> Iterator[list[int]]:
 
     def counted(*arguments: Any) -> Any:
         done = stretch(*arguments)
-        found.append(len(done.frontiers))
+        found.append(len(done[0]))
         return done
 
     with mock.patch.multiple(fused, PATIENCE=0, **limits), mock.patch.object(HostKernels, "fused_iterations", counted):

@@ -25,15 +25,15 @@ from support.program_cases import check, program_of
 from support.small_host import packing
 
 pytestmark = pytest.mark.skipif(not driver.SIMULATED, reason="there is a device: tests/gpu")
-KERNELS = pytest.mark.parametrize("cuda_kernels", [False, True], ids=["host", "cuda"])
+KERNELS = pytest.mark.parametrize("kernels", ["host", "cuda"])
 DEVICE = EmulatedDevice()
 FORGED = store_of(rows(np.random.default_rng(5), 600, 5000, 30, np.uint32), 1024)
 FORGED_WIDE = store_of(rows(np.random.default_rng(5), 600, 5000, 30, np.uint64) << np.uint64(30), 1024)
 
 
-def checked(store: Store, cuda_kernels: bool, **ways: Any) -> Any:
+def checked(store: Store, kernels: str, **ways: Any) -> Any:
     """What is decoded, of which nothing is malformed."""
-    unpacker = unpacker_of(DEVICE, cuda_kernels=cuda_kernels)
+    unpacker = unpacker_of(DEVICE, kernels)
     found = decoded(store, unpacker, DEVICE, **ways)
     unpacker.check()
     return found
@@ -49,66 +49,66 @@ def is_flagged(unpacker: Unpacker) -> bool:
 
 @KERNELS
 @pytest.mark.parametrize("width", range(33))
-def test_every_width(width: int, cuda_kernels: bool) -> None:
+def test_every_width(width: int, kernels: str) -> None:
     """Differences of just so many bits, and a short last block."""
     rng = np.random.default_rng(width)
     steps = rng.integers(0, 1 << width, 300, np.uint64)
     steps[1::2] |= np.uint64((1 << width) >> 1)
     ids = (np.cumsum(steps) & np.uint64(0xFFFFFFFF)).astype(np.uint32)
     store = store_of(ids, 1024)
-    assert (checked(store, cuda_kernels) == ids).all()
+    assert (checked(store, kernels) == ids).all()
 
 
 @KERNELS
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
 @pytest.mark.parametrize("far", [0, 1, 7, 200])
-def test_exceptions(far: int, dtype: Any, cuda_kernels: bool) -> None:
+def test_exceptions(far: int, dtype: Any, kernels: str) -> None:
     """Most differences are small; `far` of 300 are not."""
     rng = np.random.default_rng(far)
     ids = np.cumsum(rng.integers(1, 4, 300)).astype(dtype)
     top = 1 << (31 if dtype is np.uint32 else 62)
     ids[rng.choice(300, far, replace=False)] = rng.integers(top // 2, top, far, dtype)
-    assert (checked(store_of(ids, 512), cuda_kernels) == ids).all()
+    assert (checked(store_of(ids, 512), kernels) == ids).all()
 
 
 @KERNELS
 @pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
-def test_the_largest_and_smallest_of_everything(dtype: Any, cuda_kernels: bool) -> None:
+def test_the_largest_and_smallest_of_everything(dtype: Any, kernels: str) -> None:
     top = (1 << 32) - 1 if dtype is np.uint32 else (1 << 63) - 2
     for ids in ([0], [top], [top] * 257, [0, top] * 130, [7] * 256, list(range(256)), list(range(300, 0, -1))):
         store = store_of(np.array(ids, dtype), 512)
-        assert (checked(store, cuda_kernels) == store.items).all()
+        assert (checked(store, kernels) == store.items).all()
 
 
 @KERNELS
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
-def test_values(dtype: Any, cuda_kernels: bool) -> None:
+def test_values(dtype: Any, kernels: str) -> None:
     rng = np.random.default_rng(3)
     for low, high in ((0, 1), (5, 9), (0, np.iinfo(dtype).max)):
         values = rng.integers(low, high, 700, dtype, endpoint=True)
-        assert (checked(store_of(values, 512, values=True), cuda_kernels) == values).all()
+        assert (checked(store_of(values, 512, values=True), kernels) == values).all()
 
 
 @KERNELS
 @pytest.mark.parametrize("chunk", [64, 256, 512, 700])
-def test_chunks_anywhere_in_the_store(chunk: int, cuda_kernels: bool) -> None:
+def test_chunks_anywhere_in_the_store(chunk: int, kernels: str) -> None:
     """Several chunks, the last one short; those in the middle alone."""
     ids = rows(np.random.default_rng(1), 1500, 3000, 20, np.uint32)
     store = store_of(ids, chunk)
     for first, last in ((0, store.chunks), (1, store.chunks), (1, 2), (store.chunks - 1, store.chunks), (1, 1)):
-        found = checked(store, cuda_kernels, chunks=(first, last))
+        found = checked(store, kernels, chunks=(first, last))
         assert (found == ids[first * chunk : last * chunk]).all()
 
 
 @KERNELS
 @pytest.mark.parametrize("chunk", [64, 512, 700])
 @pytest.mark.parametrize("wanted", [[], [0], [3], [5], [1, 2, 4], range(6)])
-def test_only_marked_blocks_are_decoded(wanted: Any, chunk: int, cuda_kernels: bool) -> None:
+def test_only_marked_blocks_are_decoded(wanted: Any, chunk: int, kernels: str) -> None:
     """A block of a chunk is decoded as a whole; where chunks are not whole blocks that is more, on the host all."""
     ids = rows(np.random.default_rng(2), 1500, 3000, 20, np.uint32) | np.uint32(1 << 20)
     store = store_of(ids, chunk)
     mask = np.isin(np.arange(6), list(wanted))
-    found = checked(store, cuda_kernels, marks=store.all_marks(mask))
+    found = checked(store, kernels, marks=store.all_marks(mask))
     edges = np.arange(len(ids))
     asked = mask[edges // BLOCK]
     assert (found[asked] == ids[asked]).all()
@@ -116,7 +116,7 @@ def test_only_marked_blocks_are_decoded(wanted: Any, chunk: int, cuda_kernels: b
     ends = np.minimum(np.minimum(starts + BLOCK, edges // chunk * chunk + chunk), len(ids))
     touched = mask[starts // BLOCK] | mask[(ends - 1) // BLOCK]
     assert (found[touched] == ids[touched]).all()
-    if cuda_kernels or chunk % BLOCK == 0:
+    if kernels == "cuda" or chunk % BLOCK == 0:
         assert (found[~touched] == 1).all()
 
 
@@ -162,12 +162,12 @@ def test_words_read_in_place_are_copied_first(dtype: Any) -> None:
         marks = store.all_marks(mask)
         found = checked(store, True, marks=marks, in_place=True)
         assert (found == np.where(mask[np.arange(len(found)) // BLOCK], store.items, 1)).all()
-    assert (decoded(forged(FORGED, 9, 1 << 20), unpacker_of(DEVICE, cuda_kernels=True), DEVICE) < 5000).all()
+    assert (decoded(forged(FORGED, 9, 1 << 20), unpacker_of(DEVICE, "cuda"), DEVICE) < 5000).all()
 
 
 @KERNELS
-def test_ids_at_the_limit_are_zero_and_flagged(cuda_kernels: bool) -> None:
-    unpacker = unpacker_of(DEVICE, cuda_kernels=cuda_kernels)
+def test_ids_at_the_limit_are_zero_and_flagged(kernels: str) -> None:
+    unpacker = unpacker_of(DEVICE, kernels)
     found = decoded(FORGED, unpacker, DEVICE, limit=4000)
     assert (found == np.where(FORGED.items < 4000, FORGED.items, 0)).all()
     with pytest.raises(RunError, match=r"packed edges of chunk 0 are malformed.*penstock verify"):
@@ -176,22 +176,22 @@ def test_ids_at_the_limit_are_zero_and_flagged(cuda_kernels: bool) -> None:
 
 @KERNELS
 @pytest.mark.parametrize("lost", [1, 8, 100])
-def test_a_payload_that_is_cut_off(lost: int, cuda_kernels: bool) -> None:
+def test_a_payload_that_is_cut_off(lost: int, kernels: str) -> None:
     store = store_of(rows(np.random.default_rng(4), 600, 5000, 30, np.uint32), 300)
     store.starts[-1] -= lost
-    unpacker = unpacker_of(DEVICE, cuda_kernels=cuda_kernels)
+    unpacker = unpacker_of(DEVICE, kernels)
     found = decoded(store, unpacker, DEVICE)
     assert (found == np.where(np.arange(600) < 300, store.items, 0)).all()
     assert is_flagged(unpacker)
 
 
 @KERNELS
-def test_a_payload_that_is_not_there(cuda_kernels: bool) -> None:
+def test_a_payload_that_is_not_there(kernels: str) -> None:
     """The second begins elsewhere than the store says, and ends after the words that have come."""
     for shift in (-5, 5):
         store = store_of(rows(np.random.default_rng(4), 600, 5000, 30, np.uint32), 300)
         store.starts[1:] += shift
-        unpacker = unpacker_of(DEVICE, cuda_kernels=cuda_kernels)
+        unpacker = unpacker_of(DEVICE, kernels)
         found = decoded(store, unpacker, DEVICE)
         assert (found < store.limit).all()
         assert is_flagged(unpacker)
@@ -207,26 +207,26 @@ INTERESTING = st.one_of(
 @pytest.mark.parametrize("store", [FORGED, FORGED_WIDE], ids=["uint32", "uint64"])
 @settings(max_examples=25)
 @given(changes=st.lists(st.tuples(st.one_of(SOMEWHERE, st.integers(0, 20)), INTERESTING), min_size=1, max_size=3))
-def test_forged_payloads(store: Store, cuda_kernels: bool, changes: list[tuple[int, int]]) -> None:
+def test_forged_payloads(store: Store, kernels: str, changes: list[tuple[int, int]]) -> None:
     """Whatever a payload says, nothing is read or written elsewhere, and no id is too large; reading too far raises."""
     for at, word in changes:
         store = forged(store, at, word)
-    unpacker = unpacker_of(DEVICE, cuda_kernels=cuda_kernels)
+    unpacker = unpacker_of(DEVICE, kernels)
     found = decoded(store, unpacker, DEVICE)
     assert (found < store.limit).all()
     largest = unpack(store.words, np.empty_like(store.items))
     if largest == -2:
         assert is_flagged(unpacker)
     elif is_flagged(unpacker):
-        assert not cuda_kernels or largest >= store.limit or (found == 0).any()
+        assert kernels == "host" or largest >= store.limit or (found == 0).any()
 
 
 @KERNELS
 @pytest.mark.parametrize("word", [33, 63, 33 << 6, 63 << 6, 257 << 12, 0xFFFFFFFF, 32 | 32 << 6 | 256 << 12])
 @pytest.mark.parametrize("block", [0, 1, 2])
-def test_forged_descriptions(block: int, word: int, cuda_kernels: bool) -> None:
+def test_forged_descriptions(block: int, word: int, kernels: str) -> None:
     store = forged(FORGED, HEADER_WORDS + 2 * 3 + block, word)
-    unpacker = unpacker_of(DEVICE, cuda_kernels=cuda_kernels)
+    unpacker = unpacker_of(DEVICE, kernels)
     found = decoded(store, unpacker, DEVICE)
     assert (found[(np.arange(600) >= block * BLOCK)] == 0).all()
     assert is_flagged(unpacker)
