@@ -126,9 +126,9 @@ def test_parts_of_a_chunk_find_their_first_block(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("penstock.engine.kernels.packed.cuda_unpacker.MOST_BLOCKS", 3)
     ids = rows(np.random.default_rng(8), 5000, 1 << 20, 40, np.uint32)
     store = store_of(ids, 4096)
-    assert (checked(store, True) == ids).all()
+    assert (checked(store, "cuda") == ids).all()
     mask = np.isin(np.arange(20), [2, 9, 10, 18])
-    found = checked(store, True, marks=store.all_marks(mask))
+    found = checked(store, "cuda", marks=store.all_marks(mask))
     assert (found == np.where(mask[np.arange(5000) // BLOCK], ids, 1)).all()
 
 
@@ -137,7 +137,7 @@ def test_the_last_part_of_a_long_chunk() -> None:
     ids = rows(np.random.default_rng(8), 70 * BLOCK, 1 << 20, 40, np.uint32)
     mask = np.isin(np.arange(70), [0, 64, 69])
     store = store_of(ids, 1 << 18)
-    assert (checked(store, True, marks=store.all_marks(mask)) == np.where(np.repeat(mask, BLOCK), ids, 1)).all()
+    assert (checked(store, "cuda", marks=store.all_marks(mask)) == np.where(np.repeat(mask, BLOCK), ids, 1)).all()
 
 
 @pytest.mark.parametrize(
@@ -158,9 +158,9 @@ def test_words_read_in_place_are_copied_first(dtype: Any) -> None:
     ids = rows(np.random.default_rng(9), 2000, 1 << 20, 40, dtype)
     mask = np.isin(np.arange(8), [1, 2, 7])
     for store in (store_of(ids, 512), store_of(ids[:700] // dtype(1 << 19), 700)):
-        assert (checked(store, True, in_place=True) == store.items).all()
+        assert (checked(store, "cuda", in_place=True) == store.items).all()
         marks = store.all_marks(mask)
-        found = checked(store, True, marks=marks, in_place=True)
+        found = checked(store, "cuda", marks=marks, in_place=True)
         assert (found == np.where(mask[np.arange(len(found)) // BLOCK], store.items, 1)).all()
     assert (decoded(forged(FORGED, 9, 1 << 20), unpacker_of(DEVICE, "cuda"), DEVICE) < 5000).all()
 
