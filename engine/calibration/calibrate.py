@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from penstock.engine.calibration import probes as timing
 from penstock.engine.calibration.material import Material, machine_facts
 from penstock.engine.calibration.probes import unpack_rates
+from penstock.engine.kernels.ahead.choice import probes_of
 from penstock.engine.kernels.packed.unpackers import unpacker_of
-from penstock.engine.kernels.probes.host_probes import HostProbes, Probes, probes_of
+from penstock.engine.kernels.probes.host_probes import HostProbes, Probes
 from penstock.storage.base.budget import available_memory, cores
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.measurement import RateSample, TimeBudget, doublings

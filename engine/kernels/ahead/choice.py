@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
     from penstock.engine.kernels.interface import Kernels
+    from penstock.engine.kernels.probes.host_probes import Probes
     from penstock.engine.program.bindings import Author
     from penstock.engine.program.program import Program
     from penstock.engine.state.device_pages import DevicePages
@@ -87,3 +88,14 @@ def fill_of(kind: str, threads: int) -> Fill:
     from penstock.engine.kernels.host.vertices import fill
 
     return partial(fill, threads=threads)
+
+
+def probes_of(device: Device, threads: int, kernels: str) -> Probes:
+    """What measures a device; kernels: the option, by which an emulated one may run a GPU's (simulated)."""
+    if device.kernels(kernels) != "cuda":
+        from penstock.engine.kernels.probes.host_probes import HostProbes
+
+        return HostProbes(threads)
+    from penstock.engine.kernels.probes.cuda_probes import CudaProbes  # numba.cuda only where a device is used
+
+    return CudaProbes(device)

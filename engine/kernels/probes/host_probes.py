@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from penstock.engine.kernels.host.atomics import prefetch
 from penstock.engine.kernels.host.jit import loop_kernel, use_workers
 from penstock.engine.kernels.host.pull import AHEAD
-from penstock.transfer.devices.device import Device
 from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES
 
 ROW_EDGES = 16
@@ -151,12 +150,3 @@ class HostProbes:
 
     def close(self) -> None:
         """Nothing to let go of."""
-
-
-def probes_of(device: Device, threads: int, kernels: str) -> Probes:
-    """The probes of a device; kernels: as of `unpacker_of`."""
-    if device.kernels(kernels) != "cuda":
-        return HostProbes(threads)
-    from penstock.engine.kernels.probes.cuda_probes import CudaProbes  # numba.cuda only where a device is used
-
-    return CudaProbes(device)
