@@ -141,22 +141,26 @@ def _places(graph: QueriedGraph, plain: Collection[int | str]) -> dict[int | str
 
 def _bisected(graph: QueriedGraph, plain: int | str) -> list[int]:
     """The vertices of an id, found by reading a few chunks."""
-    if not is_number(plain):
+    if not is_number(plain) or not 0 <= int(plain) <= np.iinfo(graph.id_dtype).max:
         return []
-    left = graph.left or 0
-    found = []
-    for low, end in ((0, left), (left, graph.vertices)):
-        high = end
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if _id_at(graph, middle) < int(plain) else (low, middle)
-        if low < end and _id_at(graph, low) == int(plain):
-            found.append(low)
-    return found
+    sides = ((0, graph.left or 0), (graph.left or 0, graph.vertices))
+    return [at for side in sides if (at := _place(graph, int(plain), *side)) is not None]
 
 
-def _id_at(graph: QueriedGraph, vertex: int) -> int:
-    return int(graph.original_ids_in(vertex, vertex + 1)[0])
+def _place(graph: QueriedGraph, number: int, low: int, end: int) -> int | None:
+    """Where a number is among the rising ids of vertices low..end-1; each chunk that is asked is read once."""
+    size: int = graph.original.spec.chunk_items
+    while low < end:
+        chunk = (low + end) // 2 // size * size
+        first, last = max(low, chunk), min(end, chunk + size)
+        ids = graph.original_ids_in(first, last)
+        at = int(np.searchsorted(ids, ids.dtype.type(number)))
+        if at < len(ids) and ids[at] == number:
+            return first + at
+        if 0 < at < len(ids):
+            return None
+        low, end = (last, end) if at else (low, first)
+    return None
 
 
 def name_ranges(graph: QueriedGraph, size: int = ROWS) -> Iterator[tuple[int, NDArray[Any]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import h5py
@@ -230,6 +231,37 @@ def test_a_few_names_are_found_by_one_reading(order: Any, tmp_path: Path, monkey
     found = vertices_of(graph, ["zz", "a", "n10", "a"])
     assert len(read) == 1
     assert graph.original_ids_of(found).tolist() == ["zz", "a", "n10", "a"]
+
+
+@pytest.mark.parametrize("left", [None, 0, 7, 30])
+@pytest.mark.parametrize("kind", [np.uint32, np.uint64])
+def test_a_number_is_found_by_reading_each_chunk_once_at_most(left: int | None, kind: Any) -> None:
+    """Of rising ids in a file; those between, before and behind them are refused."""
+    sides = [np.arange(5, 5 + 3 * count, 3, dtype=kind) for count in (left or 0, 30 - (left or 0))]
+    ids, read = np.concatenate(sides), []
+
+    class Stored(SimpleNamespace):
+        def original_ids_in(self, first: int, last: int) -> Any:
+            assert 0 <= first < last <= 30
+            read.append(first // 4)
+            return ids[first:last]
+
+    frames = SimpleNamespace(spec=SimpleNamespace(chunk_items=4))
+    graph: Any = Stored(vertices=30, left=left, original=frames, reordered=False, id_dtype=np.dtype(kind))
+    for number in [*range(100), 2**32 - 1, 2**32, 2**64 - 1, 2**64, -1]:
+        found = []
+        for name, low, end in (("source", 0, left or 0), ("target", left or 0, 30)):
+            read.clear()
+            asked = number if left is None else f"{name}:{number}"
+            if number in ids[low:end].tolist():
+                found.append(vertex_lookup.internal_id(graph, asked))
+                assert ids[found[-1]] == number
+                assert low <= found[-1] < end
+                assert len(read) <= 8
+                assert max(read.count(chunk) for chunk in read) <= 2
+        if not found:
+            with pytest.raises(InputError, match=f"vertex {number} is not in the graph: its 30 ids lie between"):
+                vertex_lookup.internal_id(graph, number)
 
 
 def test_a_finder_reads_ids_once_where_more_than_a_few_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
