@@ -18,6 +18,7 @@ from penstock.storage.access.vertex_lookup import name_ranges
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, brief, printable
 from penstock.storage.base.jit import jit_part
+from penstock.storage.base.thread_atomics import pop_count
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import Columns
@@ -91,12 +92,9 @@ def is_member(words: NDArray[np.uint64], vertex: np.int64) -> bool:
 
 @jit_part
 def rank_of(words: NDArray[np.uint64], before: NDArray[np.int64], vertex: np.int64) -> Any:
-    """How many members are below a vertex (population count: Warren, Hacker's Delight, section 5-1)."""
-    x = words[vertex >> 6] & ((np.uint64(1) << np.uint64(vertex & 63)) - np.uint64(1))
-    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return before[vertex >> 6] + np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    """How many members are below a vertex."""
+    lower = (np.uint64(1) << np.uint64(vertex & 63)) - np.uint64(1)
+    return before[vertex >> 6] + np.int64(pop_count(words[vertex >> 6] & lower))
 
 
 NUMBER_BYTES, NAME_BYTES = 32, 160
