@@ -18,59 +18,6 @@ from penstock.storage.format.csr_input import Csr
 _ZEROS = np.zeros(1 << 16, np.uint32)
 
 
-class DegreeStream:
-    """Degrees of all vertices in order, from pieces of rows. The last row waits for its rest."""
-
-    def __init__(self, writer: AdjacencyWriter, vertices: int) -> None:
-        self._writer = writer
-        self._vertices = vertices
-        self._row = 0
-        self._pending = 0
-        self._held: list[NDArray[Any]] = []
-        self._held_rows = 0
-
-    def put(self, first: int, degrees: NDArray[np.uint32]) -> None:
-        """Take the degrees of rows from ``first`` on; the first may continue the last one."""
-        if first > self._row:
-            self._advance(first)
-        self._pending += int(degrees[0])
-        if len(degrees) > 1:
-            self._one(self._pending)
-            self._hand(degrees[1:-1])
-            self._pending = int(degrees[-1])
-            self._row += len(degrees) - 1
-
-    def finish(self) -> None:
-        """Fill up to the last vertex."""
-        if self._vertices:
-            self._advance(self._vertices)
-        self._flush()
-
-    def _advance(self, row: int) -> None:
-        self._one(self._pending)
-        self._pending = 0
-        missing = row - self._row - 1
-        while missing > 0:
-            self._hand(_ZEROS[: min(missing, len(_ZEROS))])
-            missing -= len(_ZEROS)
-        self._row = row
-
-    def _one(self, degree: int) -> None:
-        self._hand(np.array([degree], np.uint64 if degree >> 32 else np.uint32))
-
-    def _hand(self, degrees: NDArray[Any]) -> None:
-        """Give degrees to the writer, many at a time."""
-        self._held.append(degrees)
-        self._held_rows += len(degrees)
-        if self._held_rows >= len(_ZEROS) or len(self._held) >= 1000:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._held_rows:
-            self._writer.degrees(np.concatenate(self._held))
-        self._held, self._held_rows = [], 0
-
-
 class EdgelessCount:
     """Counts the vertices without an edge: a bit for every vertex, set where an edge begins or, with ``ends``, ends.
 
@@ -110,12 +57,13 @@ class RowSink:
         backward: SpillFiller | None = None,
     ) -> None:
         self.edges = 0
-        self._writer, self._edgeless, self._backward = writer, edgeless, backward
-        self._degrees = DegreeStream(writer, vertices)
+        self._writer, self._vertices, self._edgeless, self._backward = writer, vertices, edgeless, backward
+        self._row = self._pending = self._held_rows = 0
+        self._held: list[NDArray[Any]] = []
 
     def put(self, rows: SortedRows) -> None:
         """Write the next rows; their arrays are the writer's then."""
-        self._degrees.put(rows.first, rows.degrees)
+        self._put_degrees(rows.first, rows.degrees)
         self._writer.append(rows.neighbors, rows.weights)
         self.edges += len(rows.neighbors)
         if self._edgeless is not None:
@@ -125,10 +73,48 @@ class RowSink:
 
     def finish(self) -> None:
         """Write what is left."""
-        self._degrees.finish()
+        if self._vertices:
+            self._advance(self._vertices)
+        self._flush()
         self._writer.finish()
         if self._backward is not None:
             self._backward.finish()
+
+    def _put_degrees(self, first: int, degrees: NDArray[np.uint32]) -> None:
+        """Take the degrees of rows from ``first`` on; the first may continue the last one, which waits for its rest."""
+        if first > self._row:
+            self._advance(first)
+        self._pending += int(degrees[0])
+        if len(degrees) > 1:
+            self._hand_pending()
+            self._hand(degrees[1:-1])
+            self._pending = int(degrees[-1])
+            self._row += len(degrees) - 1
+
+    def _advance(self, row: int) -> None:
+        """Go to a row; those between have no edges."""
+        self._hand_pending()
+        missing = row - self._row - 1
+        while missing > 0:
+            self._hand(_ZEROS[: min(missing, len(_ZEROS))])
+            missing -= len(_ZEROS)
+        self._row = row
+
+    def _hand_pending(self) -> None:
+        self._hand(np.array([self._pending], np.uint64 if self._pending >> 32 else np.uint32))
+        self._pending = 0
+
+    def _hand(self, degrees: NDArray[Any]) -> None:
+        """Give degrees to the writer, many at a time."""
+        self._held.append(degrees)
+        self._held_rows += len(degrees)
+        if self._held_rows >= len(_ZEROS) or len(self._held) >= 1000:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._held_rows:
+            self._writer.degrees(np.concatenate(self._held))
+        self._held, self._held_rows = [], 0
 
 
 def csr_of(pieces: Iterable[SortedRows], vertices: int, vertex_dtype: DTypeLike, weight_dtype: DTypeLike | None) -> Csr:

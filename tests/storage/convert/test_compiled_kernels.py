@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as npst
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.convert.renumber import id_mapping, vertex_order
-from penstock.storage.convert.row_writer import DegreeStream
+from penstock.storage.convert.row_writer import RowSink
 from penstock.storage.convert.sort import groups, radix
 from penstock.storage.convert.sort.groups import (
     SortPlan,
@@ -21,7 +21,7 @@ from penstock.storage.convert.sort.groups import (
     sort_plan,
 )
 from penstock.storage.convert.sort.run import KeyPacking, KeyRange, pack_edges
-from penstock.storage.convert.sort.sort_groups import Ordering, Sorter, make_rows, sort_group
+from penstock.storage.convert.sort.sort_groups import Ordering, SortedRows, Sorter, make_rows, sort_group
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.spill_room import SpillRoom
 from penstock.storage.convert.sort.weights import narrow
@@ -227,6 +227,26 @@ def test_narrow_loses_nothing(values: list[float]) -> None:
     assert one.joined(two).dtype() == extent.dtype()
 
 
+class Taken:
+    """A writer of an adjacency that keeps degrees."""
+
+    def __init__(self) -> None:
+        self.degrees_of: list[int] = []
+
+    def degrees(self, part: Any) -> None:
+        assert len(part) > 0
+        self.degrees_of += part.tolist()
+
+    def append(self, *edges: Any) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+def rows_of(first: int, degrees: Any) -> SortedRows:
+    """Rows of which a sink asks for the degrees alone."""
+    return SortedRows(first, np.asarray(degrees, np.uint32), np.empty(0, np.uint32), None)
+
+
 @given(
     st.lists(st.integers(0, 3), min_size=1, max_size=30),
     st.lists(st.integers(1, 9), max_size=20),
@@ -236,34 +256,22 @@ def test_degrees_come_without_gaps(degrees: list[int], cuts: list[int], gap: int
     """Pieces may cut a row in two, and rows without edges at either end of a piece are left out."""
     degrees = [*degrees, *[0] * gap, 2]
     rows = np.repeat(np.arange(len(degrees)), degrees)
-    taken: list[int] = []
-
-    class Writer:
-        def degrees(self, part: Any) -> None:
-            assert len(part) > 0
-            taken.extend(part.tolist())
-
-    stream = DegreeStream(Writer(), len(degrees) + 3)  # type: ignore[arg-type]
+    taken = Taken()
+    sink = RowSink(taken, len(degrees) + 3, None)  # type: ignore[arg-type]
     at = 0
     for size in [*cuts, len(rows)]:
         piece = rows[at : at + size]
         at += len(piece)
         if len(piece):
-            stream.put(int(piece[0]), np.bincount(piece - piece[0]).astype(np.uint32))
-    stream.finish()
-    assert taken == [*degrees, 0, 0, 0]
+            sink.put(rows_of(int(piece[0]), np.bincount(piece - piece[0])))
+    sink.finish()
+    assert taken.degrees_of == [*degrees, 0, 0, 0]
 
 
 def test_a_row_may_have_more_than_32_bits_of_edges() -> None:
-    taken: list[int] = []
-
-    class Writer:
-        def degrees(self, part: Any) -> None:
-            taken.extend(part.tolist())
-
-    stream = DegreeStream(Writer(), 2)  # type: ignore[arg-type]
-    stream.put(0, np.array([1 << 31], np.uint32))
-    stream.put(0, np.array([1 << 31], np.uint32))
-    stream.put(0, np.array([7], np.uint32))
-    stream.finish()
-    assert taken == [(1 << 32) + 7, 0]
+    taken = Taken()
+    sink = RowSink(taken, 2, None)  # type: ignore[arg-type]
+    for degree in (1 << 31, 1 << 31, 7):
+        sink.put(rows_of(0, [degree]))
+    sink.finish()
+    assert taken.degrees_of == [(1 << 32) + 7, 0]
