@@ -24,8 +24,7 @@ from penstock.storage.companion.process import end, expect, offer
 from penstock.storage.convert.convert_list import write_list
 from penstock.storage.convert.csr_passthrough import CsrPassthrough, weight_range
 from penstock.storage.convert.rename import InputEdges, read_and_rename
-from penstock.storage.convert.renumber.id_mapping import known_ids
-from penstock.storage.convert.renumber.input_ids import InputIds, NeedsTable
+from penstock.storage.convert.renumber.input_ids import InputIds, NeedsTable, known_ids
 from penstock.storage.convert.renumber.name_store import pieces_of
 from penstock.storage.convert.row_writer import EdgelessCount, RowSink
 from penstock.storage.convert.sort import radix

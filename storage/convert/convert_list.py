@@ -16,8 +16,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ordered_map
 from penstock.storage.convert.list_writer import EndCounts, ListBase, ListWriter
 from penstock.storage.convert.rename import logged
-from penstock.storage.convert.renumber.id_mapping import known_ids
-from penstock.storage.convert.renumber.input_ids import InputIds
+from penstock.storage.convert.renumber.input_ids import InputIds, known_ids
 from penstock.storage.convert.renumber.name_store import Original
 from penstock.storage.convert.sort.groups import check_density
 from penstock.storage.convert.sort.options import ConvertReport

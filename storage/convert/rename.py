@@ -12,14 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.threads import ThreadPool, ordered_map
 from penstock.storage.convert.renumber.id_mapping import (
-    AssignedIds,
     IdMapping,
     ListedIds,
     NamedIds,
-    SeenInLog,
     TableIds,
 )
-from penstock.storage.convert.renumber.input_ids import InputIds, Unlisted, refused
+from penstock.storage.convert.renumber.input_ids import AssignedIds, InputIds, Unlisted, refused
 from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.renumber.vertex_order import (
     PathOrder,
@@ -127,7 +125,7 @@ def _mapping(space: Workspace, ids: InputIds) -> IdMapping:
             listed = space.table.ids() if space.table else read_ids(path, space.ingest)
             return ListedIds(space, map(np.asarray, listed))
         sides = space.options.bipartite
-        return TableIds(space, sides=sides) if sides or ids.by_table else SeenInLog(space, ids)
+        return TableIds(space, sides=sides) if sides or ids.by_table else ids
     names = NamedIds(space, sides=space.options.bipartite)
     if path is not None:
         listing = TextSource([path], space.ingest, named=True, columns=Columns(0, 0)).batches

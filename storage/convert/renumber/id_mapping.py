@@ -1,4 +1,4 @@
-"""Owns how ids become vertices 0 to n-1: as they occur in a bitmap or a table, side by side, listed, or named.
+"""Owns how ids become vertices 0 to n-1: as they occur, side by side, listed, or named; in a bitmap: input_ids.py.
 
 Each mapping scans a batch in any thread, records what it found in the order of the input, and in the end assigns
 vertices to all ids. With two sides (a bipartite graph) the targets' ids are a space of their own, shifted behind the
@@ -10,7 +10,6 @@ is left (nothing, where ids are dense). Eight bytes an id, and at most eight of 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,16 +17,13 @@ from numpy.typing import NDArray
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
-from penstock.storage.convert.renumber.input_ids import InputIds, Unlisted
-from penstock.storage.convert.renumber.name_store import NameStore, Original
+from penstock.storage.convert.renumber.input_ids import AssignedIds, Unlisted
+from penstock.storage.convert.renumber.name_store import NameStore
 from penstock.storage.convert.renumber.name_table import NameRuns, NameTable, merged
-from penstock.storage.convert.sort.spill_filler import NewIds
 from penstock.storage.convert.sort.spill_room import ArrayStore
 from penstock.storage.convert.sort.workspace import Workspace
-from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.schema import vertex_dtype
 from penstock.storage.ingest.core.edges import EdgeBatch
-from penstock.storage.ingest.formats.graph_file import GraphFileSource
 
 Ids = NDArray[np.uint64]
 MERGE_BYTES = 24
@@ -182,18 +178,6 @@ def look_up(values: NDArray[Any], ids: Ids, guide: NDArray[Any], shift: int, fou
         found[i] = low
 
 
-@dataclass(frozen=True, slots=True)
-class AssignedIds:
-    """What ids became: how many vertices there are, how logged ids of sources and of targets become theirs
-    (None: they are), the original ids by vertex (None: the same), and of two sides how many sources."""
-
-    vertices: int
-    sources: NewIds | None = None
-    targets: NewIds | None = None
-    original: Original = None
-    left: int | None = None
-
-
 class IdMapping(Protocol):
     """How ids become vertices."""
 
@@ -208,30 +192,6 @@ class IdMapping(Protocol):
     def assign(self) -> AssignedIds:
         """Assign a vertex to every id that was recorded."""
         ...
-
-
-class SeenInLog:
-    """Ids are vertices already, or those that occur in a bitmap are (`input_ids.py`)."""
-
-    def __init__(self, space: Workspace, ids: InputIds) -> None:
-        self._space, self._ids = space, ids
-
-    def scan(self, batch: EdgeBatch) -> int:
-        """The largest id."""
-        self._ids.seen.see(batch, drop_loops=False)
-        return max(int(batch.sources.max()), int(batch.targets.max())) if len(batch) else -1
-
-    def record(self, batch: EdgeBatch, found: int) -> EdgeBatch:
-        """Note it. Raises InputError for more ids than memory holds."""
-        self._space.saw_id(found)
-        self._ids.check()
-        return batch
-
-    def assign(self) -> AssignedIds:
-        """Say which ids are vertices."""
-        vertices, _, found = self._ids.numbering(-1)
-        original, left = known_ids(self._space)
-        return AssignedIds(vertices, found, found, found or original, left)
 
 
 def _ascending(vertices: IdMap) -> AssignedIds:
@@ -364,16 +324,3 @@ def _unlisted(batch: EdgeBatch, new: NDArray[np.int64]) -> Unlisted:
     role, ids = ("source", batch.sources) if ends[0][at] else ("target", batch.targets)
     (name,) = batch.names.names.taken(np.array([ids[at]], np.int64)).strings()
     return Unlisted(repr(name), role, at)
-
-
-def known_ids(space: Workspace) -> tuple[Original, int | None]:
-    """Original ids of the vertices, and of two sides how many sources; None and None for other inputs."""
-    source = space.source
-    if not isinstance(source, GraphFileSource):
-        return None, None
-    ids = source.original_ids()
-    if not isinstance(ids, StringArray):
-        return ids, source.left
-    names = NameStore(ArrayStore(space.room), sides=False, block_bytes=space.share.name_bytes)
-    names.add(ids)
-    return names, source.left

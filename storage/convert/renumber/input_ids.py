@@ -8,15 +8,21 @@ ones do, the conversion must begin again (`convert.convert_opened`).
 
 from collections.abc import Generator
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, brief
+from penstock.storage.convert.renumber.name_store import NameStore, Original
 from penstock.storage.convert.sort.run import MAX_VERTICES
 from penstock.storage.convert.sort.seen_ids import OccurringIds, SeenIds
+from penstock.storage.convert.sort.spill_filler import NewIds
+from penstock.storage.convert.sort.spill_room import ArrayStore
 from penstock.storage.convert.sort.workspace import Workspace
+from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.ingest.core.edges import EdgeBatch
+from penstock.storage.ingest.formats.graph_file import GraphFileSource
 from penstock.storage.ingest.text.diagnose import bad_line
 from penstock.storage.ingest.text.edge_list import TextSource
 
@@ -34,6 +40,18 @@ class Unlisted(Exception):  # noqa: N818
 
 class NeedsTable(InputError):  # noqa: N818
     """Ids of a batch behind the first that the bitmap does not hold, and a table (``renumber``) may."""
+
+
+@dataclass(frozen=True, slots=True)
+class AssignedIds:
+    """What ids became: how many vertices there are, how logged ids of sources and of targets become theirs
+    (None: they are), the original ids by vertex (None: the same), and of two sides how many sources."""
+
+    vertices: int
+    sources: NewIds | None = None
+    targets: NewIds | None = None
+    original: Original = None
+    left: int | None = None
 
 
 class InputIds:
@@ -104,6 +122,23 @@ class InputIds:
                 vertices, ids, self.renumbered = found.count, found, True
         return vertices, None if connected is None else vertices - connected, ids
 
+    def scan(self, batch: EdgeBatch) -> int:
+        """Note the ids of a batch that is logged, as `id_mapping.IdMapping`; return the largest."""
+        self.seen.see(batch, drop_loops=False)
+        return max(int(batch.sources.max()), int(batch.targets.max())) if len(batch) else -1
+
+    def record(self, batch: EdgeBatch, found: int) -> EdgeBatch:
+        """Note the largest. Raises as `check`."""
+        self._space.saw_id(found)
+        self.check()
+        return batch
+
+    def assign(self) -> AssignedIds:
+        """Say which ids are vertices."""
+        vertices, _, found = self.numbering(-1)
+        original, left = known_ids(self._space)
+        return AssignedIds(vertices, found, found, found or original, left)
+
     def _look_ahead(self) -> None:
         """Read the first batch, and let a log and a table take the place of a bitmap that does not hold its ids."""
         self._first = next(self._rest, None)
@@ -136,6 +171,19 @@ class InputIds:
             f"{format_bytes(self.seen.limit_bytes)} that it may, or one is {MAX_VERTICES} or more; --renumber numbers "
             "them by a table, --no-renumber makes every id up to the largest a vertex, and --host-memory allows more"
         )
+
+
+def known_ids(space: Workspace) -> tuple[Original, int | None]:
+    """Original ids of the vertices, and of two sides how many sources; None and None for other inputs."""
+    source = space.source
+    if not isinstance(source, GraphFileSource):
+        return None, None
+    ids = source.original_ids()
+    if not isinstance(ids, StringArray):
+        return ids, source.left
+    names = NameStore(ArrayStore(space.room), sides=False, block_bytes=space.share.name_bytes)
+    names.add(ids)
+    return names, source.left
 
 
 def refused(space: Workspace, other: Unlisted, begun: int) -> InputError:
