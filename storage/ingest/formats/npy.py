@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from math import prod
 from pathlib import Path
 from tokenize import TokenError
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,16 +32,15 @@ Read = Callable[[int], bytes]
 """Gives up to so many of the next bytes; none at the end."""
 
 
-class _Head:
+def _head(read: Read) -> Any:
     """The beginning of a file, of which nobody may want more at once than a header has."""
 
-    def __init__(self, read: Read) -> None:
-        self._read = read
-
-    def read(self, count: int = 0, /) -> bytes:
+    def checked(count: int = 0) -> bytes:
         if count > MOST_ROW_BYTES:
             raise ValueError(f"its header claims to have {count} bytes")
-        return self._read(count)
+        return read(count)
+
+    return SimpleNamespace(read=checked)
 
 
 class ArrayStream:
@@ -55,7 +55,7 @@ class ArrayStream:
     def __init__(self, read: Read, name: str) -> None:
         self._read, self._name = read, name
         try:
-            head = _Head(read)
+            head = _head(read)
             version = npy_format.read_magic(head)
             parse = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
             with warnings.catch_warnings(action="ignore"):  # of headers that Python 2 wrote
