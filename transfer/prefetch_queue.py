@@ -56,18 +56,14 @@ class PrefetchQueue:
         if self._next:
             self._shown = self._next.popleft()
             return self._shown
-        self._shown, self._prepared = self._prepared or self._next_of_plan(), None
+        shown, self._prepared = self._prepared, None
+        if shown is None and (arrived := self._arrived()) is not None:
+            self._coming.remove(arrived)
+            shown = arrived[1]
+        self._shown = shown or self._resident()
         if self._directory.unpacks:
             self._prepare()
         return self._shown
-
-    def _next_of_plan(self) -> Transfer | None:
-        """Take what has arrived, or start what is resident, or take what will arrive; None where nothing is left."""
-        arrived = self._arrived()
-        if arrived is None:
-            return self._resident()
-        self._coming.remove(arrived)
-        return arrived[1]
 
     def _resident(self) -> Transfer | None:
         """Start the next resident task; None where there is none."""

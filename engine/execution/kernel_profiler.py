@@ -69,7 +69,10 @@ class KernelProfiler:
         device, stamps = self._device, self.stamps
 
         def called(*arguments: Any, **named: Any) -> Any:
-            label, work = _described(name, arguments)
+            label, work = name, NO_WORK
+            if arguments and isinstance(arguments[0], View):  # `push filter`, and the partitions that it walks
+                record = arguments[0].record
+                label, work = f"{name} {record.route}", work_of(record)
             with device.range(label):
                 first = device.launched()
                 result = function(*arguments, **named)
@@ -96,11 +99,3 @@ class _ProfiledKernels:
         if name in UNSEEN or not hasattr(found, "__func__"):
             return found
         return self.__dict__.setdefault(name, self._stamped(name, found))
-
-
-def _described(name: str, arguments: tuple[Any, ...]) -> tuple[str, Work]:
-    """A call's name, and what it was for: `push filter` and the partitions of the view that it walks."""
-    if arguments and isinstance(arguments[0], View):
-        record = arguments[0].record
-        return f"{name} {record.route}", work_of(record)
-    return name, NO_WORK

@@ -92,9 +92,12 @@ def check_same(
     program: Program, iteration: int, fields: Mapping[str, NDArray[Any]], marks: NDArray[Any], ranks: Communicator
 ) -> None:
     """Compare the fields and marks of all ranks, in host memory or a file. Raises RunError where they differ."""
-    values = [_checksum_of(values) for values in fields.values()]
-    numbers = np.array([iteration, checksum(marks), *values], dtype=np.uint64)
-    found = ranks.gather_numbers(numbers)
+    numbers = [iteration, checksum(marks)]
+    for values in fields.values():  # range by range
+        parts = (values[first : first + FILE_ROWS] for first in range(0, len(values), FILE_ROWS))
+        sums = [checksum(np.ascontiguousarray(part)) for part in parts]
+        numbers.append(checksum(np.array(sums, dtype=np.uint64)))
+    found = ranks.gather_numbers(np.array(numbers, dtype=np.uint64))
     others = np.flatnonzero((found != found[0]).any(axis=1))
     if len(others):
         raise RunError(
@@ -102,9 +105,3 @@ def check_same(
             "iterations; a program has to compute the same in every process (seed its random numbers), and --resume "
             "needs a --checkpoint folder that all ranks see"
         )
-
-
-def _checksum_of(values: NDArray[Any]) -> int:
-    """A number for the values of a field, which are looked at range by range."""
-    ranges = (values[first : first + FILE_ROWS] for first in range(0, len(values), FILE_ROWS))
-    return checksum(np.array([checksum(np.ascontiguousarray(some)) for some in ranges], dtype=np.uint64))

@@ -27,7 +27,8 @@ _log = logging.getLogger("penstock.engine.ranks.rank_devices")
 
 AUTO = "auto"
 KINDS = ("cpu", "cuda", "emulated", AUTO)
-"""What a rank may ask for; of the second kind there are several, by number."""
+NAMES = ("cpu", "cuda:{}", "emulated", AUTO)
+"""What a rank may ask for, and how it is called; of the second kind there are several, by number."""
 
 
 def devices_of_host(ranks: Communicator, asked: str) -> tuple[tuple[str, ...], int]:
@@ -56,11 +57,11 @@ def chosen(told: Sequence[Sequence[int]]) -> tuple[str, ...]:
     taken: Counter[int] = Counter()
     found = []
     for kind, number, view, count in told:
-        name = KINDS[kind]
+        name = NAMES[kind]
         if name == AUTO:
-            name, number = ("cuda", taken[view]) if count else ("cpu", 0)
+            name, number = (NAMES[1], taken[view]) if count else (NAMES[0], 0)
             taken[view] += 1
-        found.append(f"cuda:{number}" if name == "cuda" else name)
+        found.append(name.format(number))
     for *_, view, count in told:
         ranks = taken[view]
         if ranks > count > 0:

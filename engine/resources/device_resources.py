@@ -1,6 +1,6 @@
 """Edges for a device with memory of its own: what it may hold, and the host memory from which the rest comes.
 
-Owns the choice of the device by name, what goes there before the first iteration, and the pipeline; `memory_plan.py`
+Owns what goes there before the first iteration, and the pipeline; `memory_plan.py`
 divides its memory, `host_edge_source.py` has the host's side of the link. Refuses a device that is not here.
 """
 
@@ -23,9 +23,8 @@ from penstock.engine.resources.ownership import own_rows
 from penstock.engine.state.row_prefix_cache import RowPrefixCache
 from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.timeline import Timeline
-from penstock.transfer.devices import cuda
 from penstock.transfer.devices.device import Device, Kind
-from penstock.transfer.devices.emulated import EmulatedDevice
+from penstock.transfer.devices.named import device_named
 from penstock.transfer.pipeline import Pipeline
 from penstock.transfer.staging.fetch import fetch
 from penstock.transfer.staging.partition_directory import LinkDirectory
@@ -35,8 +34,6 @@ from penstock.transfer.values.residency import prior
 from penstock.transfer.values.task import TaskRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.ownership import Ownership
     from penstock.engine.resources.requirements_types import MemoryRequest
@@ -50,29 +47,10 @@ LOADED_AT_ONCE = 4
 """Partitions that are on their way to the device at once before the first iteration."""
 
 
-def named_device(config: Config, found: Callable[[], object]) -> str:
-    """The name of the device that the options name ("auto": the first GPU if one is found)."""
-    if config.device != "auto":
-        return config.device
-    return "cuda:0" if config.kernels == "host" and found() else "cpu"
-
-
-def kind_expected(config: Config) -> str:
-    """The kind of kernels that a device runs if what is installed is there: no device is asked, which takes long."""
-    name = named_device(config, cuda.may_be_here)
-    return "cuda" if name.startswith("cuda") else config.kernels
-
-
 def device_of(config: Config) -> Device:
     """The device that the options name. InputError if not here."""
-    name = named_device(config, cuda.count)
-    if name == "cpu":
-        return Device(threads=config.thread_count)
-    if name == "emulated":
-        return EmulatedDevice(
-            "emulated:0", config.thread_count, config.device_memory or 1 << 62, config.tuning.link_rate
-        )
-    return cuda.CudaDevice(cuda.number_of(name), config.device_memory)
+    given = config.device, config.kernels, config.thread_count, config.device_memory, config.tuning.link_rate
+    return device_named(*given)
 
 
 def fits(graph: Graph, budget: int) -> bool:

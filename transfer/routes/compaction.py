@@ -30,7 +30,11 @@ def start(task: Task, demand: Demand, directory: PartitionDirectory) -> Transfer
     first, last = task.partitions[0], task.partitions[-1]
     numbers = np.flatnonzero(demand.wanted[first : last + 1]) + first
     rows = ActiveRows(demand.marks, directory.adjacency.index().arrays())
-    plan = _planned(numbers, demand, directory, rows)
+    if demand.whole:
+        counts = np.array([count_rows(rows, directory.table[int(number)]) for number in numbers], dtype=np.int64)
+        plan = compacted_layout(*counts.reshape(-1, 2).T)
+    else:
+        plan = compacted_layout(demand.active_vertices[numbers], demand.active_edges[numbers])
     if plan.words > staging.packs.edges:
         raise RuntimeError(f"partitions {first}..{last} take {plan.words} words, a slab has {staging.packs.edges}")
     record = directory.record(task, demand)
@@ -45,13 +49,6 @@ def start(task: Task, demand: Demand, directory: PartitionDirectory) -> Transfer
             for host in held:
                 host.release()
     return None if room is None else Compacted((numbers, plan, rows), held, room, record, directory)
-
-
-def _planned(numbers: Ints, demand: Demand, directory: PartitionDirectory, rows: ActiveRows) -> CompactedLayout:
-    if not demand.whole:
-        return compacted_layout(demand.active_vertices[numbers], demand.active_edges[numbers])
-    counts = np.array([count_rows(rows, directory.table[int(number)]) for number in numbers], dtype=np.int64)
-    return compacted_layout(*counts.reshape(-1, 2).T)
 
 
 def _hold(numbers: Ints, demand: Demand, directory: PartitionDirectory, record: TaskRecord) -> list[Transfer] | None:
