@@ -53,16 +53,6 @@ class Joined:
     communicator: Communicator
     mates: tuple[int, ...]
 
-    @property
-    def local(self) -> int:
-        """How many ranks are on this host."""
-        return len(self.mates)
-
-    @property
-    def name(self) -> str:
-        """The rank in words."""
-        return f"rank {self.communicator.rank} of {self.communicator.size} on {socket.gethostname()}"
-
 
 def installed_mpiexec() -> str | None:
     """The mpiexec beside this Python, or on the path; None where there is none."""
@@ -136,7 +126,8 @@ def speaker(message: str, *, common: bool = True) -> str:
         return message
     if joined.communicator.rank:
         time.sleep(FIRST_SECONDS)
-    return f"{joined.name}: {message}"
+    communicator = joined.communicator
+    return f"rank {communicator.rank} of {communicator.size} on {socket.gethostname()}: {message}"
 
 
 def end_all(code: int) -> None:

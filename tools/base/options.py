@@ -80,8 +80,6 @@ class OutputFile(click.Path):
 
 
 OUTPUT = OutputFile(path_type=Path)
-ANSWER = click.Path(path_type=Path)
-"""The path of a file to write; `-` is standard output."""
 
 
 def is_graph_name(path: Path) -> bool:

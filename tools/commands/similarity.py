@@ -31,7 +31,7 @@ from penstock.tools.base.options import (
 from penstock.tools.base.output import Console, pairs, seconds, table
 
 if TYPE_CHECKING:
-    from penstock.engine.queries.pair_table import PairTable
+    pass
 
 MEASURES = ("jaccard", "overlap", "cosine", "common")
 SHOWN = 10
@@ -129,6 +129,8 @@ def command(
             writing.output, force=writing.force, format=writing.format, threads=using["threads"], **writing.style
         )
     shown = (SHOWN if writing.output is None else 0) if top is None else top
+    best = found.best(comparing["by"], shown)  # of equal scores in the order of the table
+    rows = zip(*(part.tolist() for part in best.values()), strict=True)
     facts = {
         "command": "similarity",
         "graph": graph,
@@ -138,20 +140,12 @@ def command(
         "by": comparing["by"],
         "missing_only": comparing["missing_only"],
         "sharing": int((found.common > 0).sum()),
-        "top": _top(found, comparing["by"], shown),
+        "top": [dict(zip(best, row, strict=True)) for row in rows],
         "compare_seconds": compared,
         "seconds": time.perf_counter() - began,
         "peak_memory_bytes": peak_resident_bytes(),
     }
     console.answer(facts, _lines(facts))
-
-
-def _top(found: PairTable, by: str, count: int) -> list[dict[str, Any]]:
-    """The pairs of the largest scores, in the order of the table where they are equal."""
-    rows = found.best(by, count)
-    return [
-        dict(zip(rows, values, strict=True)) for values in zip(*(part.tolist() for part in rows.values()), strict=True)
-    ]
 
 
 def _lines(facts: dict[str, Any]) -> list[str]:

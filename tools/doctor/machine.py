@@ -285,9 +285,7 @@ def caches() -> Section:
     folders = *own, *shipped_places()
     sizes = [one.stat().st_size for folder in folders if folder.is_dir() for one in os.scandir(folder) if one.is_file()]
     told = f"{' and '.join(map(str, folders)) or 'kept nowhere'}: {len(sizes):,} files, {format_bytes(sum(sizes))}"
-    compiled = Finding("compiled kernels", told)
-    if trouble is not None:
-        compiled = Finding("compiled kernels", told, "missing", trouble)
+    compiled = Finding("compiled kernels", told, "ok" if trouble is None else "missing", trouble or "")
     files = sorted(path for path in rates.glob("rates-*.json") if path.is_file())
     known = [found for path in files if (found := _rates_in(path)) is not None]
     told = "; ".join(

@@ -18,7 +18,7 @@ from penstock.storage.tables.formats import (
     format_of,
     formats_of,
 )
-from penstock.tools.base.options import ANSWER, STYLES, flags_of, option, option_group, style_of
+from penstock.tools.base.options import ANY, STYLES, flags_of, option, option_group, style_of
 from penstock.tools.base.output import NAME
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ wanting = option_group(
         "-o",
         "--output",
         "path",
-        type=ANSWER,
+        type=ANY,
         help=f"Write all values: {endings_of(ANSWERS)}; - is standard output.",
     ),
     option(

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from penstock.engine.planning.forecast import Forecast, Sweep
     from penstock.engine.program.program import Program
     from penstock.engine.resources.memory_plan import Memory
-    from penstock.engine.session import Session
     from penstock.storage.format.graph import Graph
 
 PHASES = "runs as several programs, one after another; the sweeps are those of the first"
@@ -185,7 +184,13 @@ def forecast_ranks(
     keeps = job.checkpointing.folder is not None
     with Session(graph, ranks=PaperRanks(ranks), **options) as session:
         session.prepare(*programs)
-        return [_forecast(session, program, ranks, keeps) for program in programs]
+        found: list[Forecast | BudgetError] = []
+        for program in programs:
+            try:
+                found.append(session.forecast(program, checkpoints=keeps))
+            except BudgetError as error:
+                found.append(of_all_ranks(error, ranks))
+        return found
 
 
 def _devices(job: Job, ranks: int) -> tuple[str, ...]:
@@ -197,13 +202,6 @@ def _devices(job: Job, ranks: int) -> tuple[str, ...]:
         return named
     first = named[0] if named[0] != "auto" else "cuda:0" if cuda.count() else "cpu"
     return (first,) * ranks
-
-
-def _forecast(session: Session, program: Program, ranks: int, keeps: bool) -> Forecast | BudgetError:
-    try:
-        return session.forecast(program, checkpoints=keeps)
-    except BudgetError as error:
-        return of_all_ranks(error, ranks)
 
 
 def _exchange_share(sweep: Sweep) -> float:

@@ -75,7 +75,7 @@ def execute(job: Job, console: Console, began: float | None = None, ranks: Joine
         try:
             _execute(job, console, JobClock(clock), ranks)
         except BudgetError as error:
-            raise error if ranks is None else of_all_ranks(error, ranks.local) from None
+            raise error if ranks is None else of_all_ranks(error, len(ranks.mates)) from None
         if ranks is not None:
             ranks.communicator.wait()  # rank 0 writes: the others do not end before it
 

@@ -286,11 +286,11 @@ def _of_step(job: Job, step: JobStep) -> dict[str, Any]:
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options that say something: flags that are not set, and lists of nothing, do not."""
-    return {key: _plain(value) for key, value in options.items() if _says(value)}
-
-
-def _says(value: Any) -> bool:
-    return bool(value) if isinstance(value, bool | list | tuple | dict) else value is not None
+    return {
+        key: _plain(value)
+        for key, value in options.items()
+        if (bool(value) if isinstance(value, bool | list | tuple | dict) else value is not None)
+    }
 
 
 def _plain(value: Any) -> Any:
