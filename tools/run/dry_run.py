@@ -76,7 +76,7 @@ def forecast_job(job: Job, console: Console) -> None:
 
 
 def _facts(step: JobStep, found: Forecast) -> dict[str, Any]:
-    facts = asdict(found) | {"program": step.program, "parameters": step.parameters.given}
+    facts = asdict(found) | {"program": step.program, "parameters": step.parameters}
     memories = {"host": found.host, "placement": found.placement}
     facts |= {name: asdict(held) | {"total": held.total} for name, held in memories.items() if held is not None}
     return facts | _sweep_facts(found) | {"most_seconds": found.most_seconds, "output": step.wanted.path}

@@ -189,7 +189,7 @@ def _run(step: JobStep, program: Program, context: JobContext, *, last: bool) ->
     session, metrics = context.session, context.metrics
     context.seen.begin(program, session)
     if metrics is not None:
-        metrics.begin(session, {"program": step.program, "parameters": step.parameters.given})
+        metrics.begin(session, {"program": step.program, "parameters": step.parameters})
     steps = session.steps(program, context.checkpoints)
     followed = Followed(ending_at_signals(steps, context.checkpoints, context.console.note))
     read = session.bytes_read
@@ -253,7 +253,7 @@ def _told(step: JobStep, summary: ResultSummary, context: JobContext) -> tuple[F
         if kept or context.metrics is not None:
             result = summary.facts()
         if kept:
-            whole = {"program": step.program, "parameters": step.parameters.given, **result}
+            whole = {"program": step.program, "parameters": step.parameters, **result}
             whole |= {"top": summary.top(step.wanted), "output": step.wanted.path}
         if not context.console.silent:
             program, graph = summary.result.program, summary.result.graph

@@ -15,11 +15,11 @@ from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.find_program import find_program, make_program
 from penstock.tools.base.options import keep_inputs
-from penstock.tools.base.output import NAME
+from penstock.tools.base.output import NAME, short
 from penstock.tools.run.answer_options import AnswerOptions
 from penstock.tools.run.checkpointing import Checkpointing, checkpointing
 from penstock.tools.run.record_files import JOB, LOG, METRICS, OWN, RATES, RUN, status
-from penstock.tools.run.run_options import Execution, Parameters, execution, keeping, watching
+from penstock.tools.run.run_options import Execution, execution, keeping, watching
 
 if TYPE_CHECKING:
     from penstock.engine.program.program import Program
@@ -31,10 +31,10 @@ JOB_GROUPS = (execution, watching, checkpointing, keeping)
 
 @dataclass(frozen=True)
 class JobStep:
-    """One program of a job: its name (`bfs`, `file.py:Class`), its parameters, what becomes of its answer."""
+    """One program of a job: its name (`bfs`, `file.py:Class`), given parameters, what becomes of its answer."""
 
     program: str
-    parameters: Parameters = field(default_factory=lambda: Parameters({}))
+    parameters: dict[str, Any] = field(default_factory=dict)
     wanted: AnswerOptions = field(default_factory=AnswerOptions)
 
     def __post_init__(self) -> None:
@@ -45,7 +45,7 @@ class JobStep:
     @property
     def title(self) -> str:
         """The program and its parameters."""
-        return f"{self.program} {self.parameters}".rstrip()
+        return " ".join([self.program, *(f"{name}={short(value, 40)}" for name, value in self.parameters.items())])
 
     def heading(self, program: Program, graph: Graph, place: Path) -> str:
         """The first line of its answer: what runs on which file, and how edges count where the graph has weights."""
@@ -68,7 +68,14 @@ class JobStep:
 
     def make(self, opened: Callable[[], Graph]) -> Program:
         """The program, on an opened graph. Raises InputError where there is none, or its parameters are not its."""
-        return make_program(self.program, find_program(self.program), self.parameters.values(opened))
+        kind, given = find_program(self.program), self.parameters
+        paths = {name: value for name, value in given.items() if isinstance(value, Path)}
+        if paths:
+            from penstock.tools.base.vertex_files import read_values  # NumPy, which --help does not need
+
+            graph = opened()
+            given = given | {name: read_values(path, name, graph) for name, path in paths.items()}
+        return make_program(self.program, kind, given)
 
 
 @dataclass(frozen=True)
@@ -122,7 +129,7 @@ class Job:
 
     def inputs(self) -> list[Path]:
         """The files that it reads, as far as it names them itself."""
-        given = [value for step in self.steps for value in step.parameters.given.values()]
+        given = [value for step in self.steps for value in step.parameters.values()]
         named = [self.graph, self.source, self.execution.rates, *given, *(step.file for step in self.steps)]
         return [path for path in named if isinstance(path, Path)]
 

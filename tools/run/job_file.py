@@ -269,7 +269,7 @@ def _moved(program: str, place: Callable[[str], Path]) -> str:
 def _of_step(job: Job, step: JobStep) -> dict[str, Any]:
     """A step's options by key; parameters that none is for go below `set`, in TOML or as NAME=VALUE texts."""
     known = {str(option.name): key_of(option) for option in parameters.options}
-    given = {name: job.recorded(v) if isinstance(v, Path) else v for name, v in step.parameters.given.items()}
+    given = {name: job.recorded(v) if isinstance(v, Path) else v for name, v in step.parameters.items()}
     named = {known[name]: value for name, value in given.items() if name in known}
     more: Any = {name: value for name, value in given.items() if name not in known}
     if not all(_in_toml(value) for value in more.values()):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from penstock.storage.base.errors import InputError
@@ -21,46 +20,24 @@ from penstock.tools.base.options import (
     option,
     option_group,
 )
-from penstock.tools.base.output import short
-
-if TYPE_CHECKING:
-    from penstock.storage.format.graph import Graph
 
 
-@dataclass(frozen=True)
-class Parameters:
-    """Parameters of a program that were given, by name; a file of weights or values by its path."""
+def given_parameters(settings: tuple[str, ...] | dict[str, Any] = (), **named: Any) -> dict[str, Any]:
+    """Parameters of a program that were given, by name; a file of weights or values by its path.
 
-    given: dict[str, Any]
-
-    @classmethod
-    def of(cls, settings: tuple[str, ...] | dict[str, Any] = (), **named: Any) -> Parameters:
-        """Of the options' values; settings: NAME=VALUE texts, or values by name."""
-        given = {name: value for name, value in named.items() if value is not None}
-        for name in ("source", "target"):
-            vertices = given.pop(name, ())
-            if vertices:
-                given[name] = vertices[0] if len(vertices) == 1 else list(vertices)
-        more = settings if isinstance(settings, dict) else dict(parse_setting(text) for text in settings)
-        return cls(given | more)
-
-    def values(self, opened: Callable[[], Graph]) -> dict[str, Any]:
-        """The same as a program takes them; opened: the graph, for files. Raises InputError for one that is wrong."""
-        paths = {name: value for name, value in self.given.items() if isinstance(value, Path)}
-        if not paths:
-            return self.given
-        from penstock.tools.base.vertex_files import read_values  # NumPy, which --help does not need
-
-        graph = opened()
-        return self.given | {name: read_values(path, name, graph) for name, path in paths.items()}
-
-    def __str__(self) -> str:
-        return " ".join(f"{name}={short(value, 40)}" for name, value in self.given.items())
+    settings: NAME=VALUE texts, or values by name; named: values of the options of these names.
+    """
+    given = {name: value for name, value in named.items() if value is not None}
+    for name in ("source", "target"):
+        vertices = given.pop(name, ())
+        if vertices:
+            given[name] = vertices[0] if len(vertices) == 1 else list(vertices)
+    return given | (settings if isinstance(settings, dict) else dict(parse_setting(text) for text in settings))
 
 
 parameters = option_group(
     "parameters",
-    Parameters.of,
+    given_parameters,
     option("--source", type=VERTEX, multiple=True, help="Id of the first vertex; repeatable for most programs."),
     option(
         "--target",

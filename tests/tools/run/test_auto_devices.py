@@ -13,7 +13,7 @@ from penstock.storage.format.graph import Graph
 from penstock.tools.run import rank_devices
 from penstock.tools.run.job import Job, JobStep
 from penstock.tools.run.rank_devices import auto_devices as chosen
-from penstock.tools.run.run_options import Execution, Parameters
+from penstock.tools.run.run_options import Execution
 from penstock.transfer.devices import cuda
 from penstock.transfer.values.rates import Rates
 from support.graphs import on_disk, skewed
@@ -30,7 +30,7 @@ class _Gpu(cuda.CudaDevice):
 
 def job(path: Path, **options: Any) -> Job:
     execution = Execution.of((), None, False, "auto", **options)
-    steps = (JobStep("pagerank", Parameters({"weight": False})), JobStep("wcc"))
+    steps = (JobStep("pagerank", {"weight": False}), JobStep("wcc"))
     return SimpleNamespace(graph=path, steps=steps, execution=execution, opened=lambda: Graph.open(path))  # type: ignore[return-value]
 
 

@@ -14,7 +14,7 @@ from penstock.tools.run.answer_options import AnswerOptions
 from penstock.tools.run.checkpointing import Checkpointing
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import LONGEST_JOB, lines_of, read, text_of
-from penstock.tools.run.run_options import Execution, Parameters
+from penstock.tools.run.run_options import Execution, given_parameters
 
 GOOD = """
 graph = "g.h5"   # beside this file
@@ -71,18 +71,18 @@ def test_a_job_file_says_all_that_a_command_line_says(folder: Path) -> None:
     }
     pagerank, bfs, own = job.steps
     assert pagerank.program == "pagerank"
-    assert pagerank.parameters.given == {"tol": 0.0, "max_iter": 7, "personalization": folder / "homes.txt"}
+    assert pagerank.parameters == {"tol": 0.0, "max_iter": 7, "personalization": folder / "homes.txt"}
     assert pagerank.wanted == AnswerOptions(top=5)
-    assert bfs.parameters.given == {"source": ["a", 2]}
+    assert bfs.parameters == {"source": ["a", 2]}
     assert bfs.wanted.path == Path("levels.csv"), "in the run directory, where there is one"
     assert job.beside().steps[1].wanted.path == folder / "levels.csv"
     assert own.program == f"{folder / 'own.py'}:Mine"
-    assert own.parameters.given == {"depth": 3, "words": ["x", "y"]}
+    assert own.parameters == {"depth": 3, "words": ["x", "y"]}
 
 
 def test_parameters_may_be_texts_as_behind_set(folder: Path) -> None:
     job = reading(folder, 'graph = "g.h5"\n[[programs]]\nname = "cf"\nset = ["rank=8", "raw=None"]')
-    assert job.steps[0].parameters.given == {"rank": 8, "raw": None}
+    assert job.steps[0].parameters == {"rank": 8, "raw": None}
 
 
 PROGRAM = '\n[[programs]]\nname = "bfs"\n'
@@ -200,7 +200,7 @@ def test_what_is_written_is_read_back(
     """Also parameters that TOML has not (None, large numbers): those go as texts."""
     folder = tmp_path_factory.getbasetemp()
     (folder / "g.h5").touch()
-    parameters = Parameters.of(more, source=tuple(sources), tol=tol, weight=weight)
+    parameters = given_parameters(more, source=tuple(sources), tol=tol, weight=weight)
     step = JobStep("bfs", parameters, AnswerOptions(top=3, path=Path("out.csv")))
     given = {str(option.name): None for group in JOB_GROUPS for option in group.options} | {"host_memory": memory}
     job = Job(folder / "g.h5", (step,), given, Execution(), Checkpointing())
@@ -208,9 +208,9 @@ def test_what_is_written_is_read_back(
     back = read(folder / "written.toml")
     assert back.graph == folder / "g.h5"
     assert back.options == ({} if memory is None else {"host_memory": memory})
-    found = back.steps[0].parameters.given
-    assert found == parameters.given
-    assert [type(value) for value in found.values()] == [type(parameters.given[name]) for name in found]
+    found = back.steps[0].parameters
+    assert found == parameters
+    assert [type(value) for value in found.values()] == [type(parameters[name]) for name in found]
     assert back.steps[0].wanted == step.wanted
 
 
