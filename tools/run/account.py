@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from penstock.storage.base.stage_clock import STAGES, StageClock, compile_times
 from penstock.tools.base.output import seconds
@@ -83,17 +83,16 @@ def _less(later: dict[str, Number], earlier: dict[str, Number]) -> dict[str, Num
     return {name: number for name, number in parts.items() if number > 0}
 
 
-class JobClock:
+class JobClock(StageClock):
     """The clock of a job, with the kernels that were compiled and loaded since it was made."""
 
-    def __init__(self, clock: StageClock) -> None:
-        self.clock = clock
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
         self._before = compile_times()
 
     def account(self) -> Account:
         """Where the time has gone so far."""
-        now = compile_times()
+        now, times = compile_times(), self.times()
         compiled, loaded = now.compiled - self._before.compiled, now.loaded - self._before.loaded
-        times = self.clock.times()
         stages = {name: times.seconds[name] for name in (*STAGES, *times.seconds) if name in times.seconds}
         return Account(times.wall, stages, times.beside, times.bytes, compiled, loaded)

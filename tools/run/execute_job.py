@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.storage.base.budget import peak_resident_bytes
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.freed_memory import give_back_freed_memory
-from penstock.storage.base.stage_clock import StageClock, installed, stage
+from penstock.storage.base.stage_clock import installed, stage
 from penstock.storage.base.threads import ThreadPool
 from penstock.tools.base import process
 from penstock.tools.base.json_record import to_json
@@ -69,11 +69,12 @@ def execute(job: Job, console: Console, began: float | None = None, ranks: Joine
     began: when the wall time of the job begins, by time.perf_counter; by default now. ranks: the processes that run it
     together with this one.
     """
-    with installed(StageClock(began, "imports")) as clock:
+    clock = JobClock(began, "imports")
+    with installed(clock):
         if ranks is not None and ranks.communicator.rank:
             job, console = job.followed(), Console(quiet=True, log_every=0)
         try:
-            _execute(job, console, JobClock(clock), ranks)
+            _execute(job, console, clock, ranks)
         except BudgetError as error:
             raise error if ranks is None else of_all_ranks(error, len(ranks.mates)) from None
         if ranks is not None:
@@ -98,7 +99,7 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
 
     opened = cache(job.opened)
     programs = [step.make(opened) for step in job.steps]
-    clock.clock.turn_to("other")
+    clock.turn_to("other")
     with ExitStack() as stack:
         show = stack.enter_context(progress(console))
         stack.enter_context(stages_shown(show, clock))
@@ -132,7 +133,7 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
             session = stack.enter_context(
                 Session(graph, timeline=timeline, ranks=communicator, **options, **used.options())
             )
-        stack.callback(clock.clock.turn_to, "closing")
+        stack.callback(clock.turn_to, "closing")
         record.describe(job, session, used)
         session.prepare(*programs, begins=True)
         process.resume_search()
@@ -140,7 +141,7 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         for step, program in zip(placed.steps, programs, strict=True):
             finished.append(_run(step, program, context, last=step is placed.steps[-1]))
             record.tell(programs=[told for told, _, _ in finished])
-    clock.clock.turn_to("other")
+    clock.turn_to("other")
     whole = clock.account()
     facts = {"command": "run"}
     rates = {"rates": used.facts()}

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.storage.base.budget import format_bytes, resident_bytes
-from penstock.storage.base.stage_clock import compile_times, compiled_now
+from penstock.storage.base.stage_clock import StageClock, compile_times, compiled_now
 from penstock.tools.base.output import count
 from penstock.tools.base.progress import COMPILING, PAUSE, ProgressBars, looked_at, show_compiling
-from penstock.tools.run.account import STAGE_NAMES, JobClock
+from penstock.tools.run.account import STAGE_NAMES
 
 if TYPE_CHECKING:
     from penstock.engine.program.program import Program
@@ -209,7 +209,7 @@ ONCE = {"compiling": COMPILING}
 class StageBars:
     """A bar for the stage that a job is in."""
 
-    def __init__(self, show: ProgressBars, clock: JobClock) -> None:
+    def __init__(self, show: ProgressBars, clock: StageClock) -> None:
         self._show, self._clock = show, clock
         self._shown = ""
         self._compiled = compile_times().compiled
@@ -217,7 +217,7 @@ class StageBars:
 
     def look(self) -> None:
         """Show where the job is now; the bar of a stage that has ended goes."""
-        stage, lasted, meter = self._clock.clock.present()
+        stage, lasted, meter = self._clock.present()
         seen, total = meter.seen, meter.total_bytes
         name = ONCE.get(stage, STAGE_NAMES.get(stage, stage))
         if stage == "iterations":
@@ -241,7 +241,7 @@ class StageBars:
 
 
 @contextmanager
-def stages_shown(show: ProgressBars, clock: JobClock) -> Iterator[None]:
+def stages_shown(show: ProgressBars, clock: StageClock) -> Iterator[None]:
     """Show the stages of a job until the block ends: as they go on a terminal, in a log when a line is due."""
     if not show.visible:
         yield

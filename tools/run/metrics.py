@@ -87,7 +87,7 @@ class Metrics:
         """Take an iteration that is over; the line of the one before is written."""
         self.place_file()
         self._flush()
-        compiled = None if self._clock is None else self._compiling(record.seconds, self._clock.clock.times())
+        compiled = None if self._clock is None else self._compiling(record.seconds, self._clock.times())
         due = self._clock is not None and time.perf_counter() - self._accounted > ACCOUNTED
         elapsed = time.perf_counter() - self._began
         late = {"elapsed": elapsed, "memory": self._memory(), "compile_seconds": compiled}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from penstock.storage.base.stage_clock import STAGES, StageClock
+from penstock.storage.base.stage_clock import STAGES
 from penstock.tools.base.json_record import of_json, to_json
 from penstock.tools.run.account import STAGE_NAMES, Account, JobClock
 
@@ -16,9 +16,9 @@ def test_every_stage_has_a_name() -> None:
 
 
 def test_stages_come_in_their_order_and_the_longest_is_named() -> None:
-    clock = StageClock(first="iterations")
+    clock = JobClock(first="iterations")
     clock.turn_to("imports")
-    assert list(JobClock(clock).account().stages) == ["imports", "iterations"]
+    assert list(clock.account().stages) == ["imports", "iterations"]
     assert ACCOUNT.longest_stage == "compiling"
     assert ACCOUNT.share("compiling") == 0.6
     assert ACCOUNT.share("loading") == 0.0
@@ -44,5 +44,5 @@ def test_parts_of_a_job_add_up() -> None:
 
 
 def test_kernels_of_before_are_not_the_jobs() -> None:
-    account = JobClock(StageClock()).account()
+    account = JobClock().account()
     assert (account.kernels_compiled, account.kernels_loaded) == (0, 0)

@@ -17,7 +17,6 @@ from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.storage.base.stage_clock import StageClock, compiling, installed, stage
 from penstock.tools.base.output import Console
 from penstock.tools.base.progress import COMPILING, PAUSE, LogLines, ProgressBars, progress
-from penstock.tools.run.account import JobClock
 from penstock.tools.run.live_table import AT_ONCE, LASTING, LiveTable, Pace, StageBars, Tally, line, stages_shown
 from penstock.transfer.values.task import TaskRecord
 from support.clocks import MovedClock
@@ -178,7 +177,7 @@ class Bars(ProgressBars):
 def test_a_stage_that_lasts_has_a_bar_until_it_ends() -> None:
     time, show = MovedClock(), Bars()
     clock = StageClock(now=time)
-    bars = StageBars(show, JobClock(clock))
+    bars = StageBars(show, clock)
     with installed(clock):
         with stage("index", 1000) as meter:
             time.now += 0.75
@@ -208,7 +207,7 @@ def test_a_stage_that_lasts_has_a_bar_until_it_ends() -> None:
 def test_iterations_that_read_for_long_say_how_much() -> None:
     time, show, read = MovedClock(), Bars(), [0]
     clock = StageClock(now=time)
-    bars = StageBars(show, JobClock(clock))
+    bars = StageBars(show, clock)
     with installed(clock), stage("iterations", poll=lambda: read[0]):
         for _ in range(round(LASTING / PAUSE)):
             bars.look()
@@ -222,5 +221,5 @@ def test_iterations_that_read_for_long_say_how_much() -> None:
 
 def test_without_a_terminal_no_thread_is_started() -> None:
     before = threading.active_count()
-    with stages_shown(ProgressBars(), JobClock(StageClock())):
+    with stages_shown(ProgressBars(), StageClock()):
         assert threading.active_count() == before

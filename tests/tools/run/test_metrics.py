@@ -17,7 +17,7 @@ from penstock.engine.session import Session
 from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.result import Result
 from penstock.storage.base.errors import InputError, RunError
-from penstock.storage.base.stage_clock import StageClock, compiling, installed, stage
+from penstock.storage.base.stage_clock import compiling, installed, stage
 from penstock.tools import cli
 from penstock.tools.base.log import LineFile
 from penstock.tools.run.account import JobClock
@@ -201,10 +201,10 @@ def test_a_failure_accounts_for_the_time_until_then(tmp_path: Path, monkeypatch:
 def test_iterations_say_what_was_compiled_in_them(tmp_path: Path) -> None:
     """Records of iterations that were one call share its seconds; the first ones hold what was compiled for it."""
     time = MovedClock()
-    clock, path = JobClock(StageClock(now=time)), tmp_path / "m.jsonl"
+    clock, path = JobClock(now=time), tmp_path / "m.jsonl"
     with open_metrics(path, clock=clock) as metrics, Session(in_memory(EDGES), kernels="reference") as session:
         metrics.begin(session, {})
-        with installed(clock.clock), stage("iterations"):
+        with installed(clock), stage("iterations"):
             with compiling():
                 time.now += 5.0
             for number in range(3):
