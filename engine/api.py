@@ -9,7 +9,6 @@ from contextlib import closing, nullcontext
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.program.parameters import Count, check_value
@@ -21,6 +20,7 @@ from penstock.engine.session import Session
 from penstock.engine.state.records import RunProgress
 from penstock.engine.state.result import Result
 from penstock.storage.base.errors import InputError, for_python
+from penstock.storage.base.function_digest import codes
 from penstock.storage.format.graph import Graph
 
 if TYPE_CHECKING:
@@ -203,12 +203,8 @@ def _author_names(program: type[Program], word: str) -> bool:
     """Return whether a function of the author's reads this attribute."""
     own = [value for kind in program.__mro__ if kind not in (Program, object) for value in vars(kind).values()]
     own = [value.fget if isinstance(value, property) else inspect.unwrap(value) for value in own]
-    return any(_names(value.__code__, word) for value in own if inspect.isfunction(value))
-
-
-def _names(code: CodeType, word: str) -> bool:
-    """Return whether a function's code, or that of a function inside it, reads this attribute."""
-    return word in code.co_names or any(_names(inner, word) for inner in code.co_consts if inspect.iscode(inner))
+    read = (code.co_names for value in own if inspect.isfunction(value) for code in codes(value.__code__))
+    return any(word in names for names in read)
 
 
 def _nearest(strangers: Iterable[str], known: list[str]) -> str:

@@ -645,7 +645,7 @@ class Session:
 
     def _loop(self, program: Program) -> Loop:
         asks, self._asked = self._asks(program), None
-        asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.weighted, asks.directions
+        asynchronous, apart, weighted, directions = asks.asynchronous, asks.apart, asks.needs.weighted, asks.directions
         if self._whole is not None:
             self._announce(asks)
         equipment = self._equip(asks.needs, program)
@@ -744,7 +744,7 @@ class Session:
 
     def _announce(self, asks: RunRequirements, decoding: bool | None = None, *, counts: bool = True) -> None:
         """Let kernels that are missing be compiled by several processes; as `announce_run`. Once for like phases."""
-        if (type(asks.program), asks.weighted) not in self._kernels:
+        if (type(asks.program), asks.needs.weighted) not in self._kernels:
             announce_run(asks, self.graph, self._device, self._setting, decoding, counts=counts)
 
     def _expect(self, program: Program) -> bool:

@@ -193,7 +193,7 @@ def forecast(
     keys: list[Any] = [walk.key for walk in walked.get(direction, ())]
     if needs.device_room:
         keys = [one.direction for one in needs.adjacencies]
-    weighted = asks is not None and asks.weighted
+    weighted = asks is not None and asks.needs.weighted
     owned = None if own is None else {one.direction: own.rows(one.index()) for one in needs.adjacencies}
     first = _sweep(pipeline, paper.feedback.given, keys, weighted, owned)
     _keep(_used(pipeline, set(first.routes)), needs.weighted)

@@ -143,7 +143,6 @@ class RunRequirements:
 
     program: Program
     directions: dict[Direction, tuple[Traversal, ...]]
-    weighted: bool
     asynchronous: bool
     apart: bool
     needs: MemoryRequest
@@ -501,7 +500,7 @@ def requirements_of(
     unmatched = _unmatched_bytes(graph, program, setting, directions, needs)
     needs = replace(needs, state_bytes=needs.state_bytes + unmatched)
     by_windows = needs.in_order and (setting.on_cores or setting.pages_there) and _walks_by_windows(program, config)
-    return RunRequirements(program, directions, by_weight, asynchronous, apart, needs, unmatched, by_windows)
+    return RunRequirements(program, directions, asynchronous, apart, needs, unmatched, by_windows)
 
 
 def _walks_by_windows(program: Program, config: Config) -> bool:

@@ -32,7 +32,7 @@ from penstock.storage.format.graph import Graph
 from penstock.storage.tables.columns import WriteOptions
 from penstock.storage.tables.formats import TableStyle
 from penstock.transfer.devices.device import Device
-from penstock.transfer.planning.host_budget import HostBudgetRequest, check_fixed
+from penstock.transfer.planning.host_budget import HostBudgetRequest
 
 if TYPE_CHECKING:
     from penstock.engine.queries.device_run import DeviceWalkRun
@@ -228,9 +228,7 @@ class Walks:
         fixed = index_bytes(graph.out) + name_bytes(graph) + self._sources.nbytes + WRITER_BYTES
         host = HostBudgetRequest.of(graph, given.config.memory_bytes, fixed, given.config.thread_count)
         chunk = longest = chunk_of(rows)
-        if not in_memory:
-            check_fixed(host)
-        if not in_memory or given.device_memory is not None:
+        if given.device_memory is not None if in_memory else host.left > 0:  # an index without room is not read
             longest = longest_span(rows.index(given.config.thread_count), chunk)
         return WalkMemoryRequest(
             host=host,

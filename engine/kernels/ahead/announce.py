@@ -83,7 +83,7 @@ def announce_run(
         directions=tuple(asks.directions),
         apart=asks.apart,
         vertices=str(graph.vertex_dtype),
-        weights=str(graph.weight_dtype) if asks.weighted else None,
+        weights=str(graph.weight_dtype) if asks.needs.weighted else None,
         threads=config.thread_count,
         capability=device.capability,
         packed=decoding or (of_gpu and not resident and config.packed != "never" and asks.needs.sweeps),

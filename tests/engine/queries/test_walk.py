@@ -197,6 +197,7 @@ def test_weights_below_zero_are_refused() -> None:
 def test_a_list_is_refused_and_so_is_too_little_memory(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="penstock convert"):
         walk(Graph.from_list([0, 1], [1, 0]))
-    graph = on_disk(shape("skewed"), tmp_path / "g.h5")
-    with pytest.raises(BudgetError, match=r'host_memory="\d+MiB" or more'):
+    graph = on_disk(shape("skewed"), tmp_path / "g.h5", chunk_edges=1 << 18)
+    with pytest.raises(BudgetError, match=r'host_memory="\d+MiB" or more') as refused:
         walk(graph, host_memory=1000)
+    assert walk(graph, host_memory=refused.value.least_mib << 20).count == 10 * graph.vertices
