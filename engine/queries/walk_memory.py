@@ -32,6 +32,8 @@ PENDING_BYTES = 4
 """Of records by walker, that are gathered before they are logged; twice, while they are."""
 WALKERS_SHARE = 7
 """Eighths of what is left that walkers may take: sweeps fall with their number, reading with the share that is kept."""
+SLABS_SHARE = 0.5
+"""Of what walkers leave: larger slabs, since all walkers are looked through for each partition; the rest keeps rows."""
 WALKER_BYTES = 64
 """What a walker of a block takes beside its walk, at most."""
 CELLS = 1 << 32
@@ -146,8 +148,10 @@ def _filled(request: WalkMemoryRequest, rest: int, memory: WalkMemory) -> WalkMe
     batch = min(request.walks, -(-even // block) * block)
     after = rest - batch * request.walker_bytes
     log = min(after // 8, 2 * batch * request.row_bytes)
-    kept = (after - log) // request.kept_bytes
-    return replace(memory, kept_edges=min(kept, request.edges), batch=batch, log_bytes=log)
+    rows, chunk = after - log, request.chunk_edges
+    more = int(rows * SLABS_SHARE) // (2 * request.slab_bytes) // chunk * chunk
+    kept = min((rows - 2 * more * request.slab_bytes) // request.kept_bytes, request.edges)
+    return replace(memory, kept_edges=kept, slab_edges=memory.slab_edges + more, batch=batch, log_bytes=log)
 
 
 def walker_bytes(vertex_bytes: int, *, second_order: bool) -> int:
