@@ -22,7 +22,7 @@ from penstock.storage.convert.sort.spill_room import ArrayStore, StoredArrays
 from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding
 from penstock.storage.encoding.edge_keys import count_ends, fill_keys, sources_of_keys, spans_of, targets_of_keys
 from penstock.storage.format import schema
-from penstock.storage.format.adjacency_writer import ChunkedArray, StripedArrays, WeightStats
+from penstock.storage.format.adjacency_writer import StripedArrays, WeightStats, vertex_array
 from penstock.storage.format.file_set import AppendedTo, FileSet
 from penstock.storage.format.schema import CHUNK_EDGES, LIST_BLOCK, STRIPE_RUN, Header, ListPart
 from penstock.storage.format.writer import IdWriter
@@ -243,10 +243,10 @@ class ListWriter:
         self._stored = -(-written // CHUNK_EDGES)
         self._keys.finish(tables.get(KEYS), chunks * CHUNK_EDGES)
         stats = None if weight_dtype is None else self._write_weights(weight_dtype, tables.get(WEIGHTS), chunks)
-        spans = ChunkedArray(self._files, f"out/{schema.SPANS}", np.dtype(np.uint32), "plain")
+        spans = vertex_array(self._files, f"out/{schema.SPANS}", np.dtype(np.uint32), "plain")
         for part in self._spans:
             spans.append(part.reshape(-1))
-        spans.finish(sum(part.size for part in self._spans))
+        spans.finish()
         return stats
 
     def _write_weights(
@@ -277,10 +277,10 @@ class ListWriter:
         for direction, degrees in zip(schema.DIRECTIONS, counts, strict=False):
             kind = schema.count_dtype(int(degrees.max(initial=0)))
             path = f"{direction}/{schema.DEGREES}"
-            array = ChunkedArray(self._files, path, kind, schema.values_encoding(kind))
+            array = vertex_array(self._files, path, kind, schema.values_encoding(kind))
             for first in range(0, vertices, schema.CHUNK_VERTICES):
                 array.append(degrees[first : first + schema.CHUNK_VERTICES])
-            array.finish(vertices)
+            array.finish()
         ids = IdWriter(self._files, strings=isinstance(original, NameStore))
         for piece in pieces_of(original):
             ids.append(piece)

@@ -19,35 +19,6 @@ from penstock.storage.format.file_set import FileSet
 from penstock.storage.format.frame_writer import ChunkEncoder
 from penstock.storage.format.schema import CHUNK_EDGES, CHUNK_VERTICES, STRIPE_RUN
 
-
-class ChunkedArray:
-    """An array of the manifest, one item a vertex, in chunks that follow each other."""
-
-    def __init__(self, files: FileSet, path: str, kind: np.dtype[Any], encoding: str) -> None:
-        self._files, self._path = files, path
-        coding = Coding(encoding, kind, CHUNK_VERTICES, LEVELS[encoding])
-        self._stream = ChunkEncoder(coding, files.pool, files.threads + 1)
-        files.create(files.manifest, path, coding)
-
-    def append(self, items: NDArray[Any]) -> None:
-        """Add items; the array is kept, not copied."""
-        for first in range(0, len(items), CHUNK_VERTICES):
-            self._stream.append(items[first : first + CHUNK_VERTICES])
-            self._write()
-
-    def finish(self, items: int) -> None:
-        """Write what is left. Raises ValueError unless there were so many items."""
-        if self._stream.items != items:
-            raise ValueError(f"{self._path} has {self._stream.items} items, not {items}")
-        self._stream.finish()
-        self._write()
-        self._files.add(self._path, self._stream.coding, items)
-
-    def _write(self) -> None:
-        while self._stream.ready:
-            self._files.place(self._files.manifest, self._path, self._stream.ready.popleft())
-
-
 _Block = tuple[bytes, np.dtype[Any], int]
 """Degrees of some vertices, narrowed and compressed; their dtype, and how many they are."""
 
@@ -111,16 +82,20 @@ class WeightStats:
 
 
 class StripedArrays:
-    """Arrays of edges over all shards, written in groups as they come: per stripe a run of chunks of each array.
+    """Arrays over all shards, written in groups as they come: per stripe a run of chunks of each array.
 
-    codings: of each array, by its path. ahead: chunks of each that wait for a thread.
+    codings: of each array, by its path. ahead: chunks of each that wait for a thread. whole: they are in the manifest,
+    and chunks follow each other as soon as they are there.
     """
 
-    def __init__(self, files: FileSet, codings: Mapping[str, Coding], ahead: int) -> None:
+    def __init__(self, files: FileSet, codings: Mapping[str, Coding], ahead: int, *, whole: bool = False) -> None:
         self._files, self._group = files, 0
+        self._shards = [files.manifest] if whole else files.shards
+        self._least = 1 if whole else STRIPE_RUN * len(self._shards)
         self._streams = {path: ChunkEncoder(coding, files.pool, ahead) for path, coding in codings.items()}
+        self._step = min(coding.chunk_items for coding in codings.values())
         for path, coding in codings.items():
-            for shard in files.shards:
+            for shard in self._shards:
                 files.create(shard, path, coding)
 
     @property
@@ -130,10 +105,10 @@ class StripedArrays:
 
     def append(self, *arrays: NDArray[Any]) -> None:
         """Add items of each array, any number; they are kept, not copied."""
-        for first in range(0, len(arrays[0]), CHUNK_EDGES):
+        for first in range(0, len(arrays[0]), self._step):
             for stream, items in zip(self._streams.values(), arrays, strict=True):
-                stream.append(items[first : first + CHUNK_EDGES])
-            self._write(STRIPE_RUN * len(self._files.shards))
+                stream.append(items[first : first + self._step])
+            self._write(self._least)
 
     def finish(self, before: NDArray[np.uint64] | None = None, items_before: int = 0) -> None:
         """Write what is left; before: the chunk table of what other files have."""
@@ -145,13 +120,19 @@ class StripedArrays:
 
     def _write(self, least: int) -> None:
         """Write groups while there are at least so many chunks of each array."""
-        shards = self._files.shards
+        shards = self._shards
         while (ready := min(len(stream.ready) for stream in self._streams.values())) >= least:
             places = stripe.group_stripes(self._group, min(ready, STRIPE_RUN * len(shards)), len(shards))
             for path, stream in self._streams.items():
                 for place in places:
                     self._files.place(shards[place], path, stream.ready.popleft())
             self._group += 1
+
+
+def vertex_array(files: FileSet, path: str, kind: np.dtype[Any], encoding: str) -> StripedArrays:
+    """An array with an item a vertex."""
+    coding = Coding(encoding, kind, CHUNK_VERTICES, LEVELS[encoding])
+    return StripedArrays(files, {path: coding}, files.threads + 1, whole=True)
 
 
 class AdjacencyWriter:
@@ -216,8 +197,8 @@ class AdjacencyWriter:
             array = self._degree_array(self._degrees.kind())
             for degrees in self._degrees.release():
                 array.append(degrees)
-        array.finish(self._vertices)
+        array.finish()
         self.edges = self._total
 
-    def _degree_array(self, kind: np.dtype[Any]) -> ChunkedArray:
-        return ChunkedArray(self._files, f"{self._name}/{schema.DEGREES}", kind, schema.values_encoding(kind))
+    def _degree_array(self, kind: np.dtype[Any]) -> StripedArrays:
+        return vertex_array(self._files, f"{self._name}/{schema.DEGREES}", kind, schema.values_encoding(kind))

@@ -15,7 +15,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.encoding.codec import payload_bytes
 from penstock.storage.encoding.string_array import StringArray, string_array
 from penstock.storage.format import schema
-from penstock.storage.format.adjacency_writer import AdjacencyWriter, ChunkedArray
+from penstock.storage.format.adjacency_writer import AdjacencyWriter, StripedArrays, vertex_array
 from penstock.storage.format.file_set import FileSet
 from penstock.storage.format.frames import OpenedGraph
 from penstock.storage.format.index import Index
@@ -210,13 +210,13 @@ class IdWriter:
 
     def __init__(self, files: FileSet, *, strings: bool = False) -> None:
         self._files = files
-        self._numbers: ChunkedArray | None = None
+        self._numbers: StripedArrays | None = None
         self._names = self._name_arrays() if strings else None
         self._name_bytes = 0
 
-    def _name_arrays(self) -> tuple[ChunkedArray, ChunkedArray]:
-        ends = ChunkedArray(self._files, schema.NAME_ENDS, np.dtype(np.uint64), "delta")
-        return ends, ChunkedArray(self._files, schema.NAME_TEXT, np.dtype(np.uint8), "plain")
+    def _name_arrays(self) -> tuple[StripedArrays, StripedArrays]:
+        ends = vertex_array(self._files, schema.NAME_ENDS, np.dtype(np.uint64), "delta")
+        return ends, vertex_array(self._files, schema.NAME_TEXT, np.dtype(np.uint8), "plain")
 
     def append(self, ids: NDArray[Any] | StringArray) -> None:
         """Append the ids of the next vertices: uint32, uint64 or strings."""
@@ -229,16 +229,17 @@ class IdWriter:
             return
         if self._numbers is None:
             kind = ids.dtype if ids.dtype in schema.VERTEX_DTYPES else np.dtype(np.uint64)
-            self._numbers = ChunkedArray(self._files, schema.ORIGINAL_ID, kind, "delta")
+            self._numbers = vertex_array(self._files, schema.ORIGINAL_ID, kind, "delta")
         self._numbers.append(ids)
 
     def finish(self, vertices: int) -> None:
-        """Write what is left, the ids of so many vertices. Raises as `ChunkedArray.finish`."""
-        if self._numbers is not None:
-            self._numbers.finish(vertices)
-        if self._names is not None:
-            self._names[0].finish(vertices)
-            self._names[1].finish(self._name_bytes)
+        """Write what is left. Raises ValueError unless there were the ids of so many vertices."""
+        for array in (self._numbers, *(self._names or ())):
+            if array is not None:
+                array.finish()
+        for ids in (self._numbers, self._names and self._names[0]):
+            if ids is not None and ids.lengths != {vertices}:
+                raise ValueError(f"there are original ids of {ids.lengths} vertices, not of {vertices}")
 
 
 def write_rows(rows: AdjacencyWriter, index: Index, neighbors: NDArray[Any], weights: NDArray[Any] | None) -> None:
