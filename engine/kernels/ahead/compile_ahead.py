@@ -22,37 +22,23 @@ from penstock.storage.companion.claims import Claims
 from penstock.storage.companion.job_compiler import JobCompiler
 
 
-class _Ahead:
-    """Of kernels: they are compiled where they would run."""
+def compile_all(job: dict[str, Any], claims: Claims) -> None:
+    """Compile the kernels of a job, which `announce.py` has described; the first process says which these are."""
+    program, dtype = described_program(job["program"]), np.dtype(job["vertices"])
+    kind, ours = HostRowKernels if needs_rows(program) else HostKernels, JobCompiler(claims)
+    kernels: Any = kind(program, dtype, job["weights"] is not None, job["threads"])
 
-    compiler: JobCompiler
-    kernel: Any
-
-    def _call_alone(self, kernel: Any, *arguments: Any) -> Any:
-        made = self.kernel(kernel)
-        self.compiler.compile(lambda: made.compile_for(arguments))
+    def compile_one(kernel: Any, *arguments: Any) -> Any:
+        made = kernels.kernel(kernel)
+        ours.compile(lambda: made.compile_for(arguments))
         if kernel in (make_select, make_select_due):
             arguments[-2][...] = 1  # so many vertices were found: they are listed next
         return 0, 0.0  # of fused iterations: how many there were, and their limit
 
-
-class _AheadKernels(_Ahead, HostKernels):
-    """Of programs on edges."""
-
-
-class _AheadRowKernels(_Ahead, HostRowKernels):
-    """Of programs on whole rows."""
-
-
-def compile_all(job: dict[str, Any], claims: Claims) -> None:
-    """Compile the kernels of a job, which `announce.py` has described; the first process says which these are."""
-    program, dtype = described_program(job["program"]), np.dtype(job["vertices"])
-    kind = _AheadRowKernels if needs_rows(program) else _AheadKernels
-    kernels: Any = kind(program, dtype, job["weights"] is not None, job["threads"])
-    kernels.compiler, kernels._small_pushes = JobCompiler(claims), PATIENCE
+    kernels._call_alone, kernels._small_pushes = compile_one, PATIENCE
     if job["number"] == 0:
         _call_all(kernels, program, job)
-    kernels.compiler.begin()
+    ours.begin()
     _call_all(kernels, program, job)
 
 
