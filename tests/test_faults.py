@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support.faults import break_disk, cut_short, flip_bit, memory_cgroup, python, small_disk
+from support.faults import break_disk, memory_cgroup, python, small_disk
 
 
 @pytest.fixture
@@ -21,19 +21,6 @@ def read(path: Path, size: int, offset: int) -> bytes:
     buffer = bytearray(size)
     with path.open("rb") as opened:
         return bytes(buffer[: os.preadv(opened.fileno(), [buffer], offset)])
-
-
-def test_flip_bit(file: Path) -> None:
-    flip_bit(file, 3, bit=2)
-    flip_bit(file, -1)
-    assert file.read_bytes() == bytes([0, 1, 2, 7, *range(4, 63), 62])
-
-
-def test_cut_short(file: Path) -> None:
-    cut_short(file, -4)
-    assert file.read_bytes() == bytes(range(60))
-    cut_short(file, 2)
-    assert file.read_bytes() == b"\0\1"
 
 
 def test_disk_breaks_only_what_it_is_told_to(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

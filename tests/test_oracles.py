@@ -7,6 +7,7 @@ from collections.abc import Callable
 import networkx as nx
 import numpy as np
 import pytest
+from support.covering import covering
 from support.oracles import (
     UNREACHED,
     EdgeList,
@@ -65,9 +66,7 @@ def test_answers_equal_networkx(seed: int, directed: bool) -> None:
         assert set(components(edges)[list(group)].tolist()) == {min(group)}
 
 
-@pytest.mark.parametrize("personal", [False, True])
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("seed", SEEDS)
+@covering("personal, directed, seed", [False, True], [True, False], SEEDS)
 def test_pagerank_equals_networkx(seed: int, directed: bool, personal: bool) -> None:
     edges = sample(seed, directed=directed)
     home = np.arange(1.0, edges.vertices + 1) if personal else None

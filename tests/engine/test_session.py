@@ -14,7 +14,6 @@ from penstock.engine import Field, Graph, Program, Session, Start, run
 from penstock.engine import session as session_module
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.from_each import FromEach
-from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.scc import SCC
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.wcc import WCC
@@ -62,11 +61,6 @@ def test_kernels_of_phases_are_announced_once_for_each_direction(tmp_path: Path,
         session.run(SCC())
         session.run(SCC())
     assert sorted(told) == [(name, (way,)) for name in ("Reach", "Trim") for way in ("pull", "push")]
-
-
-def test_a_budget_too_small_is_refused_with_the_sum_and_the_least_that_works(graph: Graph) -> None:
-    with pytest.raises(InputError, match=r"host_memory=\"1.0 MiB\" is too small.*give host_memory=\"\d+MiB\" or more"):
-        run(PageRank(), graph, host_memory=1 << 20)
 
 
 @pytest.mark.parametrize(
@@ -131,18 +125,6 @@ def test_dijkstra_refuses_negative_weights() -> None:
     graph = Graph.from_arrays([0, 1, 1], [1], np.array([-2.0]))
     with pytest.raises(InputError, match="the graph: the smallest weight is -2, and this program accepts non-negative"):
         run(SSSP(source=0), graph)
-
-
-def test_asynchronous_bfs_is_refused(graph: Graph) -> None:
-    with pytest.raises(InputError, match="BFS cannot run asynchronously"):
-        run(BFS(source=0), graph, mode="async")
-
-
-def test_distances_beyond_32_bits_are_found_all_the_same() -> None:
-    weights = np.full(4, 2**32 - 1, dtype=np.uint32)
-    graph = Graph.from_arrays([0, 1, 2, 3, 4, 4], [1, 2, 3, 4], weights)
-    result = run(SSSP(source=0), graph)
-    assert result.fields["distance"].tolist() == [k * (2**32 - 1) for k in range(5)]
 
 
 def test_programs_by_name_and_by_class(graph: Graph) -> None:

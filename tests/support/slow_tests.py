@@ -64,7 +64,6 @@ SLOW_FILES = (
 SLOW_TESTS = (
     "engine/test_api.py::test_sources_may_be_names",
     "engine/test_session.py::test_a_forked_process_opens_its_own_session_before_kernels_have_run",
-    "engine/test_session.py::test_distances_beyond_32_bits_are_found_all_the_same",
     "storage/convert/test_convert.py::test_a_disk_that_fills_while_writing_leaves_nothing",
     "storage/convert/test_convert.py::test_any_budget",
     "storage/convert/test_csr_passthrough.py::test_any_rows",

@@ -11,6 +11,7 @@ from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand, whole_demand
+from support.covering import covering
 from support.fakes import (
     CHUNK,
     FakeAdjacency,
@@ -221,9 +222,7 @@ def test_a_slab_returns_only_when_the_next_view_is_asked_for():
     assert np.shares_memory(view.neighbors, pipeline.staging.slabs._neighbors[0])
 
 
-@pytest.mark.parametrize("slots", [0, 2, None])
-@pytest.mark.parametrize("failing", range(5))
-@pytest.mark.parametrize("kind", ["failing", "refusing"])
+@covering("slots, failing, kind", [0, 2, None], range(5), ["failing", "refusing"])
 def test_a_failed_read_frees_everything_and_names_its_cause(slots, failing, kind):
     pipeline, reader = make(partitions=5, slots=slots, slabs=3, instant=False)
     getattr(reader, kind).add(failing)

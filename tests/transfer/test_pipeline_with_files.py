@@ -13,6 +13,7 @@ from penstock.transfer.values.options import TransferOptions
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import Demand, whole_demand
 from support import fakes, faults
+from support.covering import covering
 
 CHUNK = 262_144
 VERTICES = 40_000
@@ -51,8 +52,7 @@ def pipeline_of(graph, reader, slots, **options):
     return fakes.pipeline_of(graph, reader, cache, settings)
 
 
-@pytest.mark.parametrize("slots", [0, 1, None])
-@pytest.mark.parametrize("with_weights", [False, True])
+@covering("slots, with_weights", [0, 1, None], [False, True], strength=1)
 def test_sweeps_show_the_graph(arrays, path, slots, with_weights):
     _, neighbors, weights = arrays
     graph = Graph.open(path)

@@ -74,12 +74,6 @@ def test_a_probe_that_has_no_time_is_left_out_and_said() -> None:
     assert found.quick
 
 
-def test_half_of_skewed_ids_are_in_the_first_hundredth() -> None:
-    ids = probes.skewed_ids(20_000, 1_000_000)
-    assert ids.max() < 1_000_000
-    assert abs((ids < 10_000).mean() - 0.5) < 0.02
-
-
 @pytest.mark.parametrize("step", [0.003, 0.02, 0.06])
 @pytest.mark.parametrize("device", [Device, EmulatedDevice])
 def test_the_limit_is_kept_however_slow_the_machine(step: float, device: Callable[[], Device]) -> None:

@@ -19,6 +19,7 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.read.reader import Reader
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.staging.link_reader import LinkReader
+from support.covering import covering
 from support.graphs import on_disk, shape, skewed
 from support.oracles import EdgeList
 from support.program_cases import PROGRAMS, check, program_of
@@ -79,8 +80,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return chunks
 
 
-@pytest.mark.parametrize("route", EVERYWHERE)
-@pytest.mark.parametrize("name", sorted(PROGRAMS))
+@covering("route, name", EVERYWHERE, sorted(PROGRAMS), strength=1)
 def test_every_chunk_is_read_once_and_locked_before_it_travels(
     name: str, route: str, device: StrictDevice, asked: list[tuple[str, int]], tmp_path: Path
 ) -> None:

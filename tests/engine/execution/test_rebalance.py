@@ -57,7 +57,7 @@ def test_a_run_that_is_over_keeps_no_state() -> None:
         gc.enable()
 
 
-@covering("name, directed", CASES, (True, False), strength=1)  # test_ranks_programs.py has all of both
+@covering("name, directed", CASES, (True, False), strength=1, rare=[*CASES][1::2])  # test_ranks_programs.py has all
 def test_every_program_while_bounds_move(name: str, directed: bool) -> None:
     make, right = CASES[name]
     with moving():
@@ -65,8 +65,12 @@ def test_every_program_while_bounds_move(name: str, directed: bool) -> None:
             right(small(directed), result.fields)
 
 
-@pytest.mark.parametrize("options", [{"direction": "push"}, {"direction": "pull"}, {"mode": "sync"}])
-@pytest.mark.parametrize("name", sorted(set(PROGRAMS) - {"wcc"}))
+@covering(
+    "options, name",
+    [{"direction": "push"}, {"direction": "pull"}, {"mode": "sync"}],
+    sorted(set(PROGRAMS) - {"wcc"}),
+    strength=1,
+)
 def test_every_direction_while_bounds_move(name: str, options: dict[str, str]) -> None:
     edges = small(True)
     with moving():

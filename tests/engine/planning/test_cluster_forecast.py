@@ -18,10 +18,7 @@ from penstock.engine.planning.cluster_forecast import (
     plan_run,
 )
 from penstock.engine.planning.forecast import EDGE_PICKS, ROW_PICKS
-from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
-from penstock.engine.programs.triangles import Triangles
-from penstock.engine.programs.wcc import WCC
 from penstock.storage.base.errors import InputError
 
 CORES = Machine(
@@ -113,22 +110,7 @@ def test_a_run_needs_less_memory_than_state_in_every_rank() -> None:
     assert "--host-memory" in str(small.lacking)
 
 
-def test_work_is_of_sweeps() -> None:
-    work = SweepWork.of(PageRank(), 1000, 5000.0, 2.0)
-    assert work.edge_bytes == 10000.0
-    assert work.exchanged == 8000
-    assert work.rank_bytes > 24 * 1000
-    for other in (BFS(source=0), WCC(), Triangles()):
-        with pytest.raises(InputError, match="does not walk every edge in every iteration"):
-            SweepWork.of(other, 1000, 5000.0, 2.0)
-
-
 WHOLE = tomllib.loads(EXAMPLE)
-
-
-def test_the_example_is_a_machine() -> None:
-    machine = Machine.of(WHOLE, "m.toml")
-    assert (machine.ranks_per_host, machine.device_memory, machine.host_memory) == (8, 130 << 30, 3 << 39)
 
 
 @pytest.mark.parametrize(

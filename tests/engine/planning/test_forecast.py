@@ -23,6 +23,7 @@ from penstock.transfer.devices import cuda
 from penstock.transfer.planning.host_budget import HostBudget
 from penstock.transfer.values.cost import Cost
 from penstock.transfer.values.rates import Rates
+from support.covering import covering
 from support.graphs import in_memory, on_disk, shape
 from support.small_host import dividing, packing
 
@@ -154,9 +155,7 @@ HOMES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("route", ["filter", "blocks", "auto"])
-@pytest.mark.parametrize("home", HOMES)
+@covering("share, route, home", [0.0, 0.3, 1.0], ["filter", "blocks", "auto"], HOMES)
 def test_packed_edges_are_foretold(
     home: str, route: str, share: float, graph: Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,15 +227,6 @@ def test_a_forecast_refuses_what_the_run_would(graph: Graph) -> None:
     one_way = in_memory(shape("skewed"), both=False)
     with Session(one_way, direction="pull") as session, pytest.raises(InputError, match="--direction both"):
         session.forecast(BFS(0))
-
-
-def test_a_graph_in_memory_needs_no_division() -> None:
-    with Session(in_memory(shape("skewed"))) as session:
-        told = session.forecast(PageRank(tol=0, max_iter=2, weight=False))
-    assert told.host.whole
-    assert told.first.disk_bytes == 0
-    assert told.host.parts["cache"] == 0
-    assert told.first.cost.kernel > 0
 
 
 def test_a_prepared_session_equips_once_for_all(graph: Graph) -> None:

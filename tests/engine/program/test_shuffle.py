@@ -52,8 +52,3 @@ def test_ranks_are_in_the_order_of_the_hashes(kind: str, first: int) -> None:
     rank = np.empty(graph.vertices, graph.vertex_dtype)
     shuffle(graph, rank, first)
     assert np.array_equal(rank, expected(ids) + first)
-
-
-def test_no_vertices() -> None:
-    graph = from_edges(np.empty(0, np.int64), np.empty(0, np.int64))
-    shuffle(graph, np.empty(0, np.uint32))

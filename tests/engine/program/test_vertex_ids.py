@@ -18,7 +18,6 @@ from penstock.engine.program.vertex_ids import (
     StoredNumbers,
     VertexFinder,
     internal_id,
-    internal_ids,
     names_by_rank,
     original_order,
     original_ranks,
@@ -45,16 +44,6 @@ def named() -> Graph:
 def sided() -> Graph:
     """Sources 1, 2, 3 and targets 1, 9."""
     return from_edges([1, 1, 2, 3], [1, 9, 9, 1], bipartite=True)
-
-
-def test_strings_are_found(named: Graph) -> None:
-    ids = named.original_ids()
-    assert ids is not None
-    assert [ids[internal_id(named, name)] for name in NAMES] == NAMES
-    assert internal_ids(named, "a").tolist() == [internal_id(named, "a")]
-    for stranger in ("7", 7, "zz"):
-        with pytest.raises(InputError, match=f"vertex {stranger} is not in the graph: its 6 ids lie between 07 and é"):
-            internal_id(named, stranger)
 
 
 def test_numbers_are_found_as_text_too() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine import NeighborSampler, from_edges, sample_neighbors
-from penstock.engine.program import vertex_ids
 from penstock.storage.base.errors import BudgetError, InputError
 from support.graphs import in_memory, on_disk, shape, weighed
 
@@ -140,24 +139,6 @@ def reader_of(graph: Any) -> Any:
 def assert_same(one: Any, other: Any) -> None:
     for name in ("node", "vertex", "row", "col", "edge", "nodes_per_hop", "edges_per_hop"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-
-
-def test_ids_are_those_of_the_input() -> None:
-    graph = from_edges(["a", "b", "c"], ["b", "c", "a"])
-    sample = sample_neighbors(graph, "b", [1, 1], direction="out")
-    assert sample.node.tolist() == ["b", "c", "a"]
-    assert (sample.row.tolist(), sample.col.tolist()) == ([1, 2], [0, 1])
-
-
-def test_a_sampler_sorts_ids_once_for_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = from_edges(np.arange(300, 100, -1), np.arange(100, 300), renumber=True, order="hubs")
-    sorted_sides, order = [], vertex_ids._order
-    monkeypatch.setattr(vertex_ids, "_order", lambda ids: sorted_sides.append(ids) or order(ids))
-    with NeighborSampler(graph, [2]) as sampler:
-        for first in (100, 120, 140):
-            seeds = np.arange(first, first + 100)
-            assert sampler.sample(seeds).node[:100].tolist() == seeds.tolist()
-    assert len(sorted_sides) == 1
 
 
 @pytest.mark.parametrize(

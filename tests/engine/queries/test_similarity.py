@@ -15,7 +15,6 @@ import pytest
 from penstock.engine import Graph, from_edges, similarity
 from penstock.engine.kernels.cuda import driver
 from penstock.engine.kernels.host.whole_rows.similarity import compare
-from penstock.engine.program import vertex_ids
 from penstock.engine.queries import pairs as pairs_module
 from penstock.engine.queries.row_sets import even_cuts, runs
 from penstock.engine.queries.similarity import _held
@@ -208,19 +207,6 @@ def test_long_lists_are_not_counted(left: int, directed: bool, monkeypatch: pyte
         found = similarity(graph, k=k, by=by, missing_only=missing_only)
         assert [tuple(pair) for pair in found.ends.tolist()] == wanted
         assert found.common.tolist() == [int(common[pair]) for pair in wanted]
-
-
-def test_the_order_of_vertices_changes_nothing() -> None:
-    edges = tangle(directed=False)
-    names = (np.arange(edges.vertices) * 7 + 1)[::-1]
-    ends = names[edges.sources], names[edges.targets]
-    plain, moved = (from_edges(*ends, undirected=True, order=order) for order in ("none", "degree"))
-    one, other = similarity(plain, k=2), similarity(moved, k=2)
-    for name, values in one.columns().items():
-        np.testing.assert_array_equal(values, other.columns()[name])
-    many = one.ids[:100]
-    assert len(many) > vertex_ids.FEW
-    np.testing.assert_array_equal(similarity(moved, many).common, one.common[:100])
 
 
 def test_names_and_sides(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from penstock.engine.queries.walk_memory import (
 from penstock.storage.base.errors import BudgetError
 from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
 from penstock.transfer.values.rates import Rates
+from support.covering import covering
 
 MIB = 1 << 20
 REQUEST = WalkMemoryRequest(
@@ -94,9 +95,7 @@ def test_all_rows_stay_on_a_device_where_they_fit() -> None:
     assert (few.batch, few.sets) == (100, 1)
 
 
-@pytest.mark.parametrize("mebibytes", [64, 128, 256, 500, 800])
-@pytest.mark.parametrize("edge_mebibytes", [None, 64, 128])
-@pytest.mark.parametrize("sum_bytes", [0, 8])
+@covering("mebibytes, edge_mebibytes, sum_bytes", [64, 128, 256, 500, 800], [None, 64, 128], [0, 8])
 def test_what_is_taken_is_within_both_budgets(mebibytes: int, edge_mebibytes: int | None, sum_bytes: int) -> None:
     request = replace(HOST, weight_bytes=sum_bytes // 8, sum_bytes=sum_bytes)
     edge_memory = None if edge_mebibytes is None else edge_mebibytes * MIB

@@ -17,6 +17,7 @@ from penstock.engine.session import Session
 from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support import thread_ranks
+from support.covering import covering
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import CASES, PROGRAMS, check, program_of, tangle
@@ -42,8 +43,9 @@ def _run(make: Any, graph: Graph, *each: dict[str, Any], **options: Any) -> list
     return on_ranks(len(each), work)
 
 
-@pytest.mark.parametrize("name", CASES)
+@covering("name", CASES, strength=1, rare=[*CASES][::2])
 def test_every_program_on_two_ranks_behind_links(name: str) -> None:
+    """By default every second one; test_rebalance.py has the others, test_ranks_programs.py all."""
     make, right = CASES[name]
     for result in _run(make, small_graph(True), LINKED, LINKED):
         right(small(True), result.fields)

@@ -38,8 +38,7 @@ def test_components_are_joined_by_ranges(kernels: str, at_once: int, monkeypatch
             check("wcc", edges, result.fields)
 
 
-@pytest.mark.parametrize("options", [{"direction": "push"}, {"direction": "pull"}, {"mode": "sync"}, {}])
-@pytest.mark.parametrize("name", PROGRAMS)
+@covering("options, name", [{"direction": "push"}, {"direction": "pull"}, {"mode": "sync"}, {}], PROGRAMS, strength=1)
 def test_every_direction_and_mode_on_three_ranks(name: str, options: dict[str, str]) -> None:
     edges = small(True)
     options = {} if name == "wcc" else options

@@ -12,6 +12,7 @@ from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide
 from penstock.engine.session import Session
 from penstock.engine.state.state import Frontier
 from penstock.transfer.values.rates import Rates
+from support.covering import covering
 from support.graphs import in_memory, skewed
 from support.oracles import EdgeList
 
@@ -149,12 +150,13 @@ def test_every_iteration_takes_the_direction_that_moves_less(program, directed) 
     assert chosen["auto"] == {"push", "pull"}
 
 
-@pytest.mark.parametrize("edges", [0, 7, 28, 29, 500, 501, 950, 1000, 1001, 15000])
-@pytest.mark.parametrize("growing", [True, False])
-@pytest.mark.parametrize("linked", [True, False])
-@pytest.mark.parametrize("forced", [None, "push"])
-@pytest.mark.parametrize(
-    "situation", [BFS, RANK, replace(BFS, can_pull=False), replace(RANK, unexplored_edges=9), CHEAP]
+@covering(
+    "edges, growing, linked, forced, situation",
+    [0, 7, 28, 29, 500, 501, 950, 1000, 1001, 15000],
+    [True, False],
+    [True, False],
+    [None, "push"],
+    [BFS, RANK, replace(BFS, can_pull=False), replace(RANK, unexplored_edges=9), CHEAP],
 )
 def test_what_is_certainly_pushed(situation, forced, linked, growing, edges) -> None:
     """Both ways: what the bounds allow is pushed, and what they do not would be pulled, or is weighed."""

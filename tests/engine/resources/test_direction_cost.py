@@ -23,6 +23,7 @@ from penstock.engine.state.state import Frontier
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.index import from_degrees
 from penstock.transfer.values.rates import Rates
+from support.covering import covering
 from support.graphs import in_memory
 from support.oracles import EdgeList
 
@@ -53,9 +54,7 @@ def counted(graph: Graph, active: NDArray[np.bool_], rows: NDArray[np.int64], he
     return int((np.minimum(last, split) - first).sum()), int(np.maximum(last - split, 0).sum())
 
 
-@pytest.mark.parametrize("head", [0, 2, 8])
-@pytest.mark.parametrize("directed", [True, False])
-@pytest.mark.parametrize("seed", [1, 2])
+@covering("head, directed, seed", [0, 2, 8], [True, False], [1, 2])
 def test_what_a_pull_reads_is_foretold(*, directed: bool, head: int, seed: int) -> None:
     """Every level of a search whose frontier is worth weighing, rows that are never reached included."""
     vertices = 6000

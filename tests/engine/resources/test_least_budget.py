@@ -161,8 +161,7 @@ def test_it_is_so_where_vertices_and_rows_weigh(name: str, large: Graph) -> None
     assert least * MIB > 4 * large.vertices
 
 
-@pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("option", ["host_memory", "device_memory"])
+@covering("name, option", MAKERS, ["host_memory", "device_memory"], strength=1)
 def test_it_is_so_behind_a_link(name: str, option: str, disk: Graph) -> None:
     if (name, option) == ("degrees", "device_memory"):  # reads row indexes, on the host
         assert ran(disk, Degrees(), device="emulated", device_memory=1) == (None, 0)
@@ -246,8 +245,12 @@ def test_distances_that_may_not_fit_are_counted_wide(disk: Graph, large: Graph) 
         assert session.run(SSSP(0)).fields["distance"].tolist() == [0, 2**32 - 1]
 
 
-@pytest.mark.parametrize("more", [[], ["--direct-io"], ["--checkpoint", "kept"], ["--trace", "t.json", "--force"]])
-@pytest.mark.parametrize("program", ["wcc", "degrees", "triangles"])
+@covering(
+    "more, program",
+    [[], ["--direct-io"], ["--checkpoint", "kept"], ["--trace", "t.json", "--force"]],
+    ["wcc", "degrees", "triangles"],
+    strength=1,
+)
 def test_the_command_line_tells_what_it_accepts(
     program: str,
     more: list[str],

@@ -15,6 +15,7 @@ from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.resources.host_resources import HostResources
 from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
+from support.covering import covering
 from support.graphs import in_memory, on_disk, shape
 from support.small_host import CHUNK, packed_sweeps
 
@@ -35,9 +36,12 @@ def is_packed(session: Session) -> bool:
     return session._equipment.plan.packed is not None
 
 
-@pytest.mark.parametrize("share", [0, 0.4, 1])
-@pytest.mark.parametrize("chunks", [1, 3])
-@pytest.mark.parametrize("program", [PageRank(tol=0.0, max_iter=5), Katz(tol=0.0, max_iter=5, alpha=1e-3)])
+@covering(
+    "share, chunks, program",
+    [0, 0.4, 1],
+    [1, 3],
+    [PageRank(tol=0.0, max_iter=5), Katz(tol=0.0, max_iter=5, alpha=1e-3)],
+)
 def test_answers_are_those_of_plain_edges(
     graph: Graph, program: Program, chunks: int, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

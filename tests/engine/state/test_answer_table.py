@@ -59,10 +59,6 @@ def test_numbers_are_not_copied() -> None:
     assert column.buffers()[1].address == found.fields["rank"].ctypes.data
 
 
-def test_a_vertexless_graph() -> None:
-    assert run("wcc", from_edges([], [], vertices=0)).to_arrow().num_rows == 0
-
-
 @pytest.mark.parametrize("name", ["pandas", "polars"])
 def test_what_is_not_installed_is_named(result: Result, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, name, None)

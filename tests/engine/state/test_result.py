@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from html import unescape
 from pathlib import Path
 from re import findall
@@ -22,39 +21,6 @@ def result() -> Result:
     """0 -> 1 -> 2 and a lonely 3, whose original ids are 70, 2^63, 5, 30."""
     ids = np.array([70, 2**63, 5, 30], dtype=np.uint64)
     return run(BFS(source=70), Graph.from_arrays([0, 1, 2, 2, 2], [1, 2], original_id=ids))
-
-
-def test_csv(result: Result, tmp_path: Path) -> None:
-    result.write(tmp_path / "a.csv")
-    with (tmp_path / "a.csv").open() as file:
-        rows = list(csv.reader(file))
-    assert rows == [
-        ["vertex", "level", "parent"],
-        ["5", "2", str(2**63)],
-        ["30", "", ""],
-        ["70", "0", "70"],
-        [str(2**63), "1", "70"],
-    ]
-
-
-def test_parquet(result: Result, tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    result.write(tmp_path / "a.parquet")
-    table = parquet.read_table(tmp_path / "a.parquet").to_pydict()
-    assert table == {"vertex": [5, 30, 70, 2**63], "level": [2, None, 0, 1], "parent": [2**63, None, 70, 70]}
-
-
-def test_hdf5_and_npy(result: Result, tmp_path: Path) -> None:
-    h5py = pytest.importorskip("h5py")
-    result.write(tmp_path / "a.h5")
-    with h5py.File(tmp_path / "a.h5") as file:
-        assert file["vertex"][:].tolist() == [5, 30, 70, 2**63]
-        assert file["level"][:].tolist() == [2, 2**32 - 1, 0, 1]
-    result.write(tmp_path / "a.npy")
-    records = np.load(tmp_path / "a.npy")
-    assert records.dtype.names == ("vertex", "level")
-    assert records["vertex"].tolist() == [5, 30, 70, 2**63]
-    assert records["level"].tolist() == [2, 2**32 - 1, 0, 1]
 
 
 @pytest.mark.parametrize("order", ["none", "degree"])

@@ -55,13 +55,6 @@ def test_ids_of_a_file_are_read_by_chunk(plain: Graph, ids: NDArray[np.uint64]) 
     assert plain.id_dtype == ids.dtype
 
 
-def test_a_graph_without_ids_has_numbers() -> None:
-    graph = Graph.from_arrays([0, 1, 1, 1], [2])
-    assert graph.id_dtype == graph.vertex_dtype == graph.original_ids_in(1, 3).dtype
-    assert graph.original_ids_in(1, 3).tolist() == [1, 2]
-    assert graph.original_ids_of(np.array([2, 0])).tolist() == [2, 0]
-
-
 def test_strings_and_arrays_of_ids() -> None:
     named = Graph.from_arrays([0, 0, 0, 0], [], original_id=np.array(["b", "a", "c"], STRINGS))
     assert named.original_ids_of(np.array([2, 1])).tolist() == ["c", "a"]

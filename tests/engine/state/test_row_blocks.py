@@ -50,11 +50,6 @@ def test_a_row_longer_than_the_buffer_is_no_block() -> None:
         list(blocks([index_of(DEGREES)], 8))
 
 
-def test_no_rows_no_blocks() -> None:
-    nothing = index_of(np.zeros(0, dtype=np.int64))
-    assert (block_capacity([nothing], 1), list(blocks([nothing], 1))) == (1, [])
-
-
 @pytest.mark.parametrize(("most", "wanted"), [(1000, [(0, 8)]), (9, [(0, 4), (4, 8)]), (1, None)])
 def test_strips_hold_so_many_edges(most: int, wanted: list[tuple[int, int]] | None) -> None:
     """Rows are bounded by the square root of all neighbors (19 of them: 5), which cuts the 9 down."""

@@ -26,6 +26,7 @@ from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.spill_room import SpillRoom
 from penstock.storage.convert.sort.weights import narrow
 from penstock.storage.ingest.core.edges import EdgeBatch
+from support.covering import covering
 
 KEYS = npst.arrays(np.uint64, st.integers(0, 300), elements=st.integers(0, (1 << 64) - 1))
 
@@ -148,9 +149,7 @@ def test_sorting_fits_its_memory(memory: int, threads: int) -> None:
     assert plan.held_edges * 24 <= memory
 
 
-@pytest.mark.parametrize("memory", [32, 48, 64, 200, 1024, 16384])
-@pytest.mark.parametrize("threads", [1, 2, 16])
-@pytest.mark.parametrize("maps", [False, True])
+@covering("memory, threads, maps", [32, 48, 64, 200, 1024, 16384], [1, 2, 16], [False, True])
 def test_shares_fit_the_budget(memory: int, threads: int, maps: bool) -> None:
     total = memory << 20
     share = shares(total, threads, maps=maps)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.threads import ROWS, map_rows, ranges
 from penstock.storage.results import column_statistics as statistics
 from penstock.storage.results.column_statistics import Keys, first_rows
+from support.covering import covering
 
 COLUMNS = st.one_of(
     arrays.arrays(st.sampled_from(["u1", "u4", "i8"]), st.integers(0, 40), elements=st.integers(0, 5)),
@@ -49,9 +49,7 @@ def test_vectors_have_extremes_over_all_components() -> None:
     assert statistics.total(values[:, 1], None) == values[:, 1].sum()
 
 
-@pytest.mark.parametrize("kind", ["f4", "f8"])
-@pytest.mark.parametrize("count", [0, 1, 127, 128, 129, 1000, 4097, 100_003])
-@pytest.mark.parametrize("size", [128, 1000, ROWS])
+@covering("kind, count, size", ["f4", "f8"], [0, 1, 127, 128, 129, 1000, 4097, 100_003], [128, 1000, ROWS])
 def test_a_sum_is_numpys_to_the_bit(kind: str, count: int, size: int) -> None:
     random = np.random.default_rng(count)
     values = (random.standard_normal(count) * 10.0 ** random.uniform(-8, 8, count)).astype(kind)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.results import group_counts
 from penstock.storage.results.group_counts import count_groups
+from support.covering import covering
 
 KINDS = ("u1", "u4", "u8", "i4", "i8")
 
@@ -37,9 +38,7 @@ def labels_of(shape: str, kind: str, count: int) -> NDArray[Any]:
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("shape", ["one", "own", "few", "far", "full"])
-@pytest.mark.parametrize("count", [1, 7, 3000])
+@covering("kind, shape, count", KINDS, ["one", "own", "few", "far", "full"], [1, 7, 3000])
 def test_groups_are_those_of_a_sort(kind: str, shape: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     labels = labels_of(shape, kind, count)
     monkeypatch.setattr(group_counts, "SMALL", 0)
@@ -49,9 +48,7 @@ def test_groups_are_those_of_a_sort(kind: str, shape: str, count: int, monkeypat
             assert (found.groups, found.largest, found.top) == by_sorting(labels, top)
 
 
-@pytest.mark.parametrize("absent", [0, 3, 255, 70_000, 2**32 - 1])
-@pytest.mark.parametrize("apart", [1, 30_000])
-@pytest.mark.parametrize("small", [0, 1 << 20])
+@covering("absent, apart, small", [0, 3, 255, 70_000, 2**32 - 1], [1, 30_000], [0, 1 << 20])
 def test_vertices_without_a_label_are_left_out(
     absent: int, apart: int, small: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,10 +31,6 @@ def test_a_partition_without_a_route_is_refused():
         balance(np.zeros((1, 2, 5)), np.array([[True, False]]))
 
 
-def test_no_partitions():
-    assert balance(np.zeros((2, 0, 5)), np.ones((2, 0), bool)).tolist() == []
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_never_worse_than_alone_and_no_single_move_helps(seed):
     random = np.random.default_rng(seed)

@@ -39,11 +39,6 @@ def test_resident_tasks_stay_small_while_others_are_fetched():
     assert groups == [("resident", (0, 1)), ("resident", (2,)), ("filter", (3,))]
 
 
-def test_other_routes_stay_alone():
-    groups = plain([0, 1], ["zero-copy"] * 2, np.array([0, 100]), STEP, Rules(4))
-    assert [numbers for _, numbers in groups] == [(0,), (1,)]
-
-
 @given(st.data(), st.integers(1, 40), st.integers(1, 5))
 def test_every_wanted_partition_is_in_exactly_one_group(data, count, k):
     wanted = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))

@@ -160,10 +160,6 @@ def test_a_wholly_resident_adjacency_is_one_task_and_totals_will_do():
     assert make_plan(nothing, table_of(5), residency_of(5, whole=True), Rates.host(1), options()).tasks == ()
 
 
-def test_no_demand_no_tasks():
-    assert make_plan(demand_of([0, 0]), table_of(2), residency_of(2), Rates.host(1), options()).tasks == ()
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -40,8 +40,12 @@ def test_shapes(name: str, kind: str, directed: bool) -> None:
     check(name, edges, run(program_of(name, edges), in_memory(edges), **DEVICE).fields)
 
 
-@pytest.mark.parametrize("way", [{"direction": "push"}, {"direction": "pull"}, {"mode": "sync"}])
-@pytest.mark.parametrize("name", ["bfs", "sssp", "sweeps", "wcc"])
+@covering(
+    "way, name",
+    [{"direction": "push"}, {"direction": "pull"}, {"mode": "sync"}],
+    ["bfs", "sssp", "sweeps", "wcc"],
+    strength=1,
+)
 def test_directions(name: str, way: dict[str, Any]) -> None:
     """A hub whose row is longer than a tile, among rows of one edge."""
     hub = np.stack([np.full(90, 3), np.arange(90)])
@@ -49,8 +53,7 @@ def test_directions(name: str, way: dict[str, Any]) -> None:
     check(name, edges, run(program_of(name, edges), in_memory(edges), **DEVICE, **way).fields)
 
 
-@pytest.mark.parametrize("route", ["filter", "zero-copy", "auto"])
-@pytest.mark.parametrize("name", ["bfs", "sssp", "sweeps", "wcc"])
+@covering("route, name", ["filter", "zero-copy", "auto"], ["bfs", "sssp", "sweeps", "wcc"], strength=1)
 def test_routes(name: str, route: str, tmp_path: Path) -> None:
     edges = weighed(EdgeList(80, *skewed(80, 300, 8), None, False), "uint8")
     graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=16)
@@ -112,11 +115,6 @@ def test_pulls_of_any_piece_of_the_edges(cuts: tuple[int, ...], whole: bool) -> 
     sent = state.sent if whole else state.sent * bits
     rows_of_edges = np.repeat(np.arange(graph.vertices), index.degrees(0, graph.vertices))
     assert np.array_equal(state.incoming, np.bincount(rows_of_edges, sent[neighbors], graph.vertices))
-
-
-def test_residual_pagerank() -> None:
-    edges = EdgeList(40, *skewed(40, 120, 8), None, False)
-    check("pagerank", edges, run(program_of("pagerank", edges), in_memory(edges), mode="async", **DEVICE).fields)
 
 
 def test_select_lists_in_ascending_order() -> None:

@@ -21,6 +21,7 @@ from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.emulated import EmulatedDevice
 from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import View
+from support.covering import covering
 from support.graphs import in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import Counts, check, program_of
@@ -84,9 +85,7 @@ def pushed(program: Program, edges: EdgeList, cuts: tuple[int, ...], *, hot: boo
     return state.incoming, state.touched.words
 
 
-@pytest.mark.parametrize("whole", [True, False])
-@pytest.mark.parametrize("cuts", [(), (7, 200, 1100)])
-@pytest.mark.parametrize("program", [Counts, Shares])
+@covering("whole, cuts, program", [True, False], [(), (7, 200, 1100)], [Counts, Shares])
 def test_messages_and_marks(program: type[Program], cuts: tuple[int, ...], whole: bool, kept: list[int]) -> None:
     """A sum that is 0 is marked too; pieces that are too short go the usual way."""
     edges = shape("skewed", weights="uint8")

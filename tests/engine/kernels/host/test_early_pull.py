@@ -15,6 +15,7 @@ from penstock.engine.resources import direction
 from penstock.engine.session import Session
 from penstock.engine.state.result import Result
 from penstock.engine.state.unmatched_rows import UnmatchedRows
+from support.covering import covering
 from support.graphs import in_memory, on_disk, skewed
 from support.oracles import EdgeList
 from support.small_host import CHUNK, small_memory
@@ -42,9 +43,7 @@ def count_kept(patch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("program", [BFS, Reachability])
-@pytest.mark.parametrize("kind", GRAPHS)
-@pytest.mark.parametrize("block", [64, 65536])
+@covering("program, kind, block", [BFS, Reachability], GRAPHS, [64, 65536])
 def test_kept_rows_give_the_answers_of_pushes(
     kind: str, program: Any, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,7 @@ from penstock.engine.state.result import Result
 from penstock.engine.state.state import State, state_bytes
 from penstock.storage.base.timeline import Timeline
 from penstock.transfer.values.task import TaskRecord
+from support.covering import covering
 from support.graphs import in_memory, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import Patient, Wandering, check, program_of
@@ -126,9 +127,7 @@ def test_vertices_are_listed_as_often_as_they_change(count: int) -> None:
     assert result.fields["distance"].tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("mode", ["auto", "sync"])
-@pytest.mark.parametrize("name", ["bfs", "sssp"])
-@pytest.mark.parametrize("kind", GRAPHS)
+@covering("mode, name, kind", ["auto", "sync"], ["bfs", "sssp"], GRAPHS)
 def test_one_call_does_it_all(kind: str, name: str, mode: str) -> None:
     """Of SSSP, changes of bucket too."""
     edges = GRAPHS[kind]

@@ -17,6 +17,7 @@ from penstock.storage.encoding.packed_store import pack_arrays
 from penstock.storage.format.graph import Graph
 from penstock.transfer.values.task import TaskRecord
 from penstock.transfer.values.view import Payloads, View
+from support.covering import covering
 from support.graphs import in_memory, skewed
 from support.oracles import EdgeList
 
@@ -47,8 +48,9 @@ def swept(graph: Graph, view: View, dtype: Any) -> NDArray[Any]:
     return state.target.copy()
 
 
-@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
-@pytest.mark.parametrize("chunk", [256, 1000, 5000, STEP_EDGES, STEP_EDGES + 256 * 19, 1 << 20])
+@covering(
+    "dtype, chunk", [np.uint32, np.uint64], [256, 1000, 5000, STEP_EDGES, STEP_EDGES + 256 * 19, 1 << 20], strength=1
+)
 def test_a_packed_sweep_is_a_sweep(graph: Graph, chunk: int, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "SMALL", 64)
     assert graph.into is not None

@@ -18,6 +18,7 @@ from penstock.storage.encoding.payload import BLOCK, HEADER_WORDS
 from penstock.storage.encoding.unpack import unpack
 from penstock.transfer.devices.device import Unpacker
 from penstock.transfer.devices.emulated import EmulatedDevice
+from support.covering import covering
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList
 from support.payloads import Store, decoded, forged, rows, store_of
@@ -48,7 +49,7 @@ def is_flagged(unpacker: Unpacker) -> bool:
 
 
 @KERNELS
-@pytest.mark.parametrize("width", range(33))
+@covering("width", range(33), strength=1, rare={*range(33)} - {0, 1, 2, 7, 8, 15, 16, 17, 31, 32})
 def test_every_width(width: int, kernels: str) -> None:
     """Differences of just so many bits, and a short last block."""
     rng = np.random.default_rng(width)
@@ -101,8 +102,7 @@ def test_chunks_anywhere_in_the_store(chunk: int, kernels: str) -> None:
 
 
 @KERNELS
-@pytest.mark.parametrize("chunk", [64, 512, 700])
-@pytest.mark.parametrize("wanted", [[], [0], [3], [5], [1, 2, 4], range(6)])
+@covering("chunk, wanted", [64, 512, 700], [[], [0], [3], [5], [1, 2, 4], range(6)], strength=1)
 def test_only_marked_blocks_are_decoded(wanted: Any, chunk: int, kernels: str) -> None:
     """A block of a chunk is decoded as a whole; where chunks are not whole blocks that is more, on the host all."""
     ids = rows(np.random.default_rng(2), 1500, 3000, 20, np.uint32) | np.uint32(1 << 20)
@@ -222,8 +222,9 @@ def test_forged_payloads(store: Store, kernels: str, changes: list[tuple[int, in
 
 
 @KERNELS
-@pytest.mark.parametrize("word", [33, 63, 33 << 6, 63 << 6, 257 << 12, 0xFFFFFFFF, 32 | 32 << 6 | 256 << 12])
-@pytest.mark.parametrize("block", [0, 1, 2])
+@covering(
+    "word, block", [33, 63, 33 << 6, 63 << 6, 257 << 12, 0xFFFFFFFF, 32 | 32 << 6 | 256 << 12], [0, 1, 2], strength=1
+)
 def test_forged_descriptions(block: int, word: int, kernels: str) -> None:
     store = forged(FORGED, HEADER_WORDS + 2 * 3 + block, word)
     unpacker = unpacker_of(DEVICE, kernels)

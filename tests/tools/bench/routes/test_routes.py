@@ -32,7 +32,7 @@ from penstock.tools.bench.routes.matrix import (
 )
 from penstock.tools.bench.routes.report import facts, lines
 from penstock.tools.bench.routes.trials import Outcome, Row, Trial, TrialPlan, measure, trace_of
-from penstock.tools.commands.bench_routes import read_portion
+from penstock.tools.commands.bench_routes import CASES, read_portion
 from penstock.transfer.routes.registry import ROUTES, serving
 from penstock.transfer.values.task import TaskRecord
 from support.commands import answered
@@ -92,6 +92,14 @@ def test_rows_are_chosen_by_name() -> None:
         chosen(rows, ("=HyTGraph",))
     with pytest.raises(InputError, match="'warp' in its name; the rows are resident, filter"):
         chosen(rows, ("warp",))
+
+
+def test_bytes_of_edges_are_those_that_a_program_reads() -> None:
+    graph = in_memory(shape("skewed", weights="uint8"))
+    assert case_of("bfs", (0,), 1).edge_bytes(graph) == 4 * graph.edges
+    assert case_of("sssp", (0,), 1).edge_bytes(graph) == 5 * graph.edges
+    assert case_of("levels", (0,), 1).edge_bytes(graph) == 4 * graph.edges
+    assert [case_of(name, (0,), 1).name for name in CASES] == list(CASES)
 
 
 def test_a_source_has_edges() -> None:

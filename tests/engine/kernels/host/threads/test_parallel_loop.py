@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from penstock.engine.kernels.host.jit import SHARES, LoopKernel, compile_author, loop_kernel, use_workers
 from penstock.storage.base.thread_atomics import atomic_add
+from support.covering import covering
 
 THREADS = int(numba.config.NUMBA_NUM_THREADS)
 ZERO = np.uint64(0)
@@ -37,9 +38,7 @@ def test_more_threads_than_numba_may_have_are_as_many_as_it_may() -> None:
     assert numba.get_num_threads() == THREADS
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2, 3, 1000])
-@pytest.mark.parametrize("threads", [1, THREADS])
-@pytest.mark.parametrize("grain", [None, 1, 7])
+@covering("steps, threads, grain", [0, 1, 2, 3, 1000], [1, THREADS], [None, 1, 7])
 def test_every_step_runs_once(grain: int | None, threads: int, steps: int) -> None:
     times, parts = np.zeros(steps, np.int32), np.zeros(1, np.int64)
     make_count(grain)(threads, steps, (times, parts), np.int32(2))
