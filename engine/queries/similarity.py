@@ -21,6 +21,7 @@ from penstock.engine.kernels.host.jit import use_workers
 from penstock.engine.program.vertex_ids import VertexReferences
 from penstock.engine.queries.pair_table import MEASURES, PairTable
 from penstock.engine.queries.pairs import best_pairs, common_of, counter_on, internal_pairs
+from penstock.engine.queries.walk_options import check_graph
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.requirements_types import index_bytes, name_bytes
 from penstock.storage.base.budget import parse_bytes
@@ -95,11 +96,7 @@ def similarity(
     """
     opened = graph if isinstance(graph, Graph) else Graph.open(Path(graph))
     check_request(pairs, k, by, sources, device, device_memory, missing_only=missing_only)
-    if opened.layout == "list":
-        raise InputError(
-            "the edges of the graph are in the order of the input, and no vertex has a row of them; `penstock convert` "
-            "of the graph file sorts them"
-        )
+    check_graph(opened, weighted=False, why="no vertex has a row of them")
     config = Config.of(host_memory=host_memory, threads=threads)
     workers = config.thread_count
     room = HostBudgetRequest.of(opened, config.memory_bytes, _held(opened) + OWN_BYTES, workers)

@@ -1,7 +1,8 @@
 """How memory is divided for walks, of the host and of a device: kept rows, slabs, walkers at once, blocks of walks.
 
 Pure functions: numbers in, values out. Where all rows fit, walks are made block by block. Else walkers take most of
-what is left: every batch of them sweeps the rows that are not kept, until all walks of the batch have ended.
+what is left: every batch of them sweeps the rows that are not kept, until all walks of the batch have ended. Slabs get
+half of what walkers leave, kept rows the other half.
 
 On a device a batch of walkers has its walks until all have ended. Where all rows fit beside a good many walkers,
 nothing is swept. Else every batch sweeps the rows that are not kept about once a step, so that bytes over the link go
@@ -140,7 +141,7 @@ def _swept(request: WalkMemoryRequest, left: int) -> WalkMemory:
 
 
 def _filled(request: WalkMemoryRequest, rest: int, memory: WalkMemory) -> WalkMemory:
-    """Give the rest to walkers, their records and kept rows."""
+    """Give the rest to walkers and their records, and what they leave to larger slabs and kept rows."""
     block = memory.block
     walkers = min(request.walks, rest * WALKERS_SHARE // 8 // request.walker_bytes)
     most = max(block, walkers // block * block)

@@ -114,12 +114,12 @@ def _check_whole(name: str, value: Any, low: int, high: int) -> None:
         raise InputError(f"{name} is {value!r}; give a whole number from {low} to {high}")
 
 
-def check_graph(graph: Graph, *, weighted: bool) -> None:
-    """Raise InputError for a graph that cannot be walked on."""
+def check_graph(graph: Graph, *, weighted: bool, why: str = "walks need rows") -> None:
+    """Raise InputError for a graph that cannot be walked on, or a list; why: what a list lacks."""
     if graph.layout == "list":
         raise InputError(
-            "the edges of the graph are in the order of the input, and walks need rows; `penstock convert` of the "
-            "graph file sorts them"
+            f"the edges of the graph are in the order of the input, and {why}; `penstock convert` of the graph file "
+            "sorts them"
         )
     if weighted and graph.weight_range is not None:
         low, _, high = graph.weight_range

@@ -63,6 +63,14 @@ def test_what_is_taken_is_within_the_budget(mebibytes: int, changes: dict[str, i
     assert memory.slab_edges % request.chunk_edges == 0
 
 
+def test_slabs_get_half_of_what_walkers_leave() -> None:
+    memory = divided(256 * MIB)
+    slabs, kept = 2 * memory.slab_edges * REQUEST.slab_bytes, memory.kept_edges * REQUEST.kept_bytes
+    least = 2 * REQUEST.whole_chunks((256 - 17) * MIB // 16, REQUEST.slab_bytes) * REQUEST.slab_bytes
+    assert kept <= slabs - least + 2 * MIB
+    assert slabs - least <= kept
+
+
 def test_batches_are_even() -> None:
     memory = divided(100 * MIB)
     batches = -(-REQUEST.walks // memory.batch)
