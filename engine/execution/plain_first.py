@@ -29,7 +29,8 @@ FORESEEN = 4.0
 LATE = 0.1
 """After so much of it what compiles is begun, which takes half a second: most runs end before."""
 SWEEPS = 20
-"""Of a program whose vertices all send in each iteration so many are expected."""
+"""Of a program whose vertices all send in each iteration so many are expected, and so many phases of one that does not
+count them: these are awaited only after SECONDS."""
 UNEQUAL = "Heat", "Circuit"
 """Programs whose plain definition gives other last digits than compiled kernels."""
 _spent: Counter[type[Program]] = Counter()
@@ -61,8 +62,8 @@ def result_of(
                 first = spent
             elif program.everywhere:
                 share = min(1.0, record.number / SWEEPS)
-            elif phase is not None and phase.count:
-                share = (phase.number + 1) / phase.count
+            elif phase is not None and (phase.count or spent > SECONDS):
+                share = min(1.0, (phase.number + 1) / (phase.count or SWEEPS))
             expected, most = (first + (spent - first) / share, FORESEEN) if share else (spent, SECONDS)
             if expected > most - _spent[kind]:
                 steps.close()

@@ -125,19 +125,22 @@ def test_sweeps_are_given_up_early_where_many_will_follow(
     assert not kinds
 
 
-@pytest.mark.parametrize(("phases", "seen"), [(None, 2), (4, 4), (40, 2)])
-def test_phases_of_which_the_number_is_known_are_given_longer(phases: int | None, seen: int, kinds: list[str]) -> None:
+@pytest.mark.parametrize(("phases", "expected", "seen"), [(None, 4, 2), (4, 20, 4), (40, 4, 2), (0, 4, 4), (0, 40, 2)])
+def test_phases_are_given_longer_where_few_will_follow(
+    phases: int | None, expected: int, seen: int, kinds: list[str]
+) -> None:
+    """None: it has no phases; 0: it does not count them, and so many are expected."""
     walked: list[int] = []
 
     def steps() -> Generator[IterationRecord, None, Any]:
         for number in range(4):
             walked.append(number)
             record = IterationRecord(0, "push", 1, 1)
-            record.phase = None if phases is None else PhaseRecord(number, "search", phases)
+            record.phase = None if phases is None else PhaseRecord(number, "search", phases or None)
             yield record
 
     clock = itertools.count(0, 1.0)
-    known = {"SECONDS": 1.5, "FORESEEN": 6.0}
+    known = {"SECONDS": 1.5, "FORESEEN": 6.0, "SWEEPS": expected}
     with (
         mock.patch.multiple(plain_first, **known),
         mock.patch.object(plain_first.time, "thread_time", side_effect=clock),
