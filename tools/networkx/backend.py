@@ -15,7 +15,6 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from penstock.storage.base.budget import available_memory, format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
@@ -80,20 +79,17 @@ def convert_from_nx(
     weights = None
     if edge_attrs:
         attribute, default = next(iter(edge_attrs.items()))
-        weights = _weights([value for *_, value in graph.edges(data=attribute, default=default)], default)
+        values = [value for *_, value in graph.edges(data=attribute, default=default)]
+        if not all(isinstance(value, int | float | np.number) for value in values):
+            raise LeftToNetworkxError("weights that are not numbers are left to networkx")
+        array = np.asarray(values, dtype=None if values else np.int64)
+        ones = default == 1 and array.dtype.kind in "iu" and bool((array == 1).all())
+        weights = None if ones else array  # an edge without weight counts 1
     try:
         made = from_edges(ends, weights=weights, vertices=len(nodes), undirected=not graph.is_directed())
     except InputError as error:
         raise LeftToNetworkxError(str(error)) from error
     return PenstockGraph(nodes, made, multigraph=graph.is_multigraph())
-
-
-def _weights(values: list[Any], default: Any) -> NDArray[Any] | None:
-    """Weights as an array; none where all are the 1 that an edge without weight counts."""
-    if not all(isinstance(value, int | float | np.number) for value in values):
-        raise LeftToNetworkxError("weights that are not numbers are left to networkx")
-    array = np.asarray(values, dtype=None if values else np.int64)
-    return None if default == 1 and array.dtype.kind in "iu" and bool((array == 1).all()) else array
 
 
 def convert_to_nx(result: Any, *, name: str | None = None) -> Any:

@@ -15,6 +15,8 @@ from penstock.tools.report.read_metrics import RunMetrics
 from penstock.tools.run.account import STAGE_NAMES, Account
 
 Rows = list[list[str]]
+ITERATIONS = "Stages of the iterations"
+"""The title of the one table that a page has in any case."""
 _STYLE = """
 body{font:15px/1.45 system-ui,sans-serif;color:#222;max-width:1080px;margin:2em auto;padding:0 1em}
 h1{font-size:1.35em;margin:0 0 .2em}
@@ -34,15 +36,20 @@ def lines(run: RunMetrics) -> list[str]:
     """A run for people, at a terminal."""
     told = [run.title, f"  {run.verdict.sentence}", ""]
     told += [f"  {line}" for line in pairs(_facts(run))]
-    for heads, rows in (
-        stage_table(run.account),
-        rank_table(_ranks(run)),
-        _stages(run),
-        _routes(run),
-    ):
+    for heads, rows in _tables(run).values():
         if rows:
             told += ["", *(f"  {line}" for line in table(heads, rows))]
     return told
+
+
+def _tables(run: RunMetrics) -> dict[str, tuple[list[str], Rows]]:
+    """Heads and rows of the tables of a run, by their titles."""
+    return {
+        "Stages of the job": stage_table(run.account),
+        "Ranks": rank_table(_ranks(run)),
+        ITERATIONS: _stages(run),
+        "Routes": _routes(run),
+    }
 
 
 def shared_lines(account: Account) -> list[str]:
@@ -83,22 +90,15 @@ def page(runs: Sequence[tuple[RunMetrics, Mapping[str, str]]]) -> str:
 
 
 def _section(run: RunMetrics, drawn: Mapping[str, str]) -> str:
-    job, ranks, stages, routes = (
-        stage_table(run.account),
-        rank_table(_ranks(run)),
-        _stages(run),
-        _routes(run),
-    )
+    tables = [
+        [f"<h2>{title}</h2>", _html(*one)] for title, one in _tables(run).items() if one[1] or title == ITERATIONS
+    ]
     parts = [
         f"<h1>{html_text(run.title)}</h1>",
         f'<div class="how">{html_text(_how(run))}</div>',
         f'<div class="verdict">{html_text(run.verdict.sentence)}</div>',
         *drawn.values(),
-        *(["<h2>Stages of the job</h2>", _html(*job)] if job[1] else []),
-        *(["<h2>Ranks</h2>", _html(*ranks)] if ranks[1] else []),
-        "<h2>Stages of the iterations</h2>",
-        _html(*stages),
-        *(["<h2>Routes</h2>", _html(*routes)] if routes[1] else []),
+        *(part for one in tables for part in one),
         "<h2>The job</h2>",
         _html(["", ""], [[name, str(value)] for name, value in _facts(run) if value is not None]),
     ]
