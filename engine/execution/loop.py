@@ -46,9 +46,7 @@ class AllAtHand:
     def begin(self) -> None:
         """Begin the walks of an iteration."""
 
-    def walk(
-        self, stream: EdgeStream, frontier: Frontier, settle: Settle | None, share: Share | None
-    ) -> Iterator[tuple[EdgeStream, AtHand]]:
+    def walk(self, stream: EdgeStream, *_: Any) -> Iterator[tuple[EdgeStream, AtHand]]:
         """Walk once along the stream, its views as they come."""
         return iter(((stream, iter),))
 
