@@ -73,12 +73,6 @@ def test_what_the_output_of_a_program_says(system, text, seconds) -> None:
     assert system.seconds(text) == seconds
 
 
-def test_acgraph_is_given_its_own_number_of_the_source(tmp_path) -> None:
-    np.array([2, 0, 1], "<u4").tofile(tmp_path / "v2id")
-    words = ACGraph(tmp_path, tmp_path, 2).words("bfs", 2)
-    assert words == [tmp_path / "bfs", tmp_path, "-tn", 2, "-cmb", 64, "-src", 1]
-
-
 def test_levels_follow_from_parents() -> None:
     assert levels_of(np.array([-3, 2, 2, 1]), 2).tolist() == [2**32 - 1, 1, 0, 2]
     with pytest.raises(RuntimeError, match="do not lead to the source"):

@@ -95,13 +95,6 @@ def test_sweeps_are_counted() -> None:
     assert np.array_equal(pagerank(edges, sweeps=0), np.full(edges.vertices, 1 / edges.vertices))
 
 
-def test_empty_graph() -> None:
-    nothing = np.zeros(0, dtype=np.int64)
-    edges = EdgeList(0, nothing, nothing)
-    assert pagerank(edges).size == 0
-    assert components(edges).size == 0
-
-
 def test_signed_maps_the_largest_unsigned_value() -> None:
     assert signed(np.array([3, 2**32 - 1], dtype=np.uint32)).tolist() == [3, UNREACHED]
     assert signed(np.array([3, 2**64 - 1], dtype=np.uint64)).tolist() == [3, UNREACHED]

@@ -44,12 +44,6 @@ def test_in_edges_can_be_given() -> None:
         Graph.from_arrays([0, 2, 3, 3], [1, 2, 0], into=([0, 0], [], None))
 
 
-def test_empty_graphs() -> None:
-    assert Graph.from_arrays([0], []).vertices == 0
-    graph = Graph.from_arrays([0, 0, 0], [])
-    assert (graph.vertices, graph.edges, graph.out.chunks) == (2, 0, 0)
-
-
 @pytest.mark.parametrize(
     ("weights", "kind"),
     [
@@ -101,9 +95,3 @@ def test_arrays_that_are_no_graph_are_refused(offsets: Any, neighbors: Any, weig
 def test_original_ids_must_be_one_a_vertex() -> None:
     with pytest.raises(InputError, match="one id each"):
         Graph.from_arrays([0, 0], [], original_id=[1, 2])
-
-
-def test_original_ids_may_be_strings() -> None:
-    ids = Graph.from_arrays([0, 1, 1], [1], original_id=["b", "a"]).original_ids()
-    assert ids is not None
-    assert (ids.dtype.kind, ids.tolist()) == ("T", ["b", "a"])
