@@ -2,7 +2,7 @@
 
 Pure functions: numbers in, values out. Where all rows fit, walks are made block by block. Else walkers take most of
 what is left: every batch of them sweeps the rows that are not kept, until all walks of the batch have ended. Slabs get
-half of what walkers leave, kept rows the other half.
+up to half of what walkers leave, so that a sweep has few partitions, kept rows the rest.
 
 On a device a batch of walkers has its walks until all have ended. Where all rows fit beside a good many walkers,
 nothing is swept. Else every batch sweeps the rows that are not kept about once a step, so that bytes over the link go
@@ -34,7 +34,9 @@ PENDING_BYTES = 4
 WALKERS_SHARE = 7
 """Eighths of what is left that walkers may take: sweeps fall with their number, reading with the share that is kept."""
 SLABS_SHARE = 0.5
-"""Of what walkers leave: larger slabs, since all walkers are looked through for each partition; the rest keeps rows."""
+"""Of what walkers leave, at most: all walkers are looked through for each partition of a slab; the rest keeps rows."""
+PARTITIONS = 8
+"""Of a sweep: slabs for fewer would save little time, and rows that are not kept are read again and again."""
 WALKER_BYTES = 64
 """What a walker of a block takes beside its walk, at most."""
 CELLS = 1 << 32
@@ -150,7 +152,10 @@ def _filled(request: WalkMemoryRequest, rest: int, memory: WalkMemory) -> WalkMe
     after = rest - batch * request.walker_bytes
     log = min(after // 8, 2 * batch * request.row_bytes)
     rows, chunk = after - log, request.chunk_edges
-    more = int(rows * SLABS_SHARE) // (2 * request.slab_bytes) // chunk * chunk
+    lacks = request.edges * request.kept_bytes - rows - PARTITIONS * memory.slab_edges * request.kept_bytes
+    enough = max(0, lacks) // (PARTITIONS * request.kept_bytes - 2 * request.slab_bytes)
+    most = int(rows * SLABS_SHARE) // (2 * request.slab_bytes) // chunk * chunk
+    more = min(most, -(-enough // chunk) * chunk)
     kept = min((rows - 2 * more * request.slab_bytes) // request.kept_bytes, request.edges)
     return replace(memory, kept_edges=kept, slab_edges=memory.slab_edges + more, batch=batch, log_bytes=log)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from penstock.engine.queries.device_run import in_place_is_cheaper
 from penstock.engine.queries.walk_memory import (
+    SLAB_BYTES,
     DeviceWalkRequest,
     WalkMemory,
     WalkMemoryRequest,
@@ -64,11 +65,20 @@ def test_what_is_taken_is_within_the_budget(mebibytes: int, changes: dict[str, i
 
 
 def test_slabs_get_half_of_what_walkers_leave() -> None:
-    memory = divided(256 * MIB)
+    memory = divided(128 * MIB)
     slabs, kept = 2 * memory.slab_edges * REQUEST.slab_bytes, memory.kept_edges * REQUEST.kept_bytes
-    least = 2 * REQUEST.whole_chunks((256 - 17) * MIB // 16, REQUEST.slab_bytes) * REQUEST.slab_bytes
-    assert kept <= slabs - least + 2 * MIB
+    least = 2 * REQUEST.whole_chunks((128 - 17) * MIB // 16, REQUEST.slab_bytes) * REQUEST.slab_bytes
+    assert kept < slabs - least + 4 * REQUEST.chunk_edges * REQUEST.slab_bytes  # slabs are of whole chunks
     assert slabs - least <= kept
+
+
+@pytest.mark.parametrize("walks", [1_000, 1 << 20])
+@pytest.mark.parametrize("mebibytes", [400, 460, 500])
+def test_slabs_get_no_more_than_makes_eight_partitions(mebibytes: int, walks: int) -> None:
+    memory = divided(mebibytes * MIB, walks=walks)
+    least = REQUEST.whole_chunks(min(SLAB_BYTES, (mebibytes - 17) * MIB // 16), REQUEST.slab_bytes)
+    fewer, lost = memory.slab_edges - REQUEST.chunk_edges, 2 * REQUEST.chunk_edges
+    assert fewer < least or 8 * fewer < REQUEST.edges - memory.kept_edges - lost
 
 
 def test_batches_are_even() -> None:
