@@ -21,7 +21,7 @@ from penstock.storage.format.degrees import ListFacts
 from penstock.storage.format.frames import Frames, StringIdFrames
 from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.index import Index
-from penstock.storage.format.schema import DIRECTIONS, NEW_IDS
+from penstock.storage.format.schema import DIRECTIONS, EXTRACTED, NEW_IDS
 from penstock.storage.read.checks import (
     ChunkChecks,
     ListInspection,
@@ -300,10 +300,11 @@ class _Inspection:
 
     @property
     def _only_reordered(self) -> bool:
-        """Whether vertices were ordered by degree and nothing else was done to ids: they are a permutation then."""
-        options = self.graph.provenance.get("options")
+        """Whether vertices were ordered, all of them stayed and ids are as they were: they are a permutation then."""
+        made = self.graph.provenance
+        options = made.get("options")
         changed = isinstance(options, dict) and any(options.get(name) for name in NEW_IDS)
-        return bool(self.graph.reordered) and not changed
+        return bool(self.graph.reordered) and not changed and EXTRACTED not in made
 
 
 def _complaints(place: str, facts: ChunkChecks, *, follows: bool = True, first: int = 0) -> Iterator[GraphProblem]:

@@ -178,6 +178,13 @@ def test_too_little_memory_is_refused_and_a_failure_leaves_nothing(tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["g.h5"]
 
 
+def test_a_part_of_a_graph_in_another_order_is_sound(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("0 1\n1 2\n3 2\n3 4\n3 5\n")
+    graph = convert(tmp_path / "a.txt", tmp_path / "g.h5", order="degree")
+    extract_to_file(graph, some(graph, {2, 3, 5}), tmp_path / "part.h5", ExtractOptions())
+    assert verify(tmp_path / "part.h5").problems == []
+
+
 def people(folder: Path, order: str) -> Graph:
     """A graph whose vertices have ages."""
     (folder / "edges.csv").write_text("from,to\ncy,bob\nann,cy\ncy,dan\n")
