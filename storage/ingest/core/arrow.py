@@ -32,7 +32,7 @@ def parquet_file(path: Path) -> Iterator[Any]:
     """
     from pyarrow import parquet
 
-    with reading(path), parquet.ParquetFile(path, pre_buffer=False, buffer_size=READ_AHEAD) as file:
+    with _reading(path), parquet.ParquetFile(path, pre_buffer=False, buffer_size=READ_AHEAD) as file:
         yield file
 
 
@@ -74,8 +74,7 @@ def _longest_known(file: Any, group: int, name: str) -> int:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Make our errors of those that pyarrow has with a file."""
+def _reading(path: Path) -> Iterator[None]:
     import pyarrow
 
     try:
@@ -86,6 +85,20 @@ def reading(path: Path) -> Iterator[None]:
         raise RunError(f"{path}: reading failed: {error}") from error
     except (pyarrow.ArrowException, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from error
+
+
+@contextmanager
+def taking(path: Path, names: list[str]) -> Iterator[None]:
+    """Make an InputError of what pyarrow refuses of these columns, which were read."""
+    import pyarrow
+
+    try:
+        yield
+    except (pyarrow.ArrowException, UnicodeDecodeError) as error:
+        listed, reason = ", ".join(names), brief(str(error).partition("\n")[0])
+        raise InputError(
+            f"{path}: the columns {listed} cannot be taken: {reason}; cast them, or name others with --columns"
+        ) from error
 
 
 def parquet_schema(path: str | Path) -> Any:
@@ -103,7 +116,7 @@ def feather_batches(path: Path, memory: int) -> Iterator[Any]:
     """The record batches of an Arrow file (Feather), as they are in it, within a budget. Raises as `parquet_file`."""
     import pyarrow
 
-    with reading(path), pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_file(file) as reader:
+    with _reading(path), pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_file(file) as reader:
         _ = reader.schema.names  # not decoded before
         try:
             size = _decoded_bytes(file)
@@ -190,7 +203,7 @@ def feather_schema(path: Path) -> Any:
     """The schema of an Arrow file. Raises as `parquet_file`."""
     import pyarrow
 
-    with reading(path), pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_file(file) as reader:
+    with _reading(path), pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_file(file) as reader:
         return reader.schema
 
 

@@ -20,8 +20,8 @@ from penstock.storage.ingest.core.arrow import (
     parquet_batches,
     parquet_file,
     parquet_schema,
-    reading,
     strings_of,
+    taking,
 )
 from penstock.storage.ingest.core.edges import EdgeBatch, as_ids, as_weights, edge_batch, local_names
 from penstock.storage.ingest.core.source import IngestOptions
@@ -50,11 +50,12 @@ class ParquetSource(InputFiles):
         """
         for path in map(Path, self._paths):
             before, size, read = self._closed_bytes, path.stat().st_size, 0
-            with reading(path), closing(self._rows(path)) as found:
+            with closing(self._rows(path)) as found:
                 for taken, columns, of in found:
                     names = [brief(taken.names[column]) for column in taken.columns if column >= 0]
-                    weights = weights_of(columns[2], names[2], path, read) if names[2:] else None
-                    yield self._batch(columns, weights, names, (path, read))
+                    with taking(path, names):
+                        weights = weights_of(columns[2], names[2], path, read) if names[2:] else None
+                        yield self._batch(columns, weights, names, (path, read))
                     read += len(columns[0])
                     self._closed_bytes = before + (int(size * read / of) if of else 0)
             self._closed_bytes = before + size
