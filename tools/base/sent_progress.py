@@ -94,6 +94,8 @@ class ReceivedBars:
                 self._tasks[number] = self._shown.add_task(description, **how)
             elif given[0] in self._tasks:
                 getattr(self._shown, verb)(self._tasks[given[0]], **how)
+                if verb == "remove_task":  # the display does not know it any more
+                    del self._tasks[given[0]]
         return True
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from penstock.storage.base.budget import format_bytes, peak_resident_bytes
@@ -29,9 +29,6 @@ from penstock.tools.base.options import (
     table_output,
 )
 from penstock.tools.base.output import Console, pairs, seconds, table
-
-if TYPE_CHECKING:
-    pass
 
 MEASURES = ("jaccard", "overlap", "cosine", "common")
 SHOWN = 10

@@ -109,7 +109,7 @@ def shown(progress: Any, move: Callable[[ProgressBars, Any], None]) -> Iterator[
             f"progress is {progress!r}; give True for a bar, or a function that is called with what is done"
         )
     if progress is not True:
-        yield progress or None
+        yield None if progress is False else progress
         return
     from penstock.tools.base.progress import ProgressBars, bars, compiling_shown
 

@@ -58,6 +58,17 @@ def test_what_is_sent_is_drawn() -> None:
     assert shown.said[-2:] == [("start",), ("stop",)]
 
 
+def test_what_comes_after_the_end_of_a_bar_has_no_effect() -> None:
+    shown, lines = _Shown(), list[bytes]()
+    received, sent = ReceivedBars(lambda: shown), SentBars(lines.append)
+    number = sent.add_task("reading", total=10, unit="bytes")
+    sent.remove_task(number)
+    sent.update(number, completed=1, total=10)
+    sent.remove_task(number)
+    assert all(received.take(line) for line in lines)
+    assert [said[0] for said in shown.said] == ["start", "add", "remove_task"]
+
+
 def test_other_lines_and_broken_ones_are_text() -> None:
     received = ReceivedBars(_Shown)
     assert not received.take(b"words\n")

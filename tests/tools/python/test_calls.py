@@ -49,6 +49,15 @@ def test_a_function_is_told_of_every_iteration() -> None:
     assert [(now.iteration, now.max_iter) for now in limited] == [(1, 3), (2, 3), (3, 3)]
 
 
+def test_a_function_may_be_an_object_that_is_false() -> None:
+    class Seen(list[int]):
+        def __call__(self, now: RunProgress) -> None:
+            self.append(now.iteration)
+
+    seen = Seen()
+    assert penstock.run("bfs", penstock.from_edges(PAIRS), source=0, progress=seen).iterations == len(seen) > 0
+
+
 def test_what_it_raises_ends_the_run() -> None:
     def stop(now: RunProgress) -> None:
         raise KeyboardInterrupt
