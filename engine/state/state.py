@@ -153,6 +153,7 @@ class State(StateArrays):
     pending: Bitmap
     active: Bitmap
     touched: Bitmap
+    partial = np.empty((0, 0))
 
     def __init__(
         self,
@@ -192,7 +193,7 @@ class State(StateArrays):
         self.work = np.empty(capacity + 1, dtype=np.int64)
         self.walked = count  # about how many edges the last iteration walked: what the next step may cost
         self.selected_below = np.nan  # the limit of the last selection
-        self._partial = np.zeros((len(self.pending.summary), max(1, len(author.totals))), dtype=np.float64)
+        self.partial = np.zeros((len(self.pending.summary), max(1, len(author.totals))), dtype=np.float64)
 
     def _new_marks(self) -> Bitmap:
         return Bitmap.empty(self.last - self.first)
@@ -223,7 +224,7 @@ class State(StateArrays):
         """As `StateArrays.part`; a part has no groups, nor rows that were kept."""
         part, spans = super().part(first, last), slice((first - self.first) // SPAN, None)
         part.groups = part.unmatched = None
-        part._partial = self._partial[spans][: len(part.pending.summary)]
+        part.partial = self.partial[spans][: len(part.pending.summary)]
         words = slice(64 * spans.start, 64 * spans.start + len(part.pending.words))
         if "resend_bitmap" in vars(self):
             part.resend_bitmap = self.resend_bitmap[words]

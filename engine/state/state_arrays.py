@@ -59,7 +59,6 @@ class StateArrays(ABC):
     _incoming: Any
     _accumulator: str
     _apart: bool
-    _partial: NDArray[np.float64]
 
     @abstractmethod
     def _new_marks(self) -> Any:
@@ -78,9 +77,9 @@ class StateArrays(ABC):
         return self.fields[self._accumulator] if self._apart and self._accumulator else self._incoming
 
     @property
+    @abstractmethod
     def partial(self) -> NDArray[np.float64]:
         """The Globals' shares, float64 (shares, globals), in host memory: as kernels have left them."""
-        return self._partial
 
     @property
     def messages(self) -> str:
