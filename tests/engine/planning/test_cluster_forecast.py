@@ -18,7 +18,10 @@ from penstock.engine.planning.cluster_forecast import (
     plan_run,
 )
 from penstock.engine.planning.forecast import EDGE_PICKS, ROW_PICKS
+from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.triangles import Triangles
+from penstock.engine.programs.wcc import WCC
 from penstock.storage.base.errors import InputError
 
 CORES = Machine(
@@ -108,6 +111,16 @@ def test_a_run_needs_less_memory_than_state_in_every_rank() -> None:
     assert found.places["host"] + found.places["disk"] == pytest.approx(128.7e9 * 0.85, rel=0.01)
     small = plan_run(PageRank(), CRAWL, replace(LAPTOP, host_memory=1 << 28))
     assert "--host-memory" in str(small.lacking)
+
+
+def test_work_is_of_sweeps() -> None:
+    work = SweepWork.of(PageRank(), 1000, 5000.0, 2.0)
+    assert work.edge_bytes == 10000.0
+    assert work.exchanged == 8000
+    assert work.rank_bytes > 24 * 1000
+    for other in (BFS(source=0), WCC(), Triangles()):
+        with pytest.raises(InputError, match="does not walk every edge in every iteration"):
+            SweepWork.of(other, 1000, 5000.0, 2.0)
 
 
 WHOLE = tomllib.loads(EXAMPLE)

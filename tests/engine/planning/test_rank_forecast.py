@@ -186,6 +186,19 @@ def test_when_it_pays(gpus: int, link: float, vertices: int, threads: int, pays:
     assert pays == (found.alone / found.beside > 1.05)
 
 
+def test_both_end_together() -> None:
+    found = co_run(replace(SWEEP, exchanged=0), 2, GPU, 0.0, CORES)
+    share = found.share * SWEEP.edges
+    assert share / CORES.kernel_edges == pytest.approx((SWEEP.edges - share) / 2 * 4 / GPU.copy_bytes, rel=1e-6)
+    assert found.beside < found.alone == pytest.approx(SWEEP.edges / 2 * 4 / GPU.copy_bytes, rel=1e-2)
+    assert found.beside == pytest.approx(share / CORES.kernel_edges, rel=1e-2)
+
+
+def test_what_stays_on_gpus_does_not_travel() -> None:
+    found = co_run(replace(SWEEP, exchanged=0), 2, GPU, 1e10, CORES)
+    assert found.alone == pytest.approx(SWEEP.edges / 2 / GPU.kernel_edges, rel=1e-2)
+
+
 def test_a_disk_that_limits_both_makes_them_equal() -> None:
     found = co_run(replace(SWEEP, exchanged=0, disk_bytes=4e9), 1, GPU, 0.0, CORES)
     assert (found.alone, found.beside) == pytest.approx((4e9 / GPU.disk_bytes,) * 2, rel=1e-3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,11 @@ def test_numpys_values_come_back_to_the_bit(value: Any) -> None:
 
 def test_an_array_that_comes_back_may_be_written() -> None:
     through_json(np.zeros(3))[0] = 1.0
+
+
+def test_no_number_and_infinity_come_back() -> None:
+    assert math.isnan(through_json(math.nan))
+    assert through_json([math.inf, -0.0]) == [math.inf, -0.0]
 
 
 @pytest.mark.parametrize(

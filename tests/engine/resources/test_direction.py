@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,7 +13,6 @@ from penstock.engine.resources.direction_cost import DegreeSample, DirectionSide
 from penstock.engine.session import Session
 from penstock.engine.state.state import Frontier
 from penstock.transfer.values.rates import Rates
-from support.covering import covering
 from support.graphs import in_memory, skewed
 from support.oracles import EdgeList
 
@@ -150,24 +150,22 @@ def test_every_iteration_takes_the_direction_that_moves_less(program, directed) 
     assert chosen["auto"] == {"push", "pull"}
 
 
-@covering(
-    "edges, growing, linked, forced, situation",
-    [0, 7, 28, 29, 500, 501, 950, 1000, 1001, 15000],
-    [True, False],
-    [True, False],
-    [None, "push"],
-    [BFS, RANK, replace(BFS, can_pull=False), replace(RANK, unexplored_edges=9), CHEAP],
+@pytest.mark.parametrize(
+    "situation", [BFS, RANK, replace(BFS, can_pull=False), replace(RANK, unexplored_edges=9), CHEAP]
 )
-def test_what_is_certainly_pushed(situation, forced, linked, growing, edges) -> None:
+def test_what_is_certainly_pushed(situation) -> None:
     """Both ways: what the bounds allow is pushed, and what they do not would be pulled, or is weighed."""
-    situation = replace(situation, forced=forced, linked=linked, link=LINK)
-    frontier = Frontier(10, edges)
-    most, alpha, per_row = certain_push(situation)
-    assert per_row == 0
-    allowed = edges <= most and not (alpha and growing and edges > situation.unexplored_edges // alpha)
-    if edges <= situation.edges:
-        pushed = choose(situation, frontier, "push", growing) == "push"
-        assert pushed if allowed else weighs(situation, frontier) or not pushed
+    for forced, linked in product([None, "push"], [True, False]):
+        there = replace(situation, forced=forced, linked=linked, link=LINK)
+        most, alpha, per_row = certain_push(there)
+        assert per_row == 0
+        for edges, growing in product([0, 7, 28, 29, 500, 501, 950, 1000, 1001, 15000], [True, False]):
+            if edges > there.edges:
+                continue
+            frontier = Frontier(10, edges)
+            allowed = edges <= most and not (alpha and growing and edges > there.unexplored_edges // alpha)
+            pushed = choose(there, frontier, "push", growing) == "push"
+            assert pushed if allowed else weighs(there, frontier) or not pushed, (forced, linked, edges, growing)
 
 
 @pytest.mark.parametrize("frontier", [Frontier(10, n) for n in (0, 500, 501, 900, 901)] + [Frontier(1800, 0, True)])

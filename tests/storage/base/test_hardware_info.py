@@ -33,6 +33,11 @@ def test_a_link_is_known_by_its_best(root: Path) -> None:
     assert hardware_info.bus_link("0000:1c:00.0", root) is None
 
 
+def test_a_driver_is_known_by_its_version(root: Path) -> None:
+    assert hardware_info.module_version("nvidia", root) == "580.95.05"
+    assert hardware_info.module_version("nouveau", root) is None
+
+
 def test_a_fingerprint_tells_machines_apart_and_nothing_else() -> None:
     one = {"processor": "a", "device": {"kind": "cuda", "name": "b"}}
     assert hardware_info.fingerprint(one) == hardware_info.fingerprint(dict(reversed(one.items())))

@@ -96,6 +96,17 @@ def test_an_open_graph_stays_what_it_was_and_force_replaces_all_parts(tmp_path: 
     assert [file.name for file in moved.iterdir()] == ["g.h5"]
 
 
+def test_a_symbolic_link_stays(tmp_path: Path) -> None:
+    path = listed(tmp_path / "g.h5")
+    link = tmp_path / "elsewhere" / "link.h5"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    append(Given([(1, 0, None)], []), link)
+    assert link.is_symlink()
+    assert Graph.open(link).edges == 3
+    assert list(link.parent.iterdir()) == [link]
+
+
 @pytest.mark.parametrize(
     ("options", "edges", "message"),
     [

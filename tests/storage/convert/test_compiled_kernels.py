@@ -24,7 +24,7 @@ from penstock.storage.convert.sort.run import KeyPacking, KeyRange, pack_edges
 from penstock.storage.convert.sort.sort_groups import Ordering, SortedRows, Sorter, make_rows, sort_group
 from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.spill_room import SpillRoom
-from penstock.storage.convert.sort.weights import narrow
+from penstock.storage.convert.sort.weights import from_ordered, narrow, to_ordered
 from penstock.storage.ingest.core.edges import EdgeBatch
 from support.covering import covering
 
@@ -244,6 +244,19 @@ class Taken:
 def rows_of(first: int, degrees: Any) -> SortedRows:
     """Rows of which a sink asks for the degrees alone."""
     return SortedRows(first, np.asarray(degrees, np.uint32), np.empty(0, np.uint32), None)
+
+
+def test_whole_numbers_that_float32_rounds_make_float64_beside_fractions() -> None:
+    whole, part = (narrow(np.array(values), "x")[1] for values in (np.array([1 << 24 | 1], np.uint32), [0.5]))
+    assert whole.dtype() == np.uint32
+    assert whole.joined(part).dtype() == np.float64
+
+
+@given(npst.arrays(np.float64, st.integers(0, 50), elements=st.floats(allow_nan=False)))
+def test_weights_sort_as_integers(weights: Any) -> None:
+    keys = to_ordered(weights)
+    assert (from_ordered(keys, weights.dtype) == weights).all()
+    assert (np.sort(weights) == from_ordered(np.sort(keys), weights.dtype)).all()
 
 
 @given(

@@ -149,7 +149,8 @@ def test_any_budget(data: st.DataObject, tmp_path_factory: pytest.TempPathFactor
         check(edges, batches, options, tmp_path_factory.mktemp("any"))
 
 
-@covering("rule, kind", [None, "first", "sum", "min", "max"], ["none", "whole", "float"], strength=1)
+@pytest.mark.parametrize("rule", [None, "first", "sum", "min", "max"])
+@pytest.mark.parametrize("kind", ["none", "whole", "float"])
 def test_one_pair_repeated_beyond_memory(tiny: dict[str, int], tmp_path: Path, rule: Any, kind: str) -> None:
     values = {"none": [None] * 300, "whole": list(range(300)), "float": [(i * 7 % 50 - 25) / 8 for i in range(300)]}
     edges: list[Edge] = [(3, 5, weight) for weight in values[kind]]
@@ -250,6 +251,13 @@ def test_hubs_come_first(tmp_path: Path) -> None:
     assert ids[:2].tolist() == [60, 71]
     assert sorted(ids.tolist()) == list(range(100))
     assert (np.diff(ids[8:].astype(np.int64)) > 0).all()
+
+
+@pytest.mark.parametrize("weight", [np.nan, np.inf])
+def test_weights_must_be_finite(tmp_path: Path, weight: float) -> None:
+    with pytest.raises(InputError, match="given: a weight is"):
+        convert(Given([(0, 1, 1.0), (1, 2, weight)], []), tmp_path / "graph.h5", ConvertOptions())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_impossible_options_are_refused(tmp_path: Path) -> None:

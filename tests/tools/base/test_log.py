@@ -36,6 +36,12 @@ def test_verbose_says_more(capsys: pytest.CaptureFixture[str], verbose: int, see
     assert [line[-1] for line in capsys.readouterr().err.splitlines()] == list(seen)
 
 
+def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    log.show(quiet=True)
+    logging.getLogger("penstock.storage").warning("w")
+    assert capsys.readouterr().err == ""
+
+
 def test_what_stderr_does_not_take_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on_disk(EDGES, tmp_path / "g.h5")
     run = ["run", "bfs", str(tmp_path / "g.h5"), "--source", "0", "--output", "-"]

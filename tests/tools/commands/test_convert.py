@@ -144,6 +144,15 @@ def test_stripes_and_plain_encoding(text: Path, tmp_path: Path, capsys: pytest.C
     answered(capsys, "info", output, "--stripe", tmp_path / "elsewhere", "--stripe", stripes[1])
 
 
+def test_existing_output_needs_force(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = text.with_suffix(".h5")
+    output.write_text("precious")
+    assert cli.run_command(["convert", str(text), str(output), "--renumber"]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert output.read_text() == "precious"
+    answered(capsys, "convert", text, output, "--renumber", "--force")
+
+
 @pytest.mark.parametrize(
     ("model", "vertices", "edges", "directed"),
     [
@@ -322,6 +331,15 @@ def test_an_option_allows_any_name(text: Path, capsys: pytest.CaptureFixture[str
     output = text.with_name("graph.penstock")
     answered(capsys, "convert", text, output, "--renumber", "--any-suffix")
     assert Graph.open(output).edges == 4
+
+
+@pytest.mark.parametrize("command", [["rmat", "--scale", "3"], ["grid", "--rows", "2", "--columns", "2"]])
+def test_a_generated_graph_goes_to_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "- stands for standard output" in refused(capsys, "generate", *command, "--output", "-")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_vertices_without_an_edge_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

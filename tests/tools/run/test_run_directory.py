@@ -332,6 +332,11 @@ def test_no_output_replaces_what_is_read(capsys: pytest.CaptureFixture[str], nam
     assert contents(".") == before
 
 
+def test_no_output_has_the_name_of_a_record(capsys: pytest.CaptureFixture[str]) -> None:
+    message = refused(capsys, "run", "wcc", "g.h5", "--run-dir", "out", "--metrics", "run.json")
+    assert "out/run.json is written 2 times by this job" in message
+
+
 @pytest.mark.parametrize("more", [[], ["--force"], ["--force", "--checkpoint", "c", "--resume"]])
 def test_a_directory_in_use_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], more: list[str]
@@ -353,6 +358,28 @@ def test_a_directory_in_use_is_refused(
     assert f"out is in use by another run, process {os.getpid()} on host" in messages[0]
     assert "wait until it ends, or name another --run-dir" in messages[0]
     assert ".penstock-run.lock" not in names("out")
+
+
+def test_a_checkpoint_folder_in_use_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = Session.steps
+    messages = []
+
+    def steps(self: Any, program: Any, *given: Any) -> Any:
+        going = whole(self, program, *given)
+        yield next(going)
+        before = contents("kept")
+        for more in ([], ["--resume"]):
+            messages.append(refused(capsys, "run", "wcc", "g.h5", "--checkpoint", "kept", *more))
+        assert contents("kept") == before
+        return (yield from going)
+
+    monkeypatch.setattr(Session, "steps", steps)
+    run("wcc", "g.h5", "--checkpoint", "kept", "--checkpoint-every", 1)
+    assert len(messages) == 2
+    assert all("kept is in use by another run, process" in message for message in messages)
+    assert names("kept") == set()
 
 
 def test_a_log_that_cannot_be_written_is_told_once_and_the_run_goes_on(

@@ -95,6 +95,12 @@ def test_what_a_graph_file_gave_goes_before_a_new_file() -> None:
     assert known.at(4, "2:2").disk_bytes == pytest.approx(1.6e9)
 
 
+def test_the_rate_with_the_most_reads_in_flight_counts() -> None:
+    samples = (RateSample(24, 2e9, 1.0), RateSample(1, 3e9, 1.0))
+    assert made(disks={"1:1": samples}).at(4, "1:1").disk_bytes == pytest.approx(2e9)
+    assert made(disks={"1:1": ()}).at(4, "1:1") == made().at(4)
+
+
 @pytest.mark.parametrize("base", [Rates.pcie5(4), Rates.host(4)])
 def test_it_is_the_same_after_a_trip_through_json(base: Rates) -> None:
     known = made(rates=base)
@@ -149,6 +155,13 @@ def test_rates_that_cannot_be_are_refused(change: dict[str, Any]) -> None:
     facts = json.loads(json.dumps(plain(made().facts())))
     facts["rates"] |= change
     with pytest.raises(InputError):
+        Calibration.of(facts)
+
+
+def test_a_rate_too_few_is_refused() -> None:
+    facts = json.loads(json.dumps(plain(made().facts())))
+    del facts["rates"]["gather_bytes"]
+    with pytest.raises(InputError, match="gather_bytes"):
         Calibration.of(facts)
 
 

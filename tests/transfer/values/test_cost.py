@@ -52,6 +52,10 @@ def test_published_passes_over_routes_that_do_not_serve_the_device():
     assert published_routes(some, ("filter", "zero-copy")).tolist() == ["zero-copy"]
 
 
+def test_weights_count_as_edge_bytes():
+    assert published(counts(d=8))["filter"] == [245]  # 8e6 / 32768 = 244.1
+
+
 RATES = Rates(
     disk_bytes=1e9, decode_bytes=2e9, gather_bytes=4e9, copy_bytes=10e9, copy_latency=1e-5, line_rate=1e8,
     sector_rate=2e8, kernel_edges=1e9, kernel_latency=1e-6,
