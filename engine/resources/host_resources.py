@@ -204,7 +204,7 @@ class HostResources:
         """Let edges in memory hold ids again, but those that the run sweeps with these groups."""
         for groups in self.groups.values():
             if groups is not kept and groups.neighbors is not None:
-                groups.give_back()
+                groups.give_back(groups)
 
     @property
     def own_indexes(self) -> list[Index]:

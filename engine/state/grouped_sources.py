@@ -33,7 +33,8 @@ class GroupedSources:
     cached edges that hold places, None where none do. span: the first and past the last of these edges. pays: False
     once it is known that grouping would not pay.
     mixed: some edges may hold places and others ids, because writing them was interrupted; nothing may read them.
-    give_back: writes ids over the places that edges hold; of the kernels that wrote these.
+    give_back: writes ids over the places that edges hold; of the kernels that wrote these. It takes these groups: if it
+    kept them, a cache that was dropped would stay in memory with them until garbage is collected.
     """
 
     edges: int
@@ -42,7 +43,7 @@ class GroupedSources:
     span: tuple[int, int] = (0, 0)
     pays: bool = True
     mixed: bool = False
-    give_back: Callable[[], None] = lambda: None
+    give_back: Callable[[GroupedSources], None] = lambda _: None
 
     def serves(self, view: View) -> bool:
         """Whether the view holds every edge."""

@@ -289,7 +289,7 @@ class HostKernels:
         if placed:
             grouping.widen(groups, whole, (view.e0, view.e1), self.threads)
         else:
-            groups.give_back = partial(self._ungroup, groups)
+            groups.give_back = self._ungroup
             grouping.group(groups, whole, (view.e0, view.e1), kernel_index(out), out.vertices, self.threads)
         if groups.neighbors is not None and not placed:  # nothing has been gathered yet
             grouping.move(groups, state.sent, state.target, state.identity, self.threads)

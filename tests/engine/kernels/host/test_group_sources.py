@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -151,3 +153,20 @@ def test_a_budget_without_room_for_places_has_none(tmp_path: Path, monkeypatch: 
         session.run(PageRank(tol=0, max_iter=9))
         assert session._equipment is not None
         assert not session._equipment.groups
+
+
+@pytest.mark.usefixtures("always")
+def test_a_cache_whose_edges_hold_places_goes_when_it_is_dropped(tmp_path: Path) -> None:
+    graph = on_disk(shape("skewed"), tmp_path / "g.h5")
+    gc.collect()
+    gc.disable()
+    try:
+        with Session(graph, device="cpu") as session:
+            session.run(PageRank(tol=0, max_iter=9))
+            assert session._equipment is not None
+            groups = weakref.ref(session._equipment.groups["in"])
+            assert groups().neighbors is not None  # type: ignore[union-attr]
+            next(session.walk(length=2).blocks())
+            assert groups() is None
+    finally:
+        gc.enable()
