@@ -64,6 +64,17 @@ def checked_rows(offsets: ArrayLike, neighbors: ArrayLike, weights: ArrayLike | 
     return starts, ids, _checked_weights(weights, len(ids), name)
 
 
+def ordered_ties(starts: NDArray[np.int64], neighbors: NDArray[Any], weights: NDArray[Any]) -> NDArray[Any]:
+    """Return the weights of sorted rows with those of parallel edges ascending, as a file has them."""
+    parallel = neighbors[1:] == neighbors[:-1]
+    inner = starts[(starts > 0) & (starts < len(neighbors))]
+    parallel[inner - 1] = False
+    if not (parallel & (weights[1:] < weights[:-1])).any():
+        return weights
+    runs = np.concatenate([[0], np.cumsum(~parallel)])
+    return weights[np.lexsort((weights, runs))]
+
+
 def checked_list(
     sources: ArrayLike, targets: ArrayLike, weights: ArrayLike | None, vertices: int | None
 ) -> tuple[NDArray[np.uint64], NDArray[Any] | None, int]:

@@ -537,7 +537,7 @@ class Graph(GraphQueries):
 
     @for_python
     def save(self, path: Path | str, *, force: bool = False, threads: int | None = None) -> "Graph":
-        """Write a graph in memory as a graph file, whole or not at all.
+        """Write a graph in memory as a graph file, whole or not at all. Parallel edges are sorted by weight there.
 
         Parameters
         ----------
@@ -578,7 +578,10 @@ class Graph(GraphQueries):
         ) as writer:
             for adjacency in self.adjacencies:
                 assert adjacency.arrays is not None, "both adjacencies are in memory or in a file"
-                write_rows(writer.adjacency(adjacency.direction), adjacency.index(), *adjacency.arrays)
+                (neighbors, weights), index = adjacency.arrays, adjacency.index()
+                if weights is not None:
+                    weights = csr_input.ordered_ties(index.starts(0, self.vertices + 1), neighbors, weights)
+                write_rows(writer.adjacency(adjacency.direction), index, neighbors, weights)
             writer.left, writer.input_edges = self.left, self.input_edges
             if self.into is not None:
                 writer.without_edges = count_edgeless(self.vertices, [rows.index() for rows in self.adjacencies])

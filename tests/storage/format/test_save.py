@@ -43,6 +43,21 @@ def test_vertices_without_edges_are_counted(tmp_path: Path) -> None:
     assert CASES["out only"].save(tmp_path / "b.h5").without_edges is None
 
 
+def test_parallel_edges_are_sorted_by_weight_in_the_file(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    offsets = np.array([0, 0, 300, 300, 700, 700])
+    rows = [np.sort(rng.integers(0, 5, count)) for count in np.diff(offsets)]
+    weights = rng.integers(0, 200, 700).astype(np.uint8)
+    saved = Graph.from_arrays(offsets, np.concatenate(rows), weights).save(tmp_path / "g.h5")
+    assert verify(tmp_path / "g.h5").problems == []
+    neighbors, found = saved.out.edges_in(0, 700)
+    assert found is not None
+    for v, row in enumerate(rows):
+        mine = slice(offsets[v], offsets[v + 1])
+        expected = sorted(zip(row, weights[mine], strict=True))
+        assert list(zip(neighbors[mine], found[mine], strict=True)) == expected
+
+
 def test_what_exists_stays_and_files_are_not_saved_again(tmp_path: Path) -> None:
     path = tmp_path / "g.h5"
     path.write_bytes(b"mine")
