@@ -1,7 +1,7 @@
 """The dry run: what a job would take of memory, bytes and seconds (`engine` computes it), said before it runs.
 
 It checks all that a run checks before it starts, and reads no edges. Of several ranks there is a line for each number
-of them: they divide the host's memory, threads and disk (`HostRanks`), as those that `--devices` starts.
+of them: they divide the host's memory, threads and disk (`options_of_rank`), as those that `--devices` starts.
 """
 
 from __future__ import annotations
