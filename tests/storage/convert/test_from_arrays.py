@@ -240,6 +240,13 @@ def test_exactly_the_vertices_given_exist(order: str) -> None:
     assert from_edges([], [], vertices=[4, 9]).original_ids().tolist() == [4, 9]  # type: ignore[union-attr]
 
 
+def test_strings_are_vertices_where_given() -> None:
+    graph = from_edges(["b", "a"], ["a", "c"], vertices=["c", "a", "zoe", "b"])
+    assert graph.original_ids().tolist() == ["a", "b", "c", "zoe"]  # type: ignore[union-attr]
+    assert listed(graph)["out"] == [("a", "c", None), ("b", "a", None)]
+    assert from_edges([], [], vertices=["b", "a"]).original_ids().tolist() == ["a", "b"]  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize(
     ("sources", "targets", "vertices", "options", "words"),
     [

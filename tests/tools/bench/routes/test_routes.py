@@ -358,6 +358,16 @@ def test_the_table_says_everything() -> None:
     assert "read/edges" in lines(outcome(row("filter", [1.0], disk=200)))[1]
 
 
+def test_rows_that_follow_are_told_beside_their_carriers() -> None:
+    filtered, following = row("filter", [2.0], 4000), row("cel", [3.0], 1000)
+    filtered.trials = [Trial(2.0, 4000, 0, 10, [], {}, {"filter": 4000.0})]
+    following.trials = [Trial(3.0, 1000, 0, 4, [], {}, {"filter": 800.0, "cel": 200.0}, 50.0)]
+    shown = lines(outcome(filtered, following))
+    assert shown[1].split()[-5:-3] == ["passes", "followed"]
+    assert shown[4].split()[1:] == ["3,000.00", "2.500", "33%", "4", "2.000", "0.500", "-"]
+    assert shown[-1] == "cel takes 0.40 x the iterations of filter, 0.25 x its bytes, 1.50 x its time"
+
+
 def test_steps_are_compared_with_the_hybrid() -> None:
     names = ("HyTGraph hybrid", "  + combination", "  + priority", "  + residency", "  + measured model")
     rows = [row(name, [seconds], single=False) for name, seconds in zip(names, (4.0, 3.2, 5.0, 2.0, 1.0), strict=True)]
