@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,21 +33,21 @@ def situation_of(run: RunParts, frontier: Frontier, first: Callable[[EdgeStream]
     """What this rank sees of a frontier; first: the stream that a walk along one begins with."""
     streams, rows = run.streams, run.state.unmatched
     walked = next(iter(streams.values()))
-    situation = Situation(
+    seen = partial(
+        Situation,
         run.graph.vertices,
         run.graph.edges,
         run.unexplored,
         run.program.early_exit,
         "pull" in streams,
         run.forced,
-        unvisited=run.unvisited,
         from_disk=any(stream.from_disk for stream in streams.values()),
         kept=rows.used if rows is not None and rows.complete else None,
         selective=run.program.combine in SELECTIVE,
         leaves_rows=run.author.has_suffices,
     )
-    edgeless = run.graph.without_edges or 0
-    return walked.situated(situation, frontier, streams, first, keeps=rows is not None, edgeless=edgeless)
+    unvisited = max(0, run.unvisited), max(0, run.unvisited - (run.graph.without_edges or 0))
+    return walked.situated(seen, frontier, streams, first, keeps=rows is not None, unvisited=unvisited)
 
 
 def seen_by_all(found: Situation, seconds: tuple[float, float], ranks: Communicator) -> Situation:

@@ -153,17 +153,18 @@ class EdgeStream:
         return 0 if self.heads is None else self.heads.each
 
     def situated(
-        self, found: Situation, frontier: Frontier, streams: dict[Direction, EdgeStream],
-        first: Callable[[EdgeStream], EdgeStream], *, keeps: bool, edgeless: int,
+        self, seen: Callable[..., Situation], frontier: Frontier, streams: dict[Direction, EdgeStream],
+        first: Callable[[EdgeStream], EdgeStream], *, keeps: bool, unvisited: tuple[int, int],
     ) -> Situation:  # fmt: skip
         """What the direction rule sees, and what it needs to know of where edges are: on cores, reading from disk.
 
-        That is what it takes a push of this frontier, and a pull, in edges pushed meanwhile. first: the stream that a
-        walk begins with. keeps: whether a pull keeps the rows that it reads in vain. After one of a wide frontier there
-        is room for them, and the iterations that follow read nothing, while a push leaves it to the next of them to
-        read everything. edgeless: vertices without edges, at none of which a pull looks.
+        That is what it takes a push of this frontier, and a pull, in edges pushed meanwhile. seen: makes it, of what is
+        the same everywhere. first: the stream that a walk begins with. keeps: whether a pull keeps the rows that it
+        reads in vain. After one of a wide frontier there is room for them, and the iterations that follow read nothing,
+        while a push leaves it to the next of them to read everything. unvisited: how many vertices are, and how many of
+        those with edges, if a pull looks at no others.
         """
-        found = replace(found, on_cores=True, unvisited=max(0, found.unvisited - edgeless))
+        found = seen(on_cores=True, unvisited=unvisited[1])
         if not (found.from_disk and can_choose(found)):
             return found
         push, pull = streams["push"], streams["pull"]

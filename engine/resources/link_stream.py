@@ -51,11 +51,11 @@ class LinkStream(EdgeStream):
         return False
 
     def situated(
-        self, found: Situation, frontier: Frontier, streams: dict[Direction, EdgeStream],
-        first: Callable[[EdgeStream], EdgeStream], *, keeps: bool, edgeless: int,
+        self, seen: Callable[..., Situation], frontier: Frontier, streams: dict[Direction, EdgeStream],
+        first: Callable[[EdgeStream], EdgeStream], *, keeps: bool, unvisited: tuple[int, int],
     ) -> Situation:  # fmt: skip
         """The same with the costs of the link, where they are weighed."""
-        found = replace(found, linked=any(stream.linked for stream in streams.values()))
+        found = seen(linked=any(stream.linked for stream in streams.values()), unvisited=unvisited[0])
         if not weighs(found, frontier):
             return found
         push = first(streams["push"])
