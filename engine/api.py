@@ -89,6 +89,8 @@ def run(
     if isinstance(program, type):
         parameters = {name: options.pop(name) for name in list(options) if name not in _OPTIONS}
         program = make(program, parameters)
+    if not isinstance(program, Program):
+        raise InputError(f"{type(program).__name__} is not a program; give run a program first, then the graph")
     lint_program(program)
     if progress is not None and not callable(progress):
         raise InputError(f"progress is {progress!r}; give a function, or call penstock.run, which shows a bar")

@@ -120,6 +120,11 @@ def test_a_graph_of_another_library_is_refused_with_the_way_out() -> None:
             run("pagerank", other)  # type: ignore[arg-type]
 
 
+def test_a_graph_in_the_place_of_the_program_is_refused_with_the_order_of_both() -> None:
+    with pytest.raises(InputError, match="Graph is not a program; give run a program first, then the graph"):
+        run(CHAIN, "bfs")  # type: ignore[arg-type]
+
+
 class Told(Program):
     """A parameter without an annotation: its default says what it is."""
 
