@@ -15,14 +15,6 @@ from penstock.tools.base.options import ANY, FOLDER, HOST_MEMORY, THREADS, optio
 from penstock.tools.base.output import Console, pairs, seconds
 from penstock.tools.base.progress import ProgressBars, compiling_shown, progress
 
-STAGES = {
-    "read": "reading",
-    "map": "numbering",
-    "out": "writing out-edges",
-    "in": "writing in-edges",
-    "windows": "writing windows",
-}
-
 
 def _conversion(**given: Any) -> ConvertOptions:
     given["host_memory"] = given["host_memory"] or default_host_memory()
@@ -123,8 +115,7 @@ def watching(update: ProgressBars, note: Callable[[str], None]) -> Callable[[Con
             announced.append(state.scratch_bytes)
             where = f" in {state.scratch}" if state.scratch else ""
             note(f"about {format_bytes(state.scratch_bytes)} of temporary space is used{where}")
-        unit = "bytes" if state.stage == "read" else "edges"
-        update(STAGES[state.stage], state.done, state.total, unit)
+        update.convert(state)
 
     return watch
 
@@ -143,7 +134,7 @@ def size_of(file_bytes: int, edges: int) -> str:
 
 
 def make_graph(
-    open_source: Callable[[], Source], output: Path, conversion: ConvertOptions, console: Console
+    opened: Callable[[], Source], output: Path, conversion: ConvertOptions, console: Console
 ) -> tuple[dict[str, Any], list[str]]:
     """Convert what a source gives into a graph file, with a progress bar; return what is said of it.
 
@@ -154,7 +145,7 @@ def make_graph(
     began = time.perf_counter()
     with progress(console) as update, compiling_shown(update):
         watch = watching(update, console.note)
-        report, source = convert_opened(open_source, output, conversion, watch, console.note)
+        report, source = convert_opened(opened, output, conversion, watch, console.note)
     if conversion.windows == "auto" and not report.windows:
         console.note(
             f"no windows: half of {format_bytes(conversion.host_memory)} has room for 8 bytes of each of the vertices"

@@ -16,8 +16,7 @@ from typing import Any, Literal, cast, get_args, get_origin
 
 import click
 from penstock.engine.resources.config import Config, options_of
-from penstock.storage.base.atomic import check_target
-from penstock.storage.base.atomic import keep_inputs as keep_inputs
+from penstock.storage.base.atomic import check_target, keep_inputs
 from penstock.storage.base.budget import parse_bytes
 from penstock.storage.base.errors import InputError, brief
 from penstock.storage.base.measurement import parse_seconds

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.errors import printable
 from penstock.storage.base.stage_clock import compile_times, compiled_now
@@ -23,8 +23,20 @@ from penstock.tools.base.log import lines_above
 from penstock.tools.base.output import WITHOUT_RATE, Console, amounts, seconds
 from penstock.tools.base.sent_progress import WANTED, SentBars
 
+if TYPE_CHECKING:
+    from penstock.storage.convert.sort.options import ConvertProgress
+
 DEFAULT_SECONDS = 60.0
 """Between two lines, where nobody has said how often."""
+STAGES = {
+    "read": "reading",
+    "map": "numbering",
+    "select": "looking for vertices with edges",
+    "out": "writing out-edges",
+    "in": "writing in-edges",
+    "windows": "writing windows",
+}
+"""What a stage of a conversion or an extraction is called."""
 
 
 @dataclass
@@ -160,6 +172,10 @@ class ProgressBars:
             told = {"description": printable(f"{stage}: {note}" if note else stage)}
         for display, task in zip(self._displays, self._tasks[stage], strict=True):
             display.update(task, completed=done, total=total, **told)
+
+    def convert(self, now: ConvertProgress) -> None:
+        """Move the bar of a conversion's stage."""
+        self(STAGES[now.stage], now.done, now.total, "bytes" if now.stage == "read" else "edges")
 
     @property
     def visible(self) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from penstock.storage.base.atomic import keep_inputs
 from penstock.storage.base.budget import default_host_memory, format_bytes, peak_resident_bytes
 from penstock.storage.ingest.core.formats import FORMATS
 from penstock.storage.ingest.core.source import IngestOptions
@@ -17,7 +18,6 @@ from penstock.tools.base.options import (
     FOLDER,
     HOST_MEMORY,
     THREADS,
-    keep_inputs,
     lasting_console_options,
     option,
     option_group,

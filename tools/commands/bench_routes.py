@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from penstock.storage.base.atomic import check_target, scratch_folder, write_text
+from penstock.storage.base.atomic import check_target, keep_inputs, scratch_folder, write_text
 from penstock.storage.base.budget import parse_bytes
 from penstock.storage.base.errors import InputError, RunError, installing
 from penstock.tools.base.options import (
@@ -29,7 +29,6 @@ from penstock.tools.base.options import (
     THREADS,
     ParsedType,
     engine_option,
-    keep_inputs,
     lasting_console_options,
     option,
     option_group,

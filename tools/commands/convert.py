@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from penstock.storage.base.atomic import check_target
+from penstock.storage.base.atomic import check_target, keep_inputs
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.ingest.core.formats import FORMATS
@@ -14,7 +14,6 @@ from penstock.tools.base.options import (
     ANY,
     OUTPUT,
     is_graph_name,
-    keep_inputs,
     lasting_console_options,
     option,
     option_group,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from penstock.storage.base.atomic import check_target
+from penstock.storage.base.atomic import check_target, keep_inputs
 from penstock.storage.base.budget import default_host_memory, format_bytes, peak_resident_bytes
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.graph_making import edgeless, size_of
@@ -21,15 +21,12 @@ from penstock.tools.base.options import (
     VERTEX,
     Titled,
     is_graph_name,
-    keep_inputs,
     lasting_console_options,
     option,
     option_group,
 )
 from penstock.tools.base.output import Console, pairs, seconds
-from penstock.tools.base.progress import compiling_shown, progress
-
-STAGES = {"select": "looking for vertices with edges", "out": "writing out-edges", "in": "writing in-edges"}
+from penstock.tools.base.progress import STAGES, compiling_shown, progress
 
 choosing = option_group(
     "chosen",

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from penstock.storage.base.atomic import check_target, write_text
+from penstock.storage.base.atomic import check_target, keep_inputs, write_text
 from penstock.storage.base.errors import InputError
-from penstock.tools.base.options import ANY, FOLDER, FORCE, OUTPUT, console_options, keep_inputs, option, option_group
+from penstock.tools.base.options import ANY, FOLDER, FORCE, OUTPUT, console_options, option, option_group
 from penstock.tools.base.output import Console
 
 if TYPE_CHECKING:

@@ -90,12 +90,8 @@ def convert(
     """
     from penstock.storage.convert.convert_files import convert as convert_it
 
-    with shown(progress, move_convert_bar) as told:
+    with shown(progress, lambda show, now: show.convert(now)) as told:
         return convert_it(inputs, output, format=format, progress=told, **options)
-
-
-STAGES = {"read": "reading", "map": "mapping ids", "out": "writing out-edges", "in": "writing in-edges"}
-"""What a stage of a conversion is called."""
 
 
 @contextmanager
@@ -122,8 +118,3 @@ def shown(progress: Any, move: Callable[[ProgressBars, Any], None]) -> Iterator[
 def move_run_bar(show: ProgressBars, now: RunProgress) -> None:
     """Move the bar of a run."""
     show(now.program, now.iteration, now.max_iter, "iterations", f"{now.vertices:,} vertices active")
-
-
-def move_convert_bar(show: ProgressBars, now: ConvertProgress) -> None:
-    """Move the bars of a conversion."""
-    show(STAGES.get(now.stage, now.stage), now.done, now.total, "bytes" if now.stage == "read" else "edges")

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.programs.table import info_of
-from penstock.storage.base.atomic import check_target
+from penstock.storage.base.atomic import check_target, keep_inputs
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.find_program import find_program, make_program
-from penstock.tools.base.options import keep_inputs
 from penstock.tools.base.output import NAME, short
 from penstock.tools.run.answer_options import AnswerOptions
 from penstock.tools.run.checkpointing import Checkpointing, checkpointing

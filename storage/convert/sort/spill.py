@@ -49,7 +49,7 @@ class _StoredRun:
 
 
 class Spill:
-    """Runs in input order. Memory comes from ``quota`` while it lasts, then from ``scratch``.
+    """Runs in input order, in the memory of a ``room`` while there is some, then in its scratch files.
 
     ``largest`` is the largest id, ``wide`` whether keys are; a bucket has 2^``shift`` vertices (or keys), or is one of
     octaves with ``octave_bits`` (groups.py), which all runs have then.

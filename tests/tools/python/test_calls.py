@@ -11,7 +11,6 @@ from penstock.engine.state.records import RunProgress
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.sort.options import ConvertProgress
 from penstock.tools.base.progress import ProgressBars
-from penstock.tools.python import calls
 from support import typed_convert, typed_run
 from support.source_code import ROOT
 
@@ -88,7 +87,7 @@ def test_conversions_are_told_too(tmp_path: Path) -> None:
             moved.append((stage, unit))
 
     for now in (*seen, ConvertProgress("out", 1, 2, 2)):
-        calls.move_convert_bar(Bars(), now)
+        Bars().convert(now)
     assert ("reading", "bytes") in moved
     assert ("writing out-edges", "edges") in moved
 
