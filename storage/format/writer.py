@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.encoding.codec import payload_bytes
 from penstock.storage.encoding.string_array import StringArray, string_array
 from penstock.storage.format import schema
 from penstock.storage.format.adjacency_writer import AdjacencyWriter, StripedArrays, vertex_array
 from penstock.storage.format.file_set import FileSet
 from penstock.storage.format.frames import OpenedGraph
 from penstock.storage.format.index import Index
-from penstock.storage.format.schema import CHUNK_EDGES, CHUNK_VERTICES, STRIPE_RUN
+from penstock.storage.format.schema import CHUNK_VERTICES, STRIPE_RUN
 
 WINDOW_AHEAD = 1
 """Chunks of each array of a window that wait for a thread."""
@@ -112,16 +111,6 @@ class GraphWriter:
         self.left: int | None = None
         self.without_edges: int | None = None
         self._ids = IdWriter(self._files)
-
-    @property
-    def memory_bytes(self) -> int:
-        """About the most bytes that writing holds at once, degrees (about 1 a vertex) aside."""
-        threads, stripes = self._files.threads, max(1, len(self._files.stripes))
-        total = 0
-        for kind, encoding in self._kinds.values():
-            raw = payload_bytes(encoding, kind, CHUNK_EDGES)
-            total += raw * (threads + 2 + 2 * threads + STRIPE_RUN * stripes)
-        return total
 
     @property
     def file_bytes(self) -> int:

@@ -11,12 +11,17 @@ from pathlib import Path
 from penstock.storage.base.errors import InputError
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT, RawFile
 from penstock.storage.ingest.bytes.stream import Stream
-from penstock.storage.ingest.core.formats import FORMATS, Format, format_of_suffix, recognized, refuse_content
+from penstock.storage.ingest.core.formats import (
+    FORMATS,
+    Format,
+    format_of_suffix,
+    recognized,
+    refuse_content,
+    suffix_of,
+)
 from penstock.storage.ingest.core.source import IngestOptions, Source
 from penstock.storage.ingest.tables.layout import check_dividers, is_blank_divided, looks_quoted
 from penstock.storage.ingest.text.edge_list import SAMPLE_BYTES
-
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
 
 def open_source(paths: Sequence[str | Path], format: str | None, options: IngestOptions) -> Source:
@@ -73,9 +78,7 @@ def _recognize(paths: Sequence[str | Path], options: IngestOptions) -> Format:
 def _format_of(path: str | Path, options: IngestOptions) -> Format:
     if str(path) == STANDARD_INPUT:
         return FORMATS["text"]
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes if suffix not in _COMPRESSED]
-    suffix = suffixes[-1] if suffixes else ""
-    raw = RawFile(path)
+    suffix, raw = suffix_of(path), RawFile(path)
     raw.close()
     found = recognized(raw.first, suffix)
     if found is not None:

@@ -8,6 +8,7 @@ could be read as edges of another graph, without an error.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from penstock.storage.base.errors import InputError
@@ -164,6 +165,12 @@ _OTHER_SUFFIXES = {
     ".nkbg002": "NetworKit's binary format",
     ".nkbg003": "NetworKit's binary format",
 }
+
+
+def suffix_of(file: str | Path) -> str:
+    """Return the last suffix of a name, in lower case, that is not of a compression; "" where there is none."""
+    suffixes = [suffix.lower() for suffix in Path(file).suffixes]
+    return next((one for one in reversed(suffixes) if one not in (".gz", ".bz2", ".xz", ".zst")), "")
 
 
 def recognized(first: bytes, suffix: str) -> Format | None:

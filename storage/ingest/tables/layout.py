@@ -3,11 +3,10 @@
 import csv
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 from penstock.storage.base.errors import InputError, brief
 from penstock.storage.ingest.bytes.blocks import Bytes
-from penstock.storage.ingest.core.formats import refuse_content
+from penstock.storage.ingest.core.formats import refuse_content, suffix_of
 from penstock.storage.ingest.core.source import DELIMITERS, IngestOptions
 from penstock.storage.ingest.text import diagnose
 from penstock.storage.ingest.text.columns import TakenColumns, choose_columns, find_columns, id_spaces, known_header
@@ -161,7 +160,7 @@ def _found_delimiter(body: list[str], file: str) -> str:
     Raises:
         InputError: more than one character does.
     """
-    own = "\t" if ".tsv" in Path(file).suffixes else ","
+    own = "\t" if suffix_of(file) == ".tsv" else ","
     inner = body if own == "\t" else [line.strip(" \t\r\n") + "\n" for line in body]
     widths = {mark: {len(fields) for fields, _ in read_records(inner, mark)} for mark in DELIMITERS}
     fitting = [mark for mark in DELIMITERS if len(widths[mark]) == 1 and widths[mark] != {1}]

@@ -18,13 +18,13 @@ from penstock.storage.ingest.bytes.blocks import next_block, without_mark
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import Stream
 from penstock.storage.ingest.core.arrow import parquet_batches
+from penstock.storage.ingest.core.formats import suffix_of
 from penstock.storage.ingest.formats.elements import NodeRows
 from penstock.storage.ingest.formats.gml import GMLParser
 from penstock.storage.ingest.formats.graphml import GraphMLParser
 from penstock.storage.ingest.tables.layout import SAMPLE_BYTES, read_header
 from penstock.storage.ingest.text.diagnose import is_number
 
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _FIELD = re.compile(r"(?P<name>[^:]*):(?P<kind>[A-Za-z_]+)(?P<more>(\[\]|\([^)]*\)|\{[^}]*\})*)")
 _TYPES = {"float": "float64", "double": "float64"} | dict.fromkeys(("int", "long", "short", "byte"), "int64")
 _TEXT = ("string", "char", "boolean", "date", "time", "localtime", "localdatetime", "datetime", "duration", "point")
@@ -92,8 +92,7 @@ class SortedTable:
 
 def open_vertex_table(path: Path, memory: int) -> VertexTable | None:
     """The table in a file; None for a list of ids. Raises InputError for a file that cannot be read."""
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSED]
-    kind = suffixes[-1] if suffixes else ""
+    kind = suffix_of(path)
     if str(path) == STANDARD_INPUT or kind not in (".csv", ".tsv", ".parquet", ".graphml", ".gml"):
         return None
     opened, sort_bytes = partial(Stream, path, memory), memory // MEMORY_SHARE

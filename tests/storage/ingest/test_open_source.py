@@ -23,6 +23,7 @@ def test_columns_are_numbers_or_names() -> None:
         ("a.METIS", b"2 1\n2\n1\n", "MetisSource"),
         ("a.gr", b"p sp 1 0\n", "DimacsSource"),
         ("a.gr.gz", gzip.compress(b"p sp 1 0\n", mtime=0), "DimacsSource"),
+        ("A.GR.GZ", gzip.compress(b"p sp 1 0\n", mtime=0), "DimacsSource"),
         ("a.graph-txt.gz", gzip.compress(b"1\n\n", mtime=0), "AdjacencySource"),
         ("a.adj", b"1: 2\n", "AdjacencySource"),
         ("a.txt", b"\x93NUMPY", "NpySource"),

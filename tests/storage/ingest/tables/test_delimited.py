@@ -69,7 +69,7 @@ STRINGS: dict[str, Any] = {"string_ids": None}
         ("a.txt", "from to\nann bob\n", STRINGS, [("ann", "bob")]),
         ("a.txt", "ann bob\n", STRINGS, [("ann", "bob")]),
         ("a.csv.gz", "0,1,2.5\n", {"weights": True}, [(0, 1, 2.5)]),
-        ("a.tsv", "0\t1\t2,5\n", {"columns": (1, 0)}, [(1, 0)]),
+        ("A.TSV", "0\t1\t2,5\n", {"columns": (1, 0)}, [(1, 0)]),
         ("a.csv", "city,from,to,w\nNew York,4,5,6\n", {"columns": ("to", "from", "w")}, [(5, 4, 6.0)]),
         ("a.csv", 'n,s,t\n"Doe, John",4,5\nAnn,6,7\n', {"columns": ("s", "t")}, [(4, 5), (6, 7)]),
         ("a.csv", 'n,s,t\nAnn,6,7\n"Doe\n, 1,2",4,5\n', {"columns": ("s", "t")}, [(6, 7), (4, 5)]),
