@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from inspect import Parameter, signature
 from pathlib import Path
@@ -16,16 +15,15 @@ from penstock.engine.programs.table import grouped, info_of
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.find_program import completed, find_program, option_of
 from penstock.tools.base.joined_ranks import Joined, join
-from penstock.tools.base.options import ANY, Titled, lasting_console_options
+from penstock.tools.base.options import ANY, Titled, lasting_console_options, option_group
 from penstock.tools.base.output import Console, beside_a_table
 from penstock.tools.base.process import process_start
 from penstock.tools.run import job_file
 from penstock.tools.run.answer_options import wanting
-from penstock.tools.run.checkpointing import checkpointing
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import JobFile, key_of
 from penstock.tools.run.rank_devices import all_gpus, auto_devices, host_ranks, options_of_rank
-from penstock.tools.run.run_options import ALL, AUTO, execution, keeping, parameters, watching
+from penstock.tools.run.run_options import ALL, AUTO, parameters
 
 _HELP = """Run a graph algorithm, or the programs of a job file.
 
@@ -152,21 +150,18 @@ def _parameters_of(name: str) -> list[tuple[str, str]]:
 @click.argument("graph", type=ANY, required=False, metavar="GRAPH.h5")
 @parameters
 @wanting
-@execution
-@watching
-@checkpointing
-@keeping
+@option_group("given", dict, *(option for group in JOB_GROUPS for option in group.options))
 @lasting_console_options
-def command(program: str, graph: Path | None, console: Console, **asked: Any) -> None:
+def command(program: str, graph: Path | None, given: dict[str, Any], console: Console, **asked: Any) -> None:
     """Run a graph algorithm, or the programs of a job file."""
     context = click.get_current_context()
     if program.endswith(job_file.ENDING):
-        job = _from_file(Path(program), graph, context)
+        job = _from_file(Path(program), graph, given, context)
     elif graph is None:
         raise click.UsageError(f"Missing argument 'GRAPH.h5': on which graph is {program} to run?", context)
     else:
         step = JobStep(program, asked["parameters"], asked["wanted"])
-        job = Job.of(graph, [step], _given(context, {}))
+        job = Job.of(graph, [step], given)
     if job.prints:
         console = beside_a_table(console)
     job, ranks = _ranks(job, context, console)
@@ -204,31 +199,23 @@ def _ranks(job: Job, context: click.Context, console: Console) -> tuple[Job, Joi
     return context.exit(launch(execution.devices, quiet=console.silent))
 
 
-def _from_file(path: Path, graph: Path | None, context: click.Context) -> Job:
-    """The job of a file, with the options that were given beside it. Raises InputError."""
+def _from_file(path: Path, graph: Path | None, given: dict[str, Any], context: click.Context) -> Job:
+    """The job of a file, with the options that were said beside it; given: those, or defaults. Raises InputError."""
     for group in (parameters, wanting):
         for option in group.options:
-            if _said(context, option):
+            if _is_said(context, str(option.name)):
                 key = key_of(option)
                 raise InputError(f"--{key} belongs to a program: write {key} = ... below its [[programs]] in {path}")
     file: JobFile = job_file.read(path)
-    if context.params["run_dir"] is None and file.options.get("run_dir") is None:
+    if given["run_dir"] is None and file.options.get("run_dir") is None:
         file = file.beside()
     place = graph or file.graph
     if place is None:
         raise InputError(f'{path} names no graph: write graph = "..." at its top, or name one after the file')
-    return Job.of(place, file.steps, _given(context, file.options), path)
+    in_file = {name: value for name, value in file.options.items() if not _is_said(context, name)}
+    return Job.of(place, file.steps, given | in_file, path)
 
 
-def _given(context: click.Context, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of all options of the job, by name: as said on the command line, else in the file, else by default."""
-    values = {}
-    for option in (option for group in JOB_GROUPS for option in group.options):
-        name = str(option.name)
-        values[name] = context.params[name] if _said(context, option) else options.get(name, context.params[name])
-    return values
-
-
-def _said(context: click.Context, option: click.Option) -> bool:
-    """Whether an option was given on the command line."""
-    return context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
+def _is_said(context: click.Context, name: str) -> bool:
+    """Whether the option of this name was given on the command line."""
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE

@@ -130,7 +130,7 @@ class Execution:
         devices: str | None,
         **given: Any,
     ) -> Execution:
-        """Of the options' values. Raises InputError for what names no devices."""
+        """Of the options' values; `no_repartition` refuses `repartition`. Raises InputError for no device."""
         refused = {name.removeprefix("no_"): False for name, value in given.items() if name[:3] == "no_" and value}
         options = {name: value for name, value in given.items() if value is not None and name[:3] != "no_"} | refused
         named = () if devices is None else names_of(devices)
