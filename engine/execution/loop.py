@@ -47,7 +47,7 @@ class AllAtHand:
         """Begin the walks of an iteration."""
 
     def walk(self, stream: EdgeStream, *_: Any) -> Iterator[tuple[EdgeStream, AtHand]]:
-        """Walk once along the stream, its views as they come."""
+        """Walk once along the stream; `iter`: kernels read its views as they come, for all values are in memory."""
         return iter(((stream, iter),))
 
     def first(self, stream: EdgeStream) -> EdgeStream:
@@ -207,9 +207,9 @@ class Loop(RunParts):
     def _takers(
         self, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]
     ) -> tuple[Settle | None, Share | None]:
-        """What gives vertices of a window new values, where one walk brings all messages; and what gives others theirs.
+        """What `Windows.walk` calls when a window is done: to give its vertices new values, and owners their messages.
 
-        The latter is of several ranks.
+        The first: where this walk brings all messages; the second: of several ranks. Walks in memory call neither.
         """
         alone = not self.asynchronous and len(self.walks(self.direction)) == 1
         return partial(self._new_values, frontier, scalars) if alone else None, None
@@ -294,6 +294,7 @@ class Loop(RunParts):
         self.total()
 
     def _total_of_sweep(self, frontier: Frontier) -> None:
+        """Combine the partial totals that a sweep's `apply` has left."""
         self.total()
 
     def agree_on_floats(self) -> None:
