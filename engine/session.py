@@ -41,6 +41,7 @@ from penstock.engine.planning.requirements import (
     RunSetting,
     check_program_on,
     held_bytes,
+    likeness,
     paged_bytes,
     planned,
     requirements_of,
@@ -501,6 +502,7 @@ class Session:
         self._whole, pages = program, self._value_pages()
         fill = fill_of(self._kind, self.config.thread_count)
         self._shared, self._pages = fields_for(program, count, dtype, fill=fill, pages=pages), pages
+        asked: dict[tuple[Any, ...], RunRequirements] = {}
         try:
             phases = enumerate((checkpoints or program).phases(self.graph, self._shared))
             for counted, phase in phases:
@@ -509,8 +511,13 @@ class Session:
                 if isinstance(phase, OnGraph):
                     records.extend((yield from self._on_graph(program, phase, each)))
                     continue
-                check_program_on(self.graph, phase)
+                kind = likeness(phase)
+                if kind not in asked:
+                    check_program_on(self.graph, phase)
                 check_phase(phase, self.graph, self.config.mode)
+                if kind not in asked:
+                    asked[kind] = requirements_of(self.graph, phase, self._setting, program)
+                self._asked = replace(asked[kind], program=phase)
                 if pages is not None:
                     pages.keep(self._shared)
                 result, values = yield from self._run_phase(phase, checkpoints, each)
@@ -792,8 +799,8 @@ class Session:
         return planned(self.graph, program, self._setting, self._most_of_all)
 
     def _asks(self, program: Program) -> RunRequirements:
-        """Return what the program asks for: as planned, or, of a phase and of one that is resumed, found now."""
-        if self._asked is not None and self._asked.program is program and self._whole is None:
+        """Return what the program asks for: as planned, or as phases like it do; of one that is resumed, found now."""
+        if self._asked is not None and self._asked.program is program:
             return self._asked
         return requirements_of(self.graph, program, self._setting, self._whole)
 

@@ -131,14 +131,14 @@ class Due:
 
         streams: of the run; edges: of the graph. gathered: gives numbers of all ranks.
         """
-        program = self._program
-        again = any(stream.reads_again for stream in streams)  # an iteration then reads most chunks, however few edges
-        agains, linked = gathered(again, any(stream.linked for stream in streams)).T
-        narrowest = 0.0 if agains.any() else program.narrowest_bucket
-        usual = program.bucket
-        if program.narrowest_bucket and any(stream.scans for stream in streams):
-            usual = narrowest = 0.0  # the fewer iterations, the fewer edges are read: all that is pending is due
-        self._bucket = bucket_width(usual, narrowest, edges, bool(linked.any()))
+        usual, narrowest, over_link = self._program.bucket, self._program.narrowest_bucket, False
+        if narrowest:
+            again = any(stream.reads_again for stream in streams)  # an iteration then reads most chunks in any case
+            agains, linked = gathered(again, any(stream.linked for stream in streams)).T
+            narrowest, over_link = 0.0 if agains.any() else narrowest, bool(linked.any())
+            if any(stream.scans for stream in streams):
+                usual = narrowest = 0.0  # the fewer iterations, the fewer edges are read: all that is pending is due
+        self._bucket = bucket_width(usual, narrowest, edges, over_link)
         self.limit = self._bucket.width or math.inf
 
     def go_on(self, limit: float) -> None:

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from inspect import signature
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from penstock.engine.execution import cel, layers, triangles, whole_rows
 from penstock.engine.execution.owned_steps import shares_sweeps
 from penstock.engine.execution.windows import AHEAD, WindowCut, cut_windows, window_vertices, windows_walked
 from penstock.engine.program.precision import formed
 from penstock.engine.program.program import (
+    AUTHORED,
     VERTEX,
     Program,
     arguments,
@@ -68,6 +69,8 @@ EDGE_SHARE = 4
 """Edges get this part of what bitmaps leave of a device, where its values come in pages."""
 KEPT_ROW_BYTES = 16
 """Bytes for a row of a page while its edges to a window are kept."""
+DECLARED = sorted({*Program.__annotations__} - {*AUTHORED, "watched"})
+"""Attributes of programs, but for functions and ids of vertices."""
 PUSHED = ("compaction", "cel")  # routes that bring the rows of active vertices only
 
 
@@ -565,6 +568,12 @@ def _unmatched_bytes(
 def name_of(graph: Graph) -> str:
     """How messages call a graph."""
     return "the graph" if graph.path is None else str(graph.path)
+
+
+def likeness(program: Program) -> tuple[Any, ...]:
+    """What `check_program_on` and `requirements_of` look at in a program: of its own numbers only their types."""
+    own = vars(program)
+    return type(program), repr([getattr(program, name) for name in DECLARED]), *own, *map(type, own.values())
 
 
 def check_program_on(graph: Graph, program: Program) -> None:

@@ -161,18 +161,14 @@ def kinds_of(init: Callable[..., Any]) -> dict[str, Kind]:
 
 def checking(init: Callable[..., None]) -> Callable[..., None]:
     """The constructor, which refuses bad values before it runs."""
-    signature = inspect.signature(init)
+    _, *names = inspect.signature(init).parameters
 
     @functools.wraps(init)
     def checked(self: Any, *args: Any, **kwargs: Any) -> None:
-        try:
-            given = signature.bind(self, *args, **kwargs).arguments
-        except TypeError:
-            pass  # the message of the constructor is better
-        else:
-            for name, kind in kinds_of(init).items():
-                if name in given:
-                    kind.check(f"{type(self).__name__}: {name}", given[name])
+        given = {**dict(zip(names, args, strict=False)), **kwargs}  # what does not fit the constructor refuses itself
+        for name, kind in kinds_of(init).items():
+            if name in given:
+                kind.check(f"{type(self).__name__}: {name}", given[name])
         init(self, *args, **kwargs)
 
     return checked
