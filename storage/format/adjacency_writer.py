@@ -125,7 +125,7 @@ class StripedArrays:
             places = stripe.group_stripes(self._group, min(ready, STRIPE_RUN * len(shards)), len(shards))
             for path, stream in self._streams.items():
                 for place in places:
-                    self._files.place(shards[place], path, stream.ready.popleft())
+                    self._files.append(shards[place], path, stream.ready.popleft())
             self._group += 1
 
 

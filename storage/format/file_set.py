@@ -208,7 +208,7 @@ class FileSet:
         with writing(self.path):
             self._writer.call(lambda: file.create(path, coding))
 
-    def place(self, file: FrameFile, array: str, frame: EncodedFrame) -> None:
+    def append(self, file: FrameFile, array: str, frame: EncodedFrame) -> None:
         """Append the next frame of an array to one of the files, soon. Raises RunError for this or an earlier one."""
         self._rows.setdefault(array, []).append((len(frame.data), frame.checksum, frame.words))
 
@@ -220,7 +220,7 @@ class FileSet:
             self._writer.put(file.path, len(frame.data), write)
 
     def add(self, path: str, coding: Coding, items: int, before: NDArray[np.uint64] | None = None) -> None:
-        """Add a finished array, all of whose frames were placed in order, to the header and its table to the file.
+        """Add a finished array, all of whose frames were appended in order, to the header and its table to the file.
 
         before: the table of the frames that older files have of it.
         """

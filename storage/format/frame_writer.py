@@ -93,22 +93,22 @@ class FrameWriter:
 
     def __init__(self, ahead: int) -> None:
         self._ahead = ahead
-        self._placing: deque[Future[None]] = deque()
+        self._writing: deque[Future[None]] = deque()
         self._flushing: Future[None] | None = None
         self._unflushed: dict[Path, int] = {}
-        self._writer = ThreadPool(1, "place")
+        self._writer = ThreadPool(1, "write")
         self._flusher = ThreadPool(1, "flush")
 
-    def put(self, path: Path, size: int, place: Callable[[], None]) -> None:
-        """Queue ``place``, which writes ``size`` bytes to the file ``path``; wait while too many wait.
+    def put(self, path: Path, size: int, write: Callable[[], None]) -> None:
+        """Queue ``write``, which writes ``size`` bytes to the file ``path``; wait while too many wait.
 
         Raises:
-            Exception: what an earlier ``place`` raised.
+            Exception: what an earlier ``write`` raised.
             OSError: flushing failed.
         """
-        self._placing.append(self._writer.submit(place))
-        while len(self._placing) > self._ahead:
-            self._placing.popleft().result()
+        self._writing.append(self._writer.submit(write))
+        while len(self._writing) > self._ahead:
+            self._writing.popleft().result()
         self._unflushed[path] = self._unflushed.get(path, 0) + size
         if self._unflushed[path] >= FLUSH_BYTES and (self._flushing is None or self._flushing.done()):
             self._wait_for_flush()
@@ -121,14 +121,14 @@ class FrameWriter:
 
     def finish(self) -> None:
         """Wait until all is written. Raises as `put`."""
-        while self._placing:
-            self._placing.popleft().result()
+        while self._writing:
+            self._writing.popleft().result()
         self._wait_for_flush()
 
     def drop(self) -> None:
         """Drop what is still queued."""
-        while self._placing:
-            self._placing.popleft().cancel()
+        while self._writing:
+            self._writing.popleft().cancel()
 
     def close(self) -> None:
         """End the threads; what has not begun is dropped."""
