@@ -79,7 +79,34 @@ class Loop(RunParts):
     def iterate(self) -> Iterator[IterationRecord]:
         """Run until no vertex is active, the program is done, or its max_iter is reached."""
         try:
-            yield from self._iterations()
+            if self.totals_declared and self.iteration == 0:
+                self.reduce()
+            self._look_ahead()
+            while not self.finished and self.iteration < self.program.max_iter:
+                began = time.perf_counter()
+                self.kernels.use()
+                frontier = self.everyone if self.everything else self.due.next(self._select, self.kernels)
+                if not frontier.vertices:
+                    self.converged = True
+                    break
+                growing = frontier.vertices > self.before.vertices
+                situation = self.situation = self._situation(frontier)
+                self.direction = choose(situation, frontier, self.direction, growing)
+                scalars = self.scalars()
+                if self.direction == "push" and (yield from fuse(self, frontier, situation, scalars, began)):
+                    self._look_ahead()
+                    continue
+                walking = time.perf_counter()
+                rows = self._unsettled(frontier, scalars)
+                direction = self.direction if rows is None else "pull"
+                record = IterationRecord(self.iteration, direction, frontier.vertices, frontier.edges)
+                self._send(frontier, record, scalars)
+                self._walk(frontier, record, scalars, rows)
+                record.walk_seconds = time.perf_counter() - walking - record.exchange_seconds
+                self._take_effect(frontier, record, scalars, rows)
+                self._end(frontier, record)
+                record.seconds = time.perf_counter() - began
+                yield record
             self.hand_out()
         finally:
             for stream in (*self.streams.values(), *self.windows.opened):
@@ -88,36 +115,6 @@ class Loop(RunParts):
     def begin_buckets(self) -> None:
         """Begin with the first bucket of the program, which `start` may have set."""
         self.due.begin(self.streams.values(), self.graph.edges, self.gathered)
-
-    def _iterations(self) -> Iterator[IterationRecord]:
-        if self.totals_declared and self.iteration == 0:
-            self.reduce()
-        self._look_ahead()
-        while not self.finished and self.iteration < self.program.max_iter:
-            began = time.perf_counter()
-            self.kernels.use()
-            frontier = self.everyone if self.everything else self.due.next(self._select, self.kernels)
-            if not frontier.vertices:
-                self.converged = True
-                return
-            growing = frontier.vertices > self.before.vertices
-            situation = self.situation = self._situation(frontier)
-            self.direction = choose(situation, frontier, self.direction, growing)
-            scalars = self.scalars()
-            if self.direction == "push" and (yield from fuse(self, frontier, situation, scalars, began)):
-                self._look_ahead()
-                continue
-            walking = time.perf_counter()
-            rows = self._unsettled(frontier, scalars)
-            direction = self.direction if rows is None else "pull"
-            record = IterationRecord(self.iteration, direction, frontier.vertices, frontier.edges)
-            self._send(frontier, record, scalars)
-            self._walk(frontier, record, scalars, rows)
-            record.walk_seconds = time.perf_counter() - walking - record.exchange_seconds
-            self._take_effect(frontier, record, scalars, rows)
-            self._end(frontier, record)
-            record.seconds = time.perf_counter() - began
-            yield record
 
     def _end(self, frontier: Frontier, record: IterationRecord) -> None:
         """Fill in the record of an iteration, and count it."""
