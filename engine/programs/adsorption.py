@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative, Share, check_value
 from penstock.engine.program.program import Field, Global, Program, Start
-from penstock.engine.program.vertex_ids import internal_ids
+from penstock.engine.program.vertex_ids import internal_ids, vertices_of
 from penstock.engine.programs.weights import ArrivingWeight, Spreading, counts_by_weight, damping_of
-from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.format.graph import Graph
 
 
@@ -61,7 +60,8 @@ class Adsorption(Program):
         if isinstance(self.source, Mapping):
             for vertex, strength in self.source.items():
                 check_value(f"the strength of source {vertex}", strength, NonNegative)
-                state["seed"][internal_id(graph, vertex)] = strength
+            strengths = np.array(list(self.source.values()), np.float64)
+            state["seed"][vertices_of(graph, list(self.source))] = strengths
         else:
             state["seed"][internal_ids(graph, self.source)] = 1.0
         if first == 0:

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, NonNegative, Positive, PositiveCount, Share
 from penstock.engine.program.program import Field, Global, Program, Start, like
 from penstock.engine.program.program_description import class_maker
-from penstock.engine.program.vertex_ids import in_original_order, original_order
-from penstock.storage.access.vertex_lookup import internal_id
+from penstock.engine.program.vertex_ids import in_original_order, original_order, vertices_of
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.graph import Graph
 
@@ -145,8 +144,8 @@ def predicted(result: Result, pairs: NDArray[Any]) -> NDArray[np.float64]:
     ends = []
     for side, ids in zip(("source", "target"), np.asarray(pairs).T, strict=True):
         prefix = "" if result.graph.left is None else f"{side}:"
-        known = {one: internal_id(result.graph, f"{prefix}{one}" if prefix else one) for one in set(ids.tolist())}
-        ends.append(vector[[known[one] for one in ids.tolist()]])
+        names = [f"{prefix}{one}" if prefix else one for one in ids.tolist()]
+        ends.append(vector[vertices_of(result.graph, names)])
     one, other = ends
     found: NDArray[np.float64] = np.einsum("ij,ij->i", one[:, :-1], other[:, :-1]) + one[:, -1] + other[:, -1]
     return found + program.mean

@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from penstock.engine.program.parameters import NonNegative
 from penstock.engine.program.program import LARGEST, Field, Program, Start, fields_of, like, value_of, weighted
 from penstock.engine.program.program_description import class_maker, variant
-from penstock.engine.program.vertex_ids import originals_of
+from penstock.engine.program.vertex_ids import originals_of, vertices_of
 from penstock.engine.program.vertex_ranges import each_range
 from penstock.engine.programs.bfs import BFSLevels
 from penstock.engine.programs.search_ends import Vertices
 from penstock.engine.programs.shared_searches import SharedLevels, Together, shared
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.weights import counts_by_weight
-from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError, brief
 from penstock.storage.format.graph import Graph
 
@@ -96,7 +95,7 @@ class FromEach(Together, Program):
     def _together(self, graph: Graph, sources: list[int | str]) -> SharedLevels:
         """The searches from these sources."""
         kind = shared(SharedLevels, self.together)
-        found: SharedLevels = kind([internal_id(graph, one) for one in sources], self.cutoff)
+        found: SharedLevels = kind(vertices_of(graph, sources).tolist(), self.cutoff)
         return found
 
     def _from(self, source: int | str) -> Program:

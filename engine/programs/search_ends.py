@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import fields_of, value_of
-from penstock.engine.program.vertex_ids import originals_of
+from penstock.engine.program.vertex_ids import originals_of, vertices_of
 from penstock.engine.program.vertex_ranges import each_range
-from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.format.graph import Graph
 
 Vertices = int | str | Sequence[int | str]
@@ -49,7 +48,7 @@ class Ending:
     def watch(self, graph: Graph) -> None:
         """Look up the targets. Raises InputError for one that the graph does not have."""
         if self.target is not None:
-            self.watched = [internal_id(graph, one) for one in originals_of(self.target, "target")]
+            self.watched = vertices_of(graph, originals_of(self.target, "target")).tolist()
 
     def horizon(self, values: NDArray[Any]) -> float:
         """As `Program.horizon`: the distance of the farthest target, if all are reached, and at most the cutoff."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-VERTEX_BYTES, LEAST_BYTES = 4, 1 << 16
+VERTEX_BYTES, LEAST_BYTES = 6, 1 << 16
 """Rows are kept in so many bytes a vertex, and so many more ..."""
 FREE_SHARE = 3
 """... but in no more than this part of what state, index and reading leave of the budget; or in what edges leave."""

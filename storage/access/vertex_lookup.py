@@ -11,6 +11,9 @@ from penstock.storage.base.errors import InputError, brief, printable
 from penstock.storage.base.threads import ROWS, ranges
 from penstock.storage.tables.edge_pieces import StoredRows
 
+KEPT = 64
+"""Ids whose vertices a graph keeps, in some kilobytes: programs that start again from one of them read nothing."""
+
 
 class QueriedGraph(Protocol):
     """What queries and lookups need to know of a graph; see `Graph`."""
@@ -26,6 +29,10 @@ class QueriedGraph(Protocol):
     @property
     def original(self) -> Any:
         """The ids of the input, None where they are the internal ids."""
+
+    @property
+    def looked_up(self) -> dict[int | str, list[int]]:
+        """The vertices of some ids that were looked up."""
 
     @property
     def reordered(self) -> bool | None:
@@ -119,11 +126,23 @@ def _rising_on_disk(graph: QueriedGraph) -> bool:
 
 
 def _places(graph: QueriedGraph, plain: Collection[int | str]) -> dict[int | str, list[int]]:
-    """The vertices of each of some ids."""
+    """The vertices of each of some ids; those of a few that were looked up before are kept with the graph."""
     if graph.original is None:
         return {one: [int(one)] if is_number(one) and 0 <= int(one) < graph.vertices else [] for one in plain}
+    kept = graph.looked_up
+    found = {one: places for one in plain if (places := kept.get(one)) is not None}
+    if others := [one for one in plain if one not in found]:
+        found |= _read_places(graph, others)
+        if len(kept) + len(others) > KEPT:
+            kept.clear()
+        kept.update(found)
+    return found
+
+
+def _read_places(graph: QueriedGraph, plain: Collection[int | str]) -> dict[int | str, list[int]]:
+    """The vertices of each of some ids, found by reading ids of the graph."""
     if _rising_on_disk(graph):
-        return {one: _bisected(graph, one) for one in plain}
+        return _bisected(graph, plain)
     if graph.id_dtype.kind != "T":
         ids = graph.original_ids()
         return {one: np.flatnonzero(ids == int(one)).tolist() if is_number(one) else [] for one in plain}
@@ -139,28 +158,25 @@ def _places(graph: QueriedGraph, plain: Collection[int | str]) -> dict[int | str
     return found
 
 
-def _bisected(graph: QueriedGraph, plain: int | str) -> list[int]:
-    """The vertices of an id, found by reading a few chunks."""
-    if not is_number(plain) or not 0 <= int(plain) <= np.iinfo(graph.id_dtype).max:
-        return []
-    sides = ((0, graph.left or 0), (graph.left or 0, graph.vertices))
-    return [at for side in sides if (at := _place(graph, int(plain), *side)) is not None]
-
-
-def _place(graph: QueriedGraph, number: int, low: int, end: int) -> int | None:
-    """Where a number is among the rising ids of vertices low..end-1; each chunk that is asked is read once."""
+def _bisected(graph: QueriedGraph, plain: Collection[int | str]) -> dict[int | str, list[int]]:
+    """The vertices of each of some ids, found by reading a few chunks of rising ids, each once for all of them."""
+    largest = np.iinfo(graph.id_dtype).max
+    numbers = {one: int(one) for one in plain if is_number(one) and 0 <= int(one) <= largest}
+    places: dict[int, list[int]] = {number: [] for number in numbers.values()}
     size: int = graph.original.spec.chunk_items
-    while low < end:
-        chunk = (low + end) // 2 // size * size
-        first, last = max(low, chunk), min(end, chunk + size)
-        ids = graph.original_ids_in(first, last)
-        at = int(np.searchsorted(ids, ids.dtype.type(number)))
-        if at < len(ids) and ids[at] == number:
-            return first + at
-        if 0 < at < len(ids):
-            return None
-        low, end = (last, end) if at else (low, first)
-    return None
+    wanted, left = np.array(sorted(places), graph.id_dtype), graph.left or 0
+    spans = [(0, left, wanted), (left, graph.vertices, wanted)]
+    while spans:
+        low, end, wanted = spans.pop()
+        if low < end and len(wanted):
+            chunk = (low + end) // 2 // size * size
+            first, last = max(low, chunk), min(end, chunk + size)
+            ids = graph.original_ids_in(first, last)
+            for number, at in zip(wanted.tolist(), np.searchsorted(ids, wanted).tolist(), strict=True):
+                if at < len(ids) and ids[at] == number:
+                    places[number].append(first + at)
+            spans += [(low, first, wanted[wanted < ids[0]]), (last, end, wanted[wanted > ids[-1]])]
+    return {one: places[numbers[one]] if one in numbers else [] for one in plain}
 
 
 def name_ranges(graph: QueriedGraph, size: int = ROWS) -> Iterator[tuple[int, NDArray[Any]]]:

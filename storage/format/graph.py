@@ -264,6 +264,8 @@ class Graph(GraphQueries):
         Of a bipartite graph the number of sources, which are vertices 0 to left - 1; the others are targets. Else None.
     listed : ListFacts or None
         Of a graph in the order of its input, what it has beside its edges; see `layout`.
+    looked_up : dict
+        Which vertices some ids of the input are that were looked up (`vertex_lookup.py`).
     """
 
     path: Path | None
@@ -280,6 +282,7 @@ class Graph(GraphQueries):
     weight_range: tuple[float, float, float] | None = None
     left: int | None = None
     listed: ListFacts | None = None
+    looked_up: dict[int | str, list[int]] = field(default_factory=dict, init=False, compare=False)
 
     @property
     def layout(self) -> str:

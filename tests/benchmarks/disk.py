@@ -52,10 +52,13 @@ def disk(runner: Runner) -> None:
             measure(runner, graphs.rmat_on_disk(scale, Path(folder, "rmat.h5")), f"rmat{scale}", devices)
 
 
-def measure(runner: Runner, graph: Graph, title: str, devices: Sequence[str]) -> None:
-    """Seconds of each program on each device; the answers must be the same on all."""
+def measure(runner: Runner, graph: Graph, title: str, devices: Sequence[str], ids: int | None = None) -> None:
+    """Seconds of each program on each device; the answers must be the same on all.
+
+    ids: how many the input may have, so that memory is the same whether all of them are vertices or those that occur.
+    """
     partition, buffers = (32 << 20, 512 << 20) if graph.edges >= LARGE else (4 << 20, 32 << 20)
-    memory = int(runner.choices.share * graph.edges * 4) + STATE * graph.vertices + buffers
+    memory = int(runner.choices.share * graph.edges * 4) + STATE * (ids or graph.vertices) + buffers
     source = graphs.sources_of(graph)[0]
     figure = f"{title} disk raw"
     if runner.wants(figure):

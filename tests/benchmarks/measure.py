@@ -53,7 +53,7 @@ def cpu(runner: Runner) -> None:
             graph = Graph.open(stored)
             known = cases_of(graph)
             time_cases(runner, graph, f"rmat{scale} memory", [known[name] for name in CPU_CASES], {"device": "cpu"})
-            disk.measure(runner, graph, f"rmat{scale}", ("cpu",))
+            disk.measure(runner, graph, f"rmat{scale}", ("cpu",), 1 << scale)
         compare_with_peers(runner, scale - COMPARED_BELOW, folder)
         penstock("generate", "rmat", "--scale", 8, "--output", folder / "tiny.h5")
         tiny = (folder / "tiny.h5", "--source", 1, "--device", "cpu")

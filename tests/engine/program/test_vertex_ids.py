@@ -225,7 +225,7 @@ def test_a_few_names_are_found_by_one_reading(order: Any, tmp_path: Path, monkey
 @pytest.mark.parametrize("left", [None, 0, 7, 30])
 @pytest.mark.parametrize("kind", [np.uint32, np.uint64])
 def test_a_number_is_found_by_reading_each_chunk_once_at_most(left: int | None, kind: Any) -> None:
-    """Of rising ids in a file; those between, before and behind them are refused."""
+    """Of rising ids in a file; those between, before and behind them are refused. Several need no more readings."""
     sides = [np.arange(5, 5 + 3 * count, 3, dtype=kind) for count in (left or 0, 30 - (left or 0))]
     ids, read = np.concatenate(sides), []
 
@@ -236,11 +236,15 @@ def test_a_number_is_found_by_reading_each_chunk_once_at_most(left: int | None, 
             return ids[first:last]
 
     frames = SimpleNamespace(spec=SimpleNamespace(chunk_items=4))
-    graph: Any = Stored(vertices=30, left=left, original=frames, reordered=False, id_dtype=np.dtype(kind))
+    kept: dict[int | str, list[int]] = {}
+    graph: Any = Stored(
+        vertices=30, left=left, original=frames, reordered=False, id_dtype=np.dtype(kind), looked_up=kept
+    )
     for number in [*range(100), 2**32 - 1, 2**32, 2**64 - 1, 2**64, -1]:
         found = []
         for name, low, end in (("source", 0, left or 0), ("target", left or 0, 30)):
             read.clear()
+            kept.clear()
             asked = number if left is None else f"{name}:{number}"
             if number in ids[low:end].tolist():
                 found.append(vertex_lookup.internal_id(graph, asked))
@@ -251,6 +255,37 @@ def test_a_number_is_found_by_reading_each_chunk_once_at_most(left: int | None, 
         if not found:
             with pytest.raises(InputError, match=f"vertex {number} is not in the graph: its 30 ids lie between"):
                 vertex_lookup.internal_id(graph, number)
+    read.clear()
+    kept.clear()
+    names = [one if left is None else f"{'source' if at < left else 'target'}:{one}" for at, one in enumerate(ids)]
+    assert vertex_lookup.few_internal_ids(graph, [*names, *names[::-1]]) == [*range(30), *range(30)[::-1]]
+    assert len(read) <= 9
+
+
+@pytest.mark.parametrize("order", ["none", "hubs"])
+@pytest.mark.parametrize("texts", [False, True])
+def test_an_id_that_was_looked_up_is_found_again_without_reading(
+    texts: bool, order: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the graph has it or not; only those of the last few are kept."""
+    (tmp_path / "e.txt").write_text("".join(f"{'n' * texts}{one} {'n' * texts}{one * 7}\n" for one in range(1, 99)))
+    convert(tmp_path / "e.txt", tmp_path / "g.h5", order=order, string_ids=texts)
+    graph = Graph.open(tmp_path / "g.h5")
+    ids = graph.original_ids()
+    assert ids is not None
+    for at, one in enumerate(ids.tolist()):
+        assert internal_id(graph, one) == at
+        assert 0 < len(graph.looked_up) <= vertex_lookup.KEPT
+    run("bfs", graph, source=one)
+    with pytest.raises(InputError, match="vertex 3000 is not in the graph"):
+        internal_id(graph, 3000)
+    monkeypatch.setattr(vertex_lookup, "_read_places", None)
+    assert internal_id(graph, one) == at
+    run("bfs", graph, source=one)
+    with pytest.raises(InputError, match="vertex 3000 is not in the graph"):
+        internal_id(graph, 3000)
+    with pytest.raises(TypeError, match="not callable"):
+        internal_id(graph, ids.tolist()[0])
 
 
 def test_a_finder_reads_ids_once_where_more_than_a_few_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

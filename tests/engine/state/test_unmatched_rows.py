@@ -10,7 +10,7 @@ from penstock.engine.state.unmatched_rows import UnmatchedRows, unmatched_bytes
 @pytest.mark.parametrize(
     ("vertices", "free", "edges", "expected"),
     [
-        (1 << 22, 1 << 30, 1 << 29, (16 << 20) + (64 << 10)),
+        (1 << 22, 1 << 30, 1 << 29, (24 << 20) + (64 << 10)),
         (1 << 22, 30 << 20, 1 << 29, 10 << 20),
         (1 << 22, 6 << 20, 1 << 29, 0),  # less than twice what the table of segments takes
         (1 << 22, 520 << 20, 1 << 29, 8 << 20),  # edges stay
