@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.base.errors import BudgetError
-from penstock.transfer.planning.host_budget import READS, HostBudgetRequest, reader_bytes
+from penstock.transfer.planning.host_budget import ONE_BY_ONE, READS, HostBudgetRequest, reader_bytes
 
 WRITER_BYTES = 8 << 20
 """What writes the file of walks takes beside blocks: pages of Parquet, what compresses."""
@@ -88,10 +88,10 @@ class WalkMemoryRequest:
 class WalkMemory:
     """The division. kept_edges: those that stay in memory; slab_edges: of each of two slabs, 0 where all are kept.
 
-    piece_edges: read at once while kept rows are loaded. reads, one_by_one: as in `HostBudget`. batch, block: walks at
-    once, and written at once. log_bytes: memory for records before they go to disk. device_edges: the first ones, which
-    a device keeps; device_slab_edges: in each of two slabs there, 0 where the others are none or read in place; sets:
-    how many batches there are at once, of which one goes to the host.
+    piece_edges: read at once while kept rows are loaded. reads: in flight; one_by_one: one thread decodes, a frame a
+    read. batch, block: walks at once, and written at once. log_bytes: memory for records before they go to disk.
+    device_edges: the first ones, which a device keeps; device_slab_edges: in each of two slabs there, 0 where the
+    others are none or read in place; sets: how many batches there are at once, of which one goes to the host.
     """
 
     kept_edges: int
@@ -133,7 +133,7 @@ def _swept(request: WalkMemoryRequest, left: int) -> WalkMemory:
         rest = left - reading - block_bytes(request, block)
         if rest >= left // 2:
             return _filled(request, rest, WalkMemory(0, slab, request.longest, 0, block, reads))
-    least = reader_bytes(request.host, 1, one_by_one=True) + 2 * request.longest * request.slab_bytes
+    least = reader_bytes(request.host, *ONE_BY_ONE) + 2 * request.longest * request.slab_bytes
     rest = left - least
     block = block_walks(request, max(0, rest) // 4 // TIMES)
     if rest < 2 * (block_bytes(request, block) + block * request.walker_bytes):
@@ -273,7 +273,8 @@ def _beside(host: WalkMemoryRequest, batch: int, placed: tuple[int, int], sets: 
     size = min(SLAB_BYTES, left // 16, host.edges * host.slab_bytes)
     slab = staged or max(host.longest, host.whole_chunks(size, host.slab_bytes))
     for reads, one_by_one in CHOICES:
-        taken = reader_bytes(host.host, reads, one_by_one=one_by_one) + 2 * slab * host.slab_bytes
+        reading = reader_bytes(host.host, *ONE_BY_ONE) if one_by_one else reader_bytes(host.host, reads)
+        taken = reading + 2 * slab * host.slab_bytes
         rest = left - taken - block_bytes(host, block)
         if rest >= (left // 2 if reads > 1 else 0):
             here = 0 if kept == host.edges else rest // host.kept_bytes

@@ -22,7 +22,6 @@ from penstock.engine.state.grouped_sources import LEAST_SWEEPS, LEAST_VERTICES, 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.timeline import Timeline
-from penstock.storage.format.read_plan import MOST_BYTES
 from penstock.storage.read.partition_cache import Allocate, PartitionCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.calibration.feedback import Feedback
@@ -272,12 +271,11 @@ def feedback_of(config: Config, device: Device, disk: Reader | None) -> Feedback
 
 def open_reader(graph: Graph, config: Config, divided: HostBudget, timeline: Timeline | None) -> Reader:
     """The reader that a division of the host's memory has room for."""
-    decoders = 1 if divided.one_by_one else divided.decoders
     return Reader(
         graph,
-        decode_threads=config.thread_count if decoders is None else decoders,
+        decode_threads=config.thread_count if divided.decoders is None else divided.decoders,
         reads_in_flight=divided.reads_in_flight,
-        most_bytes=0 if divided.one_by_one else MOST_BYTES,
+        most_bytes=divided.read_bytes,
         direct_io=config.direct_io,
         throttle=config.tuning.throttle,
         timeline=timeline,

@@ -247,12 +247,9 @@ def _divisions(
     """
     if graph.out.arrays is not None:
         return host_division(graph, config, needs), _device_budget(needs, wish, left)
-    width, staged = (
-        graph.out.neighbor_dtype.itemsize,
-        replace(needs, sweeps=False),
-    )  # kernels wait for the link, not for slabs
+    width = graph.out.neighbor_dtype.itemsize
     while True:
-        divided = divide_host_memory(config, staged, graph, wish.partition_bytes)
+        divided = divide_host_memory(config, needs, graph, wish.partition_bytes)
         if divided.whole:
             parts = _device_budget(needs, wish, left)
             return replace(divided, partition_edges=parts.partition_edges), parts
@@ -316,12 +313,12 @@ def host_division(graph: Graph, config: Config, needs: MemoryRequest) -> HostBud
 
 def budget_of(config: Config, needs: MemoryRequest, graph: Graph, partition_bytes: int) -> HostBudgetRequest:
     """What there is to divide."""
-    more = {"partition_bytes": partition_bytes, "sweeps": needs.sweeps, "owned_edges": needs.owned_edges}
+    more = {"partition_bytes": partition_bytes, "owned_edges": needs.owned_edges}
     return HostBudgetRequest.of(graph, config.memory_bytes, needs.fixed, config.thread_count, **more)
 
 
 def left_for_edges(config: Config, needs: MemoryRequest, graph: Graph) -> int:
-    """Bytes of the host's budget that state, index and reading with all threads leave at most; may be negative."""
+    """Bytes of the host's budget that state, index and reading with a few threads leave at most; may be negative."""
     budget = budget_of(config, needs, graph, config.partition_bytes)
     reading = 0
     if graph.out.arrays is None:

@@ -116,14 +116,13 @@ def test_a_damaged_chunk_stops_the_sweep_and_frees_everything(path, tmp_path, sl
 
 
 @pytest.mark.parametrize(
-    ("workers", "reads", "one_by_one"), [(1, 1, False), (2, 8, False), (3, 4, False), (1, 1, True)]
+    ("workers", "reads", "most"), [(1, 1, MOST_BYTES), (2, 8, MOST_BYTES), (3, 4, 1 << 20), (1, 1, 0)]
 )
-def test_the_reader_holds_no_more_than_the_layout_gives_it(path, workers, reads, one_by_one):
+def test_the_reader_holds_no_more_than_the_layout_gives_it(path, workers, reads, most):
     graph = Graph.open(path)
-    most = 0 if one_by_one else MOST_BYTES
     known = HostBudgetRequest(
         0, 0, workers=workers, frame_bytes=graph.frame_bytes[0], decoder_bytes=graph.frame_bytes[1]
     )
     with Reader(graph, decode_threads=workers, reads_in_flight=reads, most_bytes=most) as reader:
-        assert reader.memory_bytes == reader_bytes(known, reads, one_by_one=one_by_one)
+        assert reader.memory_bytes == reader_bytes(known, reads, workers, most)
         assert reader.memory_bytes <= reader_bytes(HostBudgetRequest(0, 0, workers=workers), reads)

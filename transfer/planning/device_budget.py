@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.base.errors import InputError
 from penstock.storage.format.packed_layout import PackedLayout
+from penstock.storage.format.read_plan import MOST_BYTES
 from penstock.transfer.planning.host_budget import (
+    FEWEST_SLABS,
     READS,
-    SHARE,
-    SWEPT_SLAB_BYTES,
     HostBudget,
     HostBudgetRequest,
     reader_bytes,
@@ -156,17 +156,20 @@ def _entries(sizes: Sequence[Adjacency], step: int) -> int:
     return sum(-(-size.edges // step) for size in sizes)
 
 
-FEWEST_SLABS = 2
 PACKED_SLABS = {FEWEST_SLABS + 1: 1.0, FEWEST_SLABS: 1.2}
 """Slabs of plain edges, and how many times as long a sweep takes with so many: kernels are at work on one while the
 next is unpacked, and a third evens out what takes longer."""
 BUFFERS = {4: 1.0, 3: 1.05, 2: 1.3}
 """Pieces on their way to a device at once, and how many times as long a sweep takes with so many."""
+SHARE = 0.25
+"""Of what a host has for pieces on their way to a device: what those may take."""
 READING = 1 / 3
 """Of what sweeps on the cores have for edges: what reads under way may take."""
 DECODERS = 4
-"""Threads that copy payloads for sweeps on the cores: each copies 6 GB/s. More of them wait for the interpreter's lock
+"""Threads that copy payloads: each copies 6 GB/s. More of them wait for the interpreter's lock
 and for cores on which kernels are at work: 3.1 s of decoding a sweep with 16 threads, 0.9 s with 4."""
+SWEPT_SLAB_BYTES = 32 << 20
+"""What pieces of sweeps on the cores may take before anything is cached."""
 SWEPT_BUFFERS, BYTES_A_THREAD = (6, 4, 3), 4 << 20
 """Pieces of such sweeps on their way, and what they may take for each thread, where threads are many:
 what many threads take in between two reads must have been read before (sweeps on 16 cores: 2.00 GB/s with three pieces
@@ -232,12 +235,12 @@ class _Pieces:
             sum(4 * mark_words(layout.edges) for layout in layouts),
         )
 
-    def on_host(self, room: int, reads: int, reader: int, buffers: int = 0, decoders: int | None = None) -> HostBudget:
+    def on_host(self, room: int, reads: int, reader: int, decoders: int, buffers: int = 0) -> HostBudget:
         """The division of a host with so much room beside its reader: buffers and a cache or, without, every piece."""
         taken = buffers * self.longest if buffers else self.total
         spare, words = (0, (room - taken) // 4) if buffers else (room - taken, taken // 4)
         return HostBudget(
-            self.edges, buffers, 0, reads, not buffers, 0, spare, False, decoders, reader, words, self.longest
+            self.edges, buffers, 0, reads, not buffers, 0, spare, decoders, MOST_BYTES, reader, words, self.longest
         )
 
 
@@ -265,15 +268,15 @@ def _divisions(
 
 def _divide_host(budget: HostBudgetRequest, pieces: _Pieces) -> HostBudget | None:
     """Divide a host's budget over pieces; None: too small."""
-    left = budget.host_memory - budget.fixed
+    decoders = min(budget.workers, DECODERS)
     for reads in READS:
-        reader = reader_bytes(budget, reads)
-        room = left - reader
+        reader = reader_bytes(budget, reads, decoders)
+        room = budget.left - reader
         if pieces.total <= room:
-            return pieces.on_host(room, reads, reader)
+            return pieces.on_host(room, reads, reader, decoders)
         for buffers in HOST_BUFFERS:
             if buffers * pieces.longest <= (SHARE * room if reads > READS[-1] else room):
-                return pieces.on_host(room, reads, reader, buffers)
+                return pieces.on_host(room, reads, reader, decoders, buffers)
     return None
 
 
@@ -288,20 +291,19 @@ def divide_packed_sweeps(
     """
     chunk = max(layout.chunk_edges for layout in layouts)
     threads, decoders = budget.workers, min(budget.workers, DECODERS)
-    budget = replace(budget, workers=decoders)
-    left = budget.host_memory - budget.fixed
-    reads = next((count for count in READS if reader_bytes(budget, count) <= READING * left), READS[-1])
-    reader = reader_bytes(budget, reads)
+    left = budget.left
+    reads = next((count for count in READS if reader_bytes(budget, count, decoders) <= READING * left), READS[-1])
+    reader = reader_bytes(budget, reads, decoders)
     steps = max(1, budget.partition_bytes // (4 * chunk))
     while steps:
         pieces = _Pieces.of(layouts, steps * chunk)
         room = left - reader - steps * work_bytes
         if pieces.total <= room:
-            return pieces.on_host(room, reads, reader, decoders=decoders)
+            return pieces.on_host(room, reads, reader, decoders)
         most = max(SWEPT_SLAB_BYTES, min(threads * BYTES_A_THREAD, room // 2)) if steps > 1 else room
-        large = HOST_BUFFERS[:-1] if threads <= DECODERS else SWEPT_BUFFERS
+        large = (4, 3) if threads <= DECODERS else SWEPT_BUFFERS
         for buffers in large if steps > 1 else HOST_BUFFERS:
             if buffers * pieces.longest <= min(room, most):
-                return pieces.on_host(room, reads, reader, buffers, decoders)
+                return pieces.on_host(room, reads, reader, decoders, buffers)
         steps //= 2
     return None

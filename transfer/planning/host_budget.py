@@ -1,21 +1,22 @@
 """How a host memory budget is divided: partition size, slabs, reads in flight and cache slots.
 
 A pure function. Refuses a budget below the least that works, with the sum that shows it and the smallest --host-memory
-that works. What is left after state and index goes first to what makes the pipeline overlap (a few slabs, reads in
-flight), at most a quarter of it where possible; the rest caches. A run that reads every edge in every iteration gets
-larger slabs first: they save work for each partition, while a small cache saves only its own share of the edges.
+that works. Decoding threads, their buffers, slabs and the cache share what state and index leave: as they do when a
+pass over every edge takes the least time (`pass_seconds`). So a further thread, read or slab must save more of it than
+the bytes that the cache would keep in its place, however many cores there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from math import ceil, hypot, inf
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.storage.base.budget import format_bytes, too_small
 from penstock.storage.base.errors import BudgetError
-from penstock.storage.format.read_plan import MOST_BYTES, buffer_bytes, read_threads
+from penstock.storage.format.read_plan import LEAST_SPLIT, MOST_BYTES, buffer_bytes, read_threads, split_bytes
 from penstock.transfer.values.options import TransferOptions
 
 if TYPE_CHECKING:
@@ -25,21 +26,30 @@ FRAME_BYTES = 5 << 19
 """The longest frame there can be, where there is no graph yet that says more (2.3 MiB)."""
 DECODE_BYTES = 3 << 20
 """What a thread needs to decode such a frame."""
-SLABS = (4, 3, 2)
+SLABS = {4: 1.0, 3: 1.05, 2: 1.2}
+"""Slabs of edges, and how many times as long a pass takes with so many: what is read waits for what is worked on."""
+FEWEST_SLABS = 2
 READS = (8, 4, 2, 1)
-SHARE = 0.25
-SWEPT_SLAB_BYTES, SWEPT_READS = 32 << 20, 4
-"""Of sweeps: what slabs may take before anything is cached, and the fewest reads in flight with which they do."""
+DECODERS = (8, 4, 2, 1)
+"""Threads that decode at once. More of them wait for the interpreter's lock and for cores on which kernels work."""
+COMFORT = 4
+"""Decoding threads for which the rest of a plan leaves room."""
+DISK_RATE, DECODE_RATE = 4e9, 2e9
+"""Bytes of edges per second, when they are decoded, that a disk brings, and that one thread decodes; on disk, half of
+them."""
+WARM_BYTES = 2 << 20
+"""Bytes on their way with which a disk gives half of its rate."""
+PARTITION_SECONDS = 5e-4
+"""What a partition that is read takes beside its bytes (`engine/decisions/sweeps.md`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostBudgetRequest:
     """What there is to divide, in bytes: `host_memory` in all, `fixed` of it taken (state, index ...).
 
-    `partition_bytes`: neighbor bytes of a partition that the user asked for. `workers`: threads that decode.
+    `partition_bytes`: neighbor bytes of a partition that the user asked for. `workers`: threads that may decode.
     `stripes`: every one has its own reads in flight. `frame_bytes`: the longest frame; `decoder_bytes`: for
-    decoding it. `sweeps`: whether every iteration reads every edge. `owned_edges`: of a run of several ranks, the edges
-    that this one reads, None for all.
+    decoding it. `owned_edges`: of a run of several ranks, the edges that this one reads, None for all.
     """
 
     host_memory: int
@@ -47,7 +57,6 @@ class HostBudgetRequest:
     partition_bytes: int = 32 << 20
     workers: int = 1
     stripes: int = 1
-    sweeps: bool = False
     frame_bytes: int = FRAME_BYTES
     decoder_bytes: int = DECODE_BYTES
     owned_edges: int | None = None
@@ -73,8 +82,8 @@ class HostBudgetRequest:
 class HostBudget:
     """The division: sizes for the pipeline, the cache and the reader; `slots` and `words` 0 mean no cache.
 
-    spare: bytes of the budget that nothing takes. one_by_one: one thread decodes, and a read is one frame. decoders:
-    threads that decode at most, None: as many as there are. reader_bytes: what the reader takes. words: of packed
+    spare: bytes of the budget that nothing takes. decoders: threads that decode at most, None: as many as there are.
+    read_bytes: of a read at most, 0: a read is one frame. reader_bytes: what the reader takes. words: of packed
     edges, those of the pieces that the cache holds; slabs are then buffers of piece_bytes each.
     """
 
@@ -85,8 +94,8 @@ class HostBudget:
     whole: bool
     edge_bytes: int
     spare: int = 0
-    one_by_one: bool = False
     decoders: int | None = None
+    read_bytes: int = MOST_BYTES
     reader_bytes: int = 0
     words: int = 0
     piece_bytes: int = 0
@@ -110,30 +119,72 @@ class HostBudget:
 def divide_host_budget(budget: HostBudgetRequest, sizes: Sequence[Adjacency], *, with_weights: bool) -> HostBudget:
     """Divide a budget over the adjacencies that a run reads; BudgetError when it cannot work.
 
-    The largest reads, slabs and partitions that fit are taken; smaller ones cost speed, never the answer.
+    Every edge has its place where they all fit. What is chosen costs speed, never the answer.
     """
     edge_bytes = max((size.edge_bytes(with_weights) for size in sizes), default=4)
     chunk = max((size.chunk_edges for size in sizes), default=262_144)
     edges = sum(size.edges for size in sizes)
-    left = budget.left
-    for step, reads, one_by_one in _choices(budget.partition_bytes, sizes, chunk):
-        entries = sum(ceil(size.edges / step) for size in sizes)
-        reader = reader_bytes(budget, reads, one_by_one=one_by_one)
-        room = left - reader
-        if budget.owned_edges is not None:  # and whole chunks at both ends
-            edges = min(edges, budget.owned_edges + 2 * chunk * len(sizes))
-        if edges * edge_bytes <= room:
-            spare = room - edges * edge_bytes
-            return HostBudget(step, 0, entries, reads, True, edge_bytes, spare, one_by_one, None, reader)
-        least = SWEPT_SLAB_BYTES if budget.sweeps and reads >= SWEPT_READS else 0
-        limit = max(SHARE * room, min(room, least)) if step > chunk or reads > 1 else room
-        fitted = next((count for count in SLABS if count * step * edge_bytes <= limit), 0)
-        if fitted:
-            slots = min((room - fitted * step * edge_bytes) // (step * edge_bytes), entries - 1)
-            spare = room - (fitted + slots) * step * edge_bytes
-            return HostBudget(step, fitted, slots, reads, False, edge_bytes, spare, one_by_one, None, reader)
-    least = least_reading_bytes(budget, sizes, with_weights=with_weights, one_by_one=True)
-    raise _refusal(budget, least, chunk * edge_bytes)
+    if budget.owned_edges is not None:  # and whole chunks at both ends
+        edges = min(edges, budget.owned_edges + 2 * chunk * len(sizes))
+    total, readings = edges * edge_bytes, [(reading, reader_bytes(budget, *reading)) for reading in _readings(budget)]
+    whole = total <= budget.left - readings[-1][1]
+    best, seconds = None, inf
+    for step in _steps(budget.partition_bytes, sizes, chunk):
+        entries, size = sum(ceil(one.edges / step) for one in sizes), step * edge_bytes
+        for reading, reader in readings:
+            for slabs in (0,) if whole else SLABS:
+                room = budget.left - reader - slabs * size
+                if room < (total if whole else 0):
+                    continue
+                slots = entries if whole else min(room // size, entries - 1)
+                read = total if whole else max(0, total - slots * size)
+                takes = pass_seconds(budget, reading, slabs, size, read)
+                if takes < seconds:
+                    seconds = takes
+                    spare = room - (total if whole else slots * size)
+                    best = HostBudget(step, slabs, slots, reading.reads, whole, edge_bytes, spare, *reading[1:], reader)
+    if best is None:
+        least = least_reading_bytes(budget, sizes, with_weights=with_weights, one_by_one=True)
+        raise _refusal(budget, least, chunk * edge_bytes)
+    return best
+
+
+class Reading(NamedTuple):
+    """How edges are read: reads in flight of each stripe, threads that decode, bytes of a read at most (0: a frame)."""
+
+    reads: int
+    decoders: int
+    read_bytes: int = MOST_BYTES
+
+
+ONE_BY_ONE = Reading(1, 1, 0)
+"""What takes the least memory."""
+
+
+def _readings(budget: HostBudgetRequest) -> Iterator[Reading]:
+    """The ways to read, the one of the least memory last."""
+    for decoders, reads, size in product(DECODERS, READS, (MOST_BYTES, LEAST_SPLIT)):
+        if decoders <= budget.workers:
+            yield Reading(reads, decoders, size)
+    yield ONE_BY_ONE
+
+
+def _steps(partition_bytes: int, sizes: Sequence[Adjacency], chunk: int) -> Iterator[int]:
+    """Edges of a partition: whole chunks, from what was asked for down to one chunk."""
+    neighbor_bytes = max((size.edge_bytes(False) for size in sizes), default=4)
+    chunks = max(1, round(partition_bytes / (chunk * neighbor_bytes)))
+    while chunks:
+        yield chunks * chunk
+        chunks //= 2
+
+
+def pass_seconds(budget: HostBudgetRequest, reading: Reading, slabs: int, size: int, read: int) -> float:
+    """Seconds of a pass that reads so many bytes of edges in partitions of `size`; slabs: 0 where each has a place."""
+    request = min(reading.read_bytes or budget.frame_bytes, split_bytes(size // 2, reading.decoders))
+    coming = min(budget.stripes * reading.reads * request, max(2, slabs) * size // 2)
+    disk = DISK_RATE * coming / (coming + WARM_BYTES)
+    seconds = read * hypot(1 / disk, 1 / (DECODE_RATE * reading.decoders))  # nearly as long as the slower one alone
+    return seconds * SLABS.get(slabs, 1.0) + PARTITION_SECONDS * read / size
 
 
 def least_reading_bytes(
@@ -141,12 +192,13 @@ def least_reading_bytes(
 ) -> int:
     """Return the least that reading takes of a budget: buffers of one read at a time, and two slabs of a chunk.
 
-    one_by_one: as in `HostBudget`; else every worker decodes.
+    one_by_one: of frames, which one thread decodes; else a few threads do, as many as there are up to `COMFORT`.
     """
     edge_bytes = max((size.edge_bytes(with_weights) for size in sizes), default=4)
     chunk = max((size.chunk_edges for size in sizes), default=262_144)
     edges = sum(size.edges for size in sizes)
-    return reader_bytes(budget, 1, one_by_one=one_by_one) + min(SLABS[-1] * chunk, edges) * edge_bytes
+    reading = ONE_BY_ONE if one_by_one else Reading(1, min(budget.workers, COMFORT))
+    return reader_bytes(budget, *reading) + min(FEWEST_SLABS * chunk, edges) * edge_bytes
 
 
 def check_fixed(budget: HostBudgetRequest) -> None:
@@ -155,37 +207,26 @@ def check_fixed(budget: HostBudgetRequest) -> None:
         raise _refusal(budget)
 
 
-def _choices(partition_bytes: int, sizes: Sequence[Adjacency], chunk: int) -> Iterator[tuple[int, int, bool]]:
-    """Partition sizes in edges, reads in flight, and whether these are one frame each, best first.
-
-    Partitions are whole chunks, from what was asked for down to one chunk.
-    """
-    neighbor_bytes = max((size.edge_bytes(False) for size in sizes), default=4)
-    chunks = max(1, round(partition_bytes / (chunk * neighbor_bytes)))
-    while chunks > 1:
-        yield from ((chunks * chunk, reads, False) for reads in READS)
-        chunks //= 2
-    yield from ((chunk, reads, False) for reads in READS)
-    yield chunk, READS[-1], True
-
-
-def reader_bytes(budget: HostBudgetRequest, reads: int, *, one_by_one: bool = False) -> int:
+def reader_bytes(
+    budget: HostBudgetRequest, reads: int, decoders: int | None = None, read_bytes: int = MOST_BYTES
+) -> int:
     """Return what a reader holds at most: a buffer for each read under way or being decoded, and scratch.
 
-    This is `Reader.memory_bytes` (storage/read/reader.py) before there is a reader; a test compares the two.
+    decoders, read_bytes: as in `HostBudget`. This is `Reader.memory_bytes` (storage/read/reader.py) before there is a
+    reader; a test compares the two.
     """
-    workers = 1 if one_by_one else budget.workers
+    workers = budget.workers if decoders is None else decoders
     threads = read_threads(budget.stripes, workers, reads)
-    return threads * buffer_bytes(budget.frame_bytes, 0 if one_by_one else MOST_BYTES) + workers * budget.decoder_bytes
+    return threads * buffer_bytes(budget.frame_bytes, read_bytes) + workers * budget.decoder_bytes
 
 
 def _refusal(budget: HostBudgetRequest, least: int = 0, chunk_bytes: int = 0) -> BudgetError:
     """Why a budget cannot work; least: what reading takes of it."""
     why = f"vertex state and index take {format_bytes(budget.fixed)}"
     if least:
-        reader = format_bytes(reader_bytes(budget, 1, one_by_one=True))
+        reader = format_bytes(reader_bytes(budget, *ONE_BY_ONE))
         why += (
             f", and reading the graph takes at least {format_bytes(least)} ({reader} for one decoding thread and "
-            f"{read_threads(budget.stripes, 1, 1)} read buffers, {SLABS[-1]} slabs of {format_bytes(chunk_bytes)})"
+            f"{read_threads(budget.stripes, 1, 1)} read buffers, {FEWEST_SLABS} slabs of {format_bytes(chunk_bytes)})"
         )
     return too_small("--host-memory", budget.host_memory, why, budget.fixed + least)

@@ -15,7 +15,7 @@ from penstock.engine.queries.walk_memory import (
     divide_walk_memory,
 )
 from penstock.storage.base.errors import BudgetError
-from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
+from penstock.transfer.planning.host_budget import ONE_BY_ONE, HostBudgetRequest, reader_bytes
 from penstock.transfer.values.rates import Rates
 from support.covering import covering
 
@@ -43,7 +43,7 @@ def taken(request: WalkMemoryRequest, memory: WalkMemory) -> int:
     """Bytes of what is counted, without a block of walks."""
     slabs = 2 * memory.slab_edges * request.slab_bytes
     walkers = memory.batch * request.walker_bytes if memory.slab_edges else 0
-    reading = reader_bytes(request.host, memory.reads, one_by_one=memory.one_by_one)
+    reading = reader_bytes(request.host, *(ONE_BY_ONE if memory.one_by_one else (memory.reads,)))
     return request.host.fixed + slabs + walkers + reading + memory.kept_edges * request.kept_bytes + memory.log_bytes
 
 
@@ -122,7 +122,7 @@ def test_what_is_taken_is_within_both_budgets(mebibytes: int, edge_mebibytes: in
     edges = (found.device_edges + 2 * found.device_slab_edges) * (4 + sum_bytes)
     assert device.fixed + edges + found.sets * found.batch * device.walker_bytes <= device.memory
     assert edge_memory is None or edges <= edge_memory
-    reading = reader_bytes(request.host, found.reads, one_by_one=found.one_by_one)
+    reading = reader_bytes(request.host, *(ONE_BY_ONE if found.one_by_one else (found.reads,)))
     taken = reading + 2 * found.slab_edges * request.slab_bytes + found.kept_edges * request.kept_bytes
     assert request.host.fixed + taken + 8 * found.block * request.row_bytes <= request.host.host_memory
     assert found.batch > 0

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from penstock.storage.base.errors import InputError
-from penstock.transfer.planning.host_budget import HostBudgetRequest, divide_host_budget, reader_bytes
+from penstock.transfer.planning.host_budget import (
+    DECODERS,
+    HostBudgetRequest,
+    Reading,
+    divide_host_budget,
+    pass_seconds,
+    reader_bytes,
+)
 from support.fakes import Sized
 
 MIB = 1 << 20
@@ -17,7 +24,9 @@ def spent(budget, plan, sizes):
     """Bytes that a layout uses beyond the fixed part."""
     slot = plan.partition_edges * plan.edge_bytes
     cached = sum(size.edges for size in sizes) * plan.edge_bytes if plan.whole else plan.slots * slot
-    return cached + plan.slab_bytes + reader_bytes(budget, plan.reads_in_flight, one_by_one=plan.one_by_one)
+    reader = reader_bytes(budget, plan.reads_in_flight, plan.decoders, plan.read_bytes)
+    assert plan.reader_bytes == reader
+    return cached + plan.slab_bytes + reader
 
 
 def test_what_fits_is_cached_whole_without_slabs():
@@ -39,7 +48,7 @@ def test_a_small_budget_shrinks_partitions_then_reads():
     sizes = [Sized(1 << 30, 4)]
     plans = [
         divide_host_budget(HostBudgetRequest(n * MIB, 0), sizes, with_weights=False)
-        for n in (2000, 300, 100, 34, 20, 11)
+        for n in (1000, 300, 100, 34, 20, 11)
     ]
     steps = [plan.partition_edges for plan in plans]
     assert steps == sorted(steps, reverse=True)
@@ -48,37 +57,59 @@ def test_a_small_budget_shrinks_partitions_then_reads():
     assert plans[0].slabs == 4
     assert plans[0].reads_in_flight == 8
     assert plans[-1].reads_in_flight < 8
-    assert not any(plan.one_by_one for plan in plans)
 
 
 def test_the_smallest_budgets_decode_with_one_thread():
-    requests = [HostBudgetRequest(mib * MIB, 0, workers=4) for mib in (40, 20)]
+    requests = [HostBudgetRequest(mib * MIB, 0, workers=4, frame_bytes=MIB // 2) for mib in (100, 20, 7)]
     plans = [divide_host_budget(request, [Sized(1 << 30, 4)], with_weights=False) for request in requests]
-    assert [plan.one_by_one for plan in plans] == [False, True]
-    assert plans[1].reads_in_flight == 1
+    assert [plan.decoders for plan in plans] == [4, 2, 1]
+    assert plans[2].reads_in_flight == 1
+    assert plans[2].read_bytes == 0
 
 
-def test_a_sweep_has_large_slabs_before_a_small_cache_but_no_larger_ones_than_pay():
-    sizes = [Sized(1 << 30, 4)]
-    requests = [HostBudgetRequest(n * MIB, 0, sweeps=sweeps) for n in (45, 60, 500) for sweeps in (False, True)]
-    plans = [divide_host_budget(request, sizes, with_weights=False) for request in requests]
-    assert [plan.slab_bytes // MIB for plan in plans] == [8, 16, 8, 32, 96, 96]
-    assert plans[1].slots < plans[0].slots
-    for request, plan in zip(requests, plans, strict=True):
-        assert spent(request, plan, sizes) <= request.host_memory
-    tight = [
-        divide_host_budget(HostBudgetRequest(12 * MIB, 0, sweeps=s), sizes, with_weights=False) for s in (False, True)
-    ]
-    assert tight[0] == tight[1]
+def test_a_large_graph_has_large_partitions_before_a_small_cache_but_a_large_cache_before_them():
+    budget = HostBudgetRequest(400 * MIB, 0)
+    huge, near = (divide_host_budget(budget, [Sized(n * MIB, 4)], with_weights=False) for n in (1 << 10, 120))
+    assert huge.partition_edges == 8 * MIB
+    assert near.partition_edges < 4 * MIB
+    assert near.slots * near.partition_edges * 4 >= 0.8 * 400 * MIB
+
+
+def seconds_of(plan, budget, edges):
+    """What a pass takes by the model."""
+    size, kept = 4 * plan.partition_edges, plan.slots * plan.partition_edges
+    reading = Reading(plan.reads_in_flight, plan.decoders, plan.read_bytes)
+    return pass_seconds(budget, reading, plan.slabs, size, 4 * (edges if plan.whole else max(0, edges - kept)))
+
+
+@given(st.integers(12, 3000), st.integers(1, 1 << 30), st.integers(1, 64), st.integers(1, 64))
+def test_more_threads_never_make_a_pass_longer_nor_share_a_budget_among_more_than_pay(mib, edges, some, others):
+    few, many = sorted((some, others))
+    requests = [HostBudgetRequest(mib * MIB, 0, workers=workers) for workers in (few, many)]
+    plans = [divide_host_budget(request, [Sized(edges, 4)], with_weights=False) for request in requests]
+    assert plans[1].whole >= plans[0].whole
+    assert seconds_of(plans[1], requests[1], edges) <= seconds_of(plans[0], requests[0], edges)
+    if few >= DECODERS[0]:
+        assert plans[0] == plans[1]
+
+
+def test_a_graph_of_480_mib_in_54_is_read_alike_by_4_threads_and_by_16():
+    """R-MAT 22 in 128 MiB, of which 16 threads once read 845 MiB for the 253 of two."""
+    frames = {"frame_bytes": 540_000, "decoder_bytes": 2_660_000}
+    requests = [HostBudgetRequest(54 * MIB, 0, workers=workers, **frames) for workers in (2, 4, 8, 16)]
+    plans = [divide_host_budget(request, [Sized(128_301_846, 4)], with_weights=False) for request in requests]
+    assert [plan.decoders for plan in plans] == [2, 4, 4, 4]
+    assert len({plan.partition_edges for plan in plans}) == 1
+    assert plans[1] == plans[2] == plans[3]
 
 
 @given(
     st.integers(1, 4000), st.integers(0, 3000), st.integers(0, 1 << 31), st.sampled_from([0, 1, 4]),
-    st.integers(1, 16), st.integers(1, 4), st.booleans(), st.booleans(),
+    st.integers(1, 16), st.integers(1, 4), st.booleans(),
 )  # fmt: skip
-def test_never_more_than_the_budget_and_the_minimum_works(mib, fixed, edges, weight, workers, stripes, both, sweeps):
+def test_never_more_than_the_budget_and_the_minimum_works(mib, fixed, edges, weight, workers, stripes, both):
     sizes = [Sized(edges, 4, weight)] * (1 + both)
-    budget = HostBudgetRequest(mib * MIB, fixed * MIB, 32 * MIB, workers, stripes, sweeps)
+    budget = HostBudgetRequest(mib * MIB, fixed * MIB, 32 * MIB, workers, stripes)
     try:
         plan = divide_host_budget(budget, sizes, with_weights=weight > 0)
     except InputError as error:
