@@ -181,9 +181,9 @@ def _steps(partition_bytes: int, sizes: Sequence[Adjacency], chunk: int) -> Iter
 def pass_seconds(budget: HostBudgetRequest, reading: Reading, slabs: int, size: int, read: int) -> float:
     """Seconds of a pass that reads so many bytes of edges in partitions of `size`; slabs: 0 where each has a place."""
     request = min(reading.read_bytes or budget.frame_bytes, split_bytes(size // 2, reading.decoders))
-    coming = min(budget.stripes * reading.reads * request, max(2, slabs) * size // 2)
-    disk = DISK_RATE * coming / (coming + WARM_BYTES)
-    seconds = read * hypot(1 / disk, 1 / (DECODE_RATE * reading.decoders))  # nearly as long as the slower one alone
+    coming = max(1, min(budget.stripes * reading.reads * request, max(2, slabs) * size // 2))
+    disk = (1 + WARM_BYTES / coming) / DISK_RATE
+    seconds = read * hypot(disk, 1 / (DECODE_RATE * reading.decoders))  # nearly as long as the slower one alone
     return seconds * SLABS.get(slabs, 1.0) + PARTITION_SECONDS * read / size
 
 
