@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.storage.format.graph import Adjacency
     from penstock.storage.format.index import Index
+    from penstock.storage.format.row_pages import RowPages
     from penstock.transfer.calibration.feedback import Basis, Feedback
     from penstock.transfer.devices.device import Event
     from penstock.transfer.pipeline import Pipeline
@@ -252,7 +253,7 @@ class EdgeStream:
                 views = self._owned_parts(views, kernels)
             elif only is not None:
                 views = chain.from_iterable(self._narrowed(view, only) for view in views)
-            yield views if self.index.pages is None else self._with_rows(views)
+            yield views if self.index.pages is None else self._with_rows(views, self.index.pages, state)
         if not resident:  # else nothing was unpacked, and nothing is learnt
             self.pipeline.check()
             self.feedback.note(self.records, self._basis)
@@ -484,14 +485,17 @@ class EdgeStream:
         part = replace(view, owned=own)
         return part if self.direction == "pull" and kernels.author.combine == "sum" else part.narrowed()
 
-    def _with_rows(self, views: Iterator[View]) -> Iterator[View]:
-        """The views, in parts whose rows of the index are at hand."""
+    def _with_rows(self, views: Iterator[View], pages: RowPages, state: VertexState) -> Iterator[View]:
+        """The views, in parts whose rows of the index are at hand, or come with the values (`StatePages.of_rows`)."""
+        index, together = self.index, state.pages is not None and state.pages.row_bytes
         for view in views:
-            for v0, v1 in self.index.parts(view.v0, view.v1, together=True):
-                e0 = view.e0 if v0 == view.v0 else int(self.index.starts(v0, v0 + 1)[0])
-                part = view.part(e0, view.e1 if v1 == view.v1 else int(self.index.starts(v1, v1 + 1)[0]), (v0, v1))
+            for v0, v1 in pages.ranges(view.v0, view.v1, pages.together):
+                e0 = view.e0 if v0 == view.v0 else index.start_of_page(v0)
+                e1 = view.e1 if v1 == view.v1 else index.start_of_page(v1)
+                part = view.part(e0, e1, (v0, v1))
                 if part.e0 < part.e1:
-                    yield part
+                    with nullcontext() if together else pages.held(pages.of_rows(v0, v1)):
+                        yield part
 
     def _narrowed(self, view: View, only: NDArray[np.bool_]) -> Iterator[View]:
         """The parts of a view that are of these partitions, as views of their own."""

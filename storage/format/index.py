@@ -139,14 +139,13 @@ class Index:
         """Whether all offsets are in memory."""
         return self.pages is None
 
-    def parts(self, v0: int, v1: int, *, together: bool = False) -> Iterator[tuple[int, int]]:
+    def parts(self, v0: int, v1: int) -> Iterator[tuple[int, int]]:
         """Yield rows v0..v1-1 in parts, first and past the last, each at hand for kernels until the next is asked for.
 
-        All at once where the index is whole. together: as in `RowPages.parts`. Raises RunError where they cannot be
-        read, or are damaged.
+        All at once where the index is whole. Raises RunError where they cannot be read, or are damaged.
         """
         if self.pages is not None:
-            yield from self.pages.parts(v0, v1, together=together)
+            yield from self.pages.parts(v0, v1)
         elif v0 < v1:
             yield v0, v1
 
@@ -165,6 +164,10 @@ class Index:
         for first, last in self.parts(v0, v1):
             _starts(self.bases, self.offsets, self.shift, first, found[first - v0 : last - v0])
         return found
+
+    def start_of_page(self, v0: int) -> int:
+        """Return the start of a row that begins a page, which need not be in memory."""
+        return int(self.bases[v0 >> self.shift])
 
     def starts_of(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """Return the starts of these rows, in any order; the one past the last may be among them."""

@@ -86,16 +86,17 @@ class RowPages:
         """Give the memory of so many rows' offsets back, whole chunks but at the end; they are 0 then."""
         self._space.forget(first, first + rows)
 
-    def parts(self, v0: int, v1: int, *, together: bool = False) -> Iterator[tuple[int, int]]:
-        """Yield rows v0..v1-1 in parts, each in memory until the next is asked for, with the start of the row behind.
+    def parts(self, v0: int, v1: int) -> Iterator[tuple[int, int]]:
+        """Yield rows v0..v1-1 page by page, in memory until the next is asked for, with the start of the row behind."""
+        for first, last in self.ranges(v0, v1, self.rows):
+            with self.held(self.of_rows(first, last)):
+                yield first, last
 
-        together: several pages at once, which threads read side by side; else one.
-        """
-        size = self.together if together else self.rows
+    def ranges(self, v0: int, v1: int, size: int) -> Iterator[tuple[int, int]]:
+        """Yield rows v0..v1-1 in ranges that end where one of so many rows does, whether they are in memory or not."""
         while v0 < v1:
             end = min((v0 // size + 1) * size, v1)
-            with self.held(self.of_rows(v0, end)):
-                yield v0, end
+            yield v0, end
             v0 = end
 
     def clear(self) -> None:

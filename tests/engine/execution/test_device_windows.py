@@ -5,7 +5,8 @@ Values and rows that the device does not have are wrong numbers here (`forgotten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
@@ -27,6 +28,7 @@ from penstock.engine.resources.memory_plan import MemoryPlan, plan_memory
 from penstock.storage.base.errors import BudgetError, RunError
 from penstock.storage.checkpoint.page_file import PageFile
 from penstock.storage.checkpoint.state_pages import Unit
+from penstock.storage.format.row_pages import RowPages
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support.catalogue_oracles import SOURCE
 from support.covering import covering
@@ -302,6 +304,25 @@ def test_values_are_in_a_file_where_host_memory_has_no_room_either(
         with mock.patch.object(requirements, "in_windows", little), short_of_room(28):
             found = answer(graph, make(), **DEVICE)
     assert_equal(found, wanted)
+
+
+def test_rows_that_come_with_values_are_read_beside_the_walk_alone(
+    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the threads that move the device's pages, and not once more to cut views."""
+    want, readers = RowPages._want, set[str]()
+
+    def noted(rows: RowPages, pages: Sequence[int]) -> None:
+        readers.update({threading.current_thread().name.rstrip("_0123456789")} if len(pages) else ())
+        want(rows, pages)
+
+    monkeypatch.setattr(requirements, "left_for_edges", lambda *given: 0)  # host memory has no room for rows
+    with short_of_room(8), Session(graphs[3, False], **DEVICE) as session:
+        steps = session.steps(MAKERS["pagerank"]())
+        next(steps)
+        monkeypatch.setattr(RowPages, "_want", noted)
+        next(steps)
+    assert readers == {"penstock-state"}
 
 
 def test_a_forecast_tells_what_goes_between_host_memory_and_the_file(

@@ -127,8 +127,9 @@ def test_rows_that_are_read_when_they_are_wanted_are_those_of_a_whole_index(
     assert np.array_equal(index.starts_of(rows), offsets[rows])
     some = random.integers(0, max(1, offsets[-1]), 50) if offsets[-1] else np.zeros(0, np.int64)
     assert np.array_equal(index.rows_of(some), np.searchsorted(offsets, some, "right") - 1)
-    parts = list(index.parts(v0, v1, together=True))
-    assert [row for first, last in parts for row in range(first, last)] == list(range(v0, v1))
+    for parts in (list(index.parts(v0, v1)), list(held.ranges(v0, v1, held.together))):
+        assert [row for first, last in parts for row in range(first, last)] == list(range(v0, v1))
+        assert all(index.start_of_page(first) == offsets[first] for first, _ in parts[1:])
     assert index.nbytes <= index.bases.nbytes + 4 * PAGE * max(held_pages(threads), threads + 1)
     bases, low, shift = index.arrays()
     assert np.array_equal(bases[np.arange(count + 1) >> shift] + low, offsets)
