@@ -170,7 +170,7 @@ class CudaKernels:
             here = slice((v0 - state.first) // small, -(-(v1 - state.first) // small))
             if marked and not any(any(found[here]) for found in marked):
                 continue
-            until = v1 + pages.ahead * pages.rows
+            until = min(v1 + pages.ahead * pages.rows, state.last)  # other windows come with their edges
             with state.held({*values, *changes}, v0, v1, changes, fresh, until, rows=index if rows else None):
                 yield state.part(v0, v1), arrays
 

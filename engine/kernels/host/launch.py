@@ -151,7 +151,7 @@ class HostKernels:
                 yield part
                 continue
             at_hand = nullcontext() if indexed is None else indexed.held(indexed.of_rows(v0, v1))
-            with at_hand, state.held(values, v0, v1, changes, fresh, v1 + step):
+            with at_hand, state.held(values, v0, v1, changes, fresh, min(v1 + step, state.last)):
                 yield part
 
     def select(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
