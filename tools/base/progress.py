@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SECONDS = 60.0
 """Between two lines, where nobody has said how often."""
-STAGES = {
+CONVERSION_STAGES = {
     "read": "reading",
     "map": "numbering",
     "select": "looking for vertices with edges",
@@ -175,7 +175,7 @@ class ProgressBars:
 
     def convert(self, now: ConvertProgress) -> None:
         """Move the bar of a conversion's stage."""
-        self(STAGES[now.stage], now.done, now.total, "bytes" if now.stage == "read" else "edges")
+        self(CONVERSION_STAGES[now.stage], now.done, now.total, "bytes" if now.stage == "read" else "edges")
 
     @property
     def visible(self) -> bool:
