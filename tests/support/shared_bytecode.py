@@ -1,7 +1,8 @@
 """Bytecode that the commands of a test session share, where Python may not leave any beside the sources.
 
-One process, in which no fault is injected, writes all of it before the first test; commands only read it. A command
-that wrote some itself could leave half a file: it has no disk left, or is killed.
+One process, in which no fault is injected, writes ours before the first test, and links what pip and Python have of
+theirs, which is not looked for elsewhere then; commands only read it. A command that wrote some itself could leave half
+a file: it has no disk left, or is killed.
 
 Tests, whose assertions pytest rewrites, are shared as well: each worker rewrites some of the files before it collects,
 and reads the others', where all would rewrite all of them.
@@ -13,26 +14,38 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.slow_tests import is_slow_file
-from support.source_code import modules
+from support.source_code import FLOORS, ROOT
 
-IMPORT_ALL = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)"
+OURS = *(ROOT / floor for floor in FLOORS), ROOT / "tests" / "support"
 
 
 def share_bytecode(config: pytest.Config) -> None:
-    """Write the bytecode of all modules to a folder of this session, and let processes that begin later read it."""
+    """Put the bytecode of all modules into a folder of this session, and let processes that begin later read it."""
     folder = tempfile.mkdtemp(prefix="penstock-bytecode-")
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-    writing = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    names = [name for name in modules() if not name.endswith((".cuda", ".__main__"))]
-    command = [sys.executable, "-c", IMPORT_ALL, *names]
-    subprocess.run(command, env=writing | {"PYTHONPYCACHEPREFIX": folder}, check=True)
+    for root in {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}:
+        _link(root, folder)
     os.environ["PYTHONPYCACHEPREFIX"] = folder
+    subprocess.run([sys.executable, "-m", "compileall", "-q", "-j", "0", *OURS], check=True)
+
+
+def _link(root: str, folder: str) -> None:
+    """Link the bytecode below `root` where it is looked for in `folder`."""
+    for place, folders, names in os.walk(root):
+        if "site-packages" in folders:
+            folders.remove("site-packages")  # a root of its own, or another environment's
+        if place.endswith("__pycache__"):
+            there = folder + os.path.dirname(place)
+            os.makedirs(there, exist_ok=True)
+            for name in names:
+                os.symlink(os.path.join(place, name), os.path.join(there, name))
 
 
 def share_rewritten_tests(config: pytest.Config, worker: int, workers: int) -> None:
