@@ -223,7 +223,7 @@ def no_edges_kept() -> Iterator[None]:
 
     def short(config: Any, needs: Any, *given: Any) -> Any:
         found = budget_of(config, needs, *given)
-        least = least_reading_bytes(found, needs.adjacencies, with_weights=needs.weighted, one_by_one=False)
+        least = least_reading_bytes(found, needs.adjacencies, with_weights=needs.weighted, one_by_one=True)
         return replace(found, host_memory=found.fixed + least)
 
     with mock.patch.object(memory_plan, "budget_of", short):
