@@ -633,7 +633,8 @@ class HostKernels:
         walked: edges that are cut into blocks, if those of the view do not say.
         """
         block = SMALL if edges < SMALL else max(SMALLEST_BLOCK, min(LARGEST_BLOCK, edges // (self.all_threads * 16)))
-        return (edges < SMALL, -(-(edges if walked is None else walked) // block)), block
+        walked = edges if walked is None else walked
+        return (walked < SMALL, -(-walked // block)), block
 
     def _owned_blocks(self, view: View) -> tuple[View, bool, int, int]:
         """How a pull over a view is cut, as `_cut`, and of the view the blocks with owned rows."""
