@@ -24,6 +24,8 @@ from support.slow_tests import is_slow_file
 from support.source_code import FLOORS, ROOT
 
 OURS = *(ROOT / floor for floor in FLOORS), ROOT / "tests" / "support"
+NOT_LINKED = {"site-packages", "test", "tests"}
+"""Folders of other environments, which are roots of their own where they are this one's, and tests of others."""
 
 
 def share_bytecode(config: pytest.Config) -> None:
@@ -39,13 +41,20 @@ def share_bytecode(config: pytest.Config) -> None:
 def _link(root: str, folder: str) -> None:
     """Link the bytecode below `root` where it is looked for in `folder`."""
     for place, folders, names in os.walk(root):
-        if "site-packages" in folders:
-            folders.remove("site-packages")  # a root of its own, or another environment's
+        folders[:] = set(folders) - NOT_LINKED
         if place.endswith("__pycache__"):
             there = folder + os.path.dirname(place)
             os.makedirs(there, exist_ok=True)
             for name in names:
-                os.symlink(os.path.join(place, name), os.path.join(there, name))
+                if name.endswith(f"{sys.implementation.cache_tag}.pyc"):  # no optimized code
+                    _link_file(os.path.join(place, name), os.path.join(there, name))
+
+
+def _link_file(path: str, link: str) -> None:
+    try:
+        os.link(path, link)  # a tenth of the time of a symbolic one of such a length, made and removed
+    except OSError:  # another disk, or another owner's
+        os.symlink(path, link)
 
 
 def share_rewritten_tests(config: pytest.Config, worker: int, workers: int) -> None:
