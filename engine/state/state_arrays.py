@@ -150,9 +150,10 @@ class StateArrays(ABC):
             yield
             return
         wanted = self.pages.of(names, v0, v1) + self.pages.of_rows(rows, v0, v1)
-        then = self.pages.of([name for name in names if name not in fresh], v1, until)
-        then += self.pages.of_rows(rows, v1, min(until, self.pages.vertices)) if until > v1 else []
-        with self.pages.held(wanted, changes, fresh, sorted(then, key=itemgetter(1))):
+        then = [(unit[1], unit) for unit in self.pages.of([name for name in names if name not in fresh], v1, until)]
+        behind = self.pages.of_rows(rows, v1, min(until, self.pages.vertices)) if until > v1 else []
+        then += [(unit[1] - 1, unit) for unit in behind]  # the first of their rows are wanted with the page before
+        with self.pages.held(wanted, changes, fresh, [unit for _, unit in sorted(then, key=itemgetter(0))]):
             yield
 
 

@@ -6,7 +6,7 @@ Values and rows that the device does not have are wrong numbers here (`forgotten
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
@@ -25,6 +25,7 @@ from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.resources import direction
 from penstock.engine.resources.memory_plan import MemoryPlan, plan_memory
+from penstock.engine.state.device_pages import DevicePages
 from penstock.storage.base.errors import BudgetError, RunError
 from penstock.storage.checkpoint.page_file import PageFile
 from penstock.storage.checkpoint.state_pages import Unit
@@ -323,6 +324,26 @@ def test_rows_that_come_with_values_are_read_beside_the_walk_alone(
         monkeypatch.setattr(RowPages, "_want", noted)
         next(steps)
     assert readers == {"penstock-state"}
+
+
+def test_rows_come_ahead_before_values_of_the_page_that_they_are_not_wanted_with(
+    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels read where the row behind a view begins: so rows of a page are wanted with values of the one before."""
+    ahead, asked = DevicePages._read_ahead, list[list[Unit]]()
+
+    def noted(pages: DevicePages, units: Iterable[Unit]) -> None:
+        asked.append(list(units))
+        ahead(pages, asked[-1])
+
+    monkeypatch.setattr(DevicePages, "_read_ahead", noted)
+    with short_of_room(14), Session(graphs[3, False], **DEVICE) as session:
+        session.run(MAKERS["pagerank"]())
+    walks = [units for units in asked if {".sent", "rows"} <= {name.split()[0] for name, _ in units}]
+    assert walks
+    for units in walks:
+        wanted = [number - name.startswith("rows") for name, number in units]
+        assert wanted == sorted(wanted)
 
 
 def test_a_forecast_tells_what_goes_between_host_memory_and_the_file(
