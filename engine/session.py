@@ -752,7 +752,8 @@ class Session:
     def _announce(self, asks: RunRequirements, decoding: bool | None = None, *, counts: bool = True) -> None:
         """Let kernels that are missing be compiled by several processes; as `announce_run`. Once for like phases."""
         if (type(asks.program), asks.needs.weighted) not in self._kernels:
-            announce_run(asks, self.graph, self._device, self._setting, decoding, counts=counts)
+            given = asks, self.graph, self._device, self._setting, decoding
+            announce_run(*given, counts=counts, phases=self._phase_count)
 
     def _expect(self, program: Program) -> bool:
         """Let a companion start while this process imports the compiler, and return True, if the program is new."""
@@ -764,8 +765,14 @@ class Session:
         if key in self._kernels:
             return self._kernels[key]
         placed, threads = (self._device, self._indexes), (self.config.thread_count, self._all_threads)
-        self._kernels[key] = made = new_kernels(self._kind, self.graph, program, weighted, placed, threads)
+        made = new_kernels(self._kind, self.graph, program, weighted, placed, threads, self._phase_count)
+        self._kernels[key] = made
         return made
+
+    @property
+    def _phase_count(self) -> int:
+        """How many phases the run has, as far as is known."""
+        return 0 if self._phase is None else self._phase.count or 0
 
     @property
     def _rank(self) -> tuple[int, int] | None:

@@ -23,7 +23,7 @@ def can_fuse(run: RunParts, frontier: Frontier) -> bool:
         return False
     if against is not None:  # without in-edges all out-edges are pulled along, whatever the frontier is
         return stream.resident and against.resident and against.direction == "push"
-    return stream.resident or (kernels.over_links and stream.slight(frontier))
+    return stream.resident or stream.in_one_view or (kernels.over_links and stream.slight(frontier))
 
 
 def fuse(
@@ -63,6 +63,8 @@ def fuse(
         tasks = [(task, other.edge_bytes) for task in other.records]
     with stream.views(run.kernels, run.state, frontier, scalars) as views:
         for view in views:
+            if view.e1 - view.e0 < stream.index.edges:
+                continue
             work = view, run.state, frontier, run.out, scalars, bounds, against
             frontiers, limit = run.kernels.fused_iterations(*work)
             view.record.predicted = None  # it was for one iteration: there is nothing to learn from several

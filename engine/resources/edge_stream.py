@@ -129,6 +129,11 @@ class EdgeStream:
         return self._resident
 
     @property
+    def in_one_view(self) -> bool:
+        """Whether all edges come together, however few are wanted: those of one chunk, to the cores of one process."""
+        return self.index.edges <= self.chunk_edges and self.pipeline.device.reads_host and self.owned is None
+
+    @property
     def linked(self) -> bool:
         """Whether some edges come over a link."""
         return False

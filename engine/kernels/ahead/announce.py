@@ -36,7 +36,8 @@ class KernelJob(NamedTuple):
     packed: whether edges may travel packed; of the cores, whether kernels decode them. hot_first: as in `CudaKernels`,
     and there are many edges. counts: whether what an iteration needs of each chunk is counted. both:
     whether messages go along two adjacencies. degrees: their dtype on disk, None in memory, or where they are few.
-    resident: whether all edges are on the GPU.
+    resident: whether all edges are on the GPU. phased: how many phases the run has, and vertices and edges of
+    its graph; None of a run without, or where that is not known.
     """
 
     program: Any
@@ -52,6 +53,7 @@ class KernelJob(NamedTuple):
     both: bool = False
     degrees: str | None = None
     resident: bool = False
+    phased: tuple[int, int, int] | None = None
 
 
 def expect_run(program: Program, graph: Graph, kind: str, *, early: bool = True) -> bool:
@@ -66,11 +68,12 @@ def expect_run(program: Program, graph: Graph, kind: str, *, early: bool = True)
 
 
 def announce_run(
-    asks: RunRequirements, graph: Graph, device: Device, setting: RunSetting, decoding: bool | None, *, counts: bool
-) -> None:
+    asks: RunRequirements, graph: Graph, device: Device, setting: RunSetting, decoding: bool | None, *, counts: bool,
+    phases: int,
+) -> None:  # fmt: skip
     """Announce a run's kernels: a GPU's before its edges are at hand, the cores' when it is known whether they decode.
 
-    decoding: whether they do, None before that is known. counts: as in `KernelJob`.
+    decoding: whether they do, None before that is known. counts: as in `KernelJob`. phases: as `KernelJob.phased`.
     """
     kind = kind_on(device, setting.config.kernels)
     of_gpu = kind == "cuda"
@@ -92,6 +95,7 @@ def announce_run(
         both=graph.directed and asks.program.along == "both",
         degrees=None if degrees is None or are_few(graph.vertices + graph.edges) else str(degrees.spec.kind),
         resident=resident,
+        phased=(phases, graph.vertices, graph.edges) if phases else None,
     )
     announce(job, kind, config.memory_bytes)
 

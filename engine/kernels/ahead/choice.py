@@ -54,12 +54,15 @@ def kernel_class(kind: str, graph: Graph, program: Program) -> Any:
 
 def new_kernels(
     kind: str, graph: Graph, program: Program, weighted: bool, placed: tuple[Device, dict[int, Any]],
-    threads: tuple[int, int | None],
+    threads: tuple[int, int | None], phases: int,
 ) -> Kernels[Any]:  # fmt: skip
-    """Kernels of a program; placed: the device and what indexes are on it; threads: ours, and those of all ranks."""
+    """Kernels of a program that has so many phases, or is one of these.
+
+    placed: the device and what indexes are on it. threads: ours, and those of all ranks.
+    """
     where = {"cuda": placed, "host": threads, "reference": threads[:1]}[kind]
     made: Any = kernel_class(kind, graph, program)(program, graph.vertex_dtype, weighted, *where)
-    made.hot_first = graph.hot_first
+    made.hot_first, made.phases = graph.hot_first, phases
     if graph.layout == "list":
         made.ways = ways_along(program.along, directed=graph.directed)
     return made  # type: ignore[no-any-return]

@@ -17,7 +17,7 @@ from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.kernels.host.whole_rows.launch_rows import HostRowKernels
 from penstock.engine.program.program import needs_rows
 from penstock.engine.program.program_description import described_program
-from penstock.engine.state.state import State
+from penstock.engine.state.state import Frontier, State
 from penstock.storage.companion.claims import Claims
 from penstock.storage.companion.job_compiler import JobCompiler
 
@@ -27,6 +27,8 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
     program, dtype = described_program(job["program"]), np.dtype(job["vertices"])
     kind, ours = HostRowKernels if needs_rows(program) else HostKernels, JobCompiler(claims)
     kernels: Any = kind(program, dtype, job["weights"] is not None, job["threads"])
+    kernels.phases, vertices, edges = job["phased"] or (0, 0, 0)
+    job["fused"] = kernels.phases > 0 and kernels.can_fuse(Frontier(vertices, edges, listed=True))  # from the first on
 
     def compile_one(kernel: Any, *arguments: Any) -> Any:
         made = kernels.kernel(kernel)

@@ -77,10 +77,14 @@ def calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> Iterat
     state.work[:2] = 0, 1
     listed, many = Frontier(1, 1, listed=True), Frontier(1, 1, everything=program.everywhere and not on_gpu)
     table, chunks, sizes = np.zeros(3, np.int64), np.zeros(1, np.uint8), (1, 1, 1)
-    if job["apart"]:
-        yield lambda: kernels.apply(state, many, index, scalars)
     fuses = pushes and sparse and kernels.can_fuse(listed)
     limits, against = FusedLimits(1, 1, 0, 1, 1, np.inf, 0.0, 1, 0.0), (view, index) if job["both"] else None
+    if fuses and not on_gpu and job["fused"]:
+        yield lambda: kernels.fused_iterations(view, state, listed, index, scalars, limits, against)
+        yield lambda: kernels.select(state, index, scalars, np.inf)
+        return
+    if job["apart"]:
+        yield lambda: kernels.apply(state, many, index, scalars)
     if on_gpu and fuses:
         yield lambda: kernels.fused_iterations(view, state, listed, index, scalars, limits)
     if pushes and sparse:

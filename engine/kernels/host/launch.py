@@ -99,11 +99,12 @@ class HostKernels:
     them. both_ways: whether it may push along two adjacencies. loads: always 0; on a GPU, the kernels compiled or
     loaded so far. all_threads: those of all ranks together, by which edges are cut into blocks. `state.walked` is about
     how many edges and vertices the iteration walks; where it is below SMALL, most kernels run on one thread. hot_first:
-    whether the graph's first vertices have the most edges. picks: whether `in_window` picks edges.
+    whether the graph's first vertices have the most edges. picks: whether `in_window` picks edges. phases: how many the
+    run has, as far as is known.
     """
 
     over_links, both_ways, hot_first, picks = False, True, False, True
-    loads = 0
+    loads = phases = 0
 
     def __init__(
         self, program: Program, vertex_dtype: Any, weighted: bool, threads: int, all_threads: int | None = None
@@ -192,7 +193,8 @@ class HostKernels:
     def can_fuse(self, frontier: Frontier) -> bool:
         """Whether `fused_iterations` serves the program, and this frontier, if all edges are in memory."""
         few = max(frontier.edges, frontier.vertices) <= fused.MOST_EDGES
-        return self._fusable and frontier.listed and few and (self._small_pushes >= fused.PATIENCE or self._fused)
+        many = self._small_pushes + self.phases >= fused.PATIENCE or self._fused  # each phase begins with a small one
+        return self._fusable and frontier.listed and few and many
 
     @property
     def _fused(self) -> bool:

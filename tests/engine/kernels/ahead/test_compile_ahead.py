@@ -114,8 +114,24 @@ def test_without_a_job_there_is_none(why: str, monkeypatch: pytest.MonkeyPatch, 
 def test_it_says_first_which_kernels_the_run_needs(
     program: Any, weights: str | None, kernels: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    job = JOB._replace(program=program, weights=weights, apart=program.combine != "all")
+    assert kernels in _said(job, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize(("edges", "fused"), [(9_000, True), (90_000, False)])
+def test_of_many_searches_on_few_edges_it_compiles_what_fuses_them(
+    edges: int, fused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = JOB._replace(program=SSSP(source=0), weights="uint8", apart=False, phased=(1000, 1000, edges))
+    names = _said(job, tmp_path, monkeypatch)
+    assert ({*names} == {"fused_buckets", "select_due", "enumerate_marked"}) == fused
+
+
+def _said(job: KernelJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kernels that a job is said to need."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    names, asked = [], []
+    names: list[str] = []
+    asked: list[str] = []
     take = JobCompiler._take
 
     def taking(compiler: Any, name: str, *given: Any) -> bool:
@@ -124,11 +140,10 @@ def test_it_says_first_which_kernels_the_run_needs(
 
     monkeypatch.setattr(JobCompiler, "_take", taking)
     monkeypatch.setattr(Claims, "take", lambda claims, name: asked.append(name))  # another process has them all
-    job = JOB._replace(program=program, weights=weights, apart=program.combine != "all")
-    told = {**job._asdict(), "program": describe_program(program), "number": 0}
+    told = {**job._asdict(), "program": describe_program(job.program), "number": 0}
     compile_ahead.compile_all(told, Claims(tmp_path))
     assert Claims(tmp_path).counts() == (0, len(set(asked)))
-    assert kernels in names
+    return names
 
 
 CONTRACT = """
