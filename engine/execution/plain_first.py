@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from penstock.engine.program.program import needs_rows
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.missing_code import are_few
 
@@ -31,16 +32,21 @@ LATE = 0.1
 SWEEPS = 20
 """Of a program whose vertices all send in each iteration so many are expected, and so many phases of one that does not
 count them: these are awaited only after SECONDS."""
-UNEQUAL = "Heat", "Circuit"
-"""Programs whose plain definition gives other last digits than compiled kernels."""
+LONG = "Heat"
+"""A program of a thousand sweeps, which is compiled at once."""
+FEWER = 16
+"""Floats that threads add up, whole rows and graphs of a program's own are left to Python where so many times fewer
+items are: the order of sums is then one thread's, and one iteration is not long."""
 _spent: Counter[type[Program]] = Counter()
 
 
 def is_tried(program: Program, graph: Graph) -> bool:
     """Whether a program whose kernels are not compiled may be done sooner without: one of ours, on few edges."""
     kind = type(program)
-    ours = kind.__module__.startswith("penstock.engine.programs.") and kind.__name__ not in UNEQUAL
-    return ours and graph.edges > 0 and are_few(graph.vertices + graph.edges) and _spent[kind] < SECONDS
+    ours = kind.__module__.startswith("penstock.engine.programs.") and kind.__name__ != LONG
+    by_edges = not (program.tolerance or needs_rows(program) or program.other_graph_bytes)
+    items = max(graph.vertices, graph.edges) * (1 if by_edges else FEWER)
+    return ours and graph.edges > 0 and are_few(items) and _spent[kind] < SECONDS
 
 
 def result_of(

@@ -76,7 +76,7 @@ def jit(function: F) -> F:
 
 def jit_later(function: F) -> F:
     """The same for a loop over the items of its last argument, the first few of which Python itself goes over."""
-    return cast(F, JitFunction(function, few=8 * FEW))
+    return cast(F, JitFunction(function, few=FEW // 2))
 
 
 def jit_part(function: F) -> F:

@@ -13,8 +13,8 @@ Missing = Callable[[str, str, Origin | None, Any], bool]
 """Is given what people call a piece of code that is not kept, and the same; returns whether it is kept now."""
 
 
-FEW = 1 << 14
-"""Items, or vertices and edges: so few are done without compiled code sooner than it is made."""
+FEW = 1 << 18
+"""Items, or vertices or edges: so few are done without compiled code sooner than it is made."""
 
 
 _asked: Asked | None = None

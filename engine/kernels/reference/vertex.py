@@ -206,17 +206,21 @@ class ReferenceKernels:
         active = active if isinstance(active, range) else set(active)
         matched, ends = self._found(state, skip), self.author.early_exit or self.author.has_suffices
         neighbors, degree, send = view.neighbors, self._degrees(out), self._messages_of(view, state, scalars)
-        row_of = self._rows(into)
+        row_of, target, apart = self._rows(into), state.target, self.author.combine == "sum" and not ends
         for v in range(view.v0, view.v1):
             start, end = row_of(v)
             if v - state.first in matched:
                 continue
-            first = max(start + skip, view.e0)
+            first, came = max(start + skip, view.e0), target.item(v - state.first) if apart else 0
+            if apart:  # what came along other edges is added to the sum of the row
+                target[v - state.first] = state.identity
             for e, u in enumerate(neighbors[first - view.e0 : max(0, min(end, view.e1) - view.e0)].tolist(), first):
                 if u - state.first in active:
                     sent = send(e, u, v, degree(u))
                     if sent and ends and (self.author.early_exit or self._has_sufficed(state, scalars, v)):
                         break
+            if apart:
+                target[v - state.first] += came
 
     def _has_sufficed(self, state: State, scalars: tuple[Any, ...], v: int) -> bool:
         """Whether a vertex needs no message besides those that came."""

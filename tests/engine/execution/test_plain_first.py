@@ -17,6 +17,7 @@ from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import plain_first
 from penstock.engine.programs.articulation import Articulation
 from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.circuit import Circuit
 from penstock.engine.programs.diameter import Diameter
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.katz import Katz
@@ -40,6 +41,7 @@ MAKERS: dict[str, Callable[[], Program]] = {
     "rows": Triangles,
     "forest": Articulation,
     "tree": SpanningForest,
+    "both ways": lambda: Circuit(fixed={0: 1.0, 1: 0.5}, floating=True),
 }
 
 
@@ -65,7 +67,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(engine.session, "new_kernels", noted)
     monkeypatch.setattr(engine.session, "expect_run", lambda *_, **__: True)
     monkeypatch.setattr(plain_first, "_spent", Counter())
-    monkeypatch.setattr(missing_code, "FEW", 1 << 14)
+    monkeypatch.setattr(missing_code, "FEW", 1 << 18)
     for name in ("SECONDS", "FORESEEN"):
         monkeypatch.setattr(plain_first, name, 1000.0)
     return made
@@ -171,7 +173,10 @@ def test_programs_of_others_many_edges_traces_and_checkpoints_wait_for_kernels(
     with Session(graph, threads=1, precision="single") as session:
         session.run(PageRank(weight=None, max_iter=1))
     assert not plain_first.is_tried(Heat(fixed={0: 1.0}), graph)
-    monkeypatch.setattr(missing_code, "FEW", graph.vertices + graph.edges - 1)
+    monkeypatch.setattr(missing_code, "FEW", graph.edges)
+    tried = [plain_first.is_tried(one, graph) for one in (SCC(), PageRank(), Triangles(), Louvain())]
+    assert tried == [True, False, False, False]
+    monkeypatch.setattr(missing_code, "FEW", graph.edges - 1)
     with Session(graph, threads=1) as session:
         session.run(BFS(0))
     assert set(kinds) == {"host"}

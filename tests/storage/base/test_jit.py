@@ -46,10 +46,10 @@ def test_threads_share_what_is_compiled() -> None:
 def test_the_compiler_is_imported_by_the_first_call_for_many_items() -> None:
     code = (
         "import sys, numpy as np; from penstock.storage.format.index import from_degrees\n"
-        "for n in (2, 20000): "
+        "for n in (2, 300000): "
         "print(from_degrees(n, lambda: [np.ones(n, np.uint8)]).edges, 'numba' in sys.modules)"
     )
-    assert python(code).stdout == "2 False\n20000 True\n"
+    assert python(code).stdout == "2 False\n300000 True\n"
 
 
 def test_few_items_are_left_to_python_for_some_calls(monkeypatch: pytest.MonkeyPatch) -> None:
