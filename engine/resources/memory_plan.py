@@ -248,8 +248,9 @@ def _divisions(
     if graph.out.arrays is not None:
         return host_division(graph, config, needs), _device_budget(needs, wish, left)
     width = graph.out.neighbor_dtype.itemsize
+    staged = replace(needs, sweeps=False)  # kernels wait for the link, not for slabs
     while True:
-        divided = divide_host_memory(config, needs, graph, wish.partition_bytes)
+        divided = divide_host_memory(config, staged, graph, wish.partition_bytes)
         if divided.whole:
             parts = _device_budget(needs, wish, left)
             return replace(divided, partition_edges=parts.partition_edges), parts
@@ -313,7 +314,7 @@ def host_division(graph: Graph, config: Config, needs: MemoryRequest) -> HostBud
 
 def budget_of(config: Config, needs: MemoryRequest, graph: Graph, partition_bytes: int) -> HostBudgetRequest:
     """What there is to divide."""
-    more = {"partition_bytes": partition_bytes, "owned_edges": needs.owned_edges}
+    more = {"partition_bytes": partition_bytes, "sweeps": needs.sweeps, "owned_edges": needs.owned_edges}
     return HostBudgetRequest.of(graph, config.memory_bytes, needs.fixed, config.thread_count, **more)
 
 

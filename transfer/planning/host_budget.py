@@ -39,8 +39,9 @@ DISK_RATE, DECODE_RATE = 4e9, 2e9
 them."""
 WARM_BYTES = 2 << 20
 """Bytes on their way with which a disk gives half of its rate."""
-PARTITION_SECONDS = 5e-4
-"""What a partition that is read takes beside its bytes (`engine/decisions/sweeps.md`)."""
+PARTITION_SECONDS, SWEPT_SECONDS = 5e-4, 1e-3
+"""What a partition that is read takes beside its bytes; of a sweep, in which all have the whole work of a kernel, every
+partition (`engine/decisions/sweeps.md`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class HostBudgetRequest:
 
     `partition_bytes`: neighbor bytes of a partition that the user asked for. `workers`: threads that may decode.
     `stripes`: every one has its own reads in flight. `frame_bytes`: the longest frame; `decoder_bytes`: for
-    decoding it. `owned_edges`: of a run of several ranks, the edges that this one reads, None for all.
+    decoding it. `sweeps`: whether every iteration walks every edge on the cores. `owned_edges`: of a run of several
+    ranks, the edges that this one reads, None for all.
     """
 
     host_memory: int
@@ -57,6 +59,7 @@ class HostBudgetRequest:
     partition_bytes: int = 32 << 20
     workers: int = 1
     stripes: int = 1
+    sweeps: bool = False
     frame_bytes: int = FRAME_BYTES
     decoder_bytes: int = DECODE_BYTES
     owned_edges: int | None = None
@@ -138,7 +141,7 @@ def divide_host_budget(budget: HostBudgetRequest, sizes: Sequence[Adjacency], *,
                     continue
                 slots = entries if whole else min(room // size, entries - 1)
                 read = total if whole else max(0, total - slots * size)
-                takes = pass_seconds(budget, reading, slabs, size, read)
+                takes = pass_seconds(budget, reading, slabs, size, read, total)
                 if takes < seconds:
                     seconds = takes
                     spare = room - (total if whole else slots * size)
@@ -178,13 +181,17 @@ def _steps(partition_bytes: int, sizes: Sequence[Adjacency], chunk: int) -> Iter
         chunks //= 2
 
 
-def pass_seconds(budget: HostBudgetRequest, reading: Reading, slabs: int, size: int, read: int) -> float:
-    """Seconds of a pass that reads so many bytes of edges in partitions of `size`; slabs: 0 where each has a place."""
+def pass_seconds(budget: HostBudgetRequest, reading: Reading, slabs: int, size: int, read: int, total: int) -> float:
+    """Seconds of a pass over edges of `total` bytes in partitions of `size`, of which it reads some from disk.
+
+    slabs: 0 where each has a place.
+    """
     request = min(reading.read_bytes or budget.frame_bytes, split_bytes(size // 2, reading.decoders))
     coming = max(1, min(budget.stripes * reading.reads * request, max(2, slabs) * size // 2))
     disk = (1 + WARM_BYTES / coming) / DISK_RATE
     seconds = read * hypot(disk, 1 / (DECODE_RATE * reading.decoders))  # nearly as long as the slower one alone
-    return seconds * SLABS.get(slabs, 1.0) + PARTITION_SECONDS * read / size
+    beside = SWEPT_SECONDS * total if budget.sweeps else PARTITION_SECONDS * read
+    return seconds * SLABS.get(slabs, 1.0) + beside / size
 
 
 def least_reading_bytes(

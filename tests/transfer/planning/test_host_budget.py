@@ -75,17 +75,26 @@ def test_a_large_graph_has_large_partitions_before_a_small_cache_but_a_large_cac
     assert near.slots * near.partition_edges * 4 >= 0.8 * 400 * MIB
 
 
+def test_a_sweep_has_larger_partitions():
+    requests = [
+        HostBudgetRequest(85 * MIB, 0, workers=2, frame_bytes=MIB // 2, sweeps=sweeps) for sweeps in (False, True)
+    ]
+    plans = [divide_host_budget(request, [Sized(30 * MIB, 4)], with_weights=False) for request in requests]
+    assert plans[1].partition_edges > plans[0].partition_edges
+
+
 def seconds_of(plan, budget, edges):
     """What a pass takes by the model."""
     size, kept = 4 * plan.partition_edges, plan.slots * plan.partition_edges
     reading = Reading(plan.reads_in_flight, plan.decoders, plan.read_bytes)
-    return pass_seconds(budget, reading, plan.slabs, size, 4 * (edges if plan.whole else max(0, edges - kept)))
+    read = edges if plan.whole else max(0, edges - kept)
+    return pass_seconds(budget, reading, plan.slabs, size, 4 * read, 4 * edges)
 
 
-@given(st.integers(12, 3000), st.integers(1, 1 << 30), st.integers(1, 64), st.integers(1, 64))
-def test_more_threads_never_make_a_pass_longer_nor_share_a_budget_among_more_than_pay(mib, edges, some, others):
+@given(st.integers(12, 3000), st.integers(1, 1 << 30), st.integers(1, 64), st.integers(1, 64), st.booleans())
+def test_more_threads_never_make_a_pass_longer_nor_share_a_budget_among_more_than_pay(mib, edges, some, others, sweeps):
     few, many = sorted((some, others))
-    requests = [HostBudgetRequest(mib * MIB, 0, workers=workers) for workers in (few, many)]
+    requests = [HostBudgetRequest(mib * MIB, 0, workers=workers, sweeps=sweeps) for workers in (few, many)]
     plans = [divide_host_budget(request, [Sized(edges, 4)], with_weights=False) for request in requests]
     assert plans[1].whole >= plans[0].whole
     assert seconds_of(plans[1], requests[1], edges) <= seconds_of(plans[0], requests[0], edges)
@@ -105,11 +114,11 @@ def test_a_graph_of_480_mib_in_54_is_read_alike_by_4_threads_and_by_16():
 
 @given(
     st.integers(1, 4000), st.integers(0, 3000), st.integers(0, 1 << 31), st.sampled_from([0, 1, 4]),
-    st.integers(1, 16), st.integers(1, 4), st.booleans(),
+    st.integers(1, 16), st.integers(1, 4), st.booleans(), st.booleans(),
 )  # fmt: skip
-def test_never_more_than_the_budget_and_the_minimum_works(mib, fixed, edges, weight, workers, stripes, both):
+def test_never_more_than_the_budget_and_the_minimum_works(mib, fixed, edges, weight, workers, stripes, both, sweeps):
     sizes = [Sized(edges, 4, weight)] * (1 + both)
-    budget = HostBudgetRequest(mib * MIB, fixed * MIB, 32 * MIB, workers, stripes)
+    budget = HostBudgetRequest(mib * MIB, fixed * MIB, 32 * MIB, workers, stripes, sweeps)
     try:
         plan = divide_host_budget(budget, sizes, with_weights=weight > 0)
     except InputError as error:
