@@ -122,9 +122,10 @@ def test_it_says_first_which_kernels_the_run_needs(
 def test_of_many_searches_on_few_edges_it_compiles_what_fuses_them(
     edges: int, fused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = JOB._replace(program=SSSP(source=0), weights="uint8", apart=False, phased=(1000, 1000, edges))
+    job = JOB._replace(program=SSSP(source=0), weights="int16", apart=False, phased=(1000, 1000, edges))
     names = _said(job, tmp_path, monkeypatch)
-    assert ({*names} == {"fused_buckets", "select_due", "enumerate_marked"}) == fused
+    assert "fused_buckets" in names
+    assert {"push_list", "pull"}.isdisjoint(names) == fused
 
 
 def _said(job: KernelJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
