@@ -6,14 +6,16 @@ divides its memory, `host_edge_source.py` has the host's side of the link. Refus
 
 from __future__ import annotations
 
+import functools
 from collections import deque
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from penstock.engine.kernels.packed.unpackers import unpacker_of
 from penstock.engine.resources.direction import FORWARD, Traversal
-from penstock.engine.resources.direction_cost import sample_degrees
+from penstock.engine.resources.direction_cost import DegreeSample, sample_degrees
 from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.resources.host_edge_source import HostEdgeSource
 from penstock.engine.resources.host_resources import HostResources, feedback_of, make_cache, numbers, ownership_of
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from penstock.storage.read.partition_cache import PartitionCache
     from penstock.transfer.staging.in_flight import Transfer
     from penstock.transfer.staging.partition_directory import PartitionDirectory
+    from penstock.transfer.values.task import Direction as AdjacencyDirection
 
 LOADED_AT_ONCE = 4
 """Partitions that are on their way to the device at once before the first iteration."""
@@ -111,8 +114,9 @@ class DeviceResources(HostResources):
             held = self._allocate(max(1, placed.head_index.edges), pulled.neighbor_dtype)
             rows = (0, graph.vertices) if self.ownership is None or needs.all_rows else self.ownership.vertices
             self.heads = RowPrefixCache(placed.head_edges, placed.head_index, held, rows)
-        with stage("index"):
-            self._degrees = {one.direction: sample_degrees(one.index()) for one in needs.adjacencies}
+        for one in needs.adjacencies:
+            one.index()
+        self._degrees: dict[AdjacencyDirection, Callable[[], DegreeSample]] = {}
         self.groups, self._opened = {}, ExitStack()
         self.host = HostEdgeSource(graph, config, placed, device, timeline, paper=paper)
         self._opened.callback(self.host.close)
@@ -208,7 +212,9 @@ class DeviceResources(HostResources):
 
     def _stream(self, walk: Traversal, weighted: bool, sent: Index) -> EdgeStream:
         stream = super()._stream(walk, weighted, sent)
-        stream.degrees = self._degrees.get(stream.directory.key)
+        stream.degrees = self._degrees.setdefault(
+            stream.key, functools.cache(functools.partial(sample_degrees, stream.index))
+        )
         if self.own_needs is not self.needs:
             stream.part = stream.index.edges / max(1, self.graph.edges)
         if walk == FORWARD["pull"] and not weighted:

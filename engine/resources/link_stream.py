@@ -145,7 +145,7 @@ def link_costs_of(push: EdgeStream, pull: EdgeStream, frontier: Frontier, window
     return LinkCosts(
         rates,
         pull.edge_bytes,
-        pull.degrees,
+        pull.degrees(),
         replace(pushed, fetch_seconds=windows * pushed.fetch_seconds, rows_seconds=windows * rows * active),
         replace(pulled, rows_seconds=rows),
         routes=routes_of(options),

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.jit import jit, jit_later
-from penstock.storage.base.threads import map_ranges
+from penstock.storage.base.threads import PerThread, map_ranges
 from penstock.storage.format.row_pages import RowPages
 
 WIDEST_SHIFT = 16
@@ -296,15 +296,15 @@ def from_chunks(
     if chunk_rows % (1 << WIDEST_SHIFT):
         return from_degrees(vertices, lambda: map(load, range(-(-vertices // chunk_rows))))
     offsets = np.empty(vertices + 1, np.uint32) if pages is None else pages.offsets
+    unkept = PerThread(lambda: np.empty(chunk_rows, np.uint32))
     for shift in range(WIDEST_SHIFT, -1, -1):
         bases = np.zeros((vertices >> shift) + 2, np.int64)
 
         def append(first: int, last: int) -> int:
             degrees = load(first // chunk_rows)
-            total = int(_append_degrees(degrees, first, 0, shift, bases, offsets))  # noqa: B023 (called at once)
-            if pages is not None:
-                pages.forget(first, chunk_rows)
-            return total
+            if pages is None:
+                return int(_append_degrees(degrees, first, 0, shift, bases, offsets))  # noqa: B023 (called at once)
+            return int(_append_degrees(degrees, 0, 0, shift, bases[first >> shift :], unkept()))  # noqa: B023
 
         sums = map_ranges(append, vertices, chunk_rows, threads)
         if min(sums, default=0) >= 0:
