@@ -62,9 +62,9 @@ class EdgeStream:
     the vertices among which it counts what it wants, with those of the edges beside its own that kernels may read.
     part: a rank's share of all edges, where it has an adjacency of its own rows. complete: bring all chunks of a
     partition, not just the wanted ones: for local rounds, which walk other rows too. heads: the first edges of every
-    row, kept on the device; only the edges after them travel. degrees: samples those of the adjacency's rows, once; None
-    on a device that reads host memory. expected: the record of what a pull read last behind row prefixes, and requests it
-    was to take.
+    row, kept on the device; only the edges after them travel. degrees: samples those of the adjacency's rows, once;
+    None on a device that reads host memory. expected: the record of what a pull read last behind row prefixes, and
+    requests it was to take.
     """
 
     pipeline: Pipeline
