@@ -127,9 +127,8 @@ def _read(space: Workspace, ids: InputIds) -> InputEdges:
     spill, packing = space.spill(), replace(space.packing, seen=ids.seen)
     with closing(ids.batches()) as batches:
         try:
-            for count in SpillFiller(spill, packing, space.pool).fill(batches):
+            for _ in SpillFiller(spill, packing, space.pool).fill(batches):
                 ids.check()
-                space.read_edges += count
                 space.say("read")
         except InputError:
             ids.check()  # an id that no key holds is in no bitmap either, and that says what to do

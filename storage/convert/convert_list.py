@@ -93,7 +93,6 @@ class InputOrder:
                 if len(batch) == 0:
                     continue
                 space.saw_id(max(int(batch.sources.max()), int(batch.targets.max())))
-                space.read_edges += len(batch)
                 yield batch
                 space.say("read")
         self._known = max(space.known_vertices, self._named, space.options.vertex_count or 0)

@@ -147,10 +147,9 @@ def _read_log(space: Workspace, log: EdgeLog, mapping: IdMapping, ids: InputIds)
             try:
                 logged = mapping.record(batch, found)
             except Unlisted as other:
-                raise refused(space, other, space.read_edges) from None
+                raise refused(space, other, log.edges) from None
             if len(logged):
                 log.add(logged)
-            space.read_edges += len(batch)
             space.say("read")
 
 

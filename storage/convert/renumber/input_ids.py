@@ -89,16 +89,16 @@ class InputIds:
 
     def batches(self) -> Generator[EdgeBatch]:
         """Yield all batches, once. Raises InputError as the source, or for an id that ``--vertices`` does not list."""
-        begun = 0
+        space = self._space
         with closing(self._rest):
             for batch in chain([] if self._first is None else [self._first], self._rest):
                 self._first = None
                 if self._count is not None:
-                    self._check_listed(batch, begun)
+                    self._check_listed(batch, space.read_edges)
                 if batch.lone is not None:
-                    self._space.saw_id(int(batch.lone.max()))
+                    space.saw_id(int(batch.lone.max()))
                     self.seen.name(batch.lone)
-                begun += len(batch)
+                space.read_edges += len(batch)
                 yield batch
 
     def check(self) -> None:

@@ -117,7 +117,7 @@ OCTAVE_SHARE = 4
 """Octaves of ids may have so many times as many edges as they would have if each had as many."""
 VERTEX_BYTES = {"degree": 12, "hubs": 24, "paths": 40}
 """What an order takes a vertex: degrees and both directions of the new ids, the score of hubs, the forest of paths."""
-SPARE = 4
+SPARE = 8
 """One part in so many is announced on top: later batches pack worse, and a bucket that is split is written twice."""
 
 
@@ -130,6 +130,8 @@ class Workspace:
 
     Attributes
     ----------
+    read_edges : int
+        Edges that the source gave so far.
     table : SortedTable or None
         Of vertices, once it is sorted, if there is one.
     renames : bool
@@ -305,16 +307,19 @@ class Workspace:
         }
 
     def _expected_scratch(self) -> int | None:
-        """Temporary bytes needed in all, judged from what was read so far."""
+        """Temporary bytes needed at once, at most, judged from the edges that the source gave so far."""
         total, done = self.source.total_bytes, self.source.bytes_done
         if not total or not done:
             return None
-        held = sum(spill.payload_bytes for spill in self._spills)
-        passes = 1 if self.row_source is None else 0
-        if self._log is not None:
-            held = max(held, self._log.payload_bytes)
-            passes += 1
-        if self.options.direction == "both" and not self.mirror:
-            passes += 1
-        expected = int(held * max(1.0, total / done)) * passes
-        return max(expected + expected // SPARE - self.share.spill_bytes, 1)
+        rows = self.row_source is not None  # all edges are known then, and they stay where they are
+        edges = self.read_edges * (1.0 if rows else max(1.0, total / done))
+        begun = [store for store in (*self._spills, self._log) if store is not None and store.payload_bytes]
+        entries = edges * begun[0].payload_bytes / begun[0].edges if begun else 0.0
+        logged = entries if self._log is not None and self._log.payload_bytes else 0.0
+        spilled = 0.0 if rows else entries * (2 if self.mirror else 1)
+        backward = entries if self.options.direction == "both" and not self.mirror else 0.0
+        memory = self.share.spill_bytes
+        # the log lasts until the spill is full, and leaves its memory to it; the spill until the other one is
+        both = max(logged - memory, 0.0) + max(spilled - memory, 0.0)
+        expected = int(max(both, spilled + backward - memory))
+        return max(expected + expected // SPARE, 1)

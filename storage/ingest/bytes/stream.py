@@ -16,9 +16,11 @@ import queue
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import zstandard
 from penstock.storage.base.budget import format_bytes
@@ -171,6 +173,10 @@ class Stream:
         self.close()
 
 
+Block = TypeVar("Block")
+Result = TypeVar("Result")
+
+
 class InputFiles:
     """The files of a source, read one after another: name, bytes on disk, and how many of these were read.
 
@@ -187,11 +193,33 @@ class InputFiles:
         self.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
         self._closed_bytes = 0
         self._open: Stream | None = None
+        self._block_ends: deque[int] = deque()
 
     @property
     def bytes_done(self) -> int:
-        """Bytes of input read so far, as they are on disk."""
+        """Bytes of input read so far, as they are on disk, without blocks that are read ahead of what was given."""
+        return self._block_ends[0] if self._block_ends else self._bytes_read
+
+    @property
+    def _bytes_read(self) -> int:
         return self._closed_bytes + (self._open.raw_done if self._open else 0)
+
+    def _in_step(
+        self, blocks: Iterable[Block], results: Callable[[Iterable[Block]], Generator[Result]]
+    ) -> Generator[Result]:
+        """Yield the results of blocks, one of each, in order; `bytes_done` is the end of the block given last."""
+        ends: deque[int] = deque()
+        self._block_ends = ends
+
+        def noted() -> Iterator[Block]:
+            for block in blocks:
+                ends.append(self._bytes_read)
+                yield block
+
+        with closing(results(noted())) as found:
+            for result in found:
+                yield result
+                ends.popleft()
 
     def _streams(self) -> Iterator[Stream]:
         """Open one file after another, and close it when the next one is asked for."""

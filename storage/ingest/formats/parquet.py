@@ -55,9 +55,10 @@ class ParquetSource(InputFiles):
                     names = [brief(taken.names[column]) for column in taken.columns if column >= 0]
                     with taking(path, names):
                         weights = weights_of(columns[2], names[2], path, read) if names[2:] else None
-                        yield self._batch(columns, weights, names, (path, read))
+                        batch = self._batch(columns, weights, names, (path, read))
                     read += len(columns[0])
                     self._closed_bytes = before + (int(size * read / of) if of else 0)
+                    yield batch
             self._closed_bytes = before + size
 
     def _rows(self, path: Path) -> Generator[tuple[TakenColumns, list[Any], int | None]]:

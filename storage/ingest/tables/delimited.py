@@ -57,7 +57,7 @@ class DelimitedSource(TextSource):
 
     def _parsed(self) -> Generator[Parsed]:
         parse = partial(parse_records_of, sides=self._options.sides)
-        return parsed_in_order(self._records(), parse, self._parsing.workers)
+        return self._in_step(self._records(), partial(parsed_in_order, parse=parse, workers=self._parsing.workers))
 
     def _records(self) -> Iterator[Records]:
         for stream in self._streams():

@@ -7,6 +7,7 @@ truncated or damaged, and is refused with the line where that shows.
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,8 @@ class DeclaredSource(InputFiles, ABC):
         with self._stream as stream:
             size = self._size
             file = TextFile(stream, size.columns, size.lines, explain=self._explain, letters=size.letters)
-            for parsed in parsed_in_order(self._text(file), parse_block, self._options.workers):
+            parse = partial(parsed_in_order, parse=parse_block, workers=self._options.workers)
+            for parsed in self._in_step(self._text(file), parse):
                 batch = parsed.batch
                 self._check(parsed, file.edges)
                 if len(batch):

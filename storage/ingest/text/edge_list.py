@@ -202,7 +202,7 @@ class TextSource(InputFiles):
 
     def _parsed(self) -> Generator[Parsed]:
         parse = partial(parse_names, sides=self._options.sides) if self.named else parse_block
-        return parsed_in_order(self._blocks(), parse, self._parsing.workers)
+        return self._in_step(self._blocks(), partial(parsed_in_order, parse=parse, workers=self._parsing.workers))
 
     def _blocks(self) -> Iterator[tuple[TextFile, Bytes]]:
         for stream in self._streams():

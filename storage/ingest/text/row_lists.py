@@ -12,6 +12,7 @@ it says where that begins; what is wrong is found out above.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -87,7 +88,8 @@ class RowsSource(InputFiles, ABC):
     """Files whose lines are rows, one after another; a format says how they begin, and which edges there may be."""
 
     def _parsed(self) -> Iterator[Parsed]:
-        return parsed_in_order(self._blocks(), self._parse, self._options.workers)
+        parse = partial(parsed_in_order, parse=self._parse, workers=self._options.workers)
+        return self._in_step(self._blocks(), parse)
 
     @abstractmethod
     def _head(self, block: Bytes, file: TextFile) -> tuple[int, int, RowShape] | None:

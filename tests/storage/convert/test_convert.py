@@ -1,20 +1,23 @@
 """Conversion equals plain Python for every option, in any budget, and leaves nothing when it fails."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.convert import convert as story
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.in_memory import BATCH_EDGES, EdgeArrays, graph_of
-from penstock.storage.convert.sort import workspace
+from penstock.storage.convert.sort import spill_room, workspace
 from penstock.storage.convert.sort.groups import Shares, SortPlan, shares
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
 from penstock.storage.format.graph import Graph
@@ -22,6 +25,7 @@ from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
 from penstock.storage.read.verify import verify
+from pyarrow import csv, parquet
 from support.conversions import Edge, Given, expected, stored, vertices_of
 from support.covering import covering
 from support.faults import open_files, python, small_disk
@@ -365,17 +369,44 @@ def test_scratch_is_announced_first_and_refused_without_space(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["graph.h5", "scratch"]
 
 
-def test_scratch_is_foretold(tmp_path: Path) -> None:
-    source = Given([(1, 2, None)] * 1000, [])
-    options = ConvertOptions(host_memory=32 << 20, direction="both")
-    space = workspace.Workspace(source, tmp_path / "graph.h5", options, workspace.ignore)
-    with space:
-        spill = space.spill()
-        assert space._expected_scratch() is None
-        source.bytes_done, source.total_bytes = 100, 10_000
-        spill.payload_bytes = 4 << 20
-        raw = 2 * (400 << 20)
-        assert space._expected_scratch() == raw + raw // workspace.SPARE - space.share.spill_bytes
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The same edges as text and as Parquet."""
+    folder = tmp_path_factory.mktemp("inputs")
+    ends = np.random.default_rng(1).integers(0, 1 << 18, (2, 1_200_000)).astype(np.uint32)
+    table = pa.table({"source": ends[0], "target": ends[1]})
+    paths = {"text": folder / "edges.txt", "parquet": folder / "edges.parquet"}
+    csv.write_csv(table, paths["text"], csv.WriteOptions(include_header=False, delimiter=" "))
+    parquet.write_table(table, paths["parquet"], row_group_size=1 << 18)
+    return paths
+
+
+@pytest.mark.parametrize("options", [{}, {"direction": "both"}, {"renumber": True}, {"undirected": True}], ids=str)
+@pytest.mark.parametrize("budget", [40, 46, 56])
+@pytest.mark.parametrize("kind", ["text", "parquet"])
+def test_scratch_is_foretold_and_refused_by_what_is_used(
+    kind: str,
+    budget: int,
+    options: dict[str, Any],
+    inputs: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chosen = ConvertOptions(host_memory=budget << 20, threads=2, **options)
+
+    def converted(progress: Callable[[ConvertProgress], None]) -> int:
+        source = open_source([inputs[kind]], None, IngestOptions(host_memory=budget << 20, threads=2))
+        return convert(source, tmp_path / "graph.h5", replace(chosen, force=True), progress).scratch_bytes
+
+    monkeypatch.setattr(workspace, "PROGRESS_SECONDS", -1.0)
+    said: set[int] = set()
+    used = converted(lambda state: said.add(state.scratch_bytes))
+    announced = max(said)
+    assert said <= {0, announced}
+    assert used <= announced <= 1.3 * used
+    monkeypatch.setattr(spill_room.shutil, "disk_usage", lambda folder: SimpleNamespace(free=announced - 1))
+    with pytest.raises(InputError, match=f"about {format_bytes(announced)} of temporary space are needed"):
+        converted(workspace.ignore)
 
 
 def test_a_full_scratch_disk_is_an_error(tiny: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,7 +414,7 @@ def test_a_full_scratch_disk_is_an_error(tiny: dict[str, int], tmp_path: Path, m
     tiny["run"] = 1000
     with small_disk(tmp_path / "small", 64 << 10) as small:
         options = ConvertOptions(scratch=small)
-        with pytest.raises(InputError, match=rf"{small}: .*about 293\.0 KiB.*64\.0 KiB are free.*--scratch"):
+        with pytest.raises(InputError, match=rf"{small}: .*about 263\.7 KiB.*64\.0 KiB are free.*--scratch"):
             convert(Given(edges, []), tmp_path / "graph.h5", options)
         monkeypatch.setattr(workspace.Workspace, "_expected_scratch", lambda _: None)
         with pytest.raises(RunError, match=rf"{small}: .*No space left.*--scratch"):

@@ -284,6 +284,17 @@ def test_several_files_count_their_own_lines(tmp_path: Path) -> None:
     assert source.bytes_done == one.stat().st_size + two.stat().st_size
 
 
+def test_bytes_are_done_when_their_edges_were_given(tmp_path: Path) -> None:
+    path = tmp_path / "edges"
+    path.write_text("12 345\n" * 100_000)
+    source = TextSource([path], IngestOptions(host_memory=1 << 20, threads=2))
+    edges = 0
+    for batch in source.batches():
+        edges += len(batch)
+        assert 0 <= source.bytes_done - 7 * edges < 7
+    assert source.bytes_done == source.total_bytes == 7 * edges
+
+
 def test_stopping_early_leaves_no_thread(tmp_path: Path) -> None:
     import threading
 
