@@ -57,7 +57,7 @@ class EdgeLog:
 
     def __init__(self, room: SpillRoom, name: str, *, pool: Executor, ahead: int) -> None:
         self.edges = 0
-        self.payload_bytes = 0
+        self.payload_bytes = self.weight_bytes = 0
         self._name, self._pool, self._ahead = name, pool, ahead
         self._store = ArrayStore(room)
         self._batches: deque[Entry] = deque()
@@ -76,6 +76,7 @@ class EdgeLog:
         weights = () if batch.weights is None else (narrow(batch.weights, self._name)[0],)
         arrays = (batch.sources, batch.targets, *weights)
         self.payload_bytes += sum(array.nbytes for array in arrays)
+        self.weight_bytes += sum(array.nbytes for array in weights)
         stored = self._store.keep(*arrays)
         self._batches.append((partial(self._stored, stored, len(batch)), stored))
 
@@ -318,6 +319,9 @@ class Workspace:
         logged = entries if self._log is not None and self._log.payload_bytes else 0.0
         spilled = 0.0 if rows else entries * (2 if self.mirror else 1)
         backward = entries if self.options.direction == "both" and not self.mirror else 0.0
+        if self.options.layout == "list":  # which keeps nothing but weights
+            spilled = edges * self._log.weight_bytes / self._log.edges if logged and self._log is not None else 0.0
+            backward = 0.0
         memory = self.share.spill_bytes
         # the log lasts until the spill is full, and leaves its memory to it; the spill until the other one is
         both = max(logged - memory, 0.0) + max(spilled - memory, 0.0)
