@@ -161,7 +161,8 @@ def kinds_of(init: Callable[..., Any]) -> dict[str, Kind]:
 
 def checking(init: Callable[..., None]) -> Callable[..., None]:
     """The constructor, which refuses bad values before it runs."""
-    _, *names = inspect.signature(init).parameters
+    parameters = [*inspect.signature(init).parameters.values()][1:]
+    names = [one.name for one in parameters if one.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
 
     @functools.wraps(init)
     def checked(self: Any, *args: Any, **kwargs: Any) -> None:

@@ -112,6 +112,19 @@ def test_a_users_program_is_checked_alike() -> None:
         Mine()  # type: ignore[call-arg]
 
 
+class Collecting(Mine):
+    def __init__(self, *names: str, depth: int = 1) -> None:
+        super().__init__(depth)
+        self.names = names
+
+
+def test_arguments_beyond_the_positional_ones_are_no_others() -> None:
+    found = Collecting("a", "b")
+    assert (found.names, found.depth) == (("a", "b"), 1)
+    with pytest.raises(InputError, match=r"Collecting: depth is 2\.5; it must be a whole number"):
+        Collecting("a", depth=2.5)  # type: ignore[arg-type]
+
+
 def test_what_is_not_a_number_is_left_to_others() -> None:
     assert [Kind.of(one) for one in (str, int | str, dict, Any)] == [None] * 4
     assert Kind.of(int | None) == Kind(frozenset({int}), True, None)
