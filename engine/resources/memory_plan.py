@@ -105,9 +105,7 @@ class MemoryPlan:
         if packed is not None and packed.device is not None:
             parts = packed.device
             if host is not None and packed.host is not None:
-                spare = packed.host.spare - needs.edge_bytes
-                plain = replace(host, partition_edges=packed.partition_edges, spare=spare)
-                host = plain if packed.plain else packed.host
+                host = _plain_beside(host, packed.host, needs.edge_bytes) if packed.plain else packed.host
         return MemoryPlan(needs, self.budget, host, packed, self.device_bytes, parts, *heads)
 
     @property
@@ -263,6 +261,19 @@ def _divisions(
 
 def _device_budget(needs: MemoryRequest, wish: DeviceBudgetRequest, left: int) -> DeviceBudget:
     return divide_device_budget(left, needs.adjacencies, wish, weights=needs.weighted)
+
+
+def _plain_beside(host: HostBudget, packed: HostBudget, edge_bytes: int) -> HostBudget:
+    """How a host holds plain edges beside packed ones, of which it has every piece: one reader brings both."""
+    return replace(
+        host,
+        partition_edges=packed.partition_edges,
+        spare=packed.spare - edge_bytes,
+        reads_in_flight=packed.reads_in_flight,
+        decoders=packed.decoders,
+        read_bytes=packed.read_bytes,
+        reader_bytes=packed.reader_bytes,
+    )
 
 
 def _row_prefixes(

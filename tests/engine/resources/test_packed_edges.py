@@ -255,6 +255,25 @@ def test_frontiers_are_served_plain_edges_where_the_host_has_room(
     assert packing_pays(replace(config, route="filter"), needs, divided)
 
 
+def test_plain_edges_beside_packed_ones_are_within_the_budget_with_many_threads(tmp_path: Path) -> None:
+    """One reader brings both: it takes what the division of the packed ones has set aside."""
+    edges = EdgeList(4000, *skewed(4000, 200_000, 3), None, False)
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=8192)
+    plain = set()
+    for mebibytes in (16, 18, 20, 21, 22, 24, 30, 40):
+        options: dict[str, Any] = {"host_memory": mebibytes << 20, "device_edge_memory": 400_000, "threads": 16}
+        with Session(graph, device="emulated", **options) as session:
+            needs = session._asks(program_of("sweeps", edges)).needs
+            plan = memory_plan.plan_memory(session.graph, session.config, needs, session.device.memory_bytes)
+            plan = plan.placed(session.graph, session.config)
+        assert plan.packed is not None
+        plain.add(plan.packed.plain)
+        parts = plan.host_memory.parts
+        parts.pop("gathered", None)
+        assert sum(parts.values()) + plan.host_spare <= plan.budget
+    assert plain == {False, True}
+
+
 @pytest.mark.parametrize(("at_hand", "packed"), [(0.99, True), (0.01, False)])
 def test_a_union_that_finds_too_few_edges_at_hand_is_served_packed_ones(
     at_hand: float, packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
