@@ -31,8 +31,8 @@ class QueriedGraph(Protocol):
         """The ids of the input, None where they are the internal ids."""
 
     @property
-    def looked_up(self) -> dict[int | str, list[int]]:
-        """The vertices of some ids that were looked up."""
+    def looked_up(self) -> dict[str, list[int]]:
+        """The vertices of some ids that were looked up, by their texts: Python's True is the key 1."""
 
     @property
     def reordered(self) -> bool | None:
@@ -130,12 +130,12 @@ def _places(graph: QueriedGraph, plain: Collection[int | str]) -> dict[int | str
     if graph.original is None:
         return {one: [int(one)] if is_number(one) and 0 <= int(one) < graph.vertices else [] for one in plain}
     kept = graph.looked_up
-    found = {one: places for one in plain if (places := kept.get(one)) is not None}
+    found = {one: places for one in plain if (places := kept.get(str(one))) is not None}
     if others := [one for one in plain if one not in found]:
         found |= _read_places(graph, others)
         if len(kept) + len(others) > KEPT:
             kept.clear()
-        kept.update(found)
+        kept.update((str(one), places) for one, places in found.items())
     return found
 
 

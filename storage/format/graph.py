@@ -282,7 +282,7 @@ class Graph(GraphQueries):
     weight_range: tuple[float, float, float] | None = None
     left: int | None = None
     listed: ListFacts | None = None
-    looked_up: dict[int | str, list[int]] = field(default_factory=dict, init=False, compare=False)
+    looked_up: dict[str, list[int]] = field(default_factory=dict, init=False, compare=False)
 
     @property
     def layout(self) -> str:

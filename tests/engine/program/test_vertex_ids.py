@@ -236,7 +236,7 @@ def test_a_number_is_found_by_reading_each_chunk_once_at_most(left: int | None, 
             return ids[first:last]
 
     frames = SimpleNamespace(spec=SimpleNamespace(chunk_items=4))
-    kept: dict[int | str, list[int]] = {}
+    kept: dict[str, list[int]] = {}
     graph: Any = Stored(
         vertices=30, left=left, original=frames, reordered=False, id_dtype=np.dtype(kind), looked_up=kept
     )
@@ -286,6 +286,15 @@ def test_an_id_that_was_looked_up_is_found_again_without_reading(
         internal_id(graph, 3000)
     with pytest.raises(TypeError, match="not callable"):
         internal_id(graph, ids.tolist()[0])
+
+
+def test_an_id_that_was_looked_up_is_not_taken_for_one_that_only_equals_it(tmp_path: Path) -> None:
+    (tmp_path / "e.txt").write_text("1 2\n")
+    convert(tmp_path / "e.txt", tmp_path / "g.h5", string_ids=True)
+    graph = Graph.open(tmp_path / "g.h5")
+    assert internal_id(graph, 1) == internal_id(graph, "1") == 0
+    with pytest.raises(InputError, match="vertex True is not in the graph"):
+        internal_id(graph, True)
 
 
 def test_a_finder_reads_ids_once_where_more_than_a_few_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
