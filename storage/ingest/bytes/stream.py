@@ -139,8 +139,8 @@ class Stream:
 
     @property
     def raw_done(self) -> int:
-        """Bytes of the input as it lies on disk that were read so far."""
-        return self._raw.done
+        """Bytes of the input as it lies on disk that were read so far; of compressed input those of what was given."""
+        return self._raw.done if self._unpacker is None else self._unpacker.raw_done
 
     def read_into(self, buffer: memoryview) -> int:
         """Fill ``buffer`` with content as far as the input goes; fewer bytes only at the end.
@@ -349,7 +349,8 @@ class _Unpacker:
     """Decompresses ahead of its reader in a thread, at most a few pieces."""
 
     def __init__(self, raw: RawFile, compression: str, window: int) -> None:
-        self._ready: queue.Queue[bytes | BaseException] = queue.Queue(maxsize=2)
+        self.raw_done = 0
+        self._ready: queue.Queue[tuple[bytes | BaseException, int]] = queue.Queue(maxsize=2)
         self._stop = threading.Event()
         self._piece = memoryview(b"")
         self._ended = False
@@ -358,7 +359,7 @@ class _Unpacker:
 
     def read_into(self, buffer: memoryview) -> int:
         while not self._piece and not self._ended:
-            item = self._ready.get()
+            item, self.raw_done = self._ready.get()
             if isinstance(item, BaseException):
                 self._ended = True
                 raise item
@@ -387,20 +388,20 @@ class _Unpacker:
                 held.append(piece)
                 held_bytes += len(piece)
                 if held_bytes >= OUTPUT_BYTES // 4:
-                    self._put(b"".join(held))
+                    self._put(b"".join(held), raw.done)
                     held, held_bytes = [], 0
                 if self._stop.is_set():
                     return
             if held_bytes:
-                self._put(b"".join(held))
-            self._put(b"")
+                self._put(b"".join(held), raw.done)
+            self._put(b"", raw.done)
         except BaseException as error:
-            self._put(error)
+            self._put(error, raw.done)
 
-    def _put(self, item: bytes | BaseException) -> None:
+    def _put(self, item: bytes | BaseException, done: int) -> None:
         while not self._stop.is_set():
             try:
-                self._ready.put(item, timeout=0.1)
+                self._ready.put((item, done), timeout=0.1)
                 return
             except queue.Full:
                 continue

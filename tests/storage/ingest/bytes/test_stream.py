@@ -7,7 +7,9 @@ import lzma
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,6 +41,22 @@ def test_plain_and_compressed_content_is_the_same(
     assert content(path, piece) == b"1" + data
     path.write_bytes(gzip.compress(data))
     assert content(path, piece) == data
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, zstandard.compress])
+def test_bytes_of_compressed_input_are_done_when_their_content_was_given(tmp_path: Path, compress: Any) -> None:
+    """Not when they are unpacked ahead."""
+    content = np.random.default_rng(1).bytes(8 << 20)
+    (tmp_path / "edges").write_bytes(compress(content))
+    with Stream(tmp_path / "edges") as stream:
+        given = len(stream.read(1 << 16))
+        while not stream._unpacker._ready.full():  # type: ignore[union-attr]
+            time.sleep(0.001)
+        while given < len(content):
+            assert given <= stream.raw_done + (1 << 16) <= given + stream_module.OUTPUT_BYTES
+            given += len(stream.read(1 << 20))
+        assert stream.read(1) == b""
+        assert stream.raw_done == stream.raw_bytes
 
 
 def test_zero_padding_between_gzip_members_is_no_matter(tmp_path: Path) -> None:
