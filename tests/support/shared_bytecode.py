@@ -1,8 +1,8 @@
 """Bytecode that the commands of a test session share, where Python may not leave any beside the sources.
 
 One process, in which no fault is injected, writes ours before the first test, and links what pip and Python have of
-theirs, which is not looked for elsewhere then; commands only read it. A command that wrote some itself could leave half
-a file: it has no disk left, or is killed.
+theirs, which is not looked for elsewhere then, or writes it where they have none; commands only read it. A command that
+wrote some itself could leave half a file: it has no disk left, or is killed.
 
 Tests, whose assertions pytest rewrites, are shared as well: each worker rewrites some of the files before it collects,
 and reads the others', where all would rewrite all of them.
@@ -23,6 +23,9 @@ import pytest
 from support.slow_tests import is_slow_file
 from support.source_code import FLOORS, ROOT
 
+IMPORT_OTHERS = (
+    "import penstock.engine.session, penstock.tools.base.progress, hypothesis, networkx, pytest, scipy.sparse"
+)
 OURS = *(ROOT / floor for floor in FLOORS), ROOT / "tests" / "support"
 NOT_LINKED = {"site-packages", "test", "tests"}
 """Folders of other environments, which are roots of their own where they are this one's, and tests of others."""
@@ -32,14 +35,17 @@ def share_bytecode(config: pytest.Config) -> None:
     """Put the bytecode of all modules into a folder of this session, and let processes that begin later read it."""
     folder = tempfile.mkdtemp(prefix="penstock-bytecode-")
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-    for root in {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}:
-        _link(root, folder)
+    found = [_link(root, folder) for root in {sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")}]
     os.environ["PYTHONPYCACHEPREFIX"] = folder
     subprocess.run([sys.executable, "-m", "compileall", "-q", "-j", "0", *OURS], check=True)
+    if not all(found):  # uv compiles nothing, and images of Python have none of its own
+        writing = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        subprocess.run([sys.executable, "-c", IMPORT_OTHERS], env=writing, check=True)
 
 
-def _link(root: str, folder: str) -> None:
-    """Link the bytecode below `root` where it is looked for in `folder`."""
+def _link(root: str, folder: str) -> int:
+    """Link the bytecode below `root` where it is looked for in `folder`; return of how many modules."""
+    count = 0
     for place, folders, names in os.walk(root):
         folders[:] = set(folders) - NOT_LINKED
         if place.endswith("__pycache__"):
@@ -48,6 +54,8 @@ def _link(root: str, folder: str) -> None:
             for name in names:
                 if name.endswith(f"{sys.implementation.cache_tag}.pyc"):  # no optimized code
                     _link_file(os.path.join(place, name), os.path.join(there, name))
+                    count += 1
+    return count
 
 
 def _link_file(path: str, link: str) -> None:
