@@ -45,7 +45,7 @@ def is_tried(program: Program, graph: Graph) -> bool:
     kind = type(program)
     ours = kind.__module__.startswith("penstock.engine.programs.") and kind.__name__ != LONG
     by_edges = not (program.tolerance or needs_rows(program) or program.other_graph_bytes)
-    items = max(graph.vertices, graph.edges) * (1 if by_edges else FEWER)
+    items = graph.vertices + graph.edges if by_edges else FEWER * max(graph.vertices, graph.edges)
     return ours and graph.edges > 0 and are_few(items) and _spent[kind] < SECONDS
 
 

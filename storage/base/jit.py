@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
-from penstock.storage.base.missing_code import FEW, are_few
+from penstock.storage.base.missing_code import FEW, are_left
 
 CALL = 64
 """Items that a call takes as long as."""
@@ -34,7 +34,7 @@ class JitFunction:
         """Call the compiled function, or Python's own: of what only kernels call, and while there are few items."""
         if self._part is not None:
             return self.py_func(*arguments)
-        if self._left > 0 and self._compiled is None and are_few(items := len(arguments[-1])):
+        if self._left > 0 and self._compiled is None and are_left(items := len(arguments[-1])):
             self._left -= CALL + items
             return self.py_func(*arguments)
         return (self._compiled or self.compiled)(*arguments)

@@ -1,5 +1,6 @@
 """What is done about compiled code that was asked for: where it is not kept, another process may compile it."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,9 @@ Missing = Callable[[str, str, Origin | None, Any], bool]
 
 
 FEW = 1 << 18
-"""Items, or vertices or edges: so few are done without compiled code sooner than it is made."""
+"""Items, or vertices and edges: so few are done without compiled code sooner than it is made."""
+FEW_BESIDE = 1 << 14
+"""The same where the compiler is imported: its code may be kept, and is then a hundred times as fast."""
 
 
 _asked: Asked | None = None
@@ -28,9 +31,17 @@ def when_asked(call: Asked | None) -> None:
     _asked = call
 
 
-def are_few(items: int) -> bool:
-    """Whether so many are done without compiled code; none are where something is told what code is asked for."""
-    return items <= FEW and _asked is None
+def are_few(items: int, *, beside: bool = False) -> bool:
+    """Whether so many are done without compiled code; none are where something is told what code is asked for.
+
+    beside: whether there is a compiler all the same.
+    """
+    return items <= (min(FEW, FEW_BESIDE) if beside else FEW) and _asked is None
+
+
+def are_left(items: int) -> bool:
+    """The same of one loop over items, now."""
+    return are_few(items, beside="numba" in sys.modules)
 
 
 def tell_asked(entry: str, origin: Origin | None, signature: Any) -> None:

@@ -17,7 +17,7 @@ import xxhash
 import zstandard
 from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
-from penstock.storage.base.missing_code import are_few
+from penstock.storage.base.missing_code import are_left
 from penstock.storage.encoding.edge_keys import restore_keys, shuffle_keys
 from penstock.storage.encoding.payload import LANES, PAYLOADS, VALUES, payload_words
 
@@ -276,7 +276,7 @@ class Decoder:
 
 def _decoder(items: int, chunk_items: int, differences: bool) -> Callable[[NDArray[np.uint32], NDArray[Any]], int]:
     """Return what decodes a payload: without a compiler where an array has one such frame at most."""
-    if are_few(items) and items < chunk_items:
+    if are_left(items) and items < chunk_items:
         from penstock.storage.encoding import payload as unpack
     else:
         from penstock.storage.encoding import unpack  # type: ignore[no-redef]  # the compiler, only where it is worth it

@@ -81,6 +81,7 @@ def announce_run(
         return
     resident = of_gpu and not setting.by_windows and setting.plan(graph, asks.needs).whole
     config, degrees = setting.config, graph.out.degrees
+    few = are_few(graph.vertices + graph.edges, beside=True)
     job = KernelJob(
         program=asks.program,
         directions=tuple(asks.directions),
@@ -93,7 +94,7 @@ def announce_run(
         hot_first=graph.hot_first and graph.edges >= MANY_EDGES,
         counts=counts and not resident,
         both=graph.directed and asks.program.along == "both",
-        degrees=None if degrees is None or are_few(graph.vertices + graph.edges) else str(degrees.spec.kind),
+        degrees=None if degrees is None or few else str(degrees.spec.kind),
         resident=resident,
         phased=(phases, graph.vertices, graph.edges) if phases else None,
     )

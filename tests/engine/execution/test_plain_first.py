@@ -173,10 +173,10 @@ def test_programs_of_others_many_edges_traces_and_checkpoints_wait_for_kernels(
     with Session(graph, threads=1, precision="single") as session:
         session.run(PageRank(weight=None, max_iter=1))
     assert not plain_first.is_tried(Heat(fixed={0: 1.0}), graph)
-    monkeypatch.setattr(missing_code, "FEW", graph.edges)
+    monkeypatch.setattr(missing_code, "FEW", graph.vertices + graph.edges)
     tried = [plain_first.is_tried(one, graph) for one in (SCC(), PageRank(), Triangles(), Louvain())]
     assert tried == [True, False, False, False]
-    monkeypatch.setattr(missing_code, "FEW", graph.edges - 1)
+    monkeypatch.setattr(missing_code, "FEW", graph.vertices + graph.edges - 1)
     with Session(graph, threads=1) as session:
         session.run(BFS(0))
     assert set(kinds) == {"host"}

@@ -52,6 +52,15 @@ def test_the_compiler_is_imported_by_the_first_call_for_many_items() -> None:
     assert python(code).stdout == "2 False\n300000 True\n"
 
 
+def test_many_items_are_not_left_to_python_where_the_compiler_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(missing_code, "FEW", 1 << 18)
+    monkeypatch.setattr(missing_code, "FEW_BESIDE", 4)
+    for values, compiled in ((4, False), (5, True)):
+        function = JitFunction(total.py_func, few=missing_code.FEW)  # type: ignore[attr-defined]
+        assert function(np.arange(float(values))) == values * (values - 1)
+        assert (function._compiled is not None) == compiled
+
+
 def test_few_items_are_left_to_python_for_some_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(missing_code, "FEW", 4)
     function = JitFunction(total.py_func, few=2 * CALL)  # type: ignore[attr-defined]
