@@ -319,7 +319,7 @@ class Workspace:
             return None  # weights of a list, or names of vertices
         entries = edges * begun[0].payload_bytes / begun[0].edges
         logged = entries if self._log is not None and self._log.payload_bytes else 0.0
-        spilled = 0.0 if rows or self.options.layout == "list" else entries * (2 if self.mirror else 1)
+        spilled = 0.0 if rows else entries * (2 if self.mirror else 1)
         backward = entries if self.options.direction == "both" and not self.mirror else 0.0
         if self.options.layout == "list":  # which keeps nothing but weights
             spilled = edges * self._log.weight_bytes / self._log.edges if logged and self._log is not None else 0.0

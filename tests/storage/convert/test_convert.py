@@ -411,6 +411,23 @@ def test_scratch_is_foretold_and_refused_by_what_is_used(
         converted(workspace.ignore)
 
 
+def test_scratch_of_weights_alone_is_not_foretold(
+    tiny: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list whose vertices are known has no log; it is not said to use 1 B."""
+    monkeypatch.setattr(workspace, "PROGRESS_SECONDS", -1.0)
+    edges = [(number % 300, number % 70, number / 7) for number in range(20_000)]
+    said: set[int] = set()
+    report = convert(
+        Given(edges, []),
+        tmp_path / "graph.h5",
+        ConvertOptions(layout="list", vertices_file=Path("0:300")),
+        lambda state: said.add(state.scratch_bytes),
+    )
+    assert report.scratch_bytes
+    assert said == {0}
+
+
 def test_a_full_scratch_disk_is_an_error(tiny: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edges: list[Edge] = [(i % 170, i % 23, None) for i in range(30_000)]
     tiny["run"] = 1000
