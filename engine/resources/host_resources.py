@@ -265,7 +265,8 @@ def needs_of_rank(needs: MemoryRequest, ownership: Ownership | None) -> MemoryRe
 
 def feedback_of(config: Config, device: Device, disk: Reader | None) -> Feedback:
     """What corrects the rates."""
-    threads = config.thread_count, min(MOST_THREADS, config.thread_count)
+    decoding = config.thread_count if disk is None else disk.decode_threads
+    threads = decoding, min(MOST_THREADS, config.thread_count)
     return Feedback(config.rates_on(device), threads, disk, corrects=config.tuning.feedback and device.measurable)
 
 

@@ -140,6 +140,11 @@ class Reader:
         return len(self._threads)
 
     @property
+    def decode_threads(self) -> int:
+        """How many threads decode at once, at most."""
+        return self._decode_threads
+
+    @property
     def memory_bytes(self) -> int:
         """The most bytes that the threads' buffers hold at once."""
         return len(self._threads) * self._buffer_bytes + self._decode_threads * self._decoder_bytes

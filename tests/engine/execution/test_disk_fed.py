@@ -22,6 +22,7 @@ from penstock.engine.session import Session
 from penstock.storage.read.partition_cache import PartitionCache
 from penstock.storage.read.reader import Reader
 from penstock.transfer.pipeline import Pipeline
+from penstock.transfer.planning.host_budget import HostBudget
 from penstock.transfer.staging.link_reader import LinkReader
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.values.rates import Rates
@@ -30,7 +31,7 @@ from support.covering import covering
 from support.graphs import on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import PROGRAMS, check, program_of
-from support.small_host import CHUNK, small_memory
+from support.small_host import CHUNK, dividing, small_memory
 
 
 class Watched(Session):
@@ -273,3 +274,19 @@ def test_resident_then_cached_then_from_disk(tmp_path: Path, monkeypatch: pytest
     for rank in (1, 2):
         values = [pending[list(t.partitions)].sum() for t, of in zip(plan.tasks, ranks, strict=True) if of == rank]
         assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize("decoders", [1, 2, None])
+def test_seconds_of_decoding_are_those_of_the_threads_that_the_budget_has_room_for(
+    decoders: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edges = shape("skewed")
+    dividing(monkeypatch, lambda *_: HostBudget(2 * CHUNK, 3, 0, 2, False, 4, decoders=decoders))
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=CHUNK)
+    with Session(graph, device="cpu", threads=4) as session:
+        result = session.run(program_of("sweeps", edges))
+    tasks = [task for record in result.records for task in record.tasks if task.decode_seconds]
+    assert tasks
+    for task in tasks:
+        assert task.measured is not None
+        assert task.measured.decode == pytest.approx(task.decode_seconds / (decoders or 4))
