@@ -84,9 +84,9 @@ class Reader:
         timeline: Timeline | None = None,
     ) -> None:
         self._timeline = timeline
-        self._decode_threads = max(1, decode_threads)
+        self.decode_threads = max(1, decode_threads)
         self._decoders: queue.SimpleQueue[Decoder] = queue.SimpleQueue()
-        for _ in range(self._decode_threads):
+        for _ in range(self.decode_threads):
             self._decoders.put(Decoder())
         self._files: dict[int, DirectFile] = {}
         self._queues: dict[int, queue.SimpleQueue[_Job | None]] = {}
@@ -100,7 +100,7 @@ class Reader:
         try:
             for number in _edge_files(graph):
                 self._files[number] = open_direct_file(graph.open_files[number], direct=direct_io, throttle=throttle)
-            count = read_threads(len(self._files), self._decode_threads, reads_in_flight)
+            count = read_threads(len(self._files), self.decode_threads, reads_in_flight)
             buffers = self._buffers(count)
             for number in self._files:
                 self._queues[number] = queue.SimpleQueue()
@@ -140,14 +140,9 @@ class Reader:
         return len(self._threads)
 
     @property
-    def decode_threads(self) -> int:
-        """How many threads decode at once, at most."""
-        return self._decode_threads
-
-    @property
     def memory_bytes(self) -> int:
         """The most bytes that the threads' buffers hold at once."""
-        return len(self._threads) * self._buffer_bytes + self._decode_threads * self._decoder_bytes
+        return len(self._threads) * self._buffer_bytes + self.decode_threads * self._decoder_bytes
 
     @property
     def bytes_read(self) -> int:
@@ -219,7 +214,7 @@ class Reader:
             np.array([getattr(piece.frames, name)[piece.chunk] for piece in pieces], np.int64)
             for name in ("shard", "offsets", "lengths")
         )
-        most = min(self._most_bytes, split_bytes(int(lengths.sum()), self._decode_threads))
+        most = min(self._most_bytes, split_bytes(int(lengths.sum()), self.decode_threads))
         reads = plan_reads(shard, offsets, lengths, most)
         pending = PendingRead(len(reads))
         try:
