@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.jit import jit, jit_later
+from penstock.storage.base.missing_code import FEW
+from penstock.storage.base.slot_pool import ReservedArray
 from penstock.storage.base.threads import PerThread, map_ranges
 from penstock.storage.format.row_pages import RowPages
 
@@ -296,7 +298,8 @@ def from_chunks(
     if chunk_rows % (1 << WIDEST_SHIFT):
         return from_degrees(vertices, lambda: map(load, range(-(-vertices // chunk_rows))))
     offsets = np.empty(vertices + 1, np.uint32) if pages is None else pages.offsets
-    unkept = PerThread(lambda: np.empty(chunk_rows, np.uint32))
+    most = max(min(chunk_rows, vertices), min(vertices, FEW) + 1)  # of many rows Python goes over none (`jit_later`)
+    unkept = PerThread(lambda: ReservedArray(most, np.uint32, huge=False).values)  # which allocators would keep
     for shift in range(WIDEST_SHIFT, -1, -1):
         bases = np.zeros((vertices >> shift) + 2, np.int64)
 

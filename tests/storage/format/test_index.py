@@ -1,5 +1,6 @@
 """The index finds the rows that cumulative sums find, in at most 4.1 bytes a vertex."""
 
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from penstock.storage.base.errors import RunError
+from penstock.storage.format import index
 from penstock.storage.format.index import Index, from_chunks, from_degrees, from_offsets
 from penstock.storage.format.row_pages import RowPages, held_pages
 
@@ -169,6 +171,22 @@ def test_a_pass_over_rows_reads_as_many_pages_at_once_as_threads_and_each_once()
     for number in (2, 0):
         next(iter(index.parts(number * PAGE, (number + 1) * PAGE)))
     assert sorted(loaded) == [0, 2]
+
+
+@pytest.mark.parametrize(("count", "left"), [(3 * PAGE, True), (9 * PAGE, False)])
+def test_chunks_of_many_rows_are_not_left_to_python(count: int, left: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who goes over them is told by how long the array is in which their offsets are."""
+    lengths, append = list[int](), index._append_degrees
+
+    def noted(*given: Any) -> Any:
+        lengths.append(len(given[-1]))
+        return append(*given)
+
+    monkeypatch.setattr(index, "FEW", few := 4 * PAGE)
+    monkeypatch.setattr(index, "WIDEST_SHIFT", 10)
+    monkeypatch.setattr(index, "_append_degrees", noted)
+    from_chunks(count, PAGE, lambda _: np.ones(PAGE, np.uint8), 2, RowPages(count, PAGE, 2))
+    assert {length <= few for length in lengths} == {left}
 
 
 def test_a_chunk_that_cannot_be_read_is_read_when_it_is_wanted_again() -> None:
