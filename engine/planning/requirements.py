@@ -286,7 +286,8 @@ def in_device_windows(
             -(-wanted // (1 << 20)),
             ", or convert with more --windows",
         )
-    room = min(most + OFFSET_BYTES * graph.vertices * len(read), device - held - edges)
+    rows = OFFSET_BYTES * (graph.vertices // page + 1) * page  # with where the last row ends
+    room = min(most + rows * len(read), device - held - edges)
     lacking = max(0, min(page, graph.vertices) * widest - needs.value_room)  # a page of the device, in host memory
     needs = replace(
         needs, page_threads=threads, state_bytes=needs.state_bytes + lacking, value_room=needs.value_room + lacking

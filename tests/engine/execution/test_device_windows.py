@@ -21,7 +21,7 @@ from penstock.engine import Graph, Program, Session
 from penstock.engine.execution import nan_check
 from penstock.engine.planning import requirements
 from penstock.engine.program.program import Field, Global
-from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.bfs import BFS, BFSLevels
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.resources import direction
 from penstock.engine.resources.memory_plan import MemoryPlan, plan_memory
@@ -304,6 +304,19 @@ def test_values_are_in_a_file_where_host_memory_has_no_room_either(
         wanted = answer(graph, make(), threads=1)
         with mock.patch.object(requirements, "in_windows", little), short_of_room(28):
             found = answer(graph, make(), **DEVICE)
+    assert_equal(found, wanted)
+
+
+def test_a_device_with_room_for_all_pages_has_some_for_where_the_last_row_ends(
+    forgotten: list[Unit], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All values and rows are one page of the device, and are wanted at once."""
+    monkeypatch.setattr(EmulatedDevice, "grain", 3 * CHUNK)
+    with pages_of(CHUNK):
+        graph = on_disk(some_edges(3 * CHUNK - 1), tmp_path / "g.h5", both=False, chunk_edges=1 << 10)
+        wanted = answer(graph, BFSLevels(SOURCE), threads=1)
+        with short_of_room(None):
+            found = answer(graph, BFSLevels(SOURCE), direction="push", **DEVICE)
     assert_equal(found, wanted)
 
 
