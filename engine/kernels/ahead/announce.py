@@ -102,19 +102,20 @@ def announce_run(
 
 
 def reading_requests(vertices: Any, degrees: Any) -> list[dict[str, Any]]:
-    """Requests, as `compile_listed` takes them, of what reads rows without weights; of these dtypes on disk."""
+    """Requests, as `compile_listed` takes them, of what reads rows without weights; of these dtypes on disk.
+
+    Not of what samples degrees, where a run weighs a push against a pull.
+    """
     from penstock.storage.encoding import unpack
     from penstock.storage.format import index
 
     words, numbers, lengths = np.zeros(1, np.uint32), np.zeros(1, np.int64), np.zeros(1, degrees)
-    rows = numbers, words, 0
     return requests_of(
         [
             (unpack.unpack_values, words, lengths),
             (unpack.unpack, words, np.zeros(1, vertices)),
             (index._append_degrees, lengths, 0, 0, 0, numbers, words),
-            (index._add_lengths, *rows, 0, numbers),
-            (index._rows_of, *rows, 0, 0, numbers, numbers),
+            (index._rows_of, numbers, words, 0, 0, 0, numbers, numbers),
         ]
     )
 
