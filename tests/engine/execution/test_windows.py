@@ -258,8 +258,7 @@ def test_bytes_of_values_are_about_those_that_sweeps_read_and_write(paged_graphs
     for record in records:
         assert (record.direction, record.windows) == ("push", 3)
     moved = sum(record.value_bytes for record in records)  # some of an iteration's are written in the next one
-    # fewer where pages of sums leave before those of ranks, which goes by the order of a set
-    assert 0.55 < moved / (3 * told.later.value_bytes) < 1.3
+    assert 0.55 < moved / (3 * told.later.value_bytes) < 1.1  # the forecast does not know which pages stay
     assert told.value_folders == (graph.files[0].parent,)
     assert told.value_file >= 2 * 8 * graph.vertices
 
