@@ -115,7 +115,7 @@ def watching(update: ProgressBars, note: Callable[[str], None]) -> Callable[[Con
             announced.append(state.scratch_bytes)
             where = f" in {state.scratch}" if state.scratch else ""
             note(f"about {format_bytes(state.scratch_bytes)} of temporary space is used{where}")
-        update.convert(state)
+        update.convert(state.stage, state.done, state.total)
 
     return watch
 

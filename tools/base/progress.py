@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.storage.base.errors import printable
 from penstock.storage.base.stage_clock import compile_times, compiled_now
@@ -22,9 +22,6 @@ from penstock.tools.base import log
 from penstock.tools.base.log import lines_above
 from penstock.tools.base.output import WITHOUT_RATE, Console, amounts, seconds
 from penstock.tools.base.sent_progress import WANTED, SentBars
-
-if TYPE_CHECKING:
-    from penstock.storage.convert.sort.options import ConvertProgress
 
 DEFAULT_SECONDS = 60.0
 """Between two lines, where nobody has said how often."""
@@ -173,9 +170,9 @@ class ProgressBars:
         for display, task in zip(self._displays, self._tasks[stage], strict=True):
             display.update(task, completed=done, total=total, **told)
 
-    def convert(self, now: ConvertProgress) -> None:
-        """Move the bar of a conversion's stage."""
-        self(CONVERSION_STAGES[now.stage], now.done, now.total, "bytes" if now.stage == "read" else "edges")
+    def convert(self, stage: str, done: int, total: int | None) -> None:
+        """Move the bar of a stage of a conversion or an extraction."""
+        self(CONVERSION_STAGES[stage], done, total, "bytes" if stage == "read" else "edges")
 
     @property
     def visible(self) -> bool:

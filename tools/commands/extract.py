@@ -26,7 +26,7 @@ from penstock.tools.base.options import (
     option_group,
 )
 from penstock.tools.base.output import Console, pairs, seconds
-from penstock.tools.base.progress import CONVERSION_STAGES, compiling_shown, progress
+from penstock.tools.base.progress import compiling_shown, progress
 
 choosing = option_group(
     "chosen",
@@ -112,7 +112,7 @@ def command(graph: Path, output: Path | None, chosen: dict[str, Any], taking: di
         options = ExtractOptions(
             weights=conditions.weights,
             conditions=conditions.given,
-            watch=lambda stage, done, total: update(CONVERSION_STAGES[stage], done, total, "edges"),
+            watch=update.convert,
             **taking,
         )
         if dry_run or output is None:

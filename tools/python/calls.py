@@ -90,7 +90,7 @@ def convert(
     """
     from penstock.storage.convert.convert_files import convert as convert_it
 
-    with shown(progress, lambda show, now: show.convert(now)) as told:
+    with shown(progress, lambda show, now: show.convert(now.stage, now.done, now.total)) as told:
         return convert_it(inputs, output, format=format, progress=told, **options)
 
 

@@ -132,9 +132,8 @@ def divide_host_budget(budget: HostBudgetRequest, sizes: Sequence[Adjacency], *,
     total, readings = edges * edge_bytes, [(reading, reader_bytes(budget, *reading)) for reading in _readings(budget)]
     whole = total <= budget.left - readings[-1][1]
     best, seconds = None, inf
-    for step in _steps(budget.partition_bytes, sizes, chunk):
-        if whole and best is not None:  # no memory depends on the partition's size, and larger ones take less
-            break
+    steps = list(_steps(budget.partition_bytes, sizes, chunk))
+    for step in steps[:1] if whole else steps:  # in place, the largest takes the least and no more room
         entries, size = sum(ceil(one.edges / step) for one in sizes), step * edge_bytes
         for reading, reader in readings:
             for slabs in (0,) if whole else SLABS:

@@ -87,7 +87,7 @@ def test_conversions_are_told_too(tmp_path: Path) -> None:
             moved.append((stage, unit))
 
     for now in (*seen, ConvertProgress("out", 1, 2, 2)):
-        Bars().convert(now)
+        Bars().convert(now.stage, now.done, now.total)
     assert ("reading", "bytes") in moved
     assert ("writing out-edges", "edges") in moved
 
