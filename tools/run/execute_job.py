@@ -94,7 +94,6 @@ def of_all_ranks(error: BudgetError, local: int) -> BudgetError:
 def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) -> None:
     from penstock.engine.kernels.ahead.announce import expect_run
     from penstock.engine.resources.config import Config
-    from penstock.engine.session import Session
     from penstock.transfer.devices.named import expected_kernels
 
     opened = cache(job.opened)
@@ -109,6 +108,8 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
             config = Config.of(**options)
             if config.kernels != "reference":  # a companion imports the compiler if a program has not run before
                 expect_run(programs[0], graph, expected_kernels(config.device, config.kernels))
+            from penstock.engine.session import Session  # while the companion starts
+
             used = _rates(job, graph, config, console, ranks)
         placed = job.kept()
         finished: list[tuple[Facts, list[str], Account]] = []

@@ -145,3 +145,15 @@ def until_ended(number: int) -> None:
     state = Path(f"/proc/{number}/stat")
     while state.exists() and " Z " not in state.read_text():
         os.sched_yield()
+
+
+def test_numba_is_imported_without_scipy_which_others_find_later() -> None:
+    code = """if True:
+        import sys
+        from penstock.storage.companion import server
+        with server._without_blas():
+            server._prepare()
+        assert "numba.np.arraymath" in sys.modules and "scipy.linalg" not in sys.modules
+        import scipy.linalg.cython_blas
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
