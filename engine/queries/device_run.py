@@ -77,7 +77,7 @@ class DeviceWindows:
 
     def close(self) -> None:
         """Release what was page-locked, and let go of the edges on the device."""
-        self._device.wait(self._device.event(self._stream))
+        self._device.finish(self._stream)
         self._device.finish()
         for array in self._pinned:
             self._device.unregister(array)
@@ -260,7 +260,7 @@ class DeviceWalkRun:
         try:
             yield from timed(self._made(walks, report), self.progress)
         finally:
-            self._device.wait(self._device.event(self._stream))
+            self._device.finish(self._stream)
             self._windows.close()
             for array in (*self._blocks, self._told):
                 self._device.unregister(array)

@@ -288,9 +288,9 @@ class CudaDevice(Device):
         self._device.use()
         self._cupy.cuda.set_allocator(self._pool.malloc)
 
-    def finish(self) -> None:
-        """Block until every kernel launched so far is done."""
-        self._cupy.cuda.Stream.null.synchronize()
+    def finish(self, stream: Any = None) -> None:
+        """Block until what a stream was given so far is done; None: every kernel."""
+        (self._cupy.cuda.Stream.null if stream is None else stream).synchronize()
 
     def overlap(self, read: Callable[[], None], launch: Callable[[], None]) -> None:
         """Launch first: kernels run while the host plans and reads."""

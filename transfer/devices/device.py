@@ -154,8 +154,10 @@ class Device:
     def use(self) -> None:
         """Make it the device that kernels are launched on from now on."""
 
-    def finish(self) -> None:
-        """Block until every kernel launched so far is done."""
+    def finish(self, stream: Stream = None) -> None:
+        """Block until what a stream was given so far is done; None: every kernel."""
+        if stream is not None:
+            self.wait(self.event(stream))
 
     def overlap(self, read: Callable[[], None], launch: Callable[[], None]) -> None:
         """Start reading and launch kernels, so that both go on at once; these kernels are done when they return."""
