@@ -23,6 +23,7 @@ from penstock.engine.planning.rank_forecast import (
     vertex_seconds,
 )
 from penstock.engine.planning.requirements import gathers_ahead, windows_of
+from penstock.engine.program.program import UNBOUNDED
 from penstock.engine.resources.device_resources import DeviceResources
 from penstock.engine.resources.host_resources import HostResources
 from penstock.transfer.devices.device import Device
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from penstock.engine.planning.requirements import RunRequirements
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.direction import Direction
-    from penstock.engine.resources.memory_plan import Memory
+    from penstock.engine.resources.memory_plan import HeldBytes, Memory
     from penstock.engine.resources.requirements_types import MemoryRequest
     from penstock.storage.format.graph import Graph
     from penstock.storage.read.partition_cache import PartitionCache
@@ -117,14 +118,14 @@ class Forecast:
     """What a program would take.
 
     device: where it runs. directions: those in which it may walk, none where it reads no edges; the sweeps are in
-    `direction`. placement: None in host memory, else memory of the device. loading: bytes that come from disk and go
-    over the link before the first iteration. most_iterations: None where the program sets no bound. everywhere: whether
-    each of them is such a sweep. phases: whether the sweeps are only those of the first of several programs that follow
-    one another. ranks: how many processes share the edges; all else is then of the first of them. windows: in how many
-    parts a sweep has the values of vertices in memory, value_room bytes, and edge_reads: how often it reads the edges
-    for them; the others are in a file of value_file bytes in these folders, or nowhere else, if that is 0. device_room:
-    bytes of values and rows that a device has, 0 for all or where there is none. The sweeps are then in the direction
-    that takes longer.
+    `direction`. placement: None in host memory, else memory of the device. held: edges that have room where. loading:
+    bytes that come from disk and go over the link before the first iteration. most_iterations: None where the program
+    sets no bound. everywhere: whether each of them is such a sweep. phases: whether the sweeps are only those of the
+    first of several programs that follow one another. ranks: how many processes share the edges; all else is then of
+    the first of them. windows: in how many parts a sweep has the values of vertices in memory, value_room bytes, and
+    edge_reads: how often it reads the edges for them; the others are in a file of value_file bytes in these folders, or
+    nowhere else, if that is 0. device_room: bytes of values and rows that a device has, 0 for all or where there is
+    none. The sweeps are then in the direction that takes longer.
     """
 
     program: str
@@ -133,6 +134,7 @@ class Forecast:
     direction: Direction
     host: Memory
     placement: Memory | None
+    held: HeldBytes
     partition_bytes: int
     loading: tuple[int, int]
     first: Sweep
@@ -160,8 +162,6 @@ class Forecast:
 ROW_PICKS, EDGE_PICKS = 1.7, 2.6
 """How many edges of a plain sweep take as long as picking those of a row, and each of its edges, for a window: two
 passes (`kernels/host/demand.py`), 4.3 and 6.6 ns on a core that walks an edge in 2.5 (R-MAT 24 x 2)."""
-UNBOUNDED = 1 << 60
-"""Iterations that no program means."""
 
 
 def forecast(
@@ -227,6 +227,7 @@ def forecast(
         direction=direction,
         host=paper.plan.host_memory,
         placement=paper.plan.device_memory,
+        held=paper.plan.held,
         partition_bytes=pipeline.options.partition_edges * graph.out.neighbor_dtype.itemsize,
         loading=loading,
         first=first,

@@ -54,6 +54,9 @@ COMBINERS = (*combiners.COMBINERS, "union", "all", "merge")
 and `merge` has a function of the author."""
 
 
+UNBOUNDED = 1 << 60
+"""Iterations that no program means: so many, or more, are no limit."""
+
 ALONG = ("out", "in", "both")
 """Which way messages go: with the edges, against them, or both."""
 

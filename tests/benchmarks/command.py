@@ -24,6 +24,7 @@ SUITES = {
     "peers": ("peers.suite", "beside GAP in memory, beside ACGraph, Blaze and GridGraph from disk"),
     "phases": ("phases", "launches of a sweep and the pauses between them; levels by blocks"),
     "busy": ("busy", "programs on the cores beside 1, 2 and 4 busy processes, against the fair share of the machine"),
+    "forecasts": ("forecasts", "what --dry-run expects of runs over what they take"),
     "ranks": ("ranks", "sweeps of ranks with even and uneven shares, with and without moving bounds between them"),
     "device": ("measure", "rates of copies, calibration, first runs"),
 }
@@ -95,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--device", default="cpu", help="jobs: where programs compute (cpu); ranks: of each (cpu,cpu)")
     add("--peer", action="append", default=[], metavar="NAME=FOLDER", help="peers: a program that is built there")
-    add("--busy", type=int, default=0, help="peers: so many busy loops beside it (0)")
+    add("--busy", type=int, default=0, help="forecasts, peers: so many busy loops beside it (0)")
     add("--folder", help="where temporary files go")
     add("--check", action="store_true", help="gpu: compare the answers with those of the cores")
     add("--details", action="store_true", help="say what the first iterations of each run did")

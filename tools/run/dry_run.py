@@ -16,6 +16,7 @@ from penstock.storage.base.errors import BudgetError
 from penstock.tools.base.output import Console, pairs, seconds, table
 from penstock.tools.run.execute_job import of_all_ranks
 from penstock.tools.run.job import Job, JobStep
+from penstock.tools.run.past_runs import Expected, PastRun, expected, load_now, past_runs
 from penstock.tools.run.rank_devices import options_of_rank
 from penstock.tools.run.rates import UsedRates, rates_for
 from penstock.tools.run.run_directory import check_folder
@@ -51,6 +52,11 @@ def forecast_job(job: Job, console: Console) -> None:
         session.prepare(*programs)
         each = list(zip(job.steps, programs, strict=True))
         told = [(step, session.forecast(program, checkpoints=keeps)) for step, program in each]
+        past, load = past_runs(session.device), load_now()
+        awaited = [
+            _awaited(PastRun.ahead(step, program, session, found.held, load), found, past)
+            for (step, found), program in zip(told, programs, strict=True)
+        ]
         headings = [step.heading(program, graph, job.graph) for step, program in each]
     shared = [[(count, found[at]) for count, found in every] for at in range(len(told))]
     facts = {
@@ -59,15 +65,15 @@ def forecast_job(job: Job, console: Console) -> None:
         "job": job.source,
         "graph": job.graph,
         "programs": [
-            _facts(step, found) | {"ranks": [rank_facts(*one) for one in ranks]}
-            for (step, found), ranks in zip(told, shared, strict=True)
+            _facts(step, found) | {"expected": _expected_facts(will), "ranks": [rank_facts(*one) for one in ranks]}
+            for (step, found), will, ranks in zip(told, awaited, shared, strict=True)
         ],
         "rates": used.facts(),
     }
     lines = [
         line
-        for heading, (step, found), ranks in zip(headings, told, shared, strict=True)
-        for line in (f"{heading} (dry run)", *_lines(step, found), *rank_lines(ranks))
+        for heading, (step, found), will, ranks in zip(headings, told, awaited, shared, strict=True)
+        for line in (f"{heading} (dry run)", *_lines(step, found, will), *rank_lines(ranks))
     ]
     rates = "built-in ones: `penstock calibrate` measures this machine"
     if used.calibration is not None:
@@ -89,7 +95,17 @@ def _sweep_facts(found: Forecast) -> dict[str, Any]:
     }
 
 
-def _lines(step: JobStep, found: Forecast) -> list[str]:
+def _awaited(run: PastRun, found: Forecast, past: Sequence[PastRun]) -> Expected | None:
+    """What is expected after past runs; without any, of a search, that it walks every edge once, as the rates say."""
+    walks = 0 if found.phases else (found.most_iterations or 0) if found.everywhere else 1
+    return expected(run, past, found.first.seconds, found.later.seconds, walks)
+
+
+def _expected_facts(will: Expected | None) -> dict[str, Any] | None:
+    return None if will is None else asdict(will) | {"error": will.error}
+
+
+def _lines(step: JobStep, found: Forecast, will: Expected | None = None) -> list[str]:
     ways = " or ".join({"push": "pushing", "pull": "pulling"}[way] for way in found.directions)
     how = f"{ways}, in partitions of {format_bytes(found.partition_bytes)}" if ways else "reading no edges"
     rows: list[tuple[str, object]] = [
@@ -101,6 +117,7 @@ def _lines(step: JobStep, found: Forecast) -> list[str]:
         ("first sweep", _sweep(found.first)),
         ("later sweeps", _sweep(found.later)),
         ("in all", _in_all(found)),
+        *([] if will is None else _expected(will)),
         ("note", PHASES if found.phases else None),
         ("would write", step.wanted.path),
     ]
@@ -158,6 +175,19 @@ def _in_all(found: Forecast) -> str:
         return f"at most {found.most_iterations:,} sweeps, {seconds(found.most_seconds)}; compiling is not counted"
     bound = "" if found.most_iterations is None else f", {found.most_iterations:,} iterations at most"
     return f"unknown{bound}: {SEARCH}"
+
+
+def _expected(will: Expected) -> list[tuple[str, object]]:
+    """What is expected, of what that is learnt, and by how much the last forecasts were wrong."""
+    alone = f", {seconds(will.alone_seconds)} alone" if will.seconds > will.alone_seconds else ""
+    busy = f"beside a load of {will.load:.1f} on {will.cores} cores{alone}"
+    walked = f"edges of {will.sweeps:.3g} sweeps"
+    learnt = "no past run tells more: rates alone"
+    if will.runs:
+        learnt = f"from {will.runs:,} past run{'s' * (will.runs != 1)} like it"
+    if will.error is not None:
+        learnt += f"; forecasts were within {will.error:.0%} over the last {len(will.errors):,}"
+    return [("expected", f"about {seconds(will.seconds)} for {walked}, {busy}"), ("", learnt)]
 
 
 HEADS = ("ranks", "memory a rank", "edges", "first sweep", "later sweeps", "limit", "exchange")

@@ -26,6 +26,7 @@ from penstock.tools.run.checkpointing import Followed, ending_at_signals, told_w
 from penstock.tools.run.job import Job, JobStep
 from penstock.tools.run.live_table import LiveTable, stages_shown
 from penstock.tools.run.metrics import Metrics, open_metrics
+from penstock.tools.run.past_runs import PastRun, keep_run, load_now
 from penstock.tools.run.rates import UsedRates, rates_for
 from penstock.tools.run.result_summary import ResultSummary
 from penstock.tools.run.run_directory import Record, check_folder, open_record
@@ -187,7 +188,7 @@ def _run(step: JobStep, program: Program, context: JobContext, *, last: bool) ->
 
     Returns what is said of it to machines and to people, and the account of its part of the wall time.
     """
-    began, before = time.perf_counter(), context.clock.account()
+    began, before, load = time.perf_counter(), context.clock.account(), load_now()
     session, metrics = context.session, context.metrics
     context.seen.begin(program, session)
     if metrics is not None:
@@ -207,8 +208,12 @@ def _run(step: JobStep, program: Program, context: JobContext, *, last: bool) ->
     context.seen.end()
     wanted, threads = step.wanted, session.config.thread_count
     seconds, spare = time.perf_counter() - began, session.spare_bytes
+    held = session.holdings
+    if context.checkpoints is None and not followed.result.ranks and held is not None:
+        taken = context.clock.account().since(before).stages.get("iterations", 0.0)
+        ahead = PastRun.ahead(step, program, session, held, load)
+        keep_run(ahead, session.device, followed.result.records, taken)
     if last:
-        held = session.holdings
         spare += 0 if held is None else held.host // 2  # where edges were; the other half is for writing the answer
         with stage("closing"):
             session.close()

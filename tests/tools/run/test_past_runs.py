@@ -1,0 +1,175 @@
+"""What forecasts learn from finished runs: from those most like the next one, kept in one file of the cache folder."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from penstock.tools import cli
+from penstock.tools.run import past_runs
+from penstock.tools.run.past_runs import Expected, PastRun, add_run, expected, load_now, read_runs
+from support.commands import answered
+from support.graphs import on_disk, shape
+
+RUN = PastRun(
+    "pagerank", "7", "cpu", stays=1.0, vertices=100, edges=1000, most=10, threads=2, load=0.0,
+    iterations=10, sweeps=10.0, seconds=20.0,
+)  # fmt: skip
+"""2 s for each sweep."""
+
+
+@pytest.fixture(autouse=True)
+def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(past_runs, "cores", lambda: 2)
+
+
+def told(run: PastRun, *past: PastRun, walks: float = 0.0) -> Expected:
+    """What is expected where the rates say 5 s for the first sweep and 3 for each other one."""
+    found = expected(run, past, 5.0, 3.0, walks)
+    assert found is not None
+    return found
+
+
+def test_without_a_past_run_the_rates_tell() -> None:
+    found = told(RUN, replace(RUN, program="hits"), walks=10.0)
+    assert (found.sweeps, found.alone_seconds, found.seconds, found.runs, found.error) == (10.0, 32.0, 32.0, 0, None)
+    assert told(RUN, walks=0.5).seconds == 2.5
+    assert expected(RUN, [], 5.0, 3.0, walks=0.0) is None
+
+
+@pytest.mark.parametrize(
+    ("past", "most", "sweeps"),
+    [
+        (RUN, 10, 10.0),
+        (RUN, 20, 20.0),  # it ended at its limit, and would have gone on
+        (RUN, 0, 10.0),
+        (replace(RUN, iterations=6, sweeps=6.0), 20, 6.0),  # it converged
+        (replace(RUN, iterations=6, sweeps=6.0), 4, 4.0),
+        (replace(RUN, sweeps=30.0), 20, 60.0),  # three walks in each
+    ],
+)
+def test_sweeps_are_those_of_a_past_run_within_the_limit(past: PastRun, most: int, sweeps: float) -> None:
+    found = told(replace(RUN, most=most), past, walks=1.0)
+    assert found.sweeps == sweeps
+    assert found.alone_seconds == pytest.approx(sweeps * past.seconds / past.sweeps)
+
+
+def test_seconds_are_those_alone_times_what_the_load_takes() -> None:
+    beside = replace(RUN, load=2.0, seconds=40.0)
+    assert beside.slowdown == 2.0
+    found = told(replace(RUN, load=4.0), beside)
+    assert (found.alone_seconds, found.seconds, found.load, found.cores) == (20.0, 60.0, 4.0, 2)
+    assert replace(RUN, threads=1, load=1.0).slowdown == 1.0  # a core is free
+    assert replace(RUN, threads=0, load=9.0).slowdown == 1.0  # a GPU computes
+
+
+def test_the_runs_most_like_it_count() -> None:
+    other = replace(RUN, vertices=400, edges=4000, seconds=160.0)
+    cached = replace(RUN, stays=0.6, seconds=50.0)
+    differently = replace(RUN, parameters="8", seconds=30.0)
+    assert told(RUN, RUN, other, cached, differently).seconds == 20.0
+    assert told(RUN, other, cached, differently).seconds == 30.0
+    assert told(RUN, other, cached).seconds == 50.0
+    assert told(RUN, other).seconds == pytest.approx(40.0)  # a quarter of the edges
+    assert told(RUN, RUN, RUN, RUN, replace(RUN, seconds=2000.0)).seconds == 20.0  # one went wild
+
+
+@pytest.mark.parametrize("far", [{"place": "cuda:0"}, {"stays": 0.1}, {"edges": 10_000, "vertices": 1000}])
+def test_of_runs_that_are_unlike_only_the_sweeps_count(far: dict[str, Any]) -> None:
+    found = told(replace(RUN, most=0), replace(RUN, **far, most=0, sweeps=3.0, seconds=99.0))
+    assert (found.sweeps, found.seconds, found.runs) == (3.0, 11.0, 0)
+
+
+def test_the_error_is_the_median_of_what_would_have_been_said_of_the_last_runs() -> None:
+    past = [replace(RUN, seconds=20.0 * factor) for factor in (50.0, 1.0, 1.0, 1.0, 1.0, 2.0)]
+    assert told(RUN, *past[1:]).errors == pytest.approx([0.0, 0.0, 0.0, 0.5])
+    assert told(RUN, *past[:2]).error == 49.0
+    assert told(RUN, RUN).error is None
+    assert told(RUN, *[RUN] * 40).errors == [0.0] * past_runs.RECENT
+    assert told(RUN, RUN, replace(RUN, place="cuda:0")).error is None
+
+
+def test_a_file_of_many_runs_keeps_the_newer_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(past_runs, "MOST_BYTES", 4000)
+    place = tmp_path / "new" / "runs.jsonl"
+    for number in range(100):
+        add_run(place, replace(RUN, parameters=str(number)))
+    kept = [int(run.parameters) for run in read_runs(place)]
+    assert kept == list(range(kept[0], 100))
+    assert 5 <= len(kept) < 25
+    assert place.stat().st_size <= 4000
+
+
+def test_runs_that_end_at_once_are_all_kept(tmp_path: Path) -> None:
+    place = tmp_path / "runs.jsonl"
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: add_run(place, replace(RUN, parameters=str(number))), range(100)))
+    assert sorted(int(run.parameters) for run in read_runs(place)) == list(range(100))
+
+
+@pytest.mark.parametrize(
+    "line", [b"\xff\x00", b"{}", b"[" * 5000, b'{"program": 3}', b"null", b'{"seconds": NaN}', b"1e999"]
+)
+def test_damaged_lines_are_passed_over(tmp_path: Path, line: bytes) -> None:
+    place = tmp_path / "runs.jsonl"
+    add_run(place, RUN)
+    with place.open("ab") as file:
+        file.write(line + b"\n")
+    add_run(place, replace(RUN, seconds=0.0))  # of which no factor follows
+    add_run(place, RUN)
+    assert read_runs(place) == [RUN, RUN]
+
+
+def test_files_of_others_are_not_read(tmp_path: Path) -> None:
+    place = tmp_path / "runs.jsonl"
+    add_run(place, RUN)
+    place.chmod(0o666)
+    assert read_runs(place) == []
+    assert read_runs(tmp_path / "none.jsonl") == []
+
+
+def test_the_load_is_that_of_the_last_minute_or_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (3.5, 2.0, 1.0))
+    for text, load in (("3.50 2.00 1.00 9/146 6606", 3.5), ("3.50 2.00 1.00 2/146 6606", 1.0), ("3.50", 3.5)):
+        monkeypatch.setattr(Path, "read_text", lambda *_, text=text, **__: text)
+        assert load_now() == load
+
+
+@pytest.fixture
+def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A graph, and an empty cache."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    on_disk(shape("skewed"), tmp_path / "g.h5")
+    return "g.h5"
+
+
+def test_a_dry_run_learns_from_runs(capsys: pytest.CaptureFixture[str], graph: str) -> None:
+    words = ("pagerank", graph, "--max-iter", 4, "--tol", 0)
+    (before,) = answered(capsys, "run", *words, "--dry-run")["programs"]
+    assert (before["expected"]["runs"], before["expected"]["error"]) == (0, None)
+    taken = answered(capsys, "run", *words)["stages"]["iterations"]
+    (after,) = answered(capsys, "run", *words, "--dry-run")["programs"]
+    told = after["expected"]
+    assert (told["runs"], told["errors"], round(told["sweeps"])) == (1, [], 4)
+    assert told["alone_seconds"] <= taken * 1.01
+    answered(capsys, "run", *words)
+    assert cli.run_command(["run", *map(str, words), "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "from 2 past runs like it; forecasts were within" in shown
+    assert "beside a load of" in shown
+
+
+def test_a_cache_that_takes_nothing_ends_no_run(
+    capsys: pytest.CaptureFixture[str], graph: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    assert answered(capsys, "run", "wcc", graph)["iterations"] > 0
+    (told,) = answered(capsys, "run", "wcc", graph, "--dry-run")["programs"]
+    assert told["expected"]["runs"] == 0
