@@ -189,7 +189,7 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
     lines = [f"    fields[{i}][v - base] = new[{k}]" for k, (i, _) in enumerate(changing)]
     texts["store"] = "def store(fields, v, base, new):\n" + "\n".join(lines) + "\n"
     vectors = any(fields[name].shape for _, name in changing)
-    if program.combine == "merge" or (vectors and not plain):
+    if vectors and not plain:
         texts["store"] = store_by_numbers(program, checked=program.combine != "merge")
     scalar = [(k, name) for k, (_, name) in enumerate(changing) if not fields[name].shape]
     differs = " or ".join(f"old[{k}] != {names.value(name, 'v')}" for k, name in scalar) or "True"

@@ -5,7 +5,8 @@ The same methods as `host/whole_rows/launch_rows.py`, in plain Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -90,21 +91,19 @@ class ReferenceRowKernels(ReferenceKernels):
         """Combine the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
         assert state.incoming is not None
         view, (into, out) = view.narrowed(), indices
-        merge, width = self.author.calls["merge"], state.incoming.shape[1]
-        message = np.zeros(width, dtype=state.incoming.dtype)
+        merge, row_of = partial(self.author.calls["merge"], scalars), self._rows(into)
+        message = np.zeros(state.incoming.shape[1], dtype=state.incoming.dtype)
         for v in range(view.v0, view.v1):
-            start, end = row(into, v)
+            (start, end), found = row_of(v), state.incoming[v - state.first]
             for e in range(max(start, view.e0), min(end, view.e1)):
-                self._value(view, e, (int(view.neighbors[e - view.e0]), v), out, state, scalars, message)
-                found = state.incoming[v - state.first]
-                for k in range(width):
-                    found[k] = merge(scalars, found[k], message[k])
+                self._value(view, e, (view.neighbors.item(e - view.e0), v), out, state, scalars, message)
+                found[:] = _merged(merge, found, message)
 
     def _value(
         self, view: View, e: int, ends: tuple[int, int], out: Index, state: State, scalars: tuple[Any, ...], sent: Any
     ) -> Any:
         """The message of `edge` along one edge."""
-        start, end = row(out, ends[0])
+        start, end = self._rows(out)(ends[0])
         weight = view.weights[e - view.e0].item() if self.author.weighted and view.weights is not None else 1
         return self.author.calls["edge"](state.arrays, scalars, sent, *ends, weight, end - start, state.first)
 
@@ -129,6 +128,14 @@ class ReferenceRowKernels(ReferenceKernels):
                 for w in set(part.tolist()) - {v}:
                     found[w] = found.get(w, 0) + 1
             yield v, found
+
+
+def _merged(merge: Callable[[Any, Any], Any], one: NDArray[Any], other: NDArray[Any]) -> Any:
+    """Two vectors merged, number by number: all in one call, unless the function needs single numbers."""
+    try:
+        return merge(one, other)
+    except (TypeError, ValueError):  # it compares them, say
+        return [merge(*both) for both in zip(one, other, strict=True)]
 
 
 def _kept(rows: OrientedRows) -> Iterator[tuple[int, dict[int, int]]]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from penstock.engine import Field, Program, Session, run
+from penstock.engine.kernels.reference.rows import _merged
 from penstock.engine.programs.hyperball import HyperBall, effective_diameter, registers_of
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.format.graph import Graph
@@ -53,6 +54,12 @@ def test_registers_are_those_of_plain_counters(way: dict[str, Any], monkeypatch:
     monkeypatch.setattr("penstock.engine.programs.hyperball.HyperBall.finish", Bare.finish)
     found = run(HyperBall(log2m=4, seed=3), in_memory(edges), **way).fields["registers"]
     np.testing.assert_array_equal(found, right.hyperball(edges, 4, 3)[0][-1])
+
+
+def test_vectors_are_merged_as_their_numbers_are() -> None:
+    """Also by a function that compares two of them."""
+    for merge in (np.maximum, max):
+        np.testing.assert_array_equal(_merged(merge, np.array([1, 5]), np.array([3, 2])), [3, 5])
 
 
 def pairs_within(edges: EdgeList) -> NDArray[np.int64]:
