@@ -110,7 +110,8 @@ def is_open(situation: Situation) -> bool:
 def is_certain(situation: Situation, frontier: Frontier) -> bool:
     """Whether `choose` finds the same wherever edges are: of a program without early exit, but for a close call."""
     shares = [DENSE_SHARE, LINKED_DENSE_SHARE, SELECTIVE_DENSE_SHARE]
-    least, *_, most = sorted([*shares, SUFFICED_DENSE_SHARE] if situation.leaves_rows else shares)
+    shares += [SUFFICED_DENSE_SHARE] * situation.leaves_rows + [1.0] * (situation.edges <= FEWEST)
+    least, *_, most = sorted(shares)
     sparse = frontier.edges <= situation.edges * least
     clear = frontier.everything or sparse or frontier.edges > situation.edges * most
     return not situation.early_exit and clear
@@ -158,6 +159,8 @@ def certain_push(situation: Situation) -> tuple[int, int, float]:
 
 def _dense_share(situation: Situation) -> float:
     """Of the edges, above which a frontier of a program without early exit is pulled."""
+    if situation.on_cores and situation.edges <= FEWEST:
+        return 1.0
     if situation.linked:
         return LINKED_DENSE_SHARE
     if situation.leaves_rows and situation.on_cores:

@@ -19,7 +19,9 @@ from support.oracles import EdgeList
 BFS = Situation(vertices=1800, edges=15000, unexplored_edges=15000, early_exit=True, can_pull=True)
 RANK = Situation(vertices=1800, edges=1000, unexplored_edges=1000, early_exit=False, can_pull=True)
 
-CHEAP = replace(RANK, on_cores=True, selective=True)
+FEW = replace(RANK, on_cores=True)
+"""One core walks all edges."""
+CHEAP = replace(FEW, edges=100_000, unexplored_edges=100_000, selective=True)
 """Edges are in the memory of cores, and pushes write only what changes a vertex."""
 
 
@@ -35,11 +37,13 @@ CHEAP = replace(RANK, on_cores=True, selective=True)
         (RANK, Frontier(10, 500), "push", True, "push"),
         (RANK, Frontier(10, 501), "push", False, "pull"),
         (RANK, Frontier(0, 0, everything=True), "push", False, "pull"),
-        (CHEAP, Frontier(10, 900), "pull", True, "push"),
-        (CHEAP, Frontier(10, 901), "push", False, "pull"),
+        (FEW, Frontier(1800, 1000), "push", True, "push"),
+        (FEW, Frontier(0, 0, everything=True), "push", False, "pull"),
+        (CHEAP, Frontier(10, 90_000), "pull", True, "push"),
+        (CHEAP, Frontier(10, 90_001), "push", False, "pull"),
         (CHEAP, Frontier(0, 0, everything=True), "push", False, "pull"),
-        (replace(CHEAP, from_disk=True), Frontier(10, 501), "push", False, "pull"),
-        (replace(CHEAP, on_cores=False), Frontier(10, 501), "push", False, "pull"),
+        (replace(CHEAP, from_disk=True), Frontier(10, 50_001), "push", False, "pull"),
+        (replace(CHEAP, on_cores=False), Frontier(10, 50_001), "push", False, "pull"),
     ],
 )
 def test_both_sides_of_each_threshold(situation, frontier, previous, growing, expected) -> None:
@@ -151,7 +155,7 @@ def test_every_iteration_takes_the_direction_that_moves_less(program, directed) 
 
 
 @pytest.mark.parametrize(
-    "situation", [BFS, RANK, replace(BFS, can_pull=False), replace(RANK, unexplored_edges=9), CHEAP]
+    "situation", [BFS, RANK, replace(BFS, can_pull=False), replace(RANK, unexplored_edges=9), FEW, CHEAP]
 )
 def test_what_is_certainly_pushed(situation) -> None:
     """Both ways: what the bounds allow is pushed, and what they do not would be pulled, or is weighed."""
@@ -159,7 +163,7 @@ def test_what_is_certainly_pushed(situation) -> None:
         there = replace(situation, forced=forced, linked=linked, link=LINK)
         most, alpha, per_row = certain_push(there)
         assert per_row == 0
-        for edges, growing in product([0, 7, 28, 29, 500, 501, 950, 1000, 1001, 15000], [True, False]):
+        for edges, growing in product([0, 7, 28, 29, 500, 501, 950, 1000, 1001, 15000, 90_000, 90_001], [True, False]):
             if edges > there.edges:
                 continue
             frontier = Frontier(10, edges)
