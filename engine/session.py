@@ -167,6 +167,7 @@ class Session:
         self._other: Session | None = None
         self._announced: Program | None = None
         self._asked: RunRequirements | None = None
+        self._coming: tuple[RunRequirements, ...] = ()
         self._plans: dict[int, tuple[Program, dict[str, Any], RunSetting, Plan]] = {}
         self._read_before = 0
 
@@ -347,6 +348,7 @@ class Session:
             self._setting = replace(self._setting, by_windows=self._planned.value_room > 0)
             self._paged = self._value_file(program, asks, self._planned)
             self._asked = None if has_phases(program) or checkpoints is not None else asks[0]
+            self._coming = asks if program.alternates and self._device.reads_host else ()
             if not (announced or has_phases(program)):
                 self._announce(asks[0])  # a GPU's kernels are compiled while edges are loaded
         with checkpoints or nullcontext():
@@ -656,7 +658,10 @@ class Session:
         if self._whole is not None:
             self._announce(asks)
         equipment = self._equip(asks.needs, program)
-        self._announce(asks, equipment.pipeline.staging.kernels_unpack, counts=self.graph.out.chunks > 1)
+        coming, self._coming = self._coming, ()
+        self._announce(asks, *coming, decoding=equipment.pipeline.staging.kernels_unpack)
+        for one in coming:
+            self._kernels_of(one.program, one.needs.weighted)  # which are announced now
         if program.combine == "union":
             equipment.bring_residents()  # what is linked first: the rows of its largest tree need not come
         kernels = self._kernels_of(program, weighted)
@@ -749,11 +754,12 @@ class Session:
             self._degrees[direction] = degree_index(self.graph, direction, self.config.thread_count)
         return self._degrees[direction]
 
-    def _announce(self, asks: RunRequirements, decoding: bool | None = None, *, counts: bool = True) -> None:
+    def _announce(self, *asks: RunRequirements, decoding: bool | None = None) -> None:
         """Let kernels that are missing be compiled by several processes; as `announce_run`. Once for like phases."""
-        if (type(asks.program), asks.needs.weighted) not in self._kernels:
-            given = asks, self.graph, self._device, self._setting, decoding
-            announce_run(*given, counts=counts, phases=self._phase_count)
+        kinds = {(type(one.program), one.needs.weighted): one for one in asks}
+        new = [one for kind, one in kinds.items() if kind not in self._kernels]
+        if new:
+            announce_run(new, self.graph, self._device, self._setting, decoding, phases=self._phase_count)
 
     def _expect(self, program: Program) -> bool:
         """Let a companion start while this process imports the compiler, and return True, if the program is new."""

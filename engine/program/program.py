@@ -275,6 +275,9 @@ class Program:
     on_cores, in_pages : bool
         Whether a `lighter` program is one for the cores, or also for values in pages of a GPU, without checkpoints:
         kernels of a GPU combine no numbers of one or two bytes, and a run that goes on may have had memory for another.
+    alternates : bool
+        Of a program of phases: whether one of each kind that `may_run` lists runs soon, so that kernels of all are
+        compiled side by side.
     other_graph_bytes : int
         Of a program whose phases run on other graphs too (`on_graph.OnGraph`): bytes that making these takes at least.
         0: none do.
@@ -314,6 +317,7 @@ class Program:
     working_bytes: int = 0
     on_cores: ClassVar[bool] = False
     in_pages: ClassVar[bool] = False
+    alternates: ClassVar[bool] = False
     other_graph_bytes: int = 0
 
     # Functions of the author; those that are None are not used.

@@ -34,7 +34,7 @@ class Betweenness(Program):
     paths = Field(np.float64, output=False)
     dependency = Field(np.float64, output=False)
     tolerance = 1e-9
-    by_ranges = True
+    by_ranges = alternates = True
 
     def __init__(
         self,

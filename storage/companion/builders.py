@@ -11,6 +11,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from itertools import product
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -126,11 +127,10 @@ class Builders:
         except TypeError as error:
             self.unknown.add(str(error))
             return
-        if "program" not in job:  # a conversion asks for all that it needs
-            return
-        for packed in (False, True):
-            one = {**job, "packed": packed, "counts": True}
-            *kind, _ = job["program"]  # searches from each of many sources differ in attributes alone
+        runs = [part for part in job.get("jobs", [job]) if "program" in part]  # a conversion asks for all that it needs
+        for part, packed in product(runs, (False, True)):
+            one = {**part, "packed": packed, "counts": True}
+            *kind, _ = part["program"]  # searches from each of many sources differ in attributes alone
             named = json.dumps({**one, "program": kind})
             if named in self._jobs:
                 continue

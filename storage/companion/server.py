@@ -124,7 +124,8 @@ class _Server:
             self._kill()
             self._claims = Claims(Path(job["folder"]))
         else:
-            _import(job["target"][0])
+            for part in job.get("jobs", [job]):
+                _import(part["target"][0])
         for number in range(job["processes"]):
             forked = os.fork()
             if forked == 0:

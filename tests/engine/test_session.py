@@ -51,9 +51,9 @@ def test_kernels_of_phases_are_announced_once_for_each_direction(tmp_path: Path,
     """Without in-edges SCC pushes along edges and pulls against them: each direction is a class, and none left out."""
     told: list[tuple[str, tuple[str, ...]]] = []
 
-    def announce(asks: Any, *given: Any, **_: Any) -> None:
+    def announce(asked: Any, *given: Any, **_: Any) -> None:
         if given[-1] is not None:  # as the cores' are
-            told.append((type(asks.program).__name__, tuple(asks.directions)))
+            told.extend((type(asks.program).__name__, tuple(asks.directions)) for asks in asked)
 
     monkeypatch.setattr(session_module, "announce_run", announce)
     graph = on_disk(shape("skewed"), tmp_path / "g.h5", both=False)

@@ -11,10 +11,12 @@ from penstock.engine.kernels.ahead.choice import kind_on
 from penstock.engine.program.program import needs_rows
 from penstock.engine.program.program_description import describe_program, source_of
 from penstock.storage.base.missing_code import are_few
-from penstock.storage.companion.job_compiler import requests_of
+from penstock.storage.companion.job_compiler import job_of, requests_of
 from penstock.storage.companion.process import expect, offer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.engine.planning.requirements import RunRequirements, RunSetting
     from penstock.engine.program.program import Program
     from penstock.storage.format.graph import Graph
@@ -68,21 +70,28 @@ def expect_run(program: Program, graph: Graph, kind: str, *, early: bool = True)
 
 
 def announce_run(
-    asks: RunRequirements, graph: Graph, device: Device, setting: RunSetting, decoding: bool | None, *, counts: bool,
+    asked: Sequence[RunRequirements], graph: Graph, device: Device, setting: RunSetting, decoding: bool | None, *,
     phases: int,
 ) -> None:  # fmt: skip
     """Announce a run's kernels: a GPU's before its edges are at hand, the cores' when it is known whether they decode.
 
-    decoding: whether they do, None before that is known. counts: as in `KernelJob`. phases: as `KernelJob.phased`.
+    asked: what it asks for, or phases of each kind. decoding: whether they do, None before that is known. phases: as
+    `KernelJob.phased`.
     """
     kind = kind_on(device, setting.config.kernels)
-    of_gpu = kind == "cuda"
-    if kind == "reference" or graph.layout != "rows" or of_gpu != (decoding is None):
-        return
+    if kind != "reference" and graph.layout == "rows" and (kind == "cuda") == (decoding is None):
+        jobs = [_job(asks, graph, device, setting, bool(decoding), phases=phases) for asks in asked]
+        announce(jobs, kind, setting.config.memory_bytes)
+
+
+def _job(
+    asks: RunRequirements, graph: Graph, device: Device, setting: RunSetting, decoding: bool, *, phases: int
+) -> KernelJob:
+    of_gpu = kind_on(device, setting.config.kernels) == "cuda"
     resident = of_gpu and not setting.by_windows and setting.plan(graph, asks.needs).whole
     config, degrees = setting.config, graph.out.degrees
     few = are_few(graph.vertices + graph.edges, beside=True)
-    job = KernelJob(
+    return KernelJob(
         program=asks.program,
         directions=tuple(asks.directions),
         apart=asks.apart,
@@ -92,13 +101,12 @@ def announce_run(
         capability=device.capability,
         packed=decoding or (of_gpu and not resident and config.packed != "never" and asks.needs.sweeps),
         hot_first=graph.hot_first and graph.edges >= MANY_EDGES,
-        counts=counts and not resident,
+        counts=not resident and (of_gpu or graph.out.chunks > 1),
         both=graph.directed and asks.program.along == "both",
         degrees=None if degrees is None or few else str(degrees.spec.kind),
         resident=resident,
         phased=(phases, graph.vertices, graph.edges) if phases else None,
     )
-    announce(job, kind, config.memory_bytes)
 
 
 def reading_requests(vertices: Any, degrees: Any) -> list[dict[str, Any]]:
@@ -124,15 +132,22 @@ def _module(kind: str) -> str:
     return f"penstock.engine.kernels.ahead.{MODULES[kind]}"
 
 
-def announce(job: KernelJob, kind: str, host_memory: int) -> None:
+def announce(jobs: Sequence[KernelJob], kind: str, host_memory: int) -> None:
     """Begin a run that may take so much memory: if a kernel is missing from now on, companions compile others.
 
     kind: of kernels, as in `choice.py`; those of a GPU that is simulated are not compiled. Nothing is compiled
     ahead for a run on one thread, nor for a program that another process could not import.
     """
-    if kind == "cuda" and job.capability is None:
+    on_gpu = jobs[0].capability is not None
+    if kind == "cuda" and not on_gpu:
         return
-    offer(partial(described, job, kind) if job.threads > 1 else None, host_memory, early=job.capability is not None)
+    offer(partial(_described, jobs, kind) if jobs[0].threads > 1 else None, host_memory, early=on_gpu)
+
+
+def _described(jobs: Sequence[KernelJob], kind: str) -> dict[str, Any]:
+    """As `described`, of several jobs, each of which has a kernel that takes long."""
+    first, *others = (described(job, kind) for job in jobs)
+    return {**job_of([first, *others]), "processes": first["processes"] + len(others)} if others else first
 
 
 def described(job: KernelJob, kind: str) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def test_without_a_job_there_is_none(why: str, monkeypatch: pytest.MonkeyPatch, 
     companion = SimpleNamespace(give=given.append, close=lambda: None)
     monkeypatch.setattr(process, "start", lambda: companion)
     monkeypatch.setattr(process, "is_possible", lambda processes: True)
-    announce(job, "host", 0)
+    announce([job], "host", 0)
     missing_code.tell_missing("none", "no entry")
     assert given == []
 
@@ -168,16 +168,17 @@ def test_what_contracts_rows_is_listed_for_the_types_that_it_has() -> None:
     assert (child.stdout, child.stderr) == ("3 []\n", "")
 
 
-@pytest.mark.parametrize(("threads", "processes"), [(2, 1), (3, 2), (16, 5)])
+@pytest.mark.parametrize(("kinds", "threads", "processes"), [(1, 2, 1), (1, 3, 2), (1, 16, 5), (2, 2, 2)])
 def test_where_cores_are_few_a_job_is_done_by_one_process_and_ends_the_one_before(
-    threads: int, processes: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    kinds: int, threads: int, processes: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    """Of phases of two kinds each has a process."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     given: list[Any] = []
     companion = SimpleNamespace(give=given.append, end_jobs=lambda: given.append("end"), has_job=False)
     monkeypatch.setattr(process, "start", lambda: companion)
     monkeypatch.setattr(process, "is_possible", lambda processes: True)
-    announce(JOB._replace(threads=threads), "host", 0)
+    announce([JOB._replace(threads=threads)] * kinds, "host", 0)
     missing_code.tell_missing("none", "no entry")
     *ended, job = given
     assert job["processes"] == processes
