@@ -19,7 +19,7 @@ from hypothesis import settings
 from penstock.tools.main import leftovers
 from support.shared_bytecode import share_bytecode, share_rewritten_tests
 from support.slow_tests import is_slow, is_slow_file
-from support.source_code import DATA, SHARED, alarms, modules
+from support.source_code import DATA, SHARED
 
 settings.register_profile("penstock", deadline=None, derandomize=True, database=None, max_examples=40)
 settings.register_profile("explore", deadline=None, max_examples=2000, database=None)
@@ -181,8 +181,7 @@ def _compiles(item: pytest.Item) -> bool:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Report what is longer than house style likes; an alarm, not a failure."""
     reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
-    asked = any("test_architecture" in report.nodeid for report in reports)
-    found = alarms(modules()) if asked else []
+    found = [line for report in reports for name, lines in report.user_properties if name == "alarms" for line in lines]
     if found:
         terminalreporter.section("house-style alarms (reported, not failed)")
         terminalreporter.write_line("\n".join(found))

@@ -38,6 +38,10 @@ class Module:
     def tree(self) -> ast.Module:
         return ast.parse(self.text, filename=self.path)
 
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        return tuple(ast.walk(self.tree))
+
     @property
     def floor(self) -> str:
         return self.path.split("/", 1)[0]
@@ -47,7 +51,7 @@ class Module:
         """Every dotted name the file imports or uses, with its prefixes; builtins as builtins.X."""
         bound = dict(self.bindings)
         found = {target for _, target in self.bindings}
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             dotted = _dotted(node)
             if dotted is None:
                 continue
@@ -64,7 +68,7 @@ class Module:
         return tuple(self._bindings())
 
     def _bindings(self) -> Iterator[tuple[str, str]]:
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     head = alias.name.split(".", 1)[0]
@@ -78,19 +82,19 @@ class Module:
     @cached_property
     def strings(self) -> tuple[str, ...]:
         """Every string constant of the file."""
-        nodes = [node for node in ast.walk(self.tree) if isinstance(node, ast.Constant)]
+        nodes = [node for node in self.nodes if isinstance(node, ast.Constant)]
         return tuple(node.value for node in nodes if isinstance(node.value, str))
 
     def names(self) -> Iterator[str]:
         """The file's own name and those of its classes and functions."""
         yield self.path.rsplit("/", 1)[1].removesuffix(".py")
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, Function | ast.ClassDef):
                 yield node.name
 
     def methods_called(self) -> Iterator[str]:
         """Names of the attributes that the file calls: `x.save(…)` gives save."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 yield node.func.attr
 
@@ -130,7 +134,7 @@ def alarms(known: dict[str, Module]) -> list[str]:
         lines = module.text.count("\n")
         if lines > FILE_LINES:
             report.append((lines / FILE_LINES, f"{module.path}: {lines} lines"))
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, Function):
                 report.extend(_function_alarms(module, node))
     return [text for _, text in sorted(report, reverse=True)]
