@@ -85,6 +85,7 @@ def test_what_a_record_is_compared_with() -> None:
         ["cpu", "--alternate", "/nowhere"],
         ["cpu", "--set", "route"],
         ["--record"],
+        ["--compare", "--plot", "page.svg"],
     ],
 )
 def test_misuse_is_refused_with_exit_code_2(words, capsys) -> None:
@@ -106,6 +107,18 @@ def test_the_history_alone_is_compared(tmp_path, monkeypatch, capsys) -> None:
 
 def small(scale: int, *, hubs: bool = False) -> Graph:
     return graphs.grid(1 << scale // 2)
+
+
+def test_figures_of_two_commits_are_drawn(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(command, "HISTORY", tmp_path)
+    history.append(tmp_path / "a.jsonl", [OLD, NEW, replace(OLD, figure="once"), replace(OLD, machine="other")])
+    assert command.main(["--plot", str(tmp_path / "page.svg")]) == 0
+    assert "1 figures" in capsys.readouterr().out
+    assert "<svg" in (tmp_path / "page.svg").read_text()
+    for words, said in ((["--only", "once", "--plot", "page.svg"], "two commits"), (["--plot", "page.xyz"], "xyz")):
+        with pytest.raises(SystemExit, match="2"):
+            command.main([*words[:-1], str(tmp_path / words[-1])])
+        assert said in capsys.readouterr().err
 
 
 def test_the_gpu_suite_runs_on_an_emulated_device(monkeypatch) -> None:

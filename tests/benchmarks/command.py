@@ -46,6 +46,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if not commit and (given.record is not None or given.compare):
         parser.error("the measured checkout has no git history: name its commit with --commit")
     told = {"date": began, "machine": name, "command": " ".join(_measuring(arguments))}
+    if given.plot is not None:
+        return _plot(parser, given)
     if given.alternate is not None:
         return _alternate(given, choices, told | {"commit": commit or "here"})
     if not given.suites:
@@ -104,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--compare", action="store_true", help="with the last record of this machine; without suites, of the history")
     add("--against", metavar="REV", help="compare with the records of this commit")
     add("--alternate", metavar="PATH", help="measure this checkout and the one at PATH in turn")
+    add("--plot", metavar="FILE", help="draw the history over commits: a page of .svg, .pdf or .png")
     add("--commit", help="the commit that records name, where git does not tell it")
     add("--machine", help="the machine that records name")
     return parser
@@ -113,8 +116,10 @@ def _choices(parser: argparse.ArgumentParser, given: argparse.Namespace) -> Choi
     unknown = [name for name in given.suites if name not in SUITES]
     if unknown:
         parser.error(f"there is no suite {unknown[0]!r}; there are {', '.join(SUITES)}")
-    if not given.suites and (given.alternate or given.record is not None or not given.compare):
-        parser.error(f"name a suite: {', '.join(SUITES)}; only --compare works without, on the history")
+    if not given.suites and (given.alternate or given.record is not None or not (given.compare or given.plot)):
+        parser.error(f"name a suite: {', '.join(SUITES)}; only --compare and --plot work without, on the history")
+    if given.plot and (given.alternate or given.compare or given.record is not None):
+        parser.error("--plot draws the history, and goes with suites, --only and --machine alone")
     if given.against and not (given.compare or given.alternate):
         parser.error("--against is for --compare, or names the other commit of --alternate")
     if given.alternate and (given.compare or not all(Path(given.alternate, f).is_dir() for f in alternate.FLOORS)):
@@ -189,6 +194,23 @@ def _compare(records: Sequence[Record], against: str | None, wrong: Sequence[str
     known = history.read(HISTORY)
     verdicts = [history.compared(history.before(known, record, against), record) for record in records]
     return _print_verdicts(verdicts, wrong)
+
+
+def _plot(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    """Draw what the history has of the suites, figures and machine that are named, or of all."""
+    records = [
+        record
+        for record in history.read(HISTORY)
+        if (not given.suites or record.suite in given.suites)
+        and (not given.only or any(text in record.figure for text in given.only))
+        and given.machine in (None, record.machine)
+    ]
+    try:
+        figures = importlib.import_module("benchmarks.plot").plot(records, Path(given.plot))
+    except (ValueError, OSError) as error:
+        parser.error(f"--plot {given.plot}: {error}")
+    print(f"{given.plot}: {figures} figures")
+    return 0
 
 
 def _alternate(given: argparse.Namespace, choices: Choices, told: dict[str, str]) -> int:
