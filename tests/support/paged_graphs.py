@@ -90,15 +90,15 @@ def graphs_in_windows(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict
 
 
 @contextmanager
-def pages_of(rows: int) -> Iterator[None]:
-    """Pages of indexes have so many rows within, a multiple of CHUNK."""
+def pages_of(rows: int, chunk: int = CHUNK) -> Iterator[None]:
+    """Pages of indexes have so many rows within, a multiple of `chunk`: a power of two, CHUNK where cores walk them."""
     with MonkeyPatch.context() as patch:
         for name, value in {
-            "adjacency_writer.CHUNK_VERTICES": CHUNK,
-            "writer.CHUNK_VERTICES": CHUNK,
-            "index.WIDEST_SHIFT": 12,
+            "adjacency_writer.CHUNK_VERTICES": chunk,
+            "writer.CHUNK_VERTICES": chunk,
+            "index.WIDEST_SHIFT": chunk.bit_length() - 1,
             "row_pages.PAGE_ROWS": rows,
-            "graph.WIDEST_SHIFT": 12,
+            "graph.WIDEST_SHIFT": chunk.bit_length() - 1,
         }.items():
             patch.setattr(f"penstock.storage.format.{name}", value)
         yield

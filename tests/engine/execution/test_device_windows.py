@@ -25,8 +25,11 @@ from penstock.engine.programs.bfs import BFS, BFSLevels
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.resources import direction
 from penstock.engine.resources.memory_plan import MemoryPlan, plan_memory
+from penstock.engine.state import device_state
 from penstock.engine.state.device_pages import DevicePages
+from penstock.storage.base import slot_pool
 from penstock.storage.base.errors import BudgetError, RunError
+from penstock.storage.base.slot_pool import ReservedArray
 from penstock.storage.checkpoint.page_file import PageFile
 from penstock.storage.checkpoint.state_pages import Unit
 from penstock.storage.format.row_pages import RowPages
@@ -36,7 +39,6 @@ from support.covering import covering
 from support.graphs import on_disk, skewed, weighed
 from support.oracles import EdgeList
 from support.paged_graphs import (
-    CHUNK,
     AllSend,
     Shares,
     answer,
@@ -53,6 +55,8 @@ from support.program_cases import Fields
 __all__ = ["forgotten"]
 pytestmark = pytest.mark.usefixtures("unfused")
 
+CHUNK = 512
+"""Rows of a page of the host, and of one of the device."""
 VERTICES = 2 * CHUNK + 100
 DEVICE = {"device": "emulated", "kernels": "cuda", "threads": 1}
 FILES = {1: {}, 2: {"window_vertices": 2 * CHUNK}, 3: {"window_vertices": CHUNK}}
@@ -118,16 +122,35 @@ WAYS = "auto", "push", "pull"
 
 def some_edges(vertices: int) -> EdgeList:
     random = np.random.default_rng(3)
-    ends = random.permutation(vertices)[skewed(vertices, vertices // 4, 4)]
+    ends = random.permutation(vertices)[skewed(vertices, vertices // 2, 4)]
     ends[:, :100] = np.stack([np.full(100, SOURCE), random.integers(0, vertices, 100)])
     return weighed(EdgeList(vertices, ends[0], ends[1], None, directed=True), "uint8")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_pages() -> Iterator[None]:
+    """Pages of the host and the device, and spans of the device's bitmaps, are smaller than the system's pages.
+
+    So what is given back is not its memory, but filled with zeros, as that would be.
+    """
+
+    def forget(array: ReservedArray, first: int, last: int) -> None:
+        array.memory(first, last)[:] = bytes(len(array.memory(first, last)))
+
+    with (
+        mock.patch.object(EmulatedDevice, "grain", CHUNK),
+        mock.patch.object(device_state, "SPAN", CHUNK),
+        mock.patch.object(slot_pool, "ALIGNMENT", CHUNK),
+        mock.patch.object(ReservedArray, "forget", forget),
+    ):
+        yield
 
 
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[int, bool], Graph]]:
     """By windows in the file, and whether it has in-edges: three pages of a chunk."""
     edges, folder = some_edges(VERTICES), tmp_path_factory.mktemp("pages")
-    with pages_of(CHUNK):
+    with pages_of(CHUNK, CHUNK):
         yield {
             (count, both): on_disk(edges, folder / f"{count}{both}.h5", both=both, chunk_edges=1 << 10, **options)
             for count, options in FILES.items()
@@ -245,7 +268,7 @@ def test_globals_are_those_of_each_run_of_a_session(
     """In memory and in pages in turn; windows begin inside of a page of the device, which is two of the host's."""
     monkeypatch.setattr(EmulatedDevice, "grain", 2 * CHUNK)
     found: dict[bool, list[Any]] = {False: [], True: []}
-    with pages_of(CHUNK):
+    with pages_of(CHUNK, CHUNK):
         edges = some_edges(5 * CHUNK - 100)
         graph = on_disk(edges, tmp_path / "g.h5", both=False, chunk_edges=1 << 10, window_vertices=3 * CHUNK)
         with Session(graph, **DEVICE) as session:
@@ -269,7 +292,7 @@ def test_a_value_that_is_no_number_is_found_in_pages(
 ) -> None:
     """At a look, by pages, before the last iteration."""
     monkeypatch.setattr(nan_check, "FIRST_LOOK", 1)
-    with short_of_room(14), pytest.raises(RunError, match=r"1 of 8,292 values .* after 1 iterations"):
+    with short_of_room(14), pytest.raises(RunError, match=rf"1 of {VERTICES:,} values .* after 1 iterations"):
         answer(graphs[3, True], Lost(), **DEVICE)
 
 
@@ -299,7 +322,7 @@ def test_values_are_in_a_file_where_host_memory_has_no_room_either(
         found = planned(*given)
         return replace(found, value_room=8 * 10 * CHUNK)
 
-    with pages_of(CHUNK):
+    with pages_of(CHUNK, CHUNK):
         graph = on_disk(edges, tmp_path / "g.h5", both=False, chunk_edges=1 << 10, window_vertices=window * CHUNK)
         wanted = answer(graph, make(), threads=1)
         with mock.patch.object(requirements, "in_windows", little), short_of_room(28):
@@ -312,7 +335,7 @@ def test_a_device_with_room_for_all_pages_has_some_for_where_the_last_row_ends(
 ) -> None:
     """All values and rows are one page of the device, and are wanted at once."""
     monkeypatch.setattr(EmulatedDevice, "grain", 3 * CHUNK)
-    with pages_of(CHUNK):
+    with pages_of(CHUNK, CHUNK):
         graph = on_disk(some_edges(3 * CHUNK - 1), tmp_path / "g.h5", both=False, chunk_edges=1 << 10)
         wanted = answer(graph, BFSLevels(SOURCE), threads=1)
         with short_of_room(None):
@@ -372,7 +395,7 @@ def test_a_forecast_tells_what_goes_between_host_memory_and_the_file(
         files.append(made(*given))
         return files[-1]
 
-    with pages_of(CHUNK):
+    with pages_of(CHUNK, CHUNK):
         graph = on_disk(some_edges(7 * CHUNK - 100), tmp_path / "g.h5", both=False, window_vertices=CHUNK)
         monkeypatch.setattr(engine.session, "PageFile", noted)
         room, program, moved = mock.patch.object(requirements, "in_windows", little), MAKERS["pagerank"], list[int]()
@@ -389,7 +412,7 @@ def test_the_least_memory_of_a_device_is_that_of_a_window(
 ) -> None:
     graph = graphs[3, True]
     with short_of_room(None) as counts:
-        with pytest.raises(BudgetError, match=r"values of a window of 4096 vertices .* more --windows") as refused:
+        with pytest.raises(BudgetError, match=rf"values of a window of {CHUNK} vertices .* more --windows") as refused:
             answer(graph, BFS(SOURCE), device_memory=1 << 20, **DEVICE)
         memory = {"host_memory": 1 << 30, "device_memory": refused.value.least_mib << 20}
         found = answer(graph, BFS(SOURCE), **memory, **DEVICE)
