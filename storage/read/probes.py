@@ -90,6 +90,7 @@ def decode_rates(
 ) -> tuple[RateSample, ...]:
     """Decode the chunks over and over for `seconds` with each number of threads; amounts are decoded bytes.
 
+    The seconds of a row are those of the cores, over the threads: what else the machine does takes nothing of the rate.
     Every thread decodes at least one chunk. Stops early, with fewer rows, when the clock has nothing left.
     """
     chunks[0].decode(Decoder(), room_for(chunks)[: chunks[0].items])  # compiles, or loads what was compiled
@@ -104,20 +105,19 @@ def decode_rates(
 def _with_threads(chunks: Sequence[EncodedChunk], workers: int, until: float, clock: TimeBudget) -> RateSample:
     turn = count()
 
-    def work(_: int) -> int:
-        decoder, done = Decoder(), 0
+    def work(_: int) -> tuple[int, float]:
+        decoder, done, began = Decoder(), 0, time.thread_time()
         slab = [room_for(chunks) for _ in range(PLACES)]
         while not done or clock.now() < until:
             number = next(turn)
             chunk, place = chunks[number % len(chunks)], slab[number % PLACES]
             chunk.decode(decoder, place[: chunk.items])
             done += chunk.items * chunk.kind.itemsize
-        return done
+        return done, time.thread_time() - began
 
-    began = clock.now()
     with ThreadPool(workers, "decode") as pool:
-        amount = sum(pool.map(work, range(workers)))
-    return RateSample(workers, amount, clock.now() - began)
+        amounts, seconds = zip(*pool.map(work, range(workers)), strict=True)
+    return RateSample(workers, sum(amounts), sum(seconds) / workers)
 
 
 def room_for(chunks: Sequence[EncodedChunk]) -> NDArray[Any]:
