@@ -168,6 +168,7 @@ class Session:
         self._announced: Program | None = None
         self._asked: RunRequirements | None = None
         self._coming: tuple[RunRequirements, ...] = ()
+        self._served: list[MemoryRequest] = []
         self._plans: dict[int, tuple[Program, dict[str, Any], RunSetting, Plan]] = {}
         self._read_before = 0
 
@@ -344,7 +345,7 @@ class Session:
             self._setting = self._setting_of(checkpoints=checkpoints is not None)
             announced, self._announced = program is self._announced, None
             program, asks, plan = self._plan_of(program)
-            self._planned = plan.needs
+            self._planned, self._served = plan.needs, []
             self._setting = replace(self._setting, by_windows=self._planned.value_room > 0)
             self._paged = self._value_file(program, asks, self._planned)
             self._asked = None if has_phases(program) or checkpoints is not None else asks[0]
@@ -849,7 +850,7 @@ class Session:
 
     def _drop(self, equipment: HostResources) -> None:
         """Close the resources of earlier runs; bounds that they moved hold on, as they do in other ranks."""
-        self._held.equipment = None
+        self._held.equipment, self._served = None, []
         self._moved = equipment.moved
         for index in equipment.own_indexes:
             self._indexes.pop(id(index), None)
@@ -857,8 +858,11 @@ class Session:
 
     def _equip(self, needs: MemoryRequest, program: Program | None = None) -> HostResources:
         """Return what runs share, made anew if this run needs other directions, weights, or more state."""
-        needs = needs if self._planned is None else self._planned.joined(needs)
         old = self._equipment
+        if old is not None and not old.mixed and any(needs is one for one in self._served):  # of phases before
+            return old
+        self._served.append(needs)
+        needs = needs if self._planned is None else self._planned.joined(needs)
         if old is None or old.mixed or not old.needs.covers(needs, old.spare):
             if program is not None:
                 self._check_told(program)

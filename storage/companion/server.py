@@ -42,7 +42,7 @@ def serve(hello: dict[str, Any]) -> None:
         if hello.get("module"):
             _import(hello["module"])
         else:
-            _prepare()
+            prepare()
     while line := server.next_line():
         request = json.loads(line)
         if "processes" in request:
@@ -63,8 +63,8 @@ def _without_blas() -> Iterator[None]:
         del sys.modules["scipy.linalg"]
 
 
-def _prepare() -> None:
-    """Import the compiler and fill its tables, for this process and those that are forked from it."""
+def prepare() -> None:
+    """Import the compiler and fill its tables for the cores, for this process and those that are forked from it."""
     from numba.core.registry import cpu_target
 
     import_module("penstock.storage.base.kernel_cache")

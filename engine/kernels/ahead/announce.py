@@ -65,7 +65,7 @@ def expect_run(program: Program, graph: Graph, kind: str, *, early: bool = True)
     """
     with suppress(TypeError):  # which no companion could compile
         facts = graph.vertex_dtype, graph.weight_dtype, kind, needs_rows(program)
-        return expect(f"{source_of(program)} {facts}", _module(kind) if kind == "cuda" else None, early=early)
+        return expect(f"{source_of(program)} {facts}", _module(kind), early=early)
     return False
 
 

@@ -18,6 +18,7 @@ from penstock.engine.kernels.host.whole_rows.launch_rows import HostRowKernels
 from penstock.engine.program.program import needs_rows
 from penstock.engine.program.program_description import described_program
 from penstock.engine.state.state import Frontier, State
+from penstock.storage.companion import server
 from penstock.storage.companion.claims import Claims
 from penstock.storage.companion.job_compiler import JobCompiler
 
@@ -42,6 +43,11 @@ def compile_all(job: dict[str, Any], claims: Claims) -> None:
         _call_all(kernels, program, job)
     ours.begin()
     _call_all(kernels, program, job)
+
+
+def prepare() -> None:
+    """Fill Numba's tables, before jobs are done here or in processes that are forked."""
+    server.prepare()
 
 
 def _call_all(kernels: Any, program: Any, job: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ class Asked:
         self.folder.mkdir()
         (folder / "tasks.py").write_text(MODULE)
         self.log = (folder / "log").open("wb")
-        code = f"import penstock.storage.companion.server as it; it._prepare = lambda: None; {setting}serve(hello)"
+        code = f"import penstock.storage.companion.server as it; it.prepare = lambda: None; {setting}serve(hello)"
         self.process = subprocess.Popen(
             [sys.executable, "-c", _START.replace("serve(hello)", code)], bufsize=0, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=self.log,
@@ -152,7 +152,7 @@ def test_numba_is_imported_without_scipy_which_others_find_later() -> None:
         import sys
         from penstock.storage.companion import server
         with server._without_blas():
-            server._prepare()
+            server.prepare()
         assert "numba.np.arraymath" in sys.modules and "scipy.linalg" not in sys.modules
         import scipy.linalg.cython_blas
     """
