@@ -49,7 +49,7 @@ from penstock.engine.planning.requirements import (
     sending_direction,
 )
 from penstock.engine.program.on_graph import OnGraph
-from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
+from penstock.engine.program.program import Program, author_function, has_phases
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
 from penstock.engine.ranks.agreement import agree, check_combines, check_same, with_shares
 from penstock.engine.ranks.rank_devices import RankDevices
@@ -631,7 +631,7 @@ class Session:
         messages = self._setting.messages
         if author_function(program, "corner") is not None:
             return triangles.count_triangles(loop, self._setting.room_bytes, messages)
-        return whole_rows.run_whole_rows(loop, messages) if needs_rows(program) else loop.iterate()
+        return whole_rows.run_whole_rows(loop, messages) if program.combine == "all" else loop.iterate()
 
     def _start(self, program: Program, loop: Loop) -> bool:
         """Initialize the state with first values and first frontier; return whether that is every vertex."""
@@ -740,7 +740,8 @@ class Session:
         graph, pages = self.graph, self.graph.out.index().pages
         assert pages is not None, "values come with the rows of the index"
         file = PageFile(*self._paged)
-        found = StatePages(graph.vertices, pages.rows, self._planned.value_room, file, self._timeline)
+        rows, room = self._planned.value_rows, self._planned.value_room
+        found = StatePages(graph.vertices, rows, room, file, self._timeline)
         needs = self._planned
         if not needs.device_room:
             return found

@@ -1,10 +1,9 @@
-"""A run on whole rows: all messages to a vertex together, in blocks of rows that fit a buffer.
+"""A run whose combiner is `all`: all messages to a vertex together, in blocks of whole rows that fit a buffer.
 
     block of rows -> pull its edges into the buffer -> `vertex` on each row -> ... -> new values take effect -> done?
 
 Partitions cut rows anywhere; the buffer puts them together again, so that graphs larger than memory need no more of it
-than the longest row. Every vertex is active in every iteration. Also the walk of programs whose messages are vectors,
-which only differ in being added up as they come.
+than the longest row. Every vertex is active in every iteration.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,15 +36,12 @@ def run_whole_rows(loop: Loop, messages: int) -> Iterator[IterationRecord]:
     """Run until the program is done or its max_iter is reached. messages: of a block (`message_capacity`)."""
     if loop.totals_declared and loop.iteration == 0:
         loop.reduce()
-    if loop.program.message_shape:
-        work = partial(_add_vectors, loop)
-    else:
-        work = partial(_apply_blocks, loop, *_room(loop, messages))
+    buffer, following = _room(loop, messages)
     try:
         while not loop.finished and loop.iteration < loop.program.max_iter:
             began = time.perf_counter()
             record = activate_all(loop)
-            work(record)
+            _apply_blocks(loop, buffer, following, record)
             loop.compare("pull", loop.everyone, record, time.perf_counter() - began - record.exchange_seconds)
             record.totals = dict(loop.totals)
             record.seconds = time.perf_counter() - began
@@ -75,10 +70,10 @@ def owned_blocks(loop: Loop, indexes: Sequence[Index], capacity: int, span: tupl
 
 
 def visit_views(
-    loop: Loop, streams: tuple[EdgeStream, ...], block: RowBlock | None, record: IterationRecord, see: Visit,
+    loop: Loop, streams: tuple[EdgeStream, ...], block: RowBlock, record: IterationRecord, see: Visit,
     chosen: NDArray[np.int64] | None = None,
 ) -> None:  # fmt: skip
-    """Call see(view, number of the walk) with views that together hold the edges of a block (None: of all rows).
+    """Call see(view, number of the walk) with views that together hold the edges of a block.
 
     chosen: the rows of the block that are needed, ascending; None: every one.
     """
@@ -86,7 +81,7 @@ def visit_views(
     loop.kernels.use()
     for walk, stream in enumerate(streams):
         only = None
-        if block is not None and not stream.resident:
+        if not stream.resident:
             table, (first, last) = stream.directory.table, block.edges(walk)
             only = (table.e0 < last) & (table.e1 > first)
             if chosen is not None:  # a partition has the rows [v0, v1)
@@ -146,22 +141,6 @@ def _chosen_rows(loop: Loop, following: dict[str, Any]) -> NDArray[np.int64] | N
     rows: NDArray[np.int64] = np.flatnonzero(state.to_host(state.fields[name]))
     rows += state.first
     return rows
-
-
-def _add_vectors(loop: Loop, record: IterationRecord) -> None:
-    """One iteration of a program whose messages are vectors."""
-    kernels, state, scalars = loop.row_kernels, loop.state, loop.scalars()
-    streams = tuple(loop.walks("pull"))
-    whole = loop.everyone
-
-    def add(view: View, walk: int) -> None:
-        kernels.pull_vectors(view, state, (streams[walk].index, loop.out), scalars)
-
-    visit_views(loop, streams, None, record, add)
-    loop.share_rows([state.incoming], record)
-    kernels.apply(state, whole, loop.out, scalars)
-    loop.agree_on_floats()
-    loop.total()
 
 
 def row_bytes(program: Program, graph: Graph, messages: int) -> int:

@@ -220,7 +220,7 @@ class Windows:
         pages, index = self._pages, stream.index.pages
         assert index is not None, "values come with the rows of the index"
         far, near = self._steps.at_hand(pages.item_bytes, self._state.messages, pushes=stream.direction == "push")
-        return (far, near + pages.row_bytes), pages.rows, max(pages.rows, index.together)
+        return (far, near + pages.row_bytes), pages.rows, pages.range_of(index)
 
     def _size(self, stream: EdgeStream) -> int:
         """Vertices of a window for which there is room."""
@@ -290,7 +290,7 @@ class Windows:
         for arrived in arrivals:
             view = arrived.narrowed()  # sums depend on the windows, too
             rows = view.v0, view.v1
-            until = view.v1 + self._pages.ahead * pages.together if frontier.everything else 0
+            until = view.v1 + self._pages.ahead * self._pages.range_of(pages) if frontier.everything else 0
             if not pushes:
                 self._empty(view.v1)
             with state.held(near, view.v0, view.v1, until=until, rows=stream.index):

@@ -326,7 +326,7 @@ class BlockKernels(Kernels[S], Protocol[S]):
 
 
 class WholeRowKernels(Kernels[S], Protocol[S]):
-    """The kernels of one program on whole rows: messages side by side in a buffer, or vectors that are summed.
+    """The kernels of one program on whole rows: messages side by side in a buffer, or vectors, which `pull` combines.
 
     And rows as sets of neighbors, oriented and intersected; buffers, counts and rows are the device's.
     """
@@ -343,9 +343,6 @@ class WholeRowKernels(Kernels[S], Protocol[S]):
 
     def clear_partial(self, state: S) -> None:
         """Set the Globals' shares to what changes nothing."""
-
-    def pull_vectors(self, view: View, state: S, indices: Indices, scalars: Scalars) -> None:
-        """Add up the vectors that come along the view's edges."""
 
     def copy_rows(self, view: View, block: RowBlock, walk: int, buffer: Any) -> None:
         """Put the neighbors that the view holds of the block's rows in their places in the buffer."""

@@ -52,6 +52,7 @@ from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.slot_pool import ALIGNMENT
 from penstock.storage.checkpoint.file import WRITING_BYTES
+from penstock.storage.format.index import part_of_page
 from penstock.storage.format.row_pages import OFFSET_BYTES, page_rows
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 PAGE_THREADS = 8
 """Threads at most that read pages of a row index side by side: each takes some MiB."""
+VALUE_PAGE_BYTES = 64 << 20
+"""Bytes of a page of all arrays of values, above which it is a part of a page of the index."""
 RANGES = 8
 """Ranges of rows whose values would find room beside each other: fewer leave little to a window."""
 EDGE_SHARE = 4
@@ -205,7 +208,7 @@ def in_windows(
     """
     values = [paged_bytes(graph, program, one) for one in asks]
     assert graph.out.degrees is not None, "rows in order are those of a file"
-    edges, rows = graph.out.chunk_edges, page_rows(graph.out.degrees.spec.chunk_items)
+    edges, index_rows = graph.out.chunk_edges, page_rows(graph.out.degrees.spec.chunk_items)
     pairs = zip(asks, values, strict=True)
     of_file = [window for adjacency in needs.adjacencies for window in adjacency.windows]
     of_file += [one for one in needs.adjacencies if all(one is not whole for whole in needs.indexed)]
@@ -214,22 +217,30 @@ def in_windows(
         for one, sizes in pairs
     )
     others += edges * graph.out.edge_bytes(needs.weighted)
+    rows = min(_value_rows(graph, sizes) for sizes in values)
     page = rows * max(sum(size // max(1, graph.vertices) + 1 for size in sizes.values()) for sizes in values)
     most = max(sum(sizes.values()) for sizes in values)
     threads = needs.page_threads
     while True:
-        held = others + KEPT_ROW_BYTES * threads * rows  # with a chunk's edges to a window, and their rows
+        held = others + KEPT_ROW_BYTES * threads * index_rows  # with a chunk's edges to a window, and their rows
         if of_file:  # pages of the rows of one at a time
             held += max(index_bytes(one, threads) for one in of_file) + len(of_file) * (
                 row_index_bytes(0) + graph.vertices // 8192
             )
         needs = replace(needs, page_threads=threads, state_bytes=held)
         room = min(most + page, left_for_edges(setting.config, needs, graph))
-        if threads == 1 or room >= RANGES * threads * page:
+        if threads == 1 or room >= RANGES * page * (threads if rows == index_rows else 1):
             break
         threads //= 2
     room = max(room, (AHEAD + 1) * page)
-    return replace(needs, state_bytes=held + room, value_room=room)
+    return replace(needs, state_bytes=held + room, value_room=room, value_rows=rows)
+
+
+def _value_rows(graph: Graph, sizes: Mapping[str, int]) -> int:
+    """Vertices of a page of values: of vectors fewer than rows of a page of the index; sizes: of all arrays."""
+    assert graph.out.degrees is not None, "rows in order are those of a file"
+    each = max(1, sum(sizes.values()) // max(1, graph.vertices))
+    return part_of_page(page_rows(graph.out.degrees.spec.chunk_items), VALUE_PAGE_BYTES // each)
 
 
 def _listing_bytes(graph: Graph, one: RunRequirements, setting: RunSetting) -> int:
@@ -315,8 +326,8 @@ def windows_of(
     steps, pushes = StepValues.of(one.program), direction == "push"
     messages = array_of_messages(one.program.accumulator, sizes, apart=one.apart)
     far, near = steps.walked(messages, pushes=pushes)
-    rows = page_rows(graph.out.degrees.spec.chunk_items)
-    together = rows * max(1, needs.page_threads)
+    rows, index_rows = needs.value_rows, page_rows(graph.out.degrees.spec.chunk_items)
+    together = rows * max(1, needs.page_threads) if rows == index_rows else rows
     beside = steps.at_hand(each, messages, pushes=pushes)
     room = needs.device_room or needs.value_room
     size = window_vertices(room, beside, rows, together)
@@ -464,7 +475,8 @@ def requirements_of(
         sliced = program.combine == "all" or (program.everywhere and list(directions) == ["pull"] and not counts)
         at_once = EXCHANGED_AT_ONCE if setting.device_bytes is None else graph.vertices
         if setting.by_windows and graph.out.degrees is not None:
-            at_once = page_rows(graph.out.degrees.spec.chunk_items)
+            sizes = value_bytes(program, graph.vertices, graph.vertex_dtype, apart=apart)
+            at_once = _value_rows(graph, sizes)
         held += exchange_bytes(
             program, graph.vertices, graph.vertex_dtype, sliced=sliced, at_once=at_once, ranks=setting.ranks
         )
@@ -514,27 +526,27 @@ def _walks_by_windows(program: Program, config: Config) -> bool:
     """
     tuning = config.tuning
     plain = not (tuning.layers or tuning.local_rounds or config.route in PUSHED or config.kernels == "reference")
-    return plain and not program.message_shape and program.combine != "union" and has_value_pages(program)
+    return plain and program.combine != "union" and has_value_pages(program)
 
 
 def has_value_pages(program: Program) -> bool:
-    """Whether values of a program's vertices may be in a file: single numbers, reached by ranges and positions."""
+    """Whether values of a program's vertices may be in a file: reached by ranges and positions."""
     methods = {"phases", "instead", "finish"} | (set() if program.starts_anywhere else {"start"})
     written = (vars(kind) for kind in type(program).__mro__ if kind is not Program)
-    reached = all(kind.get("by_ranges") for kind in written if not methods.isdisjoint(kind))
-    return reached and all(not field.shape for field in fields_of(program).values())
+    return all(kind.get("by_ranges") for kind in written if not methods.isdisjoint(kind))
 
 
 def wants_rows_in_order(graph: Graph, program: Program, directions: Mapping[Direction, object]) -> bool:
     """Whether the cores walk the rows of a graph file in order, so that its row index need not be in memory.
 
     Not where pulls ask for the degrees of their sources, where functions of the author are given all of a field, and of
-    programs on whole rows.
+    programs on whole rows, but for those that only combine vectors.
     """
     edge = author_function(program, "edge")
     of_sources = "pull" in directions and edge is not None and "degree" in arguments(edge)
     everywhere = any(word.startswith("every_") for word in words_of(program))
-    return graph.out.has_row_pages and not (of_sources or everywhere or needs_rows(program))
+    whole = needs_rows(program) and not program.message_shape
+    return graph.out.has_row_pages and not (of_sources or everywhere or whole)
 
 
 def _names_vertices(program: Program) -> bool:

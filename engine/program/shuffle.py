@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import original_ranks
-from penstock.engine.program.vertex_ranges import MANY_ROWS, ROWS, each_range, number_places, order_by
+from penstock.engine.program.vertex_ranges import each_range, number_places, order_by
 from penstock.storage.format.graph import Graph
 
 SHUFFLE_BYTES = 8
@@ -43,22 +43,24 @@ def shuffle(graph: Graph, out: NDArray[Any], first: int = 0) -> None:
     number_places(out, lambda a, b: _unmixed(order[a:b]) if plain else order[a:b], first)
 
 
-def hashes(graph: Graph, seed: int) -> NDArray[np.uint64]:
-    """A hash of every vertex' original id, uint64 (vertices,): of all 64-bit numbers that of each id is as likely."""
-    (numbers, plain), found = _numbers(graph), np.empty(graph.vertices, np.uint64)
-    first = np.array([seed % (1 << 64)], np.uint64)
-    first += _STEP
-    _mix(first)
+def hashes(graph: Graph, seed: int) -> Callable[[int, int], NDArray[np.uint64]]:
+    """What gives a hash of the original id of every vertex of a range: of all 64-bit numbers that of each is as likely.
 
-    def mix(begin: int, end: int) -> None:
-        part = numbers(begin, end)
+    Ranges of MANY_ROWS read ids fast.
+    """
+    numbers, _ = _numbers(graph)
+    start = np.array([seed % (1 << 64)], np.uint64)
+    start += _STEP
+    _mix(start)
+
+    def mixed(first: int, last: int) -> NDArray[np.uint64]:
+        part = numbers(first, last)
         part *= _STEP
-        part += first
+        part += start
         _mix(part)
-        found[begin:end] = part
+        return part
 
-    each_range(mix, graph.vertices, size=ROWS if plain else MANY_ROWS)
-    return found
+    return mixed
 
 
 def _numbers(graph: Graph) -> tuple[Callable[[int, int], NDArray[np.uint64]], bool]:

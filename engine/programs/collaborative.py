@@ -47,6 +47,7 @@ class CollaborativeFiltering(Program):
     needs_weights = True
     tolerance = 1e-6
     measures = ("rmse",)
+    by_ranges = True
 
     def __init__(
         self,
@@ -84,8 +85,9 @@ class CollaborativeFiltering(Program):
         for first in range(0, graph.vertices, DRAWN):
             last = min(first + DRAWN, graph.vertices)
             place = slice(first, last) if order is None else order[first:last]
-            state["vector"][place, : self.rank] = random.normal(0.0, self.spread, (last - first, self.rank))
-            state["vector"][place, self.rank] = 0.0
+            drawn = np.zeros((last - first, self.rank + 1))
+            drawn[:, : self.rank] = random.normal(0.0, self.spread, (last - first, self.rank))
+            state["vector"][place] = drawn
         return Start(everything=True)
 
     def edge(message, vector, target_vector, weight, mean):  # type: ignore[no-untyped-def]

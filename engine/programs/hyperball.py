@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, Range
 from penstock.engine.program.program import Field, Global, Program, Start, like
 from penstock.engine.program.program_description import class_maker
-from penstock.engine.program.shuffle import SHUFFLE_BYTES, hashes
-from penstock.engine.program.vertex_ranges import each_range
+from penstock.engine.program.shuffle import hashes
+from penstock.engine.program.vertex_ranges import MANY_ROWS, each_range
 from penstock.storage.format.graph import Graph
 
 State = dict[str, NDArray[Any]]
@@ -31,6 +31,8 @@ PER_WORD = 8
 LOG2M = 8
 SIZE = 1 << LOG2M
 """Registers of a vertex, unless others are asked for."""
+FILLED = 1 << 20
+"""Registers that are written at once."""
 LONGEST = 48
 """The largest value of a register: 2^(12 + 48) vertices and more could not be told apart."""
 ALPHA = 0.5 / math.log(2.0)
@@ -67,7 +69,7 @@ class HyperBall(Program):
     message_shape = (SIZE // PER_WORD,)
     everywhere = True
     tolerance = 1e-9
-    working_bytes = SHUFFLE_BYTES
+    by_ranges = True
     measures = ("neighborhood", "effective_diameter", "average_distance", "diameter_at_least", "standard_error")
     unit, alpha = _UNIT, ALPHA
 
@@ -89,14 +91,18 @@ class HyperBall(Program):
     def start(self, graph: Graph, state: State) -> Start:
         """Each ball has its vertex alone."""
         self.neighborhood = [float(graph.vertices)]
-        found, registers = hashes(graph, self.seed), state["registers"]
+        hashed, registers = hashes(graph, self.seed), state["registers"]
 
         def fill(first: int, last: int) -> None:
-            place, value = registers_of(found[first:last], self.log2m)
-            word, byte = place // PER_WORD, (place % PER_WORD).astype(np.uint64)
-            registers[np.arange(first, last), word] = value << (_BYTE * byte)
+            places, values = registers_of(hashed(first, last), self.log2m)
+            for at in range(0, last - first, FILLED // self.size):
+                place, value = places[at:][: FILLED // self.size], values[at:][: FILLED // self.size]
+                balls = np.zeros((len(place), self.size // PER_WORD), np.uint64)
+                byte = (place % PER_WORD).astype(np.uint64)
+                balls[np.arange(len(place)), place // PER_WORD] = value << (_BYTE * byte)
+                registers[first + at : first + at + len(place)] = balls
 
-        each_range(fill, graph.vertices)
+        each_range(fill, graph.vertices, size=MANY_ROWS)
         return Start(everything=True)
 
     def edge(message, registers, farthest, iteration):  # type: ignore[no-untyped-def]
@@ -166,10 +172,12 @@ class HyperBall(Program):
 
         def scale(first: int, last: int) -> None:
             distances, ball = closeness[first:last], reachable[first:last]
-            np.minimum(ball, graph.vertices, out=ball)
+            ball = np.minimum(ball, graph.vertices)
             counted = distances > 0
             near = ball[counted] - 1.0
-            distances[counted] = near / distances[counted] * (near / others)
+            scaled = distances.copy()
+            scaled[counted] = near / distances[counted] * (near / others)
+            reachable[first:last], closeness[first:last] = ball, scaled
 
         each_range(scale, graph.vertices)
         return {name: state[name] for name in ("harmonic", "closeness", "reachable", "farthest")}

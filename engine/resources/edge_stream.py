@@ -494,8 +494,9 @@ class EdgeStream:
     def _with_rows(self, views: Iterator[View], pages: RowPages, state: VertexState) -> Iterator[View]:
         """The views, in parts whose rows of the index are at hand, or come with the values (`StatePages.of_rows`)."""
         index, together = self.index, state.pages is not None and state.pages.row_bytes
+        size = pages.together if state.pages is None else state.pages.range_of(pages)
         for view in views:
-            for v0, v1 in pages.ranges(view.v0, view.v1, pages.together):
+            for v0, v1 in pages.ranges(view.v0, view.v1, size):
                 e0 = view.e0 if v0 == view.v0 else index.start_of_page(v0)
                 e1 = view.e1 if v1 == view.v1 else index.start_of_page(v1)
                 part = view.part(e0, e1, (v0, v1))

@@ -38,7 +38,8 @@ class MemoryRequest:
     all_rows: whether each rank reads all rows, not only its own. owned_edges: what a rank reads of its own; None: all.
     in_order: whether rows of an index are wanted in order, so that pages of it may be read when they are wanted.
     page_threads: how many threads then read pages side by side; 0: indexes are whole.
-    value_room: bytes, of the state's, of pages of values, where the others are in a file; 0: all are in memory.
+    value_room: bytes, of the state's, of pages of values of value_rows vertices, where the others are in a file; 0: all
+    are in memory.
     device_held: bytes of a device, besides edges, where values come there in pages, device_room of them for these and
     those of indexes; 0: it has all. keeps_rows: whether host memory then keeps all rows of indexes.
     """
@@ -58,6 +59,7 @@ class MemoryRequest:
     in_order: bool = False
     page_threads: int = 0
     value_room: int = 0
+    value_rows: int = 0
     device_held: int = 0
     device_room: int = 0
     keeps_rows: bool = False
@@ -116,6 +118,7 @@ class MemoryRequest:
         same = same and self.plain >= other.plain
         same = same and self.all_rows >= other.all_rows
         same = same and (self.page_threads, self.value_room) == (other.page_threads, other.value_room)
+        same = same and self.value_rows == other.value_rows
         same = same and (self.device_held, self.device_room) == (other.device_held, other.device_room)
         return same and both.fixed <= self.fixed + spare
 
@@ -125,6 +128,7 @@ class MemoryRequest:
             self.and_also(other),
             state_bytes=self.state_bytes if self.value_room else max(self.state_bytes, other.state_bytes),
             value_room=self.value_room,
+            value_rows=self.value_rows,
             device_held=self.device_held,
             device_room=self.device_room,
             keeps_rows=self.keeps_rows,

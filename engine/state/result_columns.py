@@ -90,10 +90,24 @@ def values_of(fields: Mapping[str, tuple[Values, Any]], vertices: NDArray[np.int
 
 def _numbers(name: str, values: Values) -> dict[str, Any]:
     """Return a field as columns of numbers; a vector field has one per component: `name_0`, `name_1`."""
+    if isinstance(values, PagedValues) and values.ndim > 1:
+        return {f"{name}_{place}": PagedComponent(values, place) for place in range(values.shape[1])}
     if not isinstance(values, np.ndarray) or values.ndim == 1:
         return {name: values}
     flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
     return {f"{name}_{place}": flat[:, place] for place in range(flat.shape[1])}
+
+
+class PagedComponent:
+    """One number of each vector of `PagedValues`, read by ranges and positions."""
+
+    def __init__(self, values: PagedValues, place: int) -> None:
+        self._values, self._place, self.dtype = values, place, values.dtype
+
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        """Of the vertices of some rows."""
+        found: NDArray[Any] = self._values[rows][:, self._place]
+        return found
 
 
 def _ids(graph: Graph, order: Callable[[], Order], names: Callable[[], Names]) -> Read:

@@ -322,7 +322,7 @@ def fields_for(
         elif pages is None:
             made[name] = _array((count, *spec.shape), first, dtype, fill or fill_ranges)
         else:
-            pages.add(name, dtype, first)
+            pages.add(name, np.dtype((dtype, spec.shape)), first)
             made[name] = pages.on_host(name)
     return made
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 from penstock.engine.program.program import Program, arguments, author_function, functions_of, kept_fields
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from penstock.storage.checkpoint.state_pages import StatePages
     from penstock.storage.format.index import Index
@@ -52,6 +52,7 @@ class StateArrays(ABC):
     touched: Any
     vertices: Any
     identity: Any
+    message_shape: tuple[int, ...]
     lines: int | None = None
     sent_ahead: tuple[float, ...] | None
     pages: StatePages | None
@@ -101,7 +102,8 @@ class StateArrays(ABC):
             return
         self._apart = True
         if not self._accumulator and self.pages is not None:
-            self._incoming = self.pages.add(INCOMING, self.sent.dtype, self.identity)
+            kind = np.dtype((self.sent.dtype, self.message_shape))
+            self._incoming = self.pages.add(INCOMING, kind, self.identity)
         elif not self._accumulator:
             self._incoming = self._new_messages()
         if self.active is not self.pending:

@@ -39,7 +39,8 @@ def reserved(size: int) -> mmap.mmap:
 class ReservedArray:
     """An array of zeros in reserved address space, from a multiple of HUGE_PAGE on; `values` are its items.
 
-    huge: whether it lies in huge pages, where the system has them.
+    dtype: of an item, which may be a vector (`np.dtype((number, shape))`). huge: whether it lies in huge pages, where
+    the system has them.
     Raises MemoryError where so much address space cannot be had.
     """
 
@@ -50,11 +51,12 @@ class ReservedArray:
         if huge:
             with suppress(OSError):  # a system without huge pages
                 self._space.madvise(mmap.MADV_HUGEPAGE)
+        self.kind = kind
         self.values: NDArray[Any] = np.frombuffer(self._space, kind, count, self._begin)
 
     def span(self, first: int, last: int) -> tuple[int, int]:
         """Where the items first..last-1 lie in the space, in whole pages of ALIGNMENT bytes."""
-        size, ends = self.values.itemsize, min(last, len(self.values))
+        size, ends = self.kind.itemsize, min(last, len(self.values))
         begin, end = first * size // ALIGNMENT, -(-ends * size // ALIGNMENT)
         return self._begin + begin * ALIGNMENT, self._begin + end * ALIGNMENT
 

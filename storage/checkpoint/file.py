@@ -96,7 +96,7 @@ def _write(file: BinaryIO, story: dict[str, Any], arrays: Iterable[tuple[str, Va
 
 
 def _pieces(array: Values) -> Iterator[NDArray[np.uint8]]:
-    items = array if isinstance(array, PagedValues) else np.ascontiguousarray(array).reshape(-1)
+    items = (array if isinstance(array, PagedValues) else np.ascontiguousarray(array)).reshape(-1)
     step = FRAME_BYTES // array.dtype.itemsize
     for first in range(0, len(items), step):
         yield items[first : first + step].view(np.uint8)
@@ -135,7 +135,7 @@ class Checkpoint:
         if (kept.dtype, kept.shape) != (out.dtype, out.shape):
             raise CheckpointError(f"its {name!r} is {kept.dtype} {kept.shape} and not {out.dtype} {out.shape}")
         paged, decoder, step = isinstance(out, PagedValues), Decoder(), FRAME_BYTES // out.dtype.itemsize
-        items: Any = out if isinstance(out, PagedValues) else out.reshape(-1)
+        items: Any = out.reshape(-1)
         with self.path.open("rb") as file:
             for number, frame in enumerate(_frames(file, kept)):
                 here = slice(number * step, min((number + 1) * step, len(items)))

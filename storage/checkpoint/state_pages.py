@@ -2,7 +2,8 @@
 
 Every array has its place in reserved address space, which takes memory only where it is written, so that kernels find
 a vertex as they do where all state is in memory. A page is a range of vertices of one array, as long as a page of the
-row index (`row_pages.py`). What is wanted next comes meanwhile, in the place of what was wanted last.
+row index (`row_pages.py`), or a part of it where values are long. What is wanted next comes meanwhile, in the place of
+what was wanted last.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from penstock.storage.base.stage_clock import BusyTimer
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.base.timeline import Timeline, during
 from penstock.storage.checkpoint.page_file import PageFile, slot_bytes
-from penstock.storage.format.row_pages import places_by_page
+from penstock.storage.format.row_pages import RowPages, places_by_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,9 +88,10 @@ class PageStore(Protocol):
 class StatePages:
     """Arrays of all vertices, of which pages take so many bytes of memory; safe to use from several threads.
 
-    vertices: of each array. rows: vertices of a page. room: bytes of the pages that may be in memory. file: holds the
-    others. Passes over all vertices come again and again: so what was used last makes room first, and the rest stays;
-    arrays of which several passes come behind one another (`read_often`) make room after the others.
+    vertices: of each array. rows: vertices of a page, which are those of a page of an index or a part of these. room:
+    bytes of the pages that may be in memory. file: holds the others. Passes over all vertices come again and again: so
+    what was used last makes room first, and the rest stays; arrays of which several passes come behind one another
+    (`read_often`) make room after the others.
     timeline: where reads, writes and waiting are stamped, if anywhere. row_bytes: what comes for a row of an index
     besides, in the same room. ahead: ranges of rows that come before they are wanted, where there is room.
     """
@@ -114,7 +116,7 @@ class StatePages:
     def add(self, name: str, dtype: DTypeLike, first: Any) -> NDArray[Any]:
         """Return a new array (vertices,), all of whose items are `first`; only pages that are held may be touched.
 
-        Raises MemoryError where so much address space cannot be had.
+        dtype: of an item, as `ReservedArray` takes it. Raises MemoryError where so much address space cannot be had.
         """
         self._arrays[name] = PagedArray(self._reserved(dtype), first)
         return self.values(name)
@@ -174,7 +176,7 @@ class StatePages:
     @property
     def item_bytes(self) -> dict[str, int]:
         """Bytes of a value, by array."""
-        return {name: array.space.values.itemsize for name, array in self._arrays.items()}
+        return {name: array.space.kind.itemsize for name, array in self._arrays.items()}
 
     def of(self, names: Iterable[str], v0: int, v1: int) -> list[Unit]:
         """The pages of some arrays that hold the vertices v0..v1-1, by array: those that were added last are first.
@@ -187,6 +189,10 @@ class StatePages:
     def of_rows(self, index: Index | None, v0: int, v1: int) -> list[Unit]:
         """The pages of rows v0..v1-1 of an index, where they are among these: in memory they have their own."""
         return []
+
+    def range_of(self, index: RowPages) -> int:
+        """Rows of an index whose values come at once: of the pages that are read side by side, or of a part of one."""
+        return self.rows if self.rows < index.rows else max(self.rows, index.together)
 
     def spans(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         """Yield the vertices first..last-1 in parts, each of one page."""
@@ -376,16 +382,14 @@ class StatePages:
 class PagedValues(NDArrayOperatorsMixin):
     """One array of `StatePages`, as programs and answers have it: read and written by position, copied when read.
 
-    shape (vertices,). Positions are one, a slice, integers or a mask. Operators are NumPy's: those in place go by
-    ranges, others return an array of all vertices in memory.
+    shape (vertices,), of vectors (vertices, numbers). Positions are one, a slice, integers or a mask. Operators are
+    NumPy's: those in place go by ranges, others return an array of all vertices in memory.
     """
-
-    ndim = 1
 
     def __init__(self, pages: StatePages, name: str) -> None:
         self._pages, self._name = pages, name
         self._values = pages.values(name)
-        self.dtype, self.shape = self._values.dtype, self._values.shape
+        self.dtype, self.shape, self.ndim = self._values.dtype, self._values.shape, self._values.ndim
 
     @property
     def folders(self) -> list[Path]:
@@ -402,27 +406,27 @@ class PagedValues(NDArrayOperatorsMixin):
             first, last, step = rows.indices(len(self))
             if step != 1:
                 return self[np.arange(first, last, step)]
-            found = np.empty(max(0, last - first), self.dtype)
+            found = self._room(max(0, last - first))
             for v0, v1 in self._parts(first, last):
                 found[v0 - first : v1 - first] = self._values[v0:v1]
             return found
         places = self._places(rows)
-        found = np.empty(places.size, self.dtype)
+        found = self._room(places.size)
         for inside, some in self._grouped(places.reshape(-1)):
             found[inside] = self._values[some]
-        return found.reshape(places.shape)[()]
+        return found.reshape(places.shape + self.shape[1:])[()]
 
     def __setitem__(self, rows: Any, values: Any) -> None:
         """Write one value, or one for each of some rows."""
         if isinstance(rows, slice):
             first, last, step = rows.indices(len(self))
             assert step == 1, "ranges only"
-            many = np.ndim(values) > 0
+            many = np.ndim(values) == self.ndim
             for v0, v1 in self._parts(first, last, (self._name,)):
                 self._values[v0:v1] = values[v0 - first : v1 - first] if many else values
             return
         places = self._places(rows)
-        given = np.broadcast_to(values, places.shape).reshape(-1)
+        given = np.broadcast_to(values, places.shape + self.shape[1:]).reshape(-1, *self.shape[1:])
         for inside, some in self._grouped(places.reshape(-1), (self._name,)):
             self._values[some] = given[inside]
 
@@ -439,7 +443,7 @@ class PagedValues(NDArrayOperatorsMixin):
         for first in range(0, len(target), FILE_ROWS):
             here = slice(first, min(first + FILE_ROWS, len(target)))
             parts = [one[here] if each else one for one, each in zip(inputs, many, strict=True)]
-            target[here] = ufunc(*parts, out=np.empty(here.stop - first, target.dtype), **more)
+            target[here] = ufunc(*parts, out=target._room(here.stop - first), **more)
         return target
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -449,6 +453,15 @@ class PagedValues(NDArrayOperatorsMixin):
     def sum(self) -> Any:
         """The sum of all values, added up by ranges."""
         return np.sum([self._values[v0:v1].sum() for v0, v1 in self._parts(0, len(self))])
+
+    def reshape(self, shape: int) -> PagedValues | PagedNumbers:
+        """All numbers one behind the other, which is the only `shape` that may be asked for: -1."""
+        assert shape == -1, "one behind the other only"
+        return self if self.ndim == 1 else PagedNumbers(self)
+
+    def _room(self, count: int) -> NDArray[Any]:
+        """An array for the values of so many vertices."""
+        return np.empty((count, *self.shape[1:]), self.dtype)
 
     def _places(self, rows: Any) -> NDArray[Any]:
         """Positions from the first vertex on, of integers, those below 0 being from behind, or of a mask."""
@@ -472,6 +485,39 @@ class PagedValues(NDArrayOperatorsMixin):
         for number, inside in zip(*places_by_page(places // self._pages.rows), strict=True):
             with self._pages.held([(self._name, int(number))], changes):
                 yield inside, places[inside]
+
+
+class PagedNumbers:
+    """The numbers of all vectors of `PagedValues` one behind the other, read and written by ranges."""
+
+    ndim = 1
+
+    def __init__(self, values: PagedValues) -> None:
+        self._values, self.dtype = values, values.dtype
+        self._width: int = values.shape[1]
+
+    def __len__(self) -> int:
+        """How many numbers there are."""
+        return len(self._values) * self._width
+
+    def __getitem__(self, here: slice) -> NDArray[Any]:
+        """The numbers of a range, copied."""
+        vertices, inside = self._place(here)
+        found: NDArray[Any] = self._values[vertices].reshape(-1)[inside]
+        return found
+
+    def __setitem__(self, here: slice, numbers: NDArray[Any]) -> None:
+        """Write a range."""
+        vertices, inside = self._place(here)
+        whole = self._values[vertices].copy()
+        whole.reshape(-1)[inside] = numbers
+        self._values[vertices] = whole
+
+    def _place(self, here: slice) -> tuple[slice, slice]:
+        """The vertices whose vectors hold a range of numbers, and where it is among these."""
+        first, last, _ = here.indices(len(self))
+        begin = first // self._width
+        return slice(begin, -(-last // self._width)), slice(first - begin * self._width, last - begin * self._width)
 
 
 FILE_PAGES = 8

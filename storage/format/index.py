@@ -23,6 +23,13 @@ STEP = 1 << 20
 """Rows that a thread takes at once: whole blocks."""
 
 
+def part_of_page(rows: int, most: int) -> int:
+    """Rows of a page or, if these are more than `most`, of a half of it, a quarter, and so on: of whole blocks."""
+    while rows > most and rows % (2 << WIDEST_SHIFT) == 0:
+        rows //= 2
+    return rows
+
+
 @jit_later
 def _append_degrees(degrees: Any, first: int, start: Any, shift: int, bases: Any, offsets: Any) -> Any:
     """Write the starts of rows first.. and return the next one, or -1 where an offset overflows."""
@@ -168,7 +175,7 @@ class Index:
         return found
 
     def start_of_page(self, v0: int) -> int:
-        """Return the start of a row that begins a page, which need not be in memory."""
+        """Return the start of a row that begins a page, or a part of one, which need not be in memory."""
         return int(self.bases[v0 >> self.shift])
 
     def starts_of(self, rows: NDArray[Any]) -> NDArray[np.int64]:

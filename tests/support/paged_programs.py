@@ -10,7 +10,9 @@ from typing import Any
 
 from penstock.engine import Program
 from penstock.engine.programs.bfs import BFS, BFSLevels
+from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.heat import Heat
+from penstock.engine.programs.hyperball import HyperBall
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.table import PROGRAMS
@@ -55,9 +57,15 @@ TRIED = "bfs levels", "hits", "pagerank", "sssp"
 """Of MAKERS, those that are tried in every way by default; the others in some."""
 CATALOGUE = "betweenness", "closeness", "coloring", "distances", "harmonic", "mis", "scc"
 SWEEPS = "adsorption", "circuit", "eigenvector", "katz", "neural", "pagerank", "php"
+VECTORS: dict[str, Callable[[], Program]] = {
+    "cf": lambda: CollaborativeFiltering(rank=1, max_iter=4),
+    "hyperball": lambda: HyperBall(log2m=4, max_iter=4),
+}
+"""Programs whose values, and messages, are vectors."""
 OTHERS = (
     {name: CASES[name][0] for name in CATALOGUE}
     | {name: few_sweeps(name) for name in SWEEPS}
+    | VECTORS
     | {
         "bfs target": lambda: BFS(SOURCE, target=[7, 9]),
         "bfs cutoff": lambda: BFS(SOURCE, parents=False, cutoff=2),

@@ -65,7 +65,8 @@ class ReservedDeviceArray:
     """
 
     def __init__(self, cupy: Any, number: int, count: int, dtype: DTypeLike) -> None:
-        kind, self._number = np.dtype(dtype), number
+        self.kind, self._number = np.dtype(dtype), number
+        kind = self.kind
         size = max(GRAIN, -(-count * kind.itemsize // GRAIN) * GRAIN)
         address = ctypes.c_uint64()
         zero = ctypes.c_uint64(0)  # the address, as any is taken, and no flags
@@ -75,7 +76,7 @@ class ReservedDeviceArray:
         self._closed = weakref.finalize(self, _release, cupy.cuda.Device(number), self._address, size, self._ranges)
         self._closed.atexit = False
         memory = cupy.cuda.UnownedMemory(self._address, size, None, number)
-        self.values: Any = cupy.ndarray((count,), kind, memptr=cupy.cuda.MemoryPointer(memory, 0))
+        self.values: Any = cupy.ndarray((count, *kind.shape), kind.base, memptr=cupy.cuda.MemoryPointer(memory, 0))
 
     @property
     def nbytes(self) -> int:
@@ -84,7 +85,7 @@ class ReservedDeviceArray:
 
     def span(self, first: int, last: int) -> tuple[int, int]:
         """Where the items first..last-1 are in the space, in whole grains."""
-        size, ends = self.values.itemsize, min(last, len(self.values))
+        size, ends = self.kind.itemsize, min(last, len(self.values))
         return first * size // GRAIN * GRAIN, -(-ends * size // GRAIN) * GRAIN
 
     def back(self, first: int, last: int) -> None:

@@ -136,7 +136,7 @@ def _row_calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> I
     else:
         yield lambda: kernels.apply(state, whole, index, scalars)
     if program.message_shape:
-        yield lambda: kernels.pull_vectors(view, state, (index, index), scalars)
+        yield lambda: kernels.pull(view, state, whole, (index, index), scalars)
     if author_function(program, "corner") is not None:
         rows, found = state.oriented_rows(VERTICES, 1), np.zeros(VERTICES, np.int64)
         ids = np.zeros(1, job["vertices"])

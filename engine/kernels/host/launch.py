@@ -87,7 +87,7 @@ def kernel_index(index: Index) -> tuple[Any, Any, Any]:
     return index.bases, index.offsets, np.uint64(index.shift)
 
 
-def _own_index(offsets: NDArray[Any]) -> tuple[Any, Any, Any]:
+def own_index(offsets: NDArray[Any]) -> tuple[Any, Any, Any]:
     """The offsets of a view's rows, as kernels take an index."""
     return NO_BASES, offsets, np.uint64(63)
 
@@ -144,7 +144,8 @@ class HostKernels:
         if self._steady:
             state.lows  # noqa: B018 (parts of it are taken)
         step = paged.rows if paged is not None else 1
-        step = index.pages.together if index.pages is not None else step
+        if index.pages is not None:
+            step = index.pages.together if paged is None else paged.range_of(index.pages)
         for first in range(state.first - state.first % step, state.last, step):
             v0, v1 = max(first, state.first), min(first + step, state.last)
             part = state.part(v0, v1)
@@ -320,7 +321,7 @@ class HostKernels:
             whole = frontier.everything or not pushes
             return narrowed(view, kernel_index(index), (active, whole, np.uint64(state.first)))
         places = replace(view, v0=0, v1=len(view.rows))  # compacted rows, all of which are wanted, by their places
-        found = narrowed(places, _own_index(view.offsets), (active, True, np.uint64(0)))
+        found = narrowed(places, own_index(view.offsets), (active, True, np.uint64(0)))
         return replace(found, v0=view.v0, v1=view.v1, rows=view.rows[found.rows])
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
@@ -413,7 +414,7 @@ class HostKernels:
         partials = np.zeros(blocks, np.uint64), np.zeros(blocks, state.sent.dtype), np.zeros(blocks, np.bool_)
         state.walked = max(state.walked, view.e1 - view.e0)
         vertices, edges = _vertices_of(state), self._edges_of(view)
-        rows = kernel_index(into) if view.offsets is None else _own_index(view.offsets)
+        rows = kernel_index(into) if view.offsets is None else own_index(view.offsets)
         if frontier.everything and self.author.sweeps:
             self._call(
                 pull.make_sweep, small, blocks, edges, rows, kernel_index(out), block,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.state.oriented_rows import OrientedRows
     from penstock.engine.state.row_blocks import RowBlock
-    from penstock.engine.state.state import State
+    from penstock.engine.state.state import Frontier, State
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 
@@ -87,7 +87,10 @@ class ReferenceRowKernels(ReferenceKernels):
                     for at, opposite in ((v, far[w][x]), (w, mine[x]), (x, mine[w])):
                         state.incoming[at - state.first] += corner(scalars, opposite * each)
 
-    def pull_vectors(self, view: View, state: State, indices: tuple[Index, Index], scalars: tuple[Any, ...]) -> None:
+    def pull(
+        self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...],
+        skip: int = 0,
+    ) -> None:  # fmt: skip
         """Combine the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
         assert state.incoming is not None
         view, (into, out) = view.narrowed(), indices

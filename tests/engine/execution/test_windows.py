@@ -22,6 +22,7 @@ from penstock.engine import Graph, Program, Session
 from penstock.engine.execution import windows
 from penstock.engine.execution.windows import WindowCut, cut_windows
 from penstock.engine.kernels.host.launch import HostKernels
+from penstock.engine.planning import requirements
 from penstock.engine.program.program import Field, Start
 from penstock.engine.programs import bfs
 from penstock.engine.programs.bfs import BFS
@@ -30,7 +31,7 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.state.state_arrays import StepValues
 from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.base.timeline import Timeline
-from penstock.storage.checkpoint.state_pages import Unit
+from penstock.storage.checkpoint.state_pages import StatePages, Unit
 from support.catalogue_oracles import SOURCE
 from support.covering import covering
 from support.paged_graphs import (
@@ -114,6 +115,19 @@ def _compare(
     assert_equal(found, wanted)
 
 
+@covering("name, kept", ("cf", "sssp"), (False, True), strength=1)
+def test_pages_of_long_values_are_parts_of_those_of_rows(
+    name: str, kept: bool, paged_graphs: dict[bool, Graph], in_memory: InMemory, forgotten: list[Unit],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    make, graph = (MAKERS | OTHERS)[name], paged_graphs[True]
+    monkeypatch.setattr(requirements, "VALUE_PAGE_BYTES", 0)
+    pages = mock.patch.object(StatePages, "__init__", autospec=True, side_effect=StatePages.__init__)
+    with pages as made:
+        _compare(make, graph, {"threads": 2}, (6, kept), forgotten, in_memory(make, True))
+    assert made.call_args.args[2] == PAGE // 2
+
+
 @pytest.mark.parametrize("name", ["bfs", "bfs levels", "bfs target", "bfs cutoff"])
 def test_searches_of_several_rounds_have_their_levels_from_the_file(
     name: str, paged_graphs: dict[bool, Graph], in_memory: InMemory, forgotten: list[Unit],
@@ -129,8 +143,9 @@ def test_searches_of_several_rounds_have_their_levels_from_the_file(
 
 
 @covering(
-    "name, paged", ("bfs", "hits", "sssp", "sssp parents"), ((True, False), (True, True), (False, True)), strength=1
-)
+    "name, paged", ("bfs", "cf", "hits", "sssp", "sssp parents"),
+    ((True, False), (True, True), (False, True)), strength=1,
+)  # fmt: skip
 def test_a_run_goes_on_from_its_checkpoint_wherever_values_are(
     name: str, paged: tuple[bool, bool], paged_graphs: dict[bool, Graph], in_memory: InMemory,
     forgotten: list[Unit], tmp_path: Path,

@@ -146,27 +146,32 @@ class CudaRowKernels(CudaKernels):
             others.arrays, np.int64(each), scalars, state.incoming, np.uint64(state.first),
         )  # fmt: skip
 
-    def pull_vectors(
-        self, view: View, state: DeviceState, indices: tuple[Index, Index], scalars: tuple[Any, ...]
-    ) -> None:
+    def pull(
+        self, view: View, state: DeviceState, frontier: Frontier, indices: tuple[Index, Index],
+        scalars: tuple[Any, ...], skip: int = 0,
+    ) -> None:  # fmt: skip
         """Combine the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
-        into, out = (self.placed(index) for index in indices)
+        index, out = indices
         self._note_lines(view, view.e0, view.e1)
-        self._call(
-            (vectors.make_pull_vectors, self._width), _tiles(view.e0, view.e1), self._edges_of(view), into.arrays,
-            into.starts, out.arrays, state.arrays, scalars, state.incoming, np.uint64(state.first),
-        )  # fmt: skip
+        with self._rows_of(view, state, index) as into:
+            self._call(
+                (vectors.make_pull_vectors, self._width), _tiles(view.e0, view.e1), self._edges_of(view), into.arrays,
+                into.starts, self.placed(out, state.pages).arrays, state.arrays, scalars, state.incoming,
+                np.uint64(state.first),
+            )  # fmt: skip
 
     def apply(self, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Turn summed messages into new values; of vectors, on all vertices."""
         if not self._width:
             super().apply(state, frontier, index, scalars)
             return
-        shares = self._shares()
-        self._call(
-            (vectors.make_apply_vectors, self._width), blocks_for(state.last - state.first), self.placed(index).arrays,
-            state.arrays, scalars, state.incoming, np.uint64(state.first), shares,
-        )  # fmt: skip
+        shares, steps = self._shares(), self._steps
+        rows, values = not self._of_degree.isdisjoint(("vertex", "global")), steps.applies(state.messages)
+        for part, arrays in self._parts(state, index, rows=rows, values=values, changes=steps.changing):
+            self._call(
+                (vectors.make_apply_vectors, self._width), blocks_for(part.last - part.first), arrays, part.arrays,
+                scalars, part.incoming, np.uint64(part.first), shares,
+            )  # fmt: skip
         self._fold(state, shares)
 
     def _part(self, view: View, block: RowBlock, walk: int) -> tuple[int, tuple[Any, ...]]:

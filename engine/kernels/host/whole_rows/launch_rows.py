@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.kernels.host.launch import SMALL, SPAN, HostKernels, kernel_index
+from penstock.engine.kernels.host.launch import SMALL, SPAN, HostKernels, kernel_index, own_index
 from penstock.engine.kernels.host.whole_rows import rows, triangles
 from penstock.engine.state.row_blocks import RowOffsets
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.state.oriented_rows import OrientedRows
     from penstock.engine.state.row_blocks import RowBlock
-    from penstock.engine.state.state import State
+    from penstock.engine.state.state import Frontier, State
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 
@@ -98,7 +98,10 @@ class HostRowKernels(HostKernels):
             state.incoming, np.uint64(state.first),
         )  # fmt: skip
 
-    def pull_vectors(self, view: View, state: State, indices: tuple[Index, Index], scalars: tuple[Any, ...]) -> None:
+    def pull(
+        self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...],
+        skip: int = 0,
+    ) -> None:  # fmt: skip
         """Combine the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
         assert state.incoming is not None
         view, small, blocks, block = self._owned_blocks(view)
@@ -107,8 +110,9 @@ class HostRowKernels(HostKernels):
         partials = np.zeros(blocks, np.uint64), values, np.zeros(blocks, np.bool_)
         into, out = indices
         state.walked = max(state.walked, view.e1 - view.e0)
+        found = kernel_index(into) if view.offsets is None else own_index(view.offsets)
         self._call(
-            rows.make_pull_vectors, small, blocks, self._edges_of(view), kernel_index(into), kernel_index(out), block,
+            rows.make_pull_vectors, small, blocks, self._edges_of(view), found, kernel_index(out), block,
             state.arrays, scalars, state.incoming, base, partials,
         )  # fmt: skip
         self._call_alone(rows.make_reduce_vector_partials, partials, scalars, state.incoming, base)
