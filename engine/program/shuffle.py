@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import original_ranks
-from penstock.engine.program.vertex_ranges import each_range, number_places, order_by
+from penstock.engine.program.vertex_ranges import MANY_ROWS, ROWS, each_range, number_places, order_by
 from penstock.storage.format.graph import Graph
 
 SHUFFLE_BYTES = 8
@@ -43,24 +43,33 @@ def shuffle(graph: Graph, out: NDArray[Any], first: int = 0) -> None:
     number_places(out, lambda a, b: _unmixed(order[a:b]) if plain else order[a:b], first)
 
 
-def hashes(graph: Graph, seed: int) -> Callable[[int, int], NDArray[np.uint64]]:
-    """What gives a hash of the original id of every vertex of a range: of all 64-bit numbers that of each is as likely.
+def fill_hashes(graph: Graph, out: NDArray[np.uint64]) -> None:
+    """Set `out`, uint64 (vertices,), to the hashes by which `shuffle` ranks: all differ, and none takes an order."""
+    numbers, plain = _numbers(graph)
 
-    Ranges of MANY_ROWS read ids fast.
-    """
-    numbers, _ = _numbers(graph)
+    def fill(first: int, last: int) -> None:
+        part = numbers(first, last)
+        _mix(part)
+        out[first:last] = part
+
+    each_range(fill, graph.vertices, size=ROWS if plain else MANY_ROWS)
+
+
+def each_hashed(graph: Graph, seed: int, take: Callable[[int, NDArray[np.uint64]], None]) -> None:
+    """Call take(first, hashes) for every range of vertices: a hash of each original id, any 64-bit number as likely."""
+    numbers, plain = _numbers(graph)
     start = np.array([seed % (1 << 64)], np.uint64)
     start += _STEP
     _mix(start)
 
-    def mixed(first: int, last: int) -> NDArray[np.uint64]:
+    def mix(first: int, last: int) -> None:
         part = numbers(first, last)
         part *= _STEP
         part += start
         _mix(part)
-        return part
+        take(first, part)
 
-    return mixed
+    each_range(mix, graph.vertices, size=ROWS if plain else MANY_ROWS)
 
 
 def _numbers(graph: Graph) -> tuple[Callable[[int, int], NDArray[np.uint64]], bool]:

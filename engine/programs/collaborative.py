@@ -24,7 +24,7 @@ from penstock.storage.format.graph import Graph
 if TYPE_CHECKING:
     from penstock.engine.state.result import Result
 
-DRAWN = 1 << 14
+DRAWN = 1 << 13
 """Vertices whose first vectors are drawn together."""
 
 

@@ -11,13 +11,13 @@ full goes on to the next. Edge direction and self-loops are ignored.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start
-from penstock.engine.program.shuffle import SHUFFLE_BYTES, shuffle
-from penstock.engine.program.vertex_ranges import is_any, mask_of
+from penstock.engine.program.shuffle import SHUFFLE_BYTES, fill_hashes, shuffle
+from penstock.engine.program.vertex_ranges import Mask, is_any, over_ranges
 from penstock.storage.format.graph import Graph
 
 NONE = np.uint32(2**32 - 1)
@@ -25,32 +25,6 @@ WINDOW = 63
 COLORS = np.uint64(2**63 - 1)
 """The bits of a window's colors; the one above stands for none of them, and is never used up."""
 ONE = np.uint64(1)
-
-
-class Coloring(Program):
-    """`color` (uint32), from 0."""
-
-    color = Field(np.uint32, fill=LARGEST)
-    turn = Field(VERTEX, output=False)
-    rank = Field(VERTEX, output=False)
-    working_bytes = SHUFFLE_BYTES
-    by_ranges = True
-
-    def may_run(self, graph: Graph) -> Iterable[Program]:
-        """Turns, and a window of colors."""
-        return (Turns(), ColorWindow(0)) if graph.vertices else ()
-
-    def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
-        """Compute turns, then colors, window by window until every vertex has a color."""
-        shuffle(graph, state["rank"])
-        number = first
-        while number == first > 0 or number % 2 == 1 or is_any(state["color"], NONE):
-            yield ColorWindow(number // 2 * WINDOW) if number % 2 else Turns()
-            number += 1
-
-    def phase_name(self, graph: Graph, number: int) -> str:
-        """``turns, window 3``."""
-        return f"{('turns', 'colors')[number % 2]}, window {number // 2 + 1:,}"
 
 
 class Turns(Program):
@@ -67,8 +41,10 @@ class Turns(Program):
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """In the first iteration a vertex counts the uncolored neighbors that precede it."""
-        without = state["color"] == NONE
-        return Start(everything=True) if without.all() else Start(active=without)
+        color = state["color"]
+        without: Any = Mask(lambda first, last: np.asarray(color[first:last] == NONE), graph.vertices)
+        everyone = all(over_ranges(lambda first, last: bool(without[first:last].all()), graph.vertices))
+        return Start(everything=True) if everyone else Start(active=without)
 
     def edge(rank, target_rank):  # type: ignore[no-untyped-def]
         """Travels along an edge, either way: one counted (first iteration), one that has had its turn (later)."""
@@ -109,7 +85,8 @@ class ColorWindow(Program):
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Those without a color begin whose turn it is first."""
         color, turn = state["color"], state["turn"]
-        return Start(active=mask_of(lambda a, b: (color[a:b] == NONE) & (turn[a:b] == 0), graph.vertices))
+        turned: Any = Mask(lambda a, b: (color[a:b] == NONE) & (turn[a:b] == 0), graph.vertices)
+        return Start(active=turned)
 
     def send(used):  # type: ignore[no-untyped-def]
         """The smallest free color, which it takes now; the bit above them where there is none."""
@@ -135,3 +112,67 @@ class ColorWindow(Program):
     def active(turn, iteration):  # type: ignore[no-untyped-def]
         """A vertex whose turn is next has received a message: one of those before it was colored in the last turn."""
         return turn == iteration + 1
+
+
+class Coloring(Program):
+    """`color` (uint32), from 0."""
+
+    color = Field(np.uint32, fill=LARGEST)
+    turn = Field(VERTEX, output=False)
+    rank = Field(VERTEX, output=False)
+    working_bytes = SHUFFLE_BYTES
+    by_ranges = True
+    turns: ClassVar[type[Program]] = Turns
+    colors: ClassVar[type[ColorWindow]] = ColorWindow
+
+    def lighter(self, graph: Graph) -> Program | None:
+        """By hashes, whose vertices may be in a file without an order of all in memory."""
+        return ColoringByHashes()
+
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """Turns, and a window of colors."""
+        return (self.turns(), self.colors(0)) if graph.vertices else ()
+
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
+        """Compute turns, then colors, window by window until every vertex has a color."""
+        self.fill_ranks(graph, state["rank"])
+        number = first
+        while number == first > 0 or number % 2 == 1 or is_any(state["color"], NONE):
+            yield self.colors(number // 2 * WINDOW) if number % 2 else self.turns()
+            number += 1
+
+    def fill_ranks(self, graph: Graph, out: NDArray[Any]) -> None:
+        """Set `out` to what is smaller of a vertex that comes before another one."""
+        shuffle(graph, out)
+
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """``turns, window 3``."""
+        return f"{('turns', 'colors')[number % 2]}, window {number // 2 + 1:,}"
+
+
+class TurnsByHashes(Turns):
+    """The same where hashes are in the place of ranks."""
+
+    rank = Field(np.uint64, constant=True)
+
+
+class ColorsByHashes(ColorWindow):
+    """The same where hashes are in the place of ranks."""
+
+    rank = Field(np.uint64, constant=True)
+
+
+class ColoringByHashes(Coloring):
+    """The same by hashes in the place of ranks."""
+
+    rank = Field(np.uint64, output=False)
+    working_bytes = 0
+    in_pages = True
+    turns, colors = TurnsByHashes, ColorsByHashes
+
+    def lighter(self, graph: Graph) -> None:
+        """There is none."""
+
+    def fill_ranks(self, graph: Graph, out: NDArray[Any]) -> None:
+        """Set `out` to hashes."""
+        fill_hashes(graph, out)

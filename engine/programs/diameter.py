@@ -9,16 +9,16 @@ vertex can be farther from another than two are known to be. Edges count 1 and l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.parameters import PositiveCount
-from penstock.engine.program.program import VERTEX, Field, Program, Start
+from penstock.engine.program.program import VERTEX, Field, Program, Start, like
 from penstock.engine.program.vertex_ids import in_original_order, original_ranks
 from penstock.engine.program.vertex_ranges import ROWS, each_range, over_ranges
 from penstock.engine.programs.bfs import UNREACHED, ByLevels
-from penstock.engine.programs.wcc import WCC
+from penstock.engine.programs.wcc import WCC, WCCByLabels
 from penstock.storage.base.budget import cores
 from penstock.storage.format.graph import Graph
 from penstock.storage.read.degree_count import degree_index
@@ -38,17 +38,25 @@ class Diameter(Program):
     at_most = Field(np.uint32)
     level = Field(np.uint32, output=False)
     component = Field(VERTEX, output=False)
-    working_bytes = 16
+    working_bytes = 8
+    by_ranges = True
     measures = ("diameter_at_least", "diameter_at_most")
+    weak: ClassVar[type[Program]] = WCC
 
     def __init__(self, k: PositiveCount = SEARCHES) -> None:
         self.k = k
         self.diameter_at_least: list[float] = []
         self.diameter_at_most: list[float] = []
 
+    def lighter(self, graph: Graph) -> Program | None:
+        """With components by labels."""
+        made = like(self, DiameterByLabels)
+        made.working_bytes = 0 if in_original_order(graph) else self.working_bytes
+        return made
+
     def may_run(self, graph: Graph) -> Iterable[Program]:
         """Components, and one search."""
-        return (WCC(), SearchBothWays(0)) if graph.vertices else ()
+        return (self.weak(), SearchBothWays(0)) if graph.vertices else ()
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Components, which bound eccentricities by their sizes; then searches."""
@@ -57,8 +65,8 @@ class Diameter(Program):
         low, high = state["at_least"], state["at_most"]
         if first == 0:
             self.diameter_at_least, self.diameter_at_most = [], []
-            yield WCC()
-            _bound_by_size(state["component"], low, high)
+            yield self.weak()
+            _bound_by_size(state["component"], state["level"], low, high)
         ranks = None if in_original_order(graph) else original_ranks(graph)
         for number in range(max(1, first), self.k + 1):
             source = _next_source(graph, state, number, ranks)
@@ -72,6 +80,16 @@ class Diameter(Program):
             self.diameter_at_least, self.diameter_at_most = [float(_largest(low))], [float(_largest(high))]
 
 
+class DiameterByLabels(Diameter):
+    """The same, whose vertices may be in a file."""
+
+    weak = WCCByLabels
+    in_pages = True
+
+    def lighter(self, graph: Graph) -> None:
+        """There is none."""
+
+
 class SearchBothWays(ByLevels):
     """Levels from one vertex (internal id), edges leading either way."""
 
@@ -80,6 +98,7 @@ class SearchBothWays(ByLevels):
     along = "both"
     early_exit = True
     visits_once = True
+    by_ranges = True
 
     def __init__(self, source: int) -> None:
         self.source = source
@@ -95,16 +114,20 @@ def _largest(values: NDArray[Any]) -> int:
     return max(over_ranges(lambda first, last: int(values[first:last].max()), len(values)))
 
 
-def _bound_by_size(component: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> None:
-    """At most one less than the size of the component; at least 1 where there is another vertex."""
-    sizes = np.zeros(len(component), np.int64)
+def _bound_by_size(component: NDArray[Any], sizes: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> None:
+    """At most one less than the size of the component; at least 1 where there is another vertex.
+
+    sizes: to count in, up to the largest number.
+    """
+    sizes[:] = 0
     for first in range(0, len(component), ROWS):
         roots, counts = np.unique(component[first : first + ROWS], return_counts=True)
-        sizes[roots] += counts
+        sizes[roots] = np.minimum(sizes[roots] + counts, UNREACHED)
 
     def bound(first: int, last: int) -> None:
-        high[first:last] = np.minimum(sizes[component[first:last]] - 1, UNREACHED - 1)
-        low[first:last] = high[first:last] > 0
+        most = sizes[component[first:last]] - 1
+        high[first:last] = most
+        low[first:last] = most > 0
 
     each_range(bound, len(component))
 
@@ -116,10 +139,10 @@ def _tighten(level: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> None
 
     def tighten(first: int, last: int) -> None:
         near = level[first:last]
-        found = near != UNREACHED
-        d = near[found].astype(np.int64)
-        low[first:last][found] = np.maximum(low[first:last][found], np.maximum(d, farthest - d))
-        high[first:last][found] = np.minimum(high[first:last][found], farthest + d)
+        found = first + np.flatnonzero(near != UNREACHED)
+        d = near[found - first].astype(np.int64)
+        low[found] = np.maximum(low[found], np.maximum(d, farthest - d))
+        high[found] = np.minimum(high[found], farthest + d)
 
     each_range(tighten, len(level))
 

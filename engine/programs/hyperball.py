@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from penstock.engine.program.parameters import Count, Range
 from penstock.engine.program.program import Field, Global, Program, Start, like
 from penstock.engine.program.program_description import class_maker
-from penstock.engine.program.shuffle import hashes
-from penstock.engine.program.vertex_ranges import MANY_ROWS, each_range
+from penstock.engine.program.shuffle import each_hashed
+from penstock.engine.program.vertex_ranges import each_range
 from penstock.storage.format.graph import Graph
 
 State = dict[str, NDArray[Any]]
@@ -31,7 +31,7 @@ PER_WORD = 8
 LOG2M = 8
 SIZE = 1 << LOG2M
 """Registers of a vertex, unless others are asked for."""
-FILLED = 1 << 20
+FILLED = 1 << 18
 """Registers that are written at once."""
 LONGEST = 48
 """The largest value of a register: 2^(12 + 48) vertices and more could not be told apart."""
@@ -91,18 +91,17 @@ class HyperBall(Program):
     def start(self, graph: Graph, state: State) -> Start:
         """Each ball has its vertex alone."""
         self.neighborhood = [float(graph.vertices)]
-        hashed, registers = hashes(graph, self.seed), state["registers"]
+        registers, step = state["registers"], FILLED // self.size
 
-        def fill(first: int, last: int) -> None:
-            places, values = registers_of(hashed(first, last), self.log2m)
-            for at in range(0, last - first, FILLED // self.size):
-                place, value = places[at:][: FILLED // self.size], values[at:][: FILLED // self.size]
+        def fill(first: int, found: NDArray[np.uint64]) -> None:
+            for at in range(0, len(found), step):
+                place, value = registers_of(found[at : at + step], self.log2m)
+                word, byte = place // PER_WORD, (place % PER_WORD).astype(np.uint64)
                 balls = np.zeros((len(place), self.size // PER_WORD), np.uint64)
-                byte = (place % PER_WORD).astype(np.uint64)
-                balls[np.arange(len(place)), place // PER_WORD] = value << (_BYTE * byte)
+                balls[np.arange(len(place)), word] = value << (_BYTE * byte)
                 registers[first + at : first + at + len(place)] = balls
 
-        each_range(fill, graph.vertices, size=MANY_ROWS)
+        each_hashed(graph, self.seed, fill)
         return Start(everything=True)
 
     def edge(message, registers, farthest, iteration):  # type: ignore[no-untyped-def]

@@ -11,8 +11,11 @@ from typing import Any
 from penstock.engine import Program
 from penstock.engine.programs.bfs import BFS, BFSLevels
 from penstock.engine.programs.collaborative import CollaborativeFiltering
+from penstock.engine.programs.coloring import ColoringByHashes
+from penstock.engine.programs.diameter import Diameter
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hyperball import HyperBall
+from penstock.engine.programs.independent_set import SetByHashes
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.programs.table import PROGRAMS
@@ -55,7 +58,7 @@ MAKERS = {name: CASES[name][0] for name in ("coreness", "kcore", "reachability",
 }
 TRIED = "bfs levels", "hits", "pagerank", "sssp"
 """Of MAKERS, those that are tried in every way by default; the others in some."""
-CATALOGUE = "betweenness", "closeness", "coloring", "distances", "harmonic", "mis", "scc"
+CATALOGUE = "betweenness", "closeness", "coloring", "diameter", "distances", "harmonic", "mis", "scc"
 SWEEPS = "adsorption", "circuit", "eigenvector", "katz", "neural", "pagerank", "php"
 VECTORS: dict[str, Callable[[], Program]] = {
     "cf": lambda: CollaborativeFiltering(rank=1, max_iter=4),
@@ -64,6 +67,7 @@ VECTORS: dict[str, Callable[[], Program]] = {
 """Programs whose values, and messages, are vectors."""
 OTHERS = (
     {name: CASES[name][0] for name in CATALOGUE}
+    | {"coloring": ColoringByHashes, "diameter": lambda: Diameter(k=3), "mis": SetByHashes}
     | {name: few_sweeps(name) for name in SWEEPS}
     | VECTORS
     | {
@@ -83,5 +87,5 @@ OTHERS = (
 )
 ALIKE = "closeness together", "harmonic together", "pagerank given", "widest cutoff", "widest path"
 """Parameters that another program is tried with, in the same functions."""
-LONG = "circuit", "closeness", "coloring", "coreness", "scc", "sssp path", "widest"
+LONG = "circuit", "closeness", "coloring", "coreness", "diameter", "scc", "sssp path", "widest"
 """Programs of many iterations, which by default run by windows of one process on cores alone."""

@@ -93,7 +93,7 @@ def test_answers_are_those_of_all_values_in_memory(
     _compare(make, paged_graphs[directed], options, (count, kept), forgotten, in_memory(make, directed))
 
 
-@covering("directed, count, name", (True, False), WINDOWS[1:], sorted(OTHERS), strength=1, rare=ALIKE)
+@covering("directed, count, name", (True, False), WINDOWS[1:], sorted(OTHERS), strength=1, rare=(*ALIKE, "eigenvector"))
 def test_answers_of_others_are_those_of_all_values_in_memory(
     name: str, directed: bool, count: int, paged_graphs: dict[bool, Graph],
     in_memory: InMemory, forgotten: list[Unit],

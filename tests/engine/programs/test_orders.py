@@ -50,6 +50,17 @@ def graph_of(edges: EdgeList, **options: Any) -> Graph:
     return from_edges(*ends, edges.weights, vertices=edges.vertices, undirected=undirected, **options)
 
 
+@pytest.mark.parametrize("name", ["coloring", "diameter", "mis"])
+def test_a_lighter_program_has_the_same_answer(name: str) -> None:
+    for directed, order in ((True, "none"), (False, "degree")):
+        graph = graph_of(edges_of(directed=directed), order=order)
+        whole: Any = PROGRAMS[name]()
+        lighter = whole.lighter(graph)
+        one, other = (run(program, graph, kernels="reference").fields for program in (whole, lighter))
+        for field, values in one.items():
+            np.testing.assert_array_equal(other[field], values)
+
+
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_the_order_of_vertices_changes_no_answer(name: str) -> None:
     """Every program in every order, on directed and on undirected graphs; every order on both, with one or another."""
