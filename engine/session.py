@@ -328,6 +328,7 @@ class Session:
             return None
         own = copy(program)
         with Session(self.graph, **self._options | {"kernels": "reference"}) as plain:
+            plain._kind = "plain"
             late = partial(expect_run, program, self.graph, self._kind)
             found = plain_first.result_of(plain._run_form(own, None, each=True), program, late)
         if found is None:
@@ -456,7 +457,7 @@ class Session:
                 self._prepared = together if alike and room >= max(plan.room for *_, plan in plans) else None
         with stage("imports"):
             for one, first in zip(programs, plain, strict=True):
-                kernel_class("reference" if first else self._kind, self.graph, one)
+                kernel_class("plain" if first else self._kind, self.graph, one)
 
     def forecast(self, program: Program, *, checkpoints: bool = False) -> Forecast:
         """Compute what running a program would take, of several ranks in this one; no edge is read.
@@ -563,7 +564,7 @@ class Session:
             room -= sum(array.nbytes for array in graph.out.arrays if array is not None)
         options["host_memory"] = room
         with Session(graph, timeline=self._timeline, **options) as other:
-            self._other, other._phase = other, self._phase
+            self._other, other._phase, other._kind = other, self._phase, self._kind
             try:
                 result = yield from other._run_form(phase.program, None, each)
             finally:

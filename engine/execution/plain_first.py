@@ -32,8 +32,6 @@ LATE = 0.1
 SWEEPS = 20
 """Of a program whose vertices all send in each iteration so many are expected, and so many phases of one that does not
 count them: these are awaited only after SECONDS."""
-LONG = "Heat"
-"""A program of a thousand sweeps, which is compiled at once."""
 FEWER = 16
 """Floats that threads add up, whole rows and graphs of a program's own are left to Python where so many times fewer
 items are: the order of sums is then one thread's, and one iteration is not long."""
@@ -43,7 +41,7 @@ _spent: Counter[type[Program]] = Counter()
 def is_tried(program: Program, graph: Graph) -> bool:
     """Whether a program whose kernels are not compiled may be done sooner without: one of ours, on few edges."""
     kind = type(program)
-    ours = kind.__module__.startswith("penstock.engine.programs.") and kind.__name__ != LONG
+    ours = kind.__module__.startswith("penstock.engine.programs.")
     by_edges = not (program.tolerance or needs_rows(program) or program.other_graph_bytes)
     items = graph.vertices + graph.edges if by_edges else FEWER * max(graph.vertices, graph.edges)
     return ours and graph.edges > 0 and are_few(items) and _spent[kind] < SECONDS

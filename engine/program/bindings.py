@@ -89,14 +89,16 @@ class Author:
 
 
 def bind(
-    program: Program, vertex_dtype: np.dtype[Any], compile_function: Compile, *, plain: bool, weighted: bool = False
-) -> Author:
+    program: Program, vertex_dtype: np.dtype[Any], compile_function: Compile, *, plain: bool, weighted: bool = False,
+    arrays: bool = False,
+) -> Author:  # fmt: skip
     """Compile the program's functions with `compile_function`, for edges with weights or without.
 
-    plain: read fields as Python numbers (for the reference kernels), not as NumPy scalars.
+    plain: read fields as Python numbers (for the reference kernels), not as NumPy scalars. arrays: vertices and edges
+    are arrays of them, and adapters are not compiled.
     """
-    texts = _texts(program, plain=plain)
-    namespace: dict[str, Any] = {}
+    texts = _texts(program, plain=plain, arrays=arrays)
+    namespace: dict[str, Any] = {"np": np} if arrays else {}
     for role, function in functions_of(program):
         if role != "global":
             namespace[f"author_{role}"] = compile_function(function)
@@ -105,7 +107,8 @@ def bind(
             namespace[f"author_global_{name}"] = compile_function(total.function)
     calls = {}
     for name, text in texts.items():
-        calls[name] = compile_function(define(name, text, namespace))
+        made = define(name, text, namespace)
+        calls[name] = made if arrays else compile_function(made)
     vertex = author_function(program, "vertex")
     message = message_dtype(program, vertex_dtype)
     return Author(
@@ -155,7 +158,7 @@ def _reads_sender(program: Program) -> bool:
     return edge is not None and not {"source", "degree", *fields_of(program)}.isdisjoint(arguments(edge))
 
 
-def _texts(program: Program, *, plain: bool) -> dict[str, str]:
+def _texts(program: Program, *, plain: bool, arrays: bool) -> dict[str, str]:
     """Source of every adapter, by name."""
     fields = fields_of(program)
     changing = [(i, f) for i, (f, spec) in enumerate(fields.items()) if not spec.constant]
@@ -172,7 +175,7 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
         "merge": names.adapter("merge", "scalars, one, other", "v", absent="one + other"),
     }
     first = names.value(changing[0][1], "v") if changing else "0"
-    merged = COMBINERS[program.combine].text if program.combine in COMBINERS else "{0}"
+    merged = _merged(program.combine, arrays=arrays) if program.combine in COMBINERS else "{0}"
     texts["vertex"] = names.adapter(
         "vertex",
         "fields, scalars, incoming, is_active, v, d, base",
@@ -192,12 +195,14 @@ def _texts(program: Program, *, plain: bool) -> dict[str, str]:
     if vectors and not plain:
         texts["store"] = store_by_numbers(program, checked=program.combine != "merge")
     scalar = [(k, name) for k, (_, name) in enumerate(changing) if not fields[name].shape]
-    differs = " or ".join(f"old[{k}] != {names.value(name, 'v')}" for k, name in scalar) or "True"
+    either, both, unequal = ("|", "&", "({} != {})") if arrays else ("or", "and", "{} != {}")
+    different = [unequal.format(f"old[{k}]", names.value(name, "v")) for k, name in scalar]
+    differs = f" {either} ".join(different) or "True"
     signature = "fields, old, scalars, v, d, base"
     asked = program.self_combining and author_function(program, "active") is not None  # of what changed only
-    returned = f"({differs}) and {{0}}" if asked else "{0}"
+    returned = f"({differs}) {both} {{0}}" if asked else "{0}"
     texts["active"] = names.adapter("active", signature, "v", absent=differs, returned=returned)
-    texts["accumulate"] = _accumulate_text(program, names, signature)
+    texts["accumulate"] = _accumulate_text(program, names, signature, arrays=arrays)
     if program.combine == "all":
         looked = names.call("", (program.chosen_by,), "v", None) + " != 0" if program.chosen_by else "True"
         texts["chosen"] = f"def chosen(fields, v, base):\n    return {looked}\n"
@@ -223,7 +228,12 @@ def store_by_numbers(program: Program, *, checked: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _accumulate_text(program: Program, names: _Names, signature: str) -> str:
+def _merged(combine: str, *, arrays: bool) -> str:
+    """Source of what two values, or arrays of them, are merged into."""
+    return f"np.{COMBINERS[combine].ufunc.__name__}({{}}, {{}})" if arrays else COMBINERS[combine].text
+
+
+def _accumulate_text(program: Program, names: _Names, signature: str, *, arrays: bool) -> str:
     lines = [f"def accumulate(partial, row, {signature}):"]
     for k, (name, total) in enumerate(globals_of(program).items()):
         if total.function is None:
@@ -231,7 +241,9 @@ def _accumulate_text(program: Program, names: _Names, signature: str) -> str:
         call = names.call(f"author_global_{name}", arguments(total.function), "v", None, sends=False)
         lines.append(f"    value = {call}")
         cell = f"partial[row, {k}]"
-        lines.append(f"    {cell} = {COMBINERS[total.combine].text.format(cell, 'value')}")
+        one = f"{cell} = {COMBINERS[total.combine].text.format(cell, 'value')}"
+        every = f"np.{COMBINERS[total.combine].ufunc.__name__}.at(partial[:, {k}], row, value)"
+        lines.append(f"    {every if arrays else one}")
     return "\n".join(lines if len(lines) > 1 else [*lines, "    pass"]) + "\n"
 
 

@@ -1,7 +1,7 @@
 """Which kernels a run uses, and the vertex state that they work on.
 
-Kernels are of one of three kinds: `host`, those of the cores; `cuda`; `reference`, the plain Python definition. Imports
-no compiler but that of the kernels that are asked for.
+Kernels are of one of four kinds: `host`, those of the cores; `cuda`; `reference`, the plain Python definition; `plain`,
+that in NumPy. Imports no compiler but that of the kernels that are asked for.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ MODULES = {
     "host": ("host.launch", "host.whole_rows.launch_rows", "host.edge_blocks"),
     "cuda": ("cuda.launch", "cuda.whole_rows.launch_rows", "cuda.edge_blocks"),
     "reference": ("reference.vertex", "reference.rows", "reference.edge_blocks"),
+    "plain": ("reference.arrays", "reference.arrays", "reference.edge_blocks"),
 }
 """Where the kernels of each kind are: those of programs on edges, on whole rows, and on the blocks of a list."""
 NAMES = "Kernels", "RowKernels", "BlockKernels"
@@ -49,7 +50,8 @@ def kernel_class(kind: str, graph: Graph, program: Program) -> Any:
     """Import the class of a program's kernels, and no compiler but theirs."""
     number = 2 if graph.layout == "list" else int(needs_rows(program))
     module = import_module(f"penstock.engine.kernels.{MODULES[kind][number]}")
-    return getattr(module, kind.capitalize() + NAMES[number])
+    owner = "Reference" if kind == "plain" and number == 2 else kind.capitalize()  # of lists there is no other
+    return getattr(module, owner + NAMES[number])
 
 
 def new_kernels(
@@ -60,7 +62,7 @@ def new_kernels(
 
     placed: the device and what indexes are on it. threads: ours, and those of all ranks.
     """
-    where = {"cuda": placed, "host": threads, "reference": threads[:1]}[kind]
+    where = {"cuda": placed, "host": threads}.get(kind, threads[:1])
     made: Any = kernel_class(kind, graph, program)(program, graph.vertex_dtype, weighted, *where)
     made.hot_first, made.phases = graph.hot_first, phases
     if graph.layout == "list":

@@ -17,7 +17,9 @@ from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import plain_first
 from penstock.engine.programs.articulation import Articulation
 from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.circuit import Circuit
+from penstock.engine.programs.coloring import Coloring
 from penstock.engine.programs.diameter import Diameter
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.katz import Katz
@@ -33,6 +35,7 @@ from penstock.storage.base.timeline import Timeline
 from support.faults import python
 from support.graphs import in_memory, on_disk, skewed, weighed
 from support.oracles import EdgeList
+from support.program_cases import CASES, ROWS, tangle
 
 MAKERS: dict[str, Callable[[], Program]] = {
     "bfs": lambda: BFS(0),
@@ -42,6 +45,9 @@ MAKERS: dict[str, Callable[[], Program]] = {
     "forest": Articulation,
     "tree": SpanningForest,
     "both ways": lambda: Circuit(fixed={0: 1.0, 1: 0.5}, floating=True),
+    "branches": lambda: Heat(fixed={0: 1.0, 1: 0.5}, max_iter=30),
+    "bits": Coloring,
+    "whole rows": lambda: CDLP(max_iter=4),
 }
 
 
@@ -85,7 +91,7 @@ def test_answers_are_those_of_compiled_kernels_to_the_bit(
             except StopIteration as end:
                 plain = end.value
                 break
-    assert set(kinds) == {"reference"}
+    assert set(kinds) == {"plain"}
     assert len(records) == plain.iterations
     kinds.clear()
     monkeypatch.setattr(missing_code, "FEW", 0)
@@ -97,6 +103,20 @@ def test_answers_are_those_of_compiled_kernels_to_the_bit(
         np.testing.assert_array_equal(plain.fields[field][:], values[:])
 
 
+@pytest.mark.parametrize(("directed", "direction"), [(True, "push"), (False, "pull")])
+def test_whole_arrays_give_what_one_edge_after_another_gives(directed: bool, direction: str) -> None:
+    """To the bit, for all programs of the catalogue."""
+    for name, (make, _) in CASES.items():
+        found = []
+        for kind in ("plain", "reference"):
+            way = direction if name not in ROWS else "auto"
+            with Session(in_memory(tangle(directed=directed)), kernels="reference", direction=way) as session:
+                session._kind = kind
+                found.append({field: values[:] for field, values in session.run(make()).fields.items()})
+        for field, values in found[0].items():
+            np.testing.assert_array_equal(values, found[1][field], f"{name}, {field}", strict=True)
+
+
 @pytest.mark.parametrize("seconds", [1e-9, 0.0])
 def test_what_takes_longer_is_compiled_and_begins_anew(
     seconds: float, graph: Graph, kinds: list[str], monkeypatch: pytest.MonkeyPatch
@@ -106,7 +126,7 @@ def test_what_takes_longer_is_compiled_and_begins_anew(
         records = list(session.steps(PageRank(tol=0, max_iter=3, weight=None)))
         assert session.run(PageRank(tol=0, max_iter=3, weight=None)).iterations == 3
     assert [record.number for record in records] == [0, 1, 2]
-    assert kinds == (["reference", "host"] if seconds else ["host"])
+    assert kinds == (["plain", "host"] if seconds else ["host"])
 
 
 @pytest.mark.parametrize(("make", "seen"), [(lambda: PageRank(weight=None), 2), (lambda: BFS(0), 5)])
@@ -155,7 +175,7 @@ def test_all_runs_of_a_program_share_the_time(graph: Graph, kinds: list[str]) ->
     for _ in range(2):
         with Session(graph, threads=1) as session:
             session.run(BFS(0))
-    assert kinds == ["reference"] * 2
+    assert kinds == ["plain"] * 2
     assert 0 < plain_first._spent[BFS] < plain_first.SECONDS
     assert plain_first.is_tried(PageRank(), graph)
     plain_first._spent[BFS] += plain_first.SECONDS
@@ -172,7 +192,6 @@ def test_programs_of_others_many_edges_traces_and_checkpoints_wait_for_kernels(
         session.run(BFS(0))
     with Session(graph, threads=1, precision="single") as session:
         session.run(PageRank(weight=None, max_iter=1))
-    assert not plain_first.is_tried(Heat(fixed={0: 1.0}), graph)
     monkeypatch.setattr(missing_code, "FEW", graph.vertices + graph.edges)
     tried = [plain_first.is_tried(one, graph) for one in (SCC(), PageRank(), Triangles(), Louvain())]
     assert tried == [True, False, False, False]
@@ -198,8 +217,9 @@ def test_what_was_not_compiled_is_not_known_as_such(
         steps.close()
         assert ended == [False] * 3
         plain_first._spent[Louvain] += plain_first.SECONDS
-        session.run(Louvain())
+        compiled = session.run(Louvain())
     assert ended == [False] * 3 + [True]
+    np.testing.assert_array_equal(found.fields["community"][:], compiled.fields["community"][:])
     assert program.modularity == found.measures["modularity"] != []
 
 
@@ -215,7 +235,7 @@ def test_a_companion_is_started_where_a_run_takes_long(
         plain_first._spent[BFS] += plain_first.SECONDS
         session.run(BFS(0))
     assert asked == [False, False, True, True]
-    assert kinds == ["reference", "reference", "host"]
+    assert kinds == ["plain", "plain", "host"]
 
 
 def test_a_small_graph_is_read_and_searched_without_the_compiler(
@@ -240,5 +260,5 @@ def test_what_begins_anew_measures_anew(graph: Graph, kinds: list[str], monkeypa
     monkeypatch.setattr(plain_first, "result_of", lambda *given: plainly(*given) and None)
     with Session(graph, threads=1) as session:
         found = session.run(Diameter(k=2))
-    assert set(kinds) == {"reference", "host"}
+    assert set(kinds) == {"plain", "host"}
     assert len(found.measures["diameter_at_least"]) <= 2
