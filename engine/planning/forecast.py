@@ -17,13 +17,15 @@ from penstock.engine.execution.windows import WindowCut
 from penstock.engine.planning.rank_forecast import (
     HOST_MPI,
     PACKED,
+    ROWS,
     SCATTERED,
+    TRIANGLES,
     exchange_seconds,
     exchanged_bytes,
     vertex_seconds,
 )
 from penstock.engine.planning.requirements import gathers_ahead, windows_of
-from penstock.engine.program.program import UNBOUNDED
+from penstock.engine.program.program import UNBOUNDED, author_function
 from penstock.engine.resources.device_resources import DeviceResources
 from penstock.engine.resources.host_resources import HostResources
 from penstock.transfer.devices.device import Device
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
     from penstock.engine.planning.requirements import RunRequirements
+    from penstock.engine.program.program import Program
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.direction import Direction
     from penstock.engine.resources.memory_plan import HeldBytes, Memory
@@ -101,6 +104,11 @@ class Sweep:
             value_bytes=moved,
             value_seconds=moved / value_rate,
         )
+
+    def of_class(self, program: Program) -> Sweep:
+        """The same of a program whose edges take the cores longer than a plain pull's, if they do."""
+        longer = TRIANGLES if author_function(program, "corner") else ROWS if program.combine == "all" else 1.0
+        return replace(self, cost=self.cost._replace(kernel=self.cost.kernel * longer))
 
     def on_cores(self, rates: Rates, vertices: float, *, packed: bool) -> Sweep:
         """The same of kernels that ask for messages ahead, on cores that decode edges besides; packed: kernels do.
@@ -214,6 +222,8 @@ def forecast(
     elif sweeps and device.reads_host:
         packed = paper.plan.packed is not None
         first, later = (one.on_cores(rates, vertices, packed=packed) for one in (first, later))
+    elif asks is not None and device.reads_host:
+        first, later = (one.of_class(asks.program) for one in (first, later))
     if size > 1 and asks is not None:
         width = graph.vertex_dtype.itemsize
         handed = exchanged_bytes(asks.program, direction, graph.vertices, width)

@@ -39,6 +39,10 @@ SCATTERED, PACKED = 0.68, 0.38
 """Of the edges that a sweep walks in a second over grouped messages: those over messages as ids have them (0.075 and
 0.110 s), and those that the kernel decodes, too (0.2 s; decisions/sweeps.md)."""
 
+ROWS, TRIANGLES = 4.0, 20.0
+"""How many times as long as a plain pull an edge takes on the cores where a vertex sorts all its messages (cdlp 3.7),
+and where rows are intersected (R-MAT 16 and 18: 8 and 39)."""
+
 
 def vertex_seconds(vertices: int, threads: int) -> float:
     """Seconds in which a sweep computes messages and values of all vertices, as every rank does."""

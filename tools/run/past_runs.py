@@ -182,13 +182,16 @@ def past_errors(same: Sequence[PastRun]) -> list[float]:
 
 
 def load_now() -> float:
-    """Processes besides this one that want a core: of the last minute, or now, if these are fewer."""
+    """Processes besides this one that want a core: of the last minute, or twice those of now, if that is less.
+
+    What the last minute had may be over, as a run of this user's; how many there are now differs from moment to moment.
+    """
     recent = os.getloadavg()[0]
     try:
         running = Path("/proc/loadavg").read_text(encoding="ascii").split()[3].partition("/")[0]
     except (OSError, IndexError):
         return recent
-    return min(recent, max(0.0, float(running) - 1.0))
+    return min(recent, 2.0 * max(0.0, float(running) - 1.0))
 
 
 def place_of_runs(device: Device) -> Path:

@@ -11,10 +11,14 @@ import pytest
 from penstock.engine import Graph, Session
 from penstock.engine.execution.windows import WindowCut
 from penstock.engine.planning.forecast import EDGE_PICKS, ROW_PICKS, Sweep
+from penstock.engine.planning.rank_forecast import ROWS, TRIANGLES
+from penstock.engine.program.program import Program
 from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.bfs import BFS
+from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.sssp import SSSP
+from penstock.engine.programs.triangles import Triangles
 from penstock.engine.resources import memory_plan
 from penstock.engine.resources.config import Config
 from penstock.engine.state.state import State
@@ -279,3 +283,11 @@ def test_with_values_in_a_file_every_window_reads_and_picks_edges_and_each_is_wa
     of_file = whole.by_windows(WindowCut(34, 3, 1, 34), 400, 100, 50, rates, 1e3)
     assert of_file.cost == pytest.approx(Cost(disk=1.15, decode=0.5, kernel=2.5))
     assert of_file.disk_bytes == 1150
+
+
+@pytest.mark.parametrize(
+    ("program", "longer"), [(BFS(0), 1.0), (PageRank(), 1.0), (CDLP(max_iter=3), ROWS), (Triangles(), TRIANGLES)]
+)
+def test_edges_of_programs_on_whole_rows_take_the_cores_longer(program: Program, longer: float) -> None:
+    plain = Sweep(Cost(disk=1.0, kernel=2.0), 10, 0, {})
+    assert plain.of_class(program) == replace(plain, cost=Cost(disk=1.0, kernel=2.0 * longer))
