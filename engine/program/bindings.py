@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -141,8 +142,14 @@ def bind(
 
 def define(name: str, text: str, names: dict[str, Any]) -> Callable[..., Any]:
     """Define the function of a generated text, and return it; names: what the text uses, and where it is put."""
-    exec(compile(text, f"<penstock adapter {name}>", "exec"), names)
+    exec(_code(name, text), names)
     return names[name]  # type: ignore[no-any-return]
+
+
+@cache
+def _code(name: str, text: str) -> CodeType:
+    """Compile the text of a function; runs of the same program have the same ones."""
+    return compile(text, f"<penstock adapter {name}>", "exec")
 
 
 def scalars_later(author: Author) -> Callable[..., Any]:
