@@ -205,7 +205,7 @@ def asked(program: str) -> list[Any]:
     return rows(keys, always=program in ("bfs", "wcc"))
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", GRAPHS, scope="module")  # all tests of a graph in turn, on one worker
 def test_sizes(name: str, stored: Callable[[str, str], Graph]) -> None:
     answers, graph = EXPECTED[name], stored(name, kind_of(name))
     assert graph.vertices == answers["vertices"]
@@ -213,7 +213,7 @@ def test_sizes(name: str, stored: Callable[[str, str], Graph]) -> None:
     assert graph.directed == answers["directed"]
 
 
-@pytest.mark.parametrize(("name", "key"), asked("bfs"))
+@pytest.mark.parametrize(("name", "key"), asked("bfs"), scope="module")
 def test_bfs(name: str, key: str, stored: Callable[[str, str], Graph]) -> None:
     answer, graph = EXPECTED[name][key], stored(name, kind_of(name))
     level = run(BFS(source=number(name, answer["source"])), graph, **way(name, len(key))).fields["level"]
@@ -225,7 +225,7 @@ def test_bfs(name: str, key: str, stored: Callable[[str, str], Graph]) -> None:
     assert digest(name, graph, level, reached) == answer["sha256_of_id_level_lines"]
 
 
-@pytest.mark.parametrize(("name", "key"), asked("sssp"))
+@pytest.mark.parametrize(("name", "key"), asked("sssp"), scope="module")
 def test_sssp(name: str, key: str, stored: Callable[[str, str], Graph]) -> None:
     answer = EXPECTED[name][key]
     graph = stored(name, "hashed" if key == "sssp_hashed_weights" else "simple")
@@ -237,7 +237,7 @@ def test_sssp(name: str, key: str, stored: Callable[[str, str], Graph]) -> None:
     assert digest(name, graph, distance, reached) == answer["sha256_of_id_distance_lines"]
 
 
-@pytest.mark.parametrize(("name", "key"), asked("pagerank"))
+@pytest.mark.parametrize(("name", "key"), asked("pagerank"), scope="module")
 def test_pagerank(name: str, key: str, stored: Callable[[str, str], Graph]) -> None:
     answer = EXPECTED[name][key]
     graph = stored(name, "all lines" if key == "pagerank_all_lines" else kind_of(name))
@@ -252,7 +252,7 @@ def test_pagerank(name: str, key: str, stored: Callable[[str, str], Graph]) -> N
     assert rank.min() == pytest.approx(answer["min"], abs=1e-9)
 
 
-@pytest.mark.parametrize(("name", "key"), asked("wcc"))
+@pytest.mark.parametrize(("name", "key"), asked("wcc"), scope="module")
 def test_wcc(name: str, key: str, stored: Callable[[str, str], Graph]) -> None:
     answer, graph = EXPECTED[name][key], stored(name, kind_of(name))
     component = run(WCC(), graph, **way(name, 4)).fields["component"]
@@ -326,7 +326,7 @@ def structural() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("name", "key"), structural())
+@pytest.mark.parametrize(("name", "key"), structural(), scope="module")
 def test_structure(name: str, key: str, stored: Callable[[str, str], Graph]) -> None:
     answer, graph = EXPECTED[name][key], stored(name, kind_of(name))
     parameters: dict[str, Any] = {}

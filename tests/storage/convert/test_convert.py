@@ -381,11 +381,12 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return paths
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"direction": "both"}, {"renumber": True}, {"undirected": True}, {"layout": "list"}], ids=str
+@covering(
+    "kind, budget, options",
+    ("text", "parquet"),
+    (40, 46, 56),
+    ({}, {"direction": "both"}, {"renumber": True}, {"undirected": True}, {"layout": "list"}),
 )
-@pytest.mark.parametrize("budget", [40, 46, 56])
-@pytest.mark.parametrize("kind", ["text", "parquet"])
 def test_scratch_is_foretold_and_refused_by_what_is_used(
     kind: str,
     budget: int,
