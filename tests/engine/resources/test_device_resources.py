@@ -215,7 +215,7 @@ def test_devices_that_cannot_be() -> None:
 
 def test_start_values_of_any_program_reach_the_device() -> None:
     """A program that fills its fields with NumPy only."""
-    edges = shape("cliques", directed=False)
+    edges = shape("cliques", directed=False, weights="uint8")
     from penstock.engine.programs.pagerank import PageRank
 
     program = PageRank(tol=1e-12, max_iter=500, personalization={0: 1.0})
