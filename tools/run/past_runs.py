@@ -16,9 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import log
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING
 
+import numpy as np
 from penstock.storage.base.atomic import write_text
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import PenstockError
@@ -139,7 +139,7 @@ class Expected:
     @property
     def error(self) -> float | None:
         """The median of the errors; None without any."""
-        return median(self.errors) if self.errors else None
+        return float(np.median(self.errors)) if self.errors else None
 
 
 def expected(run: PastRun, past: Sequence[PastRun], first: float, later: float, walks: float) -> Expected | None:
@@ -150,7 +150,7 @@ def expected(run: PastRun, past: Sequence[PastRun], first: float, later: float, 
     """
     same = [one for one in past if one.program == run.program]
     alike = most_alike(run, same)
-    sweeps = median(map(run.sweeps_as, alike)) if alike else walks
+    sweeps = float(np.median([run.sweeps_as(one) for one in alike])) if alike else walks
     if not sweeps:
         return None
     near = [one for one in alike if run.unlike(one) <= NEAR]
@@ -166,7 +166,7 @@ def most_alike(run: PastRun, same: Sequence[PastRun]) -> list[PastRun]:
 
 def learnt_seconds(run: PastRun, alike: Sequence[PastRun], sweeps: float) -> float:
     """What so many sweeps take alone after these runs."""
-    return sweeps * run.edges * median(one.alone_edge for one in alike)
+    return sweeps * run.edges * float(np.median([one.alone_edge for one in alike]))
 
 
 def past_errors(same: Sequence[PastRun]) -> list[float]:
@@ -176,7 +176,8 @@ def past_errors(same: Sequence[PastRun]) -> list[float]:
         run = same[at]
         near = [one for one in most_alike(run, same[:at]) if run.unlike(one) <= NEAR]
         if near:
-            told = learnt_seconds(run, near, median(map(run.sweeps_as, near))) * run.slowdown
+            sweeps = float(np.median([run.sweeps_as(one) for one in near]))
+            told = learnt_seconds(run, near, sweeps) * run.slowdown
             found.append(abs(told - run.seconds) / run.seconds)
     return found
 
