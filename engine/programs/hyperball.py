@@ -94,12 +94,14 @@ class HyperBall(Program):
         registers, step = state["registers"], FILLED // self.size
 
         def fill(first: int, found: NDArray[np.uint64]) -> None:
+            balls = np.zeros((step, self.size // PER_WORD), np.uint64)
             for at in range(0, len(found), step):
                 place, value = registers_of(found[at : at + step], self.log2m)
                 word, byte = place // PER_WORD, (place % PER_WORD).astype(np.uint64)
-                balls = np.zeros((len(place), self.size // PER_WORD), np.uint64)
-                balls[np.arange(len(place)), word] = value << (_BYTE * byte)
-                registers[first + at : first + at + len(place)] = balls
+                rows = np.arange(len(place))
+                balls[rows, word] = value << (_BYTE * byte)
+                registers[first + at : first + at + len(place)] = balls[: len(place)]
+                balls[rows, word] = 0
 
         each_hashed(graph, self.seed, fill)
         return Start(everything=True)
