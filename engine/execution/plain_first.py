@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.engine.state.result import Result
     from penstock.storage.format.graph import Graph
 
-SECONDS = 1.0
+SECONDS = 2.0
 """CPU time of all runs of a program that does not say how far it is: compiling it takes two to ten seconds."""
 FORESEEN = 4.0
 """The same of a program whose sweeps or phases say when it will have ended: as long as this seems enough."""
@@ -54,6 +54,7 @@ def result_of(
     began, kind = time.thread_time(), type(program)
     records: list[IterationRecord] = []
     first, is_late = 0.0, False
+    sweeps = program.max_iter if getattr(program, "tol", None) == 0 else SWEEPS  # which then end at nothing else
     try:
         while True:
             record = next(steps)
@@ -65,7 +66,7 @@ def result_of(
             if len(records) == 1:  # which imports and loads, too
                 first = spent
             elif program.everywhere:
-                share = min(1.0, record.number / SWEEPS)
+                share = min(1.0, record.number / sweeps)
             elif phase is not None and (phase.count or spent > SECONDS):
                 share = min(1.0, (phase.number + 1) / (phase.count or SWEEPS))
             expected, most = (first + (spent - first) / share, FORESEEN) if share else (spent, SECONDS)

@@ -23,11 +23,11 @@ from penstock.engine.program.vertex_ids import smallest_members
 from penstock.engine.program.vertex_ranges import ROWS, each_range
 from penstock.engine.programs.local_moves import Beginning, CommunityLevel
 from penstock.engine.programs.modular_gain import Search, fixed_point
-from penstock.engine.programs.rows_in_memory import RowsInMemory, compile_ahead
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.convert.contract import LEAST_BYTES, Grouping, contract, contraction_bytes
 
 if TYPE_CHECKING:
+    from penstock.engine.programs.rows_in_memory import RowsInMemory
     from penstock.storage.format.graph import Graph
 
 MANY = 1 << 20
@@ -173,6 +173,8 @@ class _Level:
         self, moves: CommunityLevel, memory_bytes: int, threads: int, on_device: bool
     ) -> dict[str, NDArray[Any]] | None:
         """Return the answer of `moves` if the rows fit in memory (`OnGraph.on_cores`); a device has large levels."""
+        from penstock.engine.programs.rows_in_memory import RowsInMemory, compile_ahead  # and with it Numba
+
         if self._rows is not None and self.grouping is not None:
             self._rows = self._rows.contracted(self.grouping)
             self._graph, self.grouping = self._rows.graph, None

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError
+from penstock.storage.base.missing_code import are_left
 from penstock.storage.base.threads import pooled_map
-from penstock.storage.convert.convert import convert
-from penstock.storage.convert.in_memory import EdgeArrays, graph_of
 from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import vertex_dtype
@@ -96,6 +95,10 @@ def contract(graph: Graph, grouping: Grouping, memory_bytes: int, threads: int) 
                 break
         else:
             sources, targets, weights = joined(few, np.int64)
+            if are_left(2 * kept):
+                return _in_chunks(_of_few(sources, targets, weights, grouping.groups), graph.out.chunk_edges)
+            from penstock.storage.convert.in_memory import EdgeArrays, graph_of  # Numba takes long to import
+
             arrays = EdgeArrays((sources, targets), weights, grouping.groups, undirected=True)
             found = graph_of(arrays, ConvertOptions(undirected=True, dedupe="sum"))
             return _in_chunks(found, graph.out.chunk_edges)
@@ -106,6 +109,8 @@ def contract(graph: Graph, grouping: Grouping, memory_bytes: int, threads: int) 
                 f"{format_bytes(max(0, room))} are left",
                 -(-(LEAST_BYTES - room) >> 20) + (memory_bytes >> 20),
             )
+        from penstock.storage.convert.convert import convert
+
         source.first = chain(few, batches)
         with scratch_folder(_folder_of(graph)) as folder:
             options = ConvertOptions(
@@ -118,6 +123,19 @@ def contract(graph: Graph, grouping: Grouping, memory_bytes: int, threads: int) 
             )
             convert(source, folder / "groups.h5", options)
             return Graph.open(folder / "groups.h5")  # open files stay readable when the folder is gone
+
+
+def _of_few(sources: NDArray[Any], targets: NDArray[Any], weights: Any, groups: int) -> Graph:
+    """The graph of few edges, as `graph_of` makes it, without compiled code."""
+    both = sources != targets  # a loop is stored once
+    rows = np.append(sources, targets[both]).astype(np.int64)
+    places = rows * groups + np.append(targets, sources[both])
+    found, edge = np.unique(places, return_inverse=True)
+    sums = np.zeros(len(found), np.int64)
+    np.add.at(sums, edge, np.append(weights, weights[both]))
+    offsets = np.append(0, np.cumsum(np.bincount(found // max(1, groups), minlength=groups)))
+    neighbors = (found % max(1, groups)).astype(vertex_dtype(groups))
+    return Graph.from_arrays(offsets, neighbors, sums, directed=False)
 
 
 def _in_chunks(graph: Graph, chunk_edges: int) -> Graph:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.jit import jit
+from penstock.storage.base.jit import jit_later
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.encoding.edge_keys import edge_keys, sources_of_keys, spans_of, targets_of_keys
 from penstock.storage.format.degrees import ListFacts
@@ -19,7 +19,7 @@ Csr = tuple[NDArray[np.int64], NDArray[Any], NDArray[Any] | None]
 """Offsets, neighbors and weights of an adjacency in memory."""
 
 
-@jit
+@jit_later
 def _first_unsorted(offsets: Any, neighbors: Any) -> int:
     """Return the first row whose neighbors do not ascend, -1 if all do."""
     for v in range(len(offsets) - 1):
@@ -29,7 +29,7 @@ def _first_unsorted(offsets: Any, neighbors: Any) -> int:
     return -1
 
 
-@jit
+@jit_later
 def self_loops(offsets: Any, neighbors: Any) -> int:
     """Count edges from a vertex to itself."""
     loops = 0

@@ -4,6 +4,7 @@ The start of row v is ``bases[v >> shift] + offsets[v]``: 32-bit offsets inside 
 between them. The block shrinks until the offsets fit, so a graph of any size needs the same two loads.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import cores
 from penstock.storage.base.jit import jit, jit_later
-from penstock.storage.base.missing_code import FEW
+from penstock.storage.base.missing_code import FEW, are_few
 from penstock.storage.base.slot_pool import ReservedArray
 from penstock.storage.base.threads import PerThread, map_ranges
 from penstock.storage.format.row_pages import RowPages
@@ -170,6 +171,10 @@ class Index:
         out: of at least so many items, where they are to be.
         """
         found = np.empty(max(0, v1 - v0), np.int64) if out is None else out[: max(0, v1 - v0)]
+        if self.pages is None and "numba" not in sys.modules and are_few(len(found)):
+            rows = np.arange(v0, v0 + len(found))
+            np.add(self.bases[rows >> self.shift], self.offsets[rows], out=found)
+            return found
         for first, last in self.parts(v0, v1):
             _starts(self.bases, self.offsets, self.shift, first, found[first - v0 : last - v0])
         return found

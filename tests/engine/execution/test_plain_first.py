@@ -129,7 +129,14 @@ def test_what_takes_longer_is_compiled_and_begins_anew(
     assert kinds == (["plain", "host"] if seconds else ["host"])
 
 
-@pytest.mark.parametrize(("make", "seen"), [(lambda: PageRank(weight=None), 2), (lambda: BFS(0), 5)])
+@pytest.mark.parametrize(
+    ("make", "seen"),
+    [
+        (lambda: PageRank(weight=None), 2),
+        (lambda: PageRank(weight=None, tol=0, max_iter=3), 5),
+        (lambda: BFS(0), 5),
+    ],
+)
 def test_sweeps_are_given_up_early_where_many_will_follow(
     make: Callable[[], Program], seen: int, kinds: list[str]
 ) -> None:
