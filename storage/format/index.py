@@ -171,13 +171,17 @@ class Index:
         out: of at least so many items, where they are to be.
         """
         found = np.empty(max(0, v1 - v0), np.int64) if out is None else out[: max(0, v1 - v0)]
-        if self.pages is None and "numba" not in sys.modules and are_few(len(found)):
+        if self._without_compiler(len(found)):
             rows = np.arange(v0, v0 + len(found))
             np.add(self.bases[rows >> self.shift], self.offsets[rows], out=found)
             return found
         for first, last in self.parts(v0, v1):
             _starts(self.bases, self.offsets, self.shift, first, found[first - v0 : last - v0])
         return found
+
+    def _without_compiler(self, rows: int) -> bool:
+        """Whether NumPy goes over so many rows: they are in memory and few, and there is no compiler yet."""
+        return self.pages is None and "numba" not in sys.modules and are_few(rows)
 
     def start_of_page(self, v0: int) -> int:
         """Return the start of a row that begins a page, or a part of one, which need not be in memory."""
@@ -203,6 +207,9 @@ class Index:
 
     def add_lengths(self, v0: int, out: NDArray[np.int64]) -> None:
         """Add the lengths of as many rows from v0 on to ``out``."""
+        if self._without_compiler(len(out)):
+            out += np.diff(self.starts(v0, v0 + len(out) + 1))
+            return
         for first, last in self.parts(v0, v0 + len(out)):
             _add_lengths(self.bases, self.offsets, self.shift, first, out[first - v0 : last - v0])
 
