@@ -181,8 +181,9 @@ def _expected(will: Expected) -> list[tuple[str, object]]:
     """What is expected, of what that is learnt, and by how much the last forecasts were wrong."""
     alone = f", {seconds(will.alone_seconds)} alone" if will.seconds > will.alone_seconds else ""
     busy = f"beside a load of {will.load:.1f} on {will.cores} cores{alone}"
-    walked = f"edges of {will.sweeps:.3g} sweeps"
-    learnt = "no past run tells more: rates alone"
+    number = f"{will.sweeps:,.0f}" if will.sweeps >= 100 else f"{will.sweeps:.3g}"
+    walked = f"edges of {number} sweep{'s' * (number != '1')}"
+    learnt = "no past run is like it: seconds of a sweep are those of the rates"
     if will.runs:
         learnt = f"from {will.runs:,} past run{'s' * (will.runs != 1)} like it"
     if will.error is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from penstock.storage.base.atomic import write_text
 from penstock.storage.base.budget import cores
-from penstock.storage.base.errors import PenstockError
+from penstock.storage.base.errors import InputError, PenstockError
 from penstock.storage.base.hardware_info import fingerprint
 from penstock.storage.base.user_cache import make_place, read_own, user_cache
 from penstock.tools.base.json_record import of_json, to_json
@@ -108,7 +109,8 @@ class PastRun:
         if not (self.most and other.most):
             return other.sweeps
         each = other.sweeps / max(1, other.iterations)
-        return each * (self.most if other.iterations >= other.most else min(other.iterations, self.most))
+        beyond = other.iterations - other.most  # some have an iteration before those that are limited
+        return each * (self.most + beyond if beyond >= 0 else min(other.iterations, self.most))
 
     def unlike(self, other: PastRun) -> float:
         """How unlike another run of the program is: its graph, where and with what it ran."""
@@ -234,11 +236,15 @@ def keep_run(ahead: PastRun, device: Device, records: Sequence[IterationRecord],
 
 
 def add_run(place: Path, run: PastRun) -> None:
-    """Append a run to a file; of one that is long the older half goes. Raises OSError or PenstockError."""
+    """Append a run to a file of this user; of one that is long the older half goes. Raises OSError or PenstockError."""
     make_place(place.parent)
     line = json.dumps(to_json(run)) + "\n"
-    handle = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK  # no pipe's reader is waited for
+    handle = os.open(place, flags, 0o600)
     try:
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
+            raise InputError(f"{place} is no file of this user; remove it")
         os.write(handle, line.encode())
         size = os.fstat(handle).st_size
     finally:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from penstock.storage.base.errors import InputError
 from penstock.tools import cli
-from penstock.tools.run import past_runs
+from penstock.tools.run import dry_run, past_runs
 from penstock.tools.run.past_runs import Expected, PastRun, add_run, expected, load_now, read_runs
 from support.commands import answered
 from support.graphs import on_disk, shape
@@ -47,6 +48,8 @@ def test_without_a_past_run_the_rates_tell() -> None:
         (RUN, 10, 10.0),
         (RUN, 20, 20.0),  # it ended at its limit, and would have gone on
         (RUN, 0, 10.0),
+        (replace(RUN, iterations=11, sweeps=11.0), 10, 11.0),  # one before those that are limited
+        (replace(RUN, iterations=11, sweeps=11.0), 20, 21.0),
         (replace(RUN, iterations=6, sweeps=6.0), 20, 6.0),  # it converged
         (replace(RUN, iterations=6, sweeps=6.0), 4, 4.0),
         (replace(RUN, sweeps=30.0), 20, 60.0),  # three walks in each
@@ -132,6 +135,30 @@ def test_files_of_others_are_not_read(tmp_path: Path) -> None:
     assert read_runs(tmp_path / "none.jsonl") == []
 
 
+@pytest.mark.parametrize("other", ["pipe", "pipe with a reader", "folder", "link", "of another user"])
+def test_nothing_but_a_file_of_this_user_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    place, target = tmp_path / "runs.jsonl", tmp_path / "target"
+    target.write_text("")
+    if other.startswith("pipe"):
+        os.mkfifo(place)
+    elif other == "folder":
+        place.mkdir()
+    elif other == "link":
+        place.symlink_to(target)
+    else:
+        place.write_text("")
+        monkeypatch.setattr(os, "geteuid", lambda: place.stat().st_uid + 1)
+    reader = os.open(place, os.O_RDONLY | os.O_NONBLOCK) if other == "pipe with a reader" else None
+    with pytest.raises((OSError, InputError)):
+        add_run(place, RUN)
+    assert target.stat().st_size == 0
+    assert place.is_dir() or place.stat().st_size == 0
+    if reader is not None:
+        os.close(reader)
+
+
 def test_the_load_is_that_of_the_last_minute_or_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (3.5, 2.0, 1.0))
     for running, load in (("9/146", 3.5), ("2/146", 2.0), ("1/146", 0.0), ("", 3.5)):
@@ -163,6 +190,13 @@ def test_a_dry_run_learns_from_runs(capsys: pytest.CaptureFixture[str], graph: s
     shown = capsys.readouterr().out
     assert "from 2 past runs like it; forecasts were within" in shown
     assert "beside a load of" in shown
+
+
+@pytest.mark.parametrize(("sweeps", "words"), [(1, "1 sweep,"), (2.5, "2.5 sweeps,"), (1000, "1,000 sweeps,")])
+def test_sweeps_are_numbers_that_people_write(sweeps: float, words: str) -> None:
+    (_, told), (_, learnt) = dry_run._expected(Expected(2.0, 1.0, sweeps, 3.0, 2, 0, [0.5]))
+    assert str(told).startswith(f"about 2 s for edges of {words} beside")
+    assert str(learnt).startswith("no past run is like it")
 
 
 def test_a_cache_that_takes_nothing_ends_no_run(
