@@ -701,16 +701,18 @@ def planned(graph: Graph, program: Program, setting: RunSetting, agree: Callable
     Raises InputError for what cannot run, BudgetError where the lightest does not fit.
     """
     forms, found = [formed(program, graph, setting.config.mode, setting.config.precision)], None
+    refused: list[BudgetError] = []
     while found is None:
         try:
             found = len(forms) - 1, requirements_within(graph, forms[-1], setting)
         except BudgetError as refusal:
+            refused.append(refusal.with_traceback(None))
             lighter = forms[-1].lighter(graph)
             if lighter is not None and (setting.takes(lighter) or (setting.pages_there and not lighter.on_cores)):
                 forms.append(lighter)
             if lighter is None or not setting.takes(lighter):
                 setting = replace(setting, by_windows=True)
-                found = _first_in_windows(graph, forms, setting, refusal)
+                found = _first_in_windows(graph, forms, setting, refused)
     number, plan = found
     ours = number + AFTER_ALL_FORMS * setting.by_windows
     if (most := agree(ours)) > ours:
@@ -722,17 +724,17 @@ def planned(graph: Graph, program: Program, setting: RunSetting, agree: Callable
 
 
 def _first_in_windows(
-    graph: Graph, forms: list[Program], setting: RunSetting, refusal: BudgetError
+    graph: Graph, forms: list[Program], setting: RunSetting, refused: list[BudgetError]
 ) -> tuple[int, tuple[tuple[RunRequirements, ...], MemoryPlan]]:
     """The number of the first form that fits with its values in a file, and what it asks for.
 
-    Raises BudgetError where none does, with the least budget of all; refusal: of the lightest in memory.
+    Raises BudgetError where none does, with the least budget of all; refused: of all forms in memory, which of few
+    vertices take more by hashes than by ranks.
     """
-    refused = [refusal]
     for number, form in sorted(enumerate(forms), key=lambda one: not one[1].on_cores):  # values of fewer bytes first
         if _has_pages(graph, form, setting, tuple(_all_requirements(graph, form, setting))):
             try:
                 return number, requirements_within(graph, form, setting)
             except BudgetError as other:
-                refused.append(other.with_traceback(None))
+                refused = [*refused, other.with_traceback(None)]
     raise min(refused, key=lambda one: one.least_mib) from None

@@ -91,7 +91,7 @@ def values_of(fields: Mapping[str, tuple[Values, Any]], vertices: NDArray[np.int
 def _numbers(name: str, values: Values) -> dict[str, Any]:
     """Return a field as columns of numbers; a vector field has one per component: `name_0`, `name_1`."""
     if isinstance(values, PagedValues) and values.ndim > 1:
-        return {f"{name}_{place}": PagedComponent(values, place) for place in range(values.shape[1])}
+        return {f"{name}_{place}": PagedComponent(values, place) for place in range(values.width)}
     if not isinstance(values, np.ndarray) or values.ndim == 1:
         return {name: values}
     flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
@@ -105,8 +105,8 @@ class PagedComponent:
         self._values, self._place, self.dtype = values, place, values.dtype
 
     def __getitem__(self, rows: Any) -> NDArray[Any]:
-        """Of the vertices of some rows."""
-        found: NDArray[Any] = self._values[rows][:, self._place]
+        """Of the vertices of some rows, without the other numbers of their vectors."""
+        found: NDArray[Any] = self._values[rows].reshape(-1, self._values.width)[:, self._place].copy()
         return found
 
 

@@ -382,7 +382,7 @@ class StatePages:
 class PagedValues(NDArrayOperatorsMixin):
     """One array of `StatePages`, as programs and answers have it: read and written by position, copied when read.
 
-    shape (vertices,), of vectors (vertices, numbers). Positions are one, a slice, integers or a mask. Operators are
+    shape (vertices,), of vectors (vertices, ...). Positions are one, a slice, integers or a mask. Operators are
     NumPy's: those in place go by ranges, others return an array of all vertices in memory.
     """
 
@@ -390,6 +390,7 @@ class PagedValues(NDArrayOperatorsMixin):
         self._pages, self._name = pages, name
         self._values = pages.values(name)
         self.dtype, self.shape, self.ndim = self._values.dtype, self._values.shape, self._values.ndim
+        self.width = int(np.prod(self.shape[1:]))  # numbers of a vertex
 
     @property
     def folders(self) -> list[Path]:
@@ -494,7 +495,7 @@ class PagedNumbers:
 
     def __init__(self, values: PagedValues) -> None:
         self._values, self.dtype = values, values.dtype
-        self._width: int = values.shape[1]
+        self._width = values.width
 
     def __len__(self) -> int:
         """How many numbers there are."""

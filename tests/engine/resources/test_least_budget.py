@@ -161,6 +161,13 @@ def test_it_is_so_where_vertices_and_rows_weigh(name: str, large: Graph) -> None
     assert least * MIB > 4 * large.vertices
 
 
+def test_it_is_so_where_a_lighter_program_takes_more() -> None:
+    """Hashes in the place of ranks are for values in a file, and in memory 4 bytes a vertex more."""
+    some, count = np.arange(3), 1 << 19
+    graph = Graph.from_arrays(*rows(some, some + 1, count), into=rows(some + 1, some, count))
+    assert_least(graph, MAKERS["mis"], "host_memory", most=1, threads=1)
+
+
 @covering("name, option", MAKERS, ["host_memory", "device_memory"], strength=1)
 def test_it_is_so_behind_a_link(name: str, option: str, disk: Graph) -> None:
     if (name, option) == ("degrees", "device_memory"):  # reads row indexes, on the host

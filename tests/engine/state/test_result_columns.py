@@ -11,6 +11,8 @@ import pytest
 from numpy.typing import NDArray
 from penstock.engine import Graph
 from penstock.engine.state.result_columns import columns_of
+from penstock.storage.checkpoint.page_file import PageFile
+from penstock.storage.checkpoint.state_pages import PagedValues, StatePages
 from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format.schema import CHUNK_VERTICES
 from penstock.storage.format.writer import GraphWriter
@@ -90,3 +92,27 @@ def test_writing_takes_no_array_of_the_vertices(plain: Graph, ids: NDArray[np.ui
     records = np.load(tmp_path / "r.npy")
     assert np.array_equal(records["x"], values)
     assert np.array_equal(records["vertex"], ids)
+
+
+@pytest.mark.parametrize("shape", [(16,), (2, 8)])
+def test_a_number_of_vectors_in_a_file_keeps_no_others(shape: tuple[int, ...], plain: Graph, tmp_path: Path) -> None:
+    """Writers hold ranges of all columns at once; checkpoints have all numbers one behind the other."""
+    width, kind = 16, np.dtype((np.float64, shape))
+    room = CHUNK_VERTICES * kind.itemsize
+    pages = StatePages(VERTICES, CHUNK_VERTICES, room, PageFile([tmp_path], 12 * room))
+    pages.add("x", kind, 0.0)
+    values, (first, last) = PagedValues(pages, "x"), (CHUNK_VERTICES - 500, CHUNK_VERTICES + 500)
+    wanted = np.arange((last - first) * width, dtype=np.float64).reshape(-1, width)
+    values[first:last] = wanted.reshape(-1, *shape)
+    numbers = values.reshape(-1)
+    assert len(numbers) == VERTICES * width
+    assert np.array_equal(numbers[first * width + 3 : last * width], wanted.reshape(-1)[3:])
+    columns = columns_of(plain, {"x": (values, None)})
+    tracemalloc.start()
+    try:
+        found = [columns[f"x_{place}"].opened()(first, last)[0] for place in range(width)]
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert np.array_equal(np.stack(found, axis=1), wanted)
+    assert kept < 2 * wanted.nbytes
