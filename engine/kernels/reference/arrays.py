@@ -72,11 +72,15 @@ class PlainKernels(ReferenceKernels):
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds."""
+        if view.rows is not None or not self._suits:
+            super().push(view, state, frontier, index, scalars)
+            return
         rows = self._senders(state, frontier) + state.first
         rows = rows[(view.v0 <= rows) & (rows < view.v1)]
         u, places = self._edges(view, index, rows)
-        v = view.neighbors[places] if view.rows is None else u
-        if view.rows is not None or not self._merge(view, state, index, scalars, (u, v.astype(np.intp), places)):
+        v = view.neighbors[places].astype(np.intp)
+        wants = self._wanting(state, scalars, v)
+        if not self._merge(view, state, index, scalars, (u[wants], v[wants], places[wants])):
             super().push(view, state, frontier, index, scalars)
 
     def pull(
@@ -84,10 +88,16 @@ class PlainKernels(ReferenceKernels):
         skip: int = 0,
     ) -> None:  # fmt: skip
         """Gather along the in-edges that the view holds; where some are skipped, one after another."""
+        if skip or self.author.has_suffices or not self._suits:
+            super().pull(view, state, frontier, indices, scalars, skip)
+            return
         whole, (into, out), base = view.narrowed(), indices, state.first
-        v, places = self._edges(whole, into, np.arange(whole.v0, whole.v1))
+        everyone = np.arange(whole.v0, whole.v1)
+        v, places = self._edges(
+            whole, into, everyone[self._wanting(state, scalars, everyone)]
+        )  # others' may be missing
         u, ends = whole.neighbors[places].astype(np.intp), self.author.early_exit
-        if not frontier.everything and not skip:
+        if not frontier.everything:
             kept = where(state.active, state.last - base)[u - base]
             u, v, places = u[kept], v[kept], places[kept]
         if ends and len(v):
@@ -98,8 +108,7 @@ class PlainKernels(ReferenceKernels):
         came = target[rows].copy()
         if apart:  # what came along other edges is added to the sum of the row
             target[rows] = state.identity
-        done = not (skip or self.author.has_suffices)
-        done = done and self._merge(whole, state, out, scalars, (u, v, places))
+        done = self._merge(whole, state, out, scalars, (u, v, places))
         if apart:
             target[rows] = target[rows] + came if done else came
         if not done:
@@ -168,11 +177,8 @@ class PlainKernels(ReferenceKernels):
     ) -> bool:
         """Send along edges (sender, target, place in the view); return whether it was done, else nothing was."""
         (u, v, places), base, arrays, target = edges, state.first, state.arrays, state.target
-        if not self._suits or (target.dtype == np.float32 and self.author.combine == "sum"):
+        if target.dtype == np.float32 and self.author.combine == "sum":
             return False
-        if len(v) and self._has_cond:
-            wanted = np.broadcast_to(self._calls["cond"](arrays, scalars, v, 0, base), len(v)).astype(np.bool_)
-            u, v, places = u[wanted], v[wanted], places[wanted]
         if not len(v):
             return True
         weights = view.weights[places] if self.author.weighted and view.weights is not None else 1
@@ -189,6 +195,13 @@ class PlainKernels(ReferenceKernels):
         combiner.ufunc.at(target, v - base, value.astype(target.dtype, copy=False))
         state.touched.add(v - base)
         return True
+
+    def _wanting(self, state: State, scalars: tuple[Any, ...], v: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which of these vertices take messages."""
+        if not (len(v) and self._has_cond):
+            return np.ones(len(v), np.bool_)
+        found = self._calls["cond"](state.arrays, scalars, v, 0, state.first)
+        return np.broadcast_to(found, len(v)).astype(np.bool_)
 
     def _edges(self, view: View, index: Index, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
         """The row, and the place in the view, of every edge that the view holds of these rows."""

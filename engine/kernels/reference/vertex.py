@@ -365,8 +365,11 @@ class ReferenceKernels:
         state.pending.add(np.array([v for v in outside if len(set(row(index, v + state.first))) == 2], dtype=np.uint64))
 
     def link_listed(self, view: View, state: State, frontier: Frontier, index: Index, largest: Any) -> None:
-        """Link the rows of the view (all of them: there is nothing to be gained by skipping here)."""
-        self.link_rows(view, state, index, 0, largest, True)
+        """Link the frontier's rows of the view: of others it need not hold the edges."""
+        active = set(self._frontier(state, frontier))
+        for e, u in self._sources(view, index):
+            if u - state.first in active:
+                self._link(state, u, int(view.neighbors[e - view.e0]))
 
     def linked_outside(self, state: State, own: tuple[int, int], span: tuple[int, int]) -> NDArray[Any]:
         """The vertices of a span outside `own` that are no roots, and their parents."""

@@ -25,6 +25,7 @@ from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.louvain import Louvain
 from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.php import PHP
 from penstock.engine.programs.scc import SCC
 from penstock.engine.programs.spanning_forest import SpanningForest
 from penstock.engine.programs.triangles import Triangles
@@ -101,6 +102,13 @@ def test_answers_are_those_of_compiled_kernels_to_the_bit(
     assert plain.iterations == compiled.iterations
     for field, values in compiled.fields.items():
         np.testing.assert_array_equal(plain.fields[field][:], values[:])
+
+
+def test_sums_that_overflow_are_infinite_without_a_warning(kinds: list[str]) -> None:
+    ends = np.array([0, 0]), np.array([1, 2])
+    with Session(in_memory(EdgeList(3, *ends, np.full(2, 1e308), directed=True)), threads=1) as session:
+        assert session.run(PHP(0)).fields["php"][:].tolist() == [1, 0, 0]
+    assert set(kinds) == {"plain"}
 
 
 @pytest.mark.parametrize(("directed", "direction"), [(True, "push"), (False, "pull")])

@@ -1,6 +1,6 @@
 """Kernels where arrays do not begin at vertex 0, and where one row is huge.
 
-Each case runs on the reference and on the compiled kernels, on one and on several threads.
+Each case runs on the reference, on that in NumPy and on the compiled kernels, on one and on several threads.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from penstock.engine.kernels.host import launch as host
 from penstock.engine.kernels.host.launch import HostKernels
+from penstock.engine.kernels.reference.arrays import PlainKernels
 from penstock.engine.kernels.reference.vertex import ReferenceKernels, marked
 from penstock.engine.program.program import Field, Program
 from penstock.engine.programs.bfs import BFS, UNREACHED
@@ -27,6 +28,7 @@ KIND = np.dtype(np.uint32)
 FIRST, LAST = 1000, 1300
 KERNELS = [
     pytest.param(ReferenceKernels, 1, id="reference"),
+    pytest.param(PlainKernels, 1, id="plain"),
     pytest.param(HostKernels, 1, id="serial"),
     pytest.param(HostKernels, 2, id="parallel"),
 ]
@@ -98,6 +100,53 @@ def test_components_on_a_window(kind: Any, threads: int) -> None:
     kernels.link_rows(view, state, index, 0, np.uint64(2**64 - 1), False)
     kernels.compress(state)
     assert state.fields["component"].tolist() == _components(sources, targets)
+
+
+@pytest.mark.parametrize(("kind", "threads"), KERNELS)
+def test_a_pull_reads_no_edges_of_rows_that_want_none(kind: Any, threads: int) -> None:
+    """Where not all are loaded their places hold leftovers."""
+    rows, neighbors = _edges(8)
+    kernels = kind(BFS(source=FIRST), KIND, False, threads)
+    kernels.use()
+    state, index, found = _start(BFS(source=FIRST), kernels), _index(rows), np.arange(0, LAST - FIRST, 2)
+    state.fields["level"][found] = 0
+    state.active.add(found[:50])
+    expected = [
+        min((u for u in neighbors[rows == v].tolist() if u % 2 == 0 and u < FIRST + 100), default=2**32 - 1)
+        for v in range(FIRST + 1, LAST, 2)
+    ]
+    neighbors[rows % 2 == 0] = 2**32 - 1
+    frontier = Frontier(50, int(np.isin(rows, found[:50] + FIRST).sum()))
+    for view in _views(rows, neighbors):
+        kernels.pull(view, state, frontier, (index, index), (np.int64(0),))
+    assert state.target[1::2].tolist() == expected
+
+
+@pytest.mark.parametrize(("kind", "threads"), KERNELS)
+def test_rows_inside_the_largest_tree_are_not_linked(kind: Any, threads: int) -> None:
+    """Their edges may not be loaded."""
+    ends = np.concatenate([_edges(4), _edges(4)[::-1]], axis=1)
+    sources, targets = ends[:, np.argsort(ends[0], kind="stable")]
+    inside = sources < FIRST + 100
+    kernels = kind(WCC(), KIND, False, threads)
+    kernels.use()
+    state, index = _start(WCC(), kernels), _index(sources)
+    state.pending.clear()
+    forest = state.fields["component"]
+    forest[:], forest[:100] = np.arange(LAST - FIRST), 0
+    kernels.mark_outside(state, index, np.uint64(0), (0, LAST - FIRST))
+    frontier = kernels.select(state, index, (), np.inf)
+    targets[inside] = 2**32 - 1
+    kernels.link_listed(
+        View(0, len(sources), FIRST, LAST, targets, None, TaskRecord("resident", "out", (0,))),
+        state, frontier, index, np.uint64(0),
+    )  # fmt: skip
+    kernels.compress(state)
+    kept = (
+        np.concatenate([np.full(100, FIRST), sources[~inside]]),
+        np.concatenate([FIRST + np.arange(100), targets[~inside]]),
+    )
+    assert forest.tolist() == _components(*kept)
 
 
 @pytest.mark.parametrize(("kind", "threads"), KERNELS)
