@@ -92,10 +92,9 @@ class PlainKernels(ReferenceKernels):
             super().pull(view, state, frontier, indices, scalars, skip)
             return
         whole, (into, out), base = view.narrowed(), indices, state.first
-        everyone = np.arange(whole.v0, whole.v1)
-        v, places = self._edges(
-            whole, into, everyone[self._wanting(state, scalars, everyone)]
-        )  # others' may be missing
+        wanting = np.arange(whole.v0, whole.v1)
+        wanting = wanting[self._wanting(state, scalars, wanting)]
+        v, places = self._edges(whole, into, wanting)  # edges of other rows may be missing
         u, ends = whole.neighbors[places].astype(np.intp), self.author.early_exit
         if not frontier.everything:
             kept = where(state.active, state.last - base)[u - base]
