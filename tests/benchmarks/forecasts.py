@@ -105,6 +105,9 @@ def _least_bytes(graph: Graph, program: str, source: int) -> int:
 
 def _ratio(words: tuple[object, ...], cache: dict[str, str]) -> float:
     """What a forecast expects over what the run then takes."""
-    (told,) = penstock(*words, "--dry-run", variables=cache)["programs"]
-    seconds = penstock(*words, "--top", 0, variables=cache)["stages"]["iterations"]
-    return float(told["expected"]["seconds"] / seconds)
+    expected = None
+    while expected is None:  # of phases only past runs tell: one is made then
+        (told,) = penstock(*words, "--dry-run", variables=cache)["programs"]
+        expected = told["expected"]
+        seconds = penstock(*words, "--top", 0, variables=cache)["stages"]["iterations"]
+    return float(expected["seconds"] / seconds)
