@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.kernels.reference.lifted import lifted, numbers
 from penstock.engine.kernels.reference.rows import ReferenceRowKernels
-from penstock.engine.kernels.reference.vertex import ReferenceKernels
+from penstock.engine.kernels.reference.vertex import ReferenceKernels, are_set
 from penstock.engine.program.bindings import bind
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import author_function
@@ -24,14 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.program import Program
     from penstock.engine.state.row_blocks import RowBlock
-    from penstock.engine.state.state import Bitmap, State
+    from penstock.engine.state.state import State
     from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
-
-
-def where(bitmap: Bitmap, count: int) -> NDArray[np.bool_]:
-    """Which of the first positions are set."""
-    return np.unpackbits(bitmap.words.view(np.uint8), count=count, bitorder="little").view(np.bool_)
 
 
 class PlainKernels(ReferenceKernels):
@@ -46,7 +41,7 @@ class PlainKernels(ReferenceKernels):
 
     def select(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
         """Move what is pending with a priority below `limit` into the frontier."""
-        at, base, rest = np.flatnonzero(where(state.pending, state.last - state.first)), state.first, float("inf")
+        at, base, rest = np.flatnonzero(are_set(state.pending, state.last - state.first)), state.first, float("inf")
         degrees, late = self._lengths(index, at + base), at[:0]
         if self.author.has_priority and len(at):
             found = self._calls["priority"](state.arrays, scalars, at + base, degrees, base)
@@ -97,7 +92,7 @@ class PlainKernels(ReferenceKernels):
         v, places = self._edges(whole, into, wanting)  # edges of other rows may be missing
         u, ends = whole.neighbors[places].astype(np.intp), self.author.early_exit
         if not frontier.everything:
-            kept = where(state.active, state.last - base)[u - base]
+            kept = are_set(state.active, state.last - base)[u - base]
             u, v, places = u[kept], v[kept], places[kept]
         if ends and len(v):
             first = np.append(True, v[1:] != v[:-1])
@@ -121,8 +116,8 @@ class PlainKernels(ReferenceKernels):
         assert state.incoming is not None
         self._fill_partial(state)
         calls, base, count, arrays = self._calls, state.first, state.last - state.first, state.arrays
-        is_active = np.ones(count, np.bool_) if frontier.everything else where(state.active, count)
-        met = where(state.touched, count) | is_active if self.author.uses_activity else where(state.touched, count)
+        is_active = np.ones(count, np.bool_) if frontier.everything else are_set(state.active, count)
+        met = are_set(state.touched, count) | is_active if self.author.uses_activity else are_set(state.touched, count)
         at = np.arange(count) if frontier.everything else np.flatnonzero(met)
         if len(at):
             v, degrees = at + base, self._lengths(index, at + base)
@@ -229,7 +224,7 @@ class PlainKernels(ReferenceKernels):
     def _senders(self, state: State, frontier: Frontier) -> NDArray[np.intp]:
         """Positions of the frontier's vertices, ascending."""
         count = state.last - state.first
-        return np.arange(count) if frontier.everything else np.flatnonzero(where(state.active, count))
+        return np.arange(count) if frontier.everything else np.flatnonzero(are_set(state.active, count))
 
 
 class PlainRowKernels(PlainKernels, ReferenceRowKernels):

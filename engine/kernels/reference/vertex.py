@@ -29,10 +29,14 @@ if TYPE_CHECKING:
 Send = Callable[[int, int, int, int], bool]
 
 
+def are_set(bitmap: Bitmap, count: int | None = None) -> NDArray[np.bool_]:
+    """Which of the first positions are set; None: of all that it has."""
+    return np.unpackbits(bitmap.words.view(np.uint8), count=count, bitorder="little").view(np.bool_)
+
+
 def marked(bitmap: Bitmap) -> list[int]:
     """Positions of the set bits, ascending."""
-    bits = np.unpackbits(bitmap.words.view(np.uint8), bitorder="little")
-    return [int(at) for at in np.flatnonzero(bits)]
+    return [int(at) for at in np.flatnonzero(are_set(bitmap))]
 
 
 def row(index: Index, v: int) -> tuple[int, int]:
