@@ -522,8 +522,6 @@ class Session:
                 if kind not in asked:
                     asked[kind] = requirements_of(self.graph, phase, self._setting, program)
                 self._asked = replace(asked[kind], program=phase)
-                if pages is not None:
-                    pages.keep(self._shared)
                 result, values = yield from self._run_phase(phase, checkpoints, each)
                 check_sufficed(phase, values)
                 for name, ours in self._shared.items():
@@ -532,6 +530,8 @@ class Session:
                 phase.converged = result.converged
                 records.extend(result.records)
                 del result, values
+                if pages is not None:
+                    pages.keep(self._shared)
             with stage("summary"):
                 found = program.finish(self.graph, self._shared)
         finally:

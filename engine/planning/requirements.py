@@ -409,7 +409,7 @@ def _on_other_graphs(graph: Graph, program: Program, phase: Program, setting: Ru
 def held_bytes(graph: Graph, program: Program) -> int:
     """What a program of phases keeps while one of them runs on another graph."""
     fields = sum(field_bytes(program, graph.vertices, graph.vertex_dtype).values())
-    return fields + program.working_bytes * graph.vertices
+    return fields + int(program.working_bytes * graph.vertices)
 
 
 def _phases(graph: Graph, program: Program) -> Iterable[Program]:
@@ -430,7 +430,7 @@ def _between_phases(
     held += setting.other_bytes
     names, threads = _names_vertices(program), setting.config.thread_count
     needs = MemoryRequest.of(graph, (), weighted=False, names=names, threads=threads, state_bytes=held)
-    working = program.working_bytes * graph.vertices
+    working = int(program.working_bytes * graph.vertices)
     needs = replace(needs, in_order=bool(asks))
     held_indexes = [one for one in graph.adjacencies if graph.degree_frames(one.direction) is None]
     return replace(needs, working_bytes=working, indexed=needs.indexed if asks else tuple(held_indexes))
@@ -492,7 +492,7 @@ def requirements_of(
         names=_names_vertices(whole or program),
         threads=config.thread_count,
         state_bytes=held,
-        working_bytes=working * graph.vertices,
+        working_bytes=int(working * graph.vertices),
         sending=sending_direction(graph, program),
     )
     if setting.ranks > 1 and setting.device_bytes is not None:  # indexes of a rank's own rows, beside those of all

@@ -268,7 +268,7 @@ class Program:
         Whether the answer is wanted only as far as `horizon`, which an instance sets.
     watched : sequence of int
         Internal ids of vertices whose values `horizon` gets; `start` may set it.
-    working_bytes : int
+    working_bytes : float
         Bytes per vertex that `start`, `phases`, `instead` and `finish` allocate at most besides the fields, and besides
         original ids and what is translated to them; part of the memory budget. Passes by ranges
         (`vertex_ranges.py`) need none.
@@ -314,7 +314,7 @@ class Program:
     extendable: ClassVar[tuple[str, ...]] = ()
     bounded: bool = False
     watched: Sequence[int] = ()
-    working_bytes: int = 0
+    working_bytes: float = 0
     on_cores: ClassVar[bool] = False
     in_pages: ClassVar[bool] = False
     alternates: ClassVar[bool] = False

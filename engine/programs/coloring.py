@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start
 from penstock.engine.program.shuffle import SHUFFLE_BYTES, fill_hashes, shuffle
-from penstock.engine.program.vertex_ranges import Mask, is_any, over_ranges
+from penstock.engine.program.vertex_ranges import MANY_ROWS, Mask, each_range, is_any, over_ranges, set_where
+from penstock.engine.programs.order_batches import BATCH_BYTES, batch_room, bits_of_earlier, next_batch
 from penstock.storage.format.graph import Graph
 
 NONE = np.uint32(2**32 - 1)
 WINDOW = 63
 COLORS = np.uint64(2**63 - 1)
 """The bits of a window's colors; the one above stands for none of them, and is never used up."""
-ONE = np.uint64(1)
+ONE, TOLD = np.uint64(1), np.uint64(2**63)
 
 
 class Turns(Program):
@@ -150,29 +151,104 @@ class Coloring(Program):
         return f"{('turns', 'colors')[number % 2]}, window {number // 2 + 1:,}"
 
 
-class TurnsByHashes(Turns):
-    """The same where hashes are in the place of ranks."""
+class ColorsTold(Program):
+    """One iteration in which vertices with a new color, of first .. first + 62, tell it those without one behind them.
 
+    used (uint64): bits of the colors that earlier neighbors have; TOLD once a vertex has told its own.
+    """
+
+    used = Field(np.uint64)
+    color = Field(np.uint32, fill=LARGEST, constant=True)
     rank = Field(np.uint64, constant=True)
+    combine = "or"
+    along = "both"
+    max_iter = 1
+    by_ranges = True
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Those begin that have told no color yet."""
+        color, used = state["color"], state["used"]
+        new: Any = Mask(lambda a, b: (color[a:b] != NONE) & (used[a:b] < TOLD), graph.vertices)
+        return Start(active=new)
+
+    def send(color, first):  # type: ignore[no-untyped-def]
+        """Its color's bit."""
+        return ONE << np.uint64(color - first)
+
+    def edge(sent, rank, target_rank):  # type: ignore[no-untyped-def]
+        """Travels along an edge, either way: only those behind listen."""
+        return sent if rank < target_rank else np.uint64(0)
+
+    def cond(color):  # type: ignore[no-untyped-def]
+        """Only those without a color take part."""
+        return color == NONE
+
+    def vertex(used, incoming, is_active):  # type: ignore[no-untyped-def]
+        """Colors seen."""
+        return np.uint64(used) | (TOLD if is_active else np.uint64(incoming))
 
 
-class ColorsByHashes(ColorWindow):
-    """The same where hashes are in the place of ranks."""
+class ColoringByHashes(Program):
+    """The same in batches of the order, which hashes are: a few passes over edges, however long the longest wait."""
 
-    rank = Field(np.uint64, constant=True)
-
-
-class ColoringByHashes(Coloring):
-    """The same by hashes in the place of ranks."""
-
+    color = Field(np.uint32, fill=LARGEST)
+    used = Field(np.uint64, output=False)
     rank = Field(np.uint64, output=False)
-    working_bytes = 0
+    working_bytes = BATCH_BYTES
+    by_ranges = True
     in_pages = True
-    turns, colors = TurnsByHashes, ColorsByHashes
 
-    def lighter(self, graph: Graph) -> None:
-        """There is none."""
+    def may_run(self, graph: Graph) -> Iterable[Program]:
+        """What tells colors."""
+        return (ColorsTold(0),) if graph.vertices else ()
 
-    def fill_ranks(self, graph: Graph, out: NDArray[Any]) -> None:
-        """Set `out` to hashes."""
-        fill_hashes(graph, out)
+    def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
+        """Color batch by batch, until every vertex has a color, and let each batch tell the rest its colors."""
+        color = state["color"]
+        fill_hashes(graph, state["rank"])
+        colors = max(over_ranges(lambda a, b: _number_of_colors(color[a:b]), graph.vertices), default=0)
+        window, goes_on = max(0, colors - 1) // WINDOW, colors > 0  # and the batch of this phase has its colors
+        while goes_on or is_any(color, NONE):
+            window = window if goes_on else _color_batch(graph, state, window)
+            if goes_on or is_any(color, NONE):
+                yield ColorsTold(window * WINDOW)
+            goes_on = False
+
+    def phase_name(self, graph: Graph, number: int) -> str:
+        """``batch 3``."""
+        return f"batch {number + 1:,}"
+
+
+def _number_of_colors(color: NDArray[np.uint32]) -> int:
+    """One more than the largest color."""
+    return int((color + np.uint32(1)).max(initial=0))
+
+
+def _color_batch(graph: Graph, state: dict[str, NDArray[Any]], window: int) -> int:
+    """Give the next batch that may have a color of a window its colors, or of the next window; return which."""
+    color, used, rank = state["color"], state["used"], state["rank"]
+
+    def left(a: int, b: int) -> NDArray[np.bool_]:
+        return np.asarray((color[a:b] == NONE) & (used[a:b] != COLORS))
+
+    if not any(over_ranges(lambda a, b: bool(left(a, b).any()), graph.vertices, size=MANY_ROWS)):
+        set_where(used, lambda a, b: color[a:b] == NONE, 0)
+        return _color_batch(graph, state, window + 1)
+    with batch_room(used) as room:
+        chosen, ends = next_batch(graph, rank, left, room)
+        vertices, bits = bits_of_earlier(rank, chosen, ends, used)
+
+        def give(a: int, b: int) -> None:
+            seen, colors = used[a:b].copy(), color[a:b].copy()
+            i, j = np.searchsorted(vertices, [a, b])
+            seen[vertices[i:j] - a] = bits[i:j]
+            lowest = ~seen & (seen + ONE)
+            new = chosen.mask(a, b) & (lowest != TOLD)
+            colors[new] = window * WINDOW + np.bitwise_count(lowest[new] - ONE)
+            used[a:b], color[a:b] = seen, colors
+
+        each_range(give, graph.vertices)
+    return window

@@ -392,6 +392,13 @@ class PagedValues(NDArrayOperatorsMixin):
         self.dtype, self.shape, self.ndim = self._values.dtype, self._values.shape, self._values.ndim
         self.width = int(np.prod(self.shape[1:]))  # numbers of a vertex
 
+    @contextmanager
+    def lent(self) -> Iterator[int]:
+        """Have half of the room of all pages, so many bytes, for something else within."""
+        size = self._pages.room // 2
+        with self._pages.lent(size):
+            yield size
+
     @property
     def folders(self) -> list[Path]:
         """Where the pages are that are not in memory, of those in a `PageFile`."""

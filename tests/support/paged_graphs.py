@@ -20,6 +20,7 @@ from penstock.engine.execution import windows
 from penstock.engine.execution.windows import AHEAD, Windows, window_vertices
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.planning import requirements
+from penstock.engine.programs import order_batches
 from penstock.engine.program.program import Field, Start
 from penstock.engine.resources import memory_plan
 from penstock.engine.resources.memory_plan import MemoryPlan, budget_of, plan_memory
@@ -127,7 +128,10 @@ def in_memory(paged_graphs: dict[bool, Graph]) -> InMemory:
 
 @pytest.fixture
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> list[Unit]:
-    """Pages whose memory is given back; what is there is wrong from then on, and what is read is not written to."""
+    """Pages whose memory is given back; what is there is wrong from then on, and what is read is not written to.
+
+    Batches of an order have few edges.
+    """
     give_back, add, read, found = StatePages.give_back, StatePages.add, PagedValues.__getitem__, []
 
     def leave(pages: StatePages, unit: Unit) -> None:
@@ -146,6 +150,8 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> list[Unit]:
             part.flags.writeable = False
         return part
 
+    monkeypatch.setattr(order_batches, "EDGE_BYTES", 1 << 40)
+    monkeypatch.setattr(order_batches, "FEWEST", 200)
     monkeypatch.setattr(StatePages, "give_back", leave)
     monkeypatch.setattr(StatePages, "add", spoiled)
     monkeypatch.setattr(PagedValues, "__getitem__", closed)

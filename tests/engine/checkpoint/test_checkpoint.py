@@ -16,9 +16,11 @@ from penstock.engine.checkpoint import checkpoint, run_fingerprint
 from penstock.engine.checkpoint.checkpoint import DEFAULT_SECONDS, LEAST_TIMES, CheckpointInterval, Checkpoints
 from penstock.engine.execution import triangles
 from penstock.engine.kernels.cuda import fused
+from penstock.engine.programs import order_batches
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.collaborative import CollaborativeFiltering
+from penstock.engine.programs.coloring import ColoringByHashes
 from penstock.engine.programs.hits import HITS
 from penstock.engine.programs.katz import Katz
 from penstock.engine.programs.pagerank import ChebyshevPageRank, PageRank
@@ -118,6 +120,17 @@ def test_phases_resume_after_every_iteration(name: str, tmp_path: Path) -> None:
     assert whole is not None
     for stop in range(1, whole.iterations + 1):
         same(whole.program, cut_and_resumed(make, graph, tmp_path, stop, SLOW), whole)
+
+
+def test_batches_of_an_order_resume_after_each_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order_batches, "EDGE_BYTES", 1 << 40)
+    monkeypatch.setattr(order_batches, "FEWEST", 10)
+    graph = in_memory(tangle(directed=True, core=90, tail=2, count=6000))  # colors of two windows
+    whole = follow(ColoringByHashes(), graph, None, **SLOW)
+    assert whole is not None
+    assert whole.iterations > 3
+    for stop in range(1, whole.iterations + 1):
+        same(whole.program, cut_and_resumed(ColoringByHashes, graph, tmp_path, stop, SLOW), whole)
 
 
 @pytest.mark.parametrize("name", ["triangles", "lcc"])
