@@ -20,8 +20,8 @@ from penstock.engine.execution import windows
 from penstock.engine.execution.windows import AHEAD, Windows, window_vertices
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.planning import requirements
-from penstock.engine.programs import order_batches
 from penstock.engine.program.program import Field, Start
+from penstock.engine.programs import order_batches
 from penstock.engine.resources import memory_plan
 from penstock.engine.resources.memory_plan import MemoryPlan, budget_of, plan_memory
 from penstock.storage.base.errors import BudgetError
