@@ -22,6 +22,7 @@ from penstock.engine.execution import nan_check, plain_first, triangles, union_f
 from penstock.engine.execution.kernel_profiler import KernelProfiler
 from penstock.engine.execution.layers import Layers, layer_bounds
 from penstock.engine.execution.loop import Loop
+from penstock.engine.execution.owned_loop import OwnedLoop
 from penstock.engine.execution.priorities import Due
 from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.execution.shared_loop import SharedLoop
@@ -65,6 +66,7 @@ from penstock.engine.state.fused_iterations import RunRecords
 from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.engine.state.result import Result
 from penstock.engine.state.state import fields_for
+from penstock.engine.state.state_arrays import INCOMING, SENT
 from penstock.engine.state.unmatched_rows import UnmatchedRows
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.freed_memory import give_back_freed_memory, keep_no_large_blocks
@@ -603,7 +605,9 @@ class Session:
             count = records.append(record)
             if self._watch is not None:
                 self._watch.note(record)
-            if checkpoints is not None:
+            if checkpoints is None:
+                loop.keep_whole(wanted=False)
+            else:
                 with during(self._timeline, "engine", "checkpoint"):
                     record.checkpoint = checkpoints.after(loop, self._shared)
             if count >= look:
@@ -700,7 +704,7 @@ class Session:
             assert equipment.ownership is not None, "ranks own rows"
             moves = self.config.repartition and not self._rank_devices.linked
             kind = partial(
-                SharedLoop,
+                SharedLoop if pages is None else OwnedLoop,
                 ranks=self._ranks,
                 devices=self._rank_devices,
                 ownership=equipment.ownership,
@@ -724,11 +728,15 @@ class Session:
     def _value_file(
         self, program: Program, asks: Iterable[RunRequirements], needs: MemoryRequest
     ) -> tuple[list[Path], int]:
-        """Where values of vertices go that memory has no room for, and the bytes of all; nowhere where it has some."""
+        """Where values of vertices go that memory has no room for, and the bytes of all; nowhere where it has room."""
         if not needs.value_room:
             return [], 0
         graph, scratch = self.graph, self.config.scratch
         arrays = [paged_bytes(graph, program, one) for one in asks]
+        for each in arrays:  # of several ranks none gets the messages of all vertices
+            each.update(
+                {name: -(-size // self._setting.ranks) for name, size in each.items() if name in (SENT, INCOMING)}
+            )
         if needs.device_room and needs.value_room >= max(sum(map(slot_bytes, each.values())) for each in arrays):
             return [], 0
         folders = folders_beside(graph.files) if scratch is None else [scratch]

@@ -355,11 +355,10 @@ class Checkpoints:
         took = 0.0 if self.last is None else self.last.seconds
         last = may_be_extended(self._watched[0].program, loop) and not self._earlier
         self._done = False
-        if (
-            self.follows
-            or not loop.settled
-            or not (last or self._asked or self.interval.due(self._since, began - self._at, took))
-        ):
+        due = last or self._asked or self.interval.due(self._since, began - self._at, took)
+        wanted = due and loop.settled and not self.follows
+        loop.keep_whole(wanted=wanted)
+        if not wanted:
             return None
         size, trouble = 0, ""
         try:

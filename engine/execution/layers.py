@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.execution.priorities import Due
+from penstock.engine.execution.priorities import Due, ValuesAt
 from penstock.engine.state.state import SPAN
 from penstock.storage.base.errors import InputError
 
@@ -90,7 +90,7 @@ class Layers(Due):
         self._rounds += 1
         return frontier
 
-    def is_over(self, state: VertexState, iteration: int) -> bool:
+    def is_over(self, state: VertexState, iteration: int, values_at: ValuesAt) -> bool:
         """Return whether nothing is left: what is far away is not held back."""
         return False
 

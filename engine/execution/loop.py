@@ -29,7 +29,9 @@ from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.state import Frontier
 
 if TYPE_CHECKING:
-    from penstock.engine.execution.windows import AtHand, Settle, Share
+    import numpy as np
+    from numpy.typing import NDArray
+    from penstock.engine.execution.windows import AtHand
     from penstock.engine.kernels.interface import WholeRowKernels, WindowKernels
     from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.state.state_arrays import StateArrays
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 class AllAtHand:
     """The walks of a run for which memory has the values of all vertices: the other way is `Windows`."""
 
-    settled = shared = False
+    settled = False
     opened = ()
 
     def begin(self) -> None:
@@ -139,8 +141,12 @@ class Loop(RunParts):
         """Of a program whose answer is wanted only so far, hold back what is farther, and end where nothing is left."""
         if self.program.bounded:
             self.kernels.use()
-            if self.due.is_over(self.state, self.iteration):
+            if self.due.is_over(self.state, self.iteration, self.values_at):
                 self.finished = self.converged = True
+
+    def values_at(self, name: str, places: NDArray[np.int64]) -> NDArray[Any]:
+        """What a field has at some vertices, in host memory."""
+        return self.state.values_at(name, places)
 
     def index_bytes_read(self) -> int:
         """Bytes that were read from disk since the last call for rows of indexes that are not in memory."""
@@ -194,22 +200,13 @@ class Loop(RunParts):
     def _walk(self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...], rows: Demand | None) -> None:
         """Run the kernels over the edges that the streams bring; rows: `_unsettled`."""
         self.windows.begin()
-        for number, stream in enumerate(self.walks(self.direction)):
+        walks = self.walks(self.direction)
+        settle = partial(self._new_values, frontier, scalars) if not self.asynchronous and len(walks) == 1 else None
+        for number, stream in enumerate(walks):
             along = self.state.listed_along(frontier, stream.index) if number else frontier
-            takers = self._takers(stream, frontier, record, scalars)
-            for walked, at_hand in self.windows.walk(stream, frontier, *takers):
+            for walked, at_hand in self.windows.walk(stream, frontier, settle):
                 listed = along if walked is stream else replace(along, listed=False)  # the list counts other edges
                 stream_walk.walk(self, walked, listed, record, scalars, rows, at_hand)
-
-    def _takers(
-        self, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]
-    ) -> tuple[Settle | None, Share | None]:
-        """What `Windows.walk` calls when a window is done: to give its vertices new values, and owners their messages.
-
-        The first: where this walk brings all messages; the second: of several ranks. Walks in memory call neither.
-        """
-        alone = not self.asynchronous and len(self.walks(self.direction)) == 1
-        return partial(self._new_values, frontier, scalars) if alone else None, None
 
     def _take_effect(
         self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...], rows: Demand | None
@@ -252,8 +249,12 @@ class Loop(RunParts):
         known = {**dict.fromkeys(self.author.totals, 0.0), **self.totals}
         self.totals = known
         self.kernels.use()
-        self.kernels.reduce(self.state, self.out, self.scalars())
+        self._reduced()
         self.total()
+
+    def _reduced(self) -> None:
+        """Leave the Globals' shares of the present values in the state."""
+        self.kernels.reduce(self.state, self.out, self.scalars())
 
     def total(self) -> None:
         """Combine the partial totals of spans of vertices in order, so that threads do not change a sum."""
@@ -276,6 +277,9 @@ class Loop(RunParts):
 
     def hand_out(self) -> None:
         """Give all ranks the values of all vertices, some of which owners alone may have."""
+
+    def keep_whole(self, *, wanted: bool) -> None:
+        """Give all ranks the values of all vertices if one of them keeps a checkpoint now; wanted: if this does."""
 
     def compare(self, direction: Direction, frontier: Frontier, record: IterationRecord, seconds: float) -> None:
         """Compare how long ranks were busy, and move their bounds where that pays."""

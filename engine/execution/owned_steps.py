@@ -1,8 +1,7 @@
-"""Steps of an iteration that each rank takes for its own vertices alone, where ranks are on cores.
+"""Steps of an iteration that each rank takes for its own vertices alone, where ranks are on cores with all values.
 
     wide frontiers:           each rank selects a part -> how many there are, from all
     wide pulls of searches:   each rank applies what it has pulled -> who is pending, from all -> values, when asked for
-    sweeps by windows:        each rank sends -> its rows, messages to owners -> each rank applies -> Globals, from all
 
 Messages of such pulls do not travel: other ranks need the marks alone until they push, or the search ends. Few messages
 do before that, and all ranks apply these.
@@ -36,28 +35,20 @@ def keeps_apart(program: Program) -> bool:
     return alone and author_function(program, "priority") is None and steps.source.isdisjoint(read)
 
 
-def shares_sweeps(program: Program) -> bool:
-    """Whether in sweeps other ranks need nothing of a vertex but what it sends, and its share of Globals."""
-    steps = StepValues.of(program)
-    return steps.sweeps and not program.bounded and steps.target.isdisjoint(steps.changing)
-
-
 class OwnedSteps:
     """Those of one rank in a run.
 
-    apart: whether other ranks lack values of this one's vertices, and it theirs. sweeps: whether sweeps are shared.
-    bounds: which vertices' rows are whose now.
+    apart: whether other ranks lack values of this one's vertices, and it theirs. bounds: which vertices' rows are whose
+    now.
     """
 
-    apart = sweeps = False
+    apart = False
 
     def __init__(self, program: Program, state: StateArrays, exchange: RankExchange, bounds: NDArray[np.int64]) -> None:
         self._state, self._exchange, self.bounds = state, exchange, bounds
-        steps = StepValues.of(program)
-        self._changing = steps.changing
-        self._wide = list_capacity(program, state.last) if state.pages is None else 0
+        self._changing = StepValues.of(program).changing
+        self._wide = list_capacity(program, state.last)
         self._by_priority = author_function(program, "priority") is not None
-        self._sources = sorted(steps.source & (steps.changing | steps.sends))
 
     @property
     def kept_above(self) -> int:
@@ -81,51 +72,16 @@ class OwnedSteps:
         return Frontier(*found.tolist())
 
     @property
-    def starts(self) -> NDArray[np.int64]:
-        """Where the vertices of each rank begin whose values it computes: whole spans, about those of its rows."""
-        starts: NDArray[np.int64] = np.minimum(np.rint(self.bounds / SPAN).astype(np.int64) * SPAN, self._state.last)
-        starts[-1] = self._state.last
-        return starts
-
-    @property
     def own(self) -> tuple[int, int]:
-        """The first and past the last vertex whose values this rank computes."""
-        first, last = self.starts[self._exchange.ranks.rank :][:2].tolist()
+        """The first and past the last vertex that this rank selects from: whole spans, about those of its rows."""
+        starts = np.minimum(np.rint(self.bounds / SPAN).astype(np.int64) * SPAN, self._state.last)
+        starts[-1] = self._state.last
+        first, last = starts[self._exchange.ranks.rank :][:2].tolist()
         return first, last
-
-    def part(self, first: int, last: int) -> StateArrays | None:
-        """The state of those of the vertices first..last-1 whose values this rank computes, if there are any."""
-        low, high = self.own
-        low, high = max(low, first), min(high, last)
-        return self._state.part(low, high) if low < high else None
-
-    def hand_sources(self, *, pulls: bool) -> None:
-        """Give ranks what messages of a sweep are made of: of all vertices, or in a push of those of their rows."""
-        self.apart, starts = True, self.starts
-        for name in self._sources:
-            for span in [None] if pulls else self._between():
-                self._exchange.hand_out(name, starts, span)
-
-    def hand_pulled(self) -> None:
-        """Give ranks the messages that others have pulled for vertices whose values they compute."""
-        for span in self._between():
-            self._exchange.hand_out(self._state.messages, self.bounds, span)
-
-    def _between(self) -> list[tuple[int, int]]:
-        """The vertices whose rows are of one rank, and whose values another computes."""
-        ends = np.stack([self.bounds, self.starts])
-        return [(low, high) for low, high in zip(*np.sort(ends, axis=0).tolist(), strict=True) if low < high]
-
-    def hand_totals(self) -> None:
-        """Give all ranks the partial totals of all spans."""
-        self._exchange.arrays.gather_slices(self._state.partial, -(-self.starts // SPAN))
 
     def hand_out(self) -> None:
         """Give all ranks the values of all vertices."""
         if self.apart:
             self.apart = False
-            owners = self.starts if self.sweeps else self.bounds
-            if self.sweeps:
-                self._exchange.share_pending(self.own)
             for name in sorted(self._changing):
-                self._exchange.hand_out(name, owners)
+                self._exchange.gather(name, self.bounds, (0, self._state.last))

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from penstock.engine.state.device_state import VertexState
     from penstock.engine.state.state import Frontier
 
+ValuesAt = Callable[[str, "NDArray[np.int64]"], "NDArray[Any]"]
+"""Returns what a field has at some vertices."""
 SHARE = 1 / 2  # of a graph's edges that a bucket may hold before it is narrowed
 GROWTH = 8.0  # of edges per unit from one bucket to the next where it is not known
 LINKED = 1 / 8  # of the usual width: edges relaxed in vain cost more over a link than iterations do
@@ -177,9 +179,9 @@ class Due:
             self.settled_below = self.limit
         self.limit = limit
 
-    def is_over(self, state: VertexState, iteration: int) -> bool:
+    def is_over(self, state: VertexState, iteration: int, values_at: ValuesAt) -> bool:
         """Take the horizon from the values that the watched vertices have now; return whether nothing is left in it."""
-        horizon = self._program.horizon(self._watched(state))
+        horizon = self._program.horizon(self._watched(state, values_at))
         if self._by_priority:
             self.ceiling = math.nextafter(horizon, math.inf)
         else:
@@ -187,9 +189,9 @@ class Due:
         self.limit = min(self.limit, self.ceiling)
         return iteration >= self._last
 
-    def _watched(self, state: VertexState) -> NDArray[Any]:
+    def _watched(self, state: VertexState, values_at: ValuesAt) -> NDArray[Any]:
         """The first field's values at the vertices that the program watches, from where the state is."""
         name = next(iter(fields_of(self._program)))
         if not self._program.watched:
             return np.empty(0, state.fields[name].dtype)
-        return state.values_at(name, np.asarray(self._program.watched, np.int64))
+        return values_at(name, np.asarray(self._program.watched, np.int64))

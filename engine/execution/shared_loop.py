@@ -1,23 +1,23 @@
 """The loop of one of several ranks, which share the edges: each walks its rows, and all take the same next step.
 
-    what all ranks see -> sources of a sweep -> [walk] -> messages to all, or to owners -> bounds? -> [apply] -> pending
+    what all ranks see -> [walk] -> messages, to all -> bounds? -> [apply] -> pending
 
-What owners do for their own vertices alone is in `owned_steps.py`, moving bounds in `rebalance.py`.
+What owners do for their own vertices alone is in `owned_steps.py`, moving bounds in `rebalance.py`; `owned_loop.py` is
+the loop where no rank has values of all vertices.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.execution.loop import Loop
-from penstock.engine.execution.owned_steps import OwnedSteps, keeps_apart, shares_sweeps
+from penstock.engine.execution.owned_steps import OwnedSteps, keeps_apart
 from penstock.engine.execution.situations import certainly_pushed, own_seconds, seen_by_all
-from penstock.engine.execution.windows import Windows
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.program.program import fields_of, words_of
 from penstock.engine.ranks.communicator import broadcast
@@ -28,15 +28,22 @@ from penstock.storage.base.timeline import during
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.execution.windows import Settle, Share
     from penstock.engine.ranks.communicator import ArrayRanks, Communicator
     from penstock.engine.ranks.rank_devices import RankDevices
-    from penstock.engine.resources.edge_stream import EdgeStream
     from penstock.engine.resources.ownership import Ownership
     from penstock.engine.state.records import IterationRecord
     from penstock.engine.state.state_arrays import StateArrays
     from penstock.storage.base.timeline import Timeline
     from penstock.transfer.values.task import Demand
+
+
+@contextmanager
+def exchanging(timeline: Timeline | None, record: IterationRecord) -> Iterator[None]:
+    """Exchange between ranks within; the only place where that is timed."""
+    began = time.perf_counter()
+    with during(timeline, "exchange", "exchange"):
+        yield
+    record.exchange_seconds += time.perf_counter() - began
 
 
 @dataclass(kw_only=True)
@@ -58,7 +65,7 @@ class SharedLoop(Loop):
         self.place = self.ranks.rank, self.ranks.size
         self.exchange = RankExchange(self.state, self.kernels.exchange_kernels(), self.ranks, self.arrays)
         self._owned: OwnedSteps | None = None
-        if not self.devices.on_devices:
+        if not self.devices.on_devices and self.state.pages is None:
             self._owned = OwnedSteps(self.program, self.state, self.exchange, self.ownership.bounds)
         self._keeps_apart = False
         self._seen: Situation | None = None
@@ -69,36 +76,21 @@ class SharedLoop(Loop):
         assert self.devices.arrays is not None, "ranks exchange arrays"
         return self.devices.arrays
 
-    @contextmanager
-    def exchanging(self, record: IterationRecord) -> Iterator[None]:
-        """Exchange between ranks within; the only place where that is timed."""
-        began = time.perf_counter()
-        with during(self.timeline, "exchange", "exchange"):
-            yield
-        record.exchange_seconds += time.perf_counter() - began
+    def exchanging(self, record: IterationRecord) -> AbstractContextManager[None]:
+        """Exchange between ranks within."""
+        return exchanging(self.timeline, record)
 
     def keep_apart(self, *, checkpoints: bool) -> None:
         """Let owners alone have what wide pulls bring, where a program allows it, and no rank keeps checkpoints."""
         if self._owned is None or self.asynchronous or self.author.uses_activity:
             return
-        sweeps = isinstance(self.windows, Windows) and shares_sweeps(self.program)
-        if (sweeps or keeps_apart(self.program)) and not self.gathered(checkpoints).any():
-            self._owned.sweeps, self._keeps_apart = sweeps, not sweeps
+        self._keeps_apart = keeps_apart(self.program) and not self.gathered(checkpoints).any()
 
     def own(self, ownership: Ownership) -> None:
         """Own other vertices from now on, between two walks."""
         self.ownership = ownership
         if self._owned is not None:
             self._owned.bounds = ownership.bounds
-
-    def _sharing(self, frontier: Frontier) -> OwnedSteps | None:
-        """Of a sweep in which each rank sends from, and applies to, its own vertices alone: those steps."""
-        return self._owned if frontier.everything and self._owned is not None and self._owned.sweeps else None
-
-    def _own_part(self, frontier: Frontier, part: StateArrays) -> StateArrays | None:
-        """A part of the state, or of a shared sweep that of its vertices which are this rank's, if there are any."""
-        sharing = self._sharing(frontier)
-        return part if sharing is None else sharing.part(part.first, part.last)
 
     # The steps of an iteration.
 
@@ -132,50 +124,21 @@ class SharedLoop(Loop):
         return rows
 
     def _send(self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]) -> None:
-        sharing = self._sharing(frontier)
-        if self._owned is not None and self._owned.apart and self.direction == "push" and sharing is None:
+        if self._owned is not None and self._owned.apart and self.direction == "push":
             with self.exchanging(record):
                 self.hand_out()
-        if (own := self._own_part(frontier, self.state)) is not None:
-            self.kernels.send(own, frontier, self.out, scalars)
-        if sharing is not None:
-            with self.exchanging(record):
-                pulls = any(stream.direction == "pull" for stream in self.walks(self.direction))
-                sharing.hand_sources(pulls=pulls)
-
-    def _takers(
-        self, stream: EdgeStream, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]
-    ) -> tuple[Settle | None, Share | None]:
-        """Messages go to owners while a window is at hand, if all ranks have the same ones."""
-        windows, (settle, _) = self.windows, super()._takers(stream, frontier, record, scalars)
-        sharing = self._sharing(frontier) if settle is not None and stream.direction == "push" else None
-        if sharing is None or not isinstance(windows, Windows):
-            return None, None
-        cut, starts, own = windows.cut(stream), sharing.starts, sharing.own
-        cuts = self.gathered(cut.size, cut.count, cut.of_file)
-        if (cuts != cuts[0]).any():
-            return None, None
-
-        def share(first: int, last: int) -> None:
-            with self.exchanging(record):
-                self.exchange.give_owners(starts, (first, last))
-            windows.leave(first, min(own[0], last))
-            windows.leave(max(own[1], first), last)
-
-        return settle, share
+        super()._send(frontier, record, scalars)
 
     def _take_effect(
         self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...], rows: Demand | None
     ) -> None:
         """Exchange messages, let them take effect, and move bounds where that pays."""
         walked = self.streams[self.direction].pipeline.device.event(None)  # edges may come during the exchange
-        shared, parts = self._exchange(frontier, record, settled=rows is not None), self._sharing(frontier) is not None
-        if shared and not parts:
+        shared = self._exchange(frontier, record, settled=rows is not None)
+        if shared:
             self.compare(self.direction, frontier, record, record.walk_seconds)
         if not self.asynchronous:
             self._apply(frontier, scalars, walked)
-        if shared and parts:  # messages are with owners until they have applied them
-            self.compare(self.direction, frontier, record, record.walk_seconds)
         if not shared:
             assert self._owned is not None, "owners alone have applied"
             self._owned.apart = True
@@ -189,24 +152,9 @@ class SharedLoop(Loop):
             if settled:
                 self.exchange.share_settled(self.ownership.bounds)
                 return True
-            if (sharing := self._sharing(frontier)) is not None:
-                if pulled:
-                    sharing.hand_pulled()
-                elif not self.windows.shared:
-                    self.exchange.give_owners(sharing.starts, (0, self.state.last))
-                return True
             kept_above = self._owned.kept_above if pulled and self._keeps_apart and self._owned is not None else None
             bounds = self.ownership.bounds if pulled else None
             return self.exchange.share_messages(frontier.everything, bounds, kept_above)
-
-    def _new_values(self, frontier: Frontier, scalars: tuple[Any, ...], part: StateArrays) -> None:
-        if (own := self._own_part(frontier, part)) is not None:
-            super()._new_values(frontier, scalars, own)
-
-    def _total_of_sweep(self, frontier: Frontier) -> None:
-        if (sharing := self._sharing(frontier)) is not None:
-            sharing.hand_totals()
-        self.total()
 
     def total(self) -> None:
         """Combine partial totals; where some are added up on devices, in an order of their own, the first rank's."""

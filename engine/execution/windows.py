@@ -3,16 +3,17 @@
     for each window of vertices: its values -> for each view of rows: their values -> the view's edges to the window
                                  -> of a push: what its vertices become
 
-Owns the size of windows. The values of a window come once, those of rows for each one. Edges are read for each window,
-too, and cut to those that lead to it; where the file has windows (`penstock convert --windows`) each reads its own.
-Where those of a push find room they are kept: then they are read once, and of windows only the pages that they lead to.
-Messages of a sweep are not read where nothing has been combined in them yet.
+Owns the size of windows. The values of a window come once, those of rows for each one; of several ranks from their
+owners, while all walk in the same window (`owned_values.py`). Edges are read for each window, too, and cut to those
+that lead to it; where the file has windows (`penstock convert --windows`) each reads its own. Where those of a push
+find room they are kept: then they are read once, and of windows only the pages that they lead to. Messages of a sweep
+are not read where nothing has been combined in them yet.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ import numpy as np
 from penstock.engine.state.state_arrays import StepValues
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from penstock.engine.execution.owned_values import OwnedValues
     from penstock.engine.kernels.interface import WindowKernels
     from penstock.engine.program.program import Program
     from penstock.engine.resources.edge_stream import EdgeStream
@@ -40,8 +43,6 @@ AtHand = Callable[[Iterator["View"]], Iterator["View"]]
 
 Settle = Callable[["StateArrays"], None]
 """Gives vertices of a part of the state new values."""
-Share = Callable[[int, int], None]
-"""Gives ranks the messages that others have for their own ones of a range of vertices."""
 
 
 def window_vertices(room: int, beside: tuple[int, int], page: int, together: int) -> int:
@@ -112,15 +113,18 @@ class Windows:
 
     state, kernels: of the cores, or of a device, where edges are not picked.
 
-    count: of the last walk. settled: whether it has given vertices new values; shared: whether it has given ranks the
-    messages for their vertices. emptied: the messages of vertices before this one are those of the walk.
+    count: of the last walk. settled: whether it has given vertices new values. emptied: the messages of vertices before
+    this one are those of the walk. owners: the other ranks, if there are any.
     """
+
+    owners: OwnedValues | None = None
 
     def __init__(self, program: Program, state: StateArrays, kernels: WindowKernels[Any], out: Index) -> None:
         assert state.pages is not None, "all values are in memory"
         self._state, self._pages, self._kernels = state, state.pages, kernels
         self._steps, self._out = StepValues.of(program), out
-        self.count, self._emptied, self.settled, self.shared = 1, 0, False, False
+        self.count, self._emptied, self.settled = 1, 0, False
+        self._room, self._together, self._by_file = self._pages.room, 0, True
         self._before = self._so_far()
         self._of_file: dict[str, EdgeStream] = {}
 
@@ -137,24 +141,32 @@ class Windows:
 
     def begin(self) -> None:
         """Begin the walks of an iteration."""
-        self._emptied, self.settled, self.shared = 0, False, False
+        self._emptied, self.settled = self._own[0], False
+
+    def agree(self, streams: Collection[EdgeStream], gathered: Callable[..., NDArray[np.float64]]) -> None:
+        """Walk the same windows in all ranks, of which some have less room; gathered: gives numbers of all."""
+        together = max(self._beside(stream)[2] for stream in streams)
+        by_file = all(self._has_windows(stream) for stream in streams)
+        found = gathered(self._pages.room, -together, by_file).min(axis=0)
+        self._room, self._together, self._by_file = int(found[0]), int(-found[1]), bool(found[2])
 
     def walk(
-        self, stream: EdgeStream, frontier: Frontier, settle: Settle | None, share: Share | None = None
+        self, stream: EdgeStream, frontier: Frontier, settle: Settle | None
     ) -> Iterator[tuple[EdgeStream, AtHand]]:
         """Yield of each window that has something to tell its edges, and what a walk does with their views.
 
         Its values are in memory meanwhile. settle: gives the vertices of a window new values, of a walk that brings all
-        messages; None: others follow. share: of a push of several ranks, all of which have these windows.
+        messages; None: others follow.
         """
-        state, steps, pushes = self._state, self._steps, stream.direction == "push"
-        self.shared = share is not None
+        state, steps, pushes, owners = self._state, self._steps, stream.direction == "push", self.owners
         self.settled = settle is not None and pushes and steps.applied_within(state.messages)
         far, near = steps.walked(state.messages, pushes=pushes)
         counted = stream.index is self._out and not (frontier.everything or steps.asks_degree)
         picks = pushes and counted and self._kernels.picks
         id_bytes: int = state.vertices.itemsize
         kept = frontier.edges * (stream.edge_bytes + id_bytes) + 2 * min(frontier.vertices, frontier.edges) * id_bytes
+        if owners is not None:
+            owners.bring_rows(near if pushes else near | far)
         if picks and kept <= self._most_kept(stream):
             self.settled = self.settled and not self._kernels.author.uses_activity
             last_step = settle if self.settled else None
@@ -169,25 +181,28 @@ class Windows:
                 continue
             walked = self._stream_of(stream, number) if cut.of_file else stream
             window = (first, last) if cut.reads > 1 else None
-            fresh = steps.emptied(state.messages) if pushes and self._emptied <= first else frozenset[str]()
+            empty = pushes and self._emptied <= max(first, self._own[0])
+            fresh = steps.emptied(state.messages) if empty else frozenset[str]()
             with state.held(far, first, last, fresh=fresh):
                 if pushes:
                     self._empty(last)
+                if owners is not None:
+                    owners.bring(far, [(first, last)], pushes=pushes)
                 try:
                     self._kernels.hot_first = hot_first and first == 0  # the hottest vertices are the first ones
                     yield walked, partial(self._at_hand, walked, frontier, window, near)
                 finally:
                     self._kernels.hot_first = hot_first
                 if pushes:
-                    self._note_changes(frontier, first, last)
+                    self._pushed([(first, last)], frontier)
                 else:
                     self._empty(state.last)
-                if share is not None:
-                    share(first, last)
                 if settle is not None and self.settled:
                     settle(state.part(first, last))
             if walked is not stream and walked.index.pages is not None:
                 walked.index.pages.clear()
+        if owners is not None and not pushes:
+            owners.share_rows()
 
     @property
     def opened(self) -> Collection[EdgeStream]:
@@ -202,10 +217,16 @@ class Windows:
         """The windows of a walk along this stream."""
         ((_, near), page, _), adjacency = self._beside(stream), stream.directory.adjacency
         picks = self._kernels.picks
-        if picks and not all(window.direction in stream.pipeline.cache.extents for window in adjacency.windows):
+        if picks and not (self._by_file and self._has_windows(stream)):
             adjacency = replace(adjacency, windows=())  # all edges have room, and are read once
         how = {"picks": picks, "pushes": stream.direction == "push"}
         return cut_windows(adjacency, self._steps, self._state.last, self._size(stream), page, near, **how)
+
+    @staticmethod
+    def _has_windows(stream: EdgeStream) -> bool:
+        """Whether the edges of the file's windows are among those that may be read."""
+        extents = stream.pipeline.cache.extents
+        return all(window.direction in extents for window in stream.directory.adjacency.windows)
 
     def _stream_of(self, stream: EdgeStream, number: int) -> EdgeStream:
         """The stream of a window of the file."""
@@ -220,16 +241,16 @@ class Windows:
         pages, index = self._pages, stream.index.pages
         assert index is not None, "values come with the rows of the index"
         far, near = self._steps.at_hand(pages.item_bytes, self._state.messages, pushes=stream.direction == "push")
-        return (far, near + pages.row_bytes), pages.rows, pages.range_of(index)
+        return (far, near + pages.row_bytes), pages.rows, max(pages.range_of(index), self._together)
 
-    def _size(self, stream: EdgeStream) -> int:
-        """Vertices of a window for which there is room."""
-        return window_vertices(self._pages.room, *self._beside(stream))
+    def _size(self, stream: EdgeStream, less: int = 0) -> int:
+        """Vertices of a window for which there is room, but for so many bytes."""
+        return window_vertices(self._room - less, *self._beside(stream))
 
     def _most_kept(self, stream: EdgeStream) -> int:
         """Bytes of edges that may be kept: a part of the room, which leaves that of a window of a page."""
         (far, near), page, together = self._beside(stream)
-        room = self._pages.room
+        room = self._room
         return min(room // KEPT_SHARE, room - far * page - AHEAD * near * together)
 
     def _all_at_hand(
@@ -247,20 +268,24 @@ class Windows:
             reached = np.zeros(-(-state.last // pages.rows), np.bool_)
             for view in kept:
                 reached[view.neighbors // pages.rows] = True
-            numbers, most = np.flatnonzero(reached).tolist(), self._size(stream) // pages.rows
+            if self.owners is not None:
+                reached = self.owners.of_all(reached)
+            numbers, most = np.flatnonzero(reached).tolist(), self._size(stream, kept_bytes) // pages.rows
             groups = [numbers[begin : begin + most] for begin in range(0, len(numbers), most)]
             self.count = max(1, len(groups))
             for group in groups:
                 window = group[0] * pages.rows, (group[-1] + 1) * pages.rows
+                spans = [(page * pages.rows, min((page + 1) * pages.rows, state.last)) for page in group]
                 with pages.held([(name, number) for name in far for number in group]):
+                    if self.owners is not None:
+                        self.owners.bring(far, spans, pushes=True)
                     for view in kept:
                         part = view if len(groups) == 1 else self._in_window(view, stream, frontier, window)
                         with state.held(near if part.e1 else (), view.v0, view.v1):
                             yield part
-                    for first in (number * pages.rows for number in group):
-                        last = min(first + pages.rows, state.last)
-                        self._note_changes(frontier, first, last)
-                        if settle is not None:
+                    self._pushed(spans, frontier)
+                    if settle is not None:
+                        for first, last in spans:
                             settle(state.part(first, last))
 
     def _in_window(self, view: View, stream: EdgeStream, frontier: Frontier, window: tuple[int, int]) -> View:
@@ -270,9 +295,15 @@ class Windows:
         view.record.kernel_seconds += time.perf_counter() - began
         return found
 
+    @property
+    def _own(self) -> tuple[int, int]:
+        """The vertices, in whole pages, whose values this process keeps."""
+        (first, last), rows = self._pages.owned, self._pages.rows
+        return first // rows * rows, last
+
     def _empty(self, until: int) -> None:
         """Let messages of the vertices up to this one be combined with nothing, if a walk begins so."""
-        state, pages = self._state, self._pages
+        state, pages, until = self._state, self._pages, min(until, self._own[1])
         emptied = self._steps.emptied(state.messages)
         while emptied and self._emptied < until:
             last = min(self._emptied + pages.rows, state.last)
@@ -301,17 +332,17 @@ class Windows:
                     if not pushes:
                         self._note_changes(frontier, rows[0], rows[1])
 
-    def leave(self, first: int, last: int) -> None:
-        """Do not write messages of vertices first..last-1, whose pages are at hand: another rank has taken them."""
-        pages = self._pages
-        for name, number in pages.of((self._state.messages,), first, last) if first < last else ():
-            if first <= number * pages.rows and min((number + 1) * pages.rows, self._state.last) <= last:
-                pages.change((name, number), changed=False)
+    def _pushed(self, spans: Sequence[tuple[int, int]], frontier: Frontier) -> None:
+        """Give owners what a push has found for vertices whose pages are at hand, and note where that is."""
+        if self.owners is not None:
+            self.owners.share(spans, everything=frontier.everything)
+        for first, last in spans:
+            self._note_changes(frontier, first, last)
 
     def _note_changes(self, frontier: Frontier, v0: int, v1: int) -> None:
         """Note the pages of messages in which vertices v0..v1-1 have got some: a sweep marks none, but reaches most."""
-        state, pages = self._state, self._pages
-        for unit in pages.of((state.messages,), v0, v1):
+        state, pages, (begin, end) = self._state, self._pages, self._own
+        for unit in pages.of((state.messages,), max(v0, begin), min(v1, end)):
             first = unit[1] * pages.rows
             if frontier.everything or state.touched.part(first, min(first + pages.rows, state.last)).words.any():
                 pages.change(unit)

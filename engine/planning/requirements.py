@@ -14,7 +14,6 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from penstock.engine.execution import cel, layers, triangles, whole_rows
-from penstock.engine.execution.owned_steps import shares_sweeps
 from penstock.engine.execution.windows import AHEAD, WindowCut, cut_windows, window_vertices, windows_walked
 from penstock.engine.program.precision import formed
 from penstock.engine.program.program import (
@@ -318,7 +317,7 @@ def windows_of(
     of_file: those between host memory and the file, where a device has pages of what host memory has pages of.
 
     A sweep is: what vertices send; for each window its values, and those of all rows; what vertices become. Of several
-    ranks each has rows of its own, and sends and applies for all vertices, or for its own (`shares_sweeps`).
+    ranks each has rows and values of its own.
     """
     assert graph.out.degrees is not None, "rows in order are those of a file"
     sizes = value_bytes(one.program, graph.vertices, graph.vertex_dtype, apart=one.apart)
@@ -343,16 +342,16 @@ def windows_of(
     def of(*names: Iterable[str]) -> int:
         return sum(sizes[name] for some in names for name in some)
 
-    shared = ranks > 1 and shares_sweeps(one.program)
     moved = of(steps.reads("send"), steps.sends, far - emptied)
-    within = (shared or ranks == 1) and one.apart and pushes and steps.applied_within(messages)
+    within = one.apart and pushes and steps.applied_within(messages)
     at_hand = far if within else frozenset[str]()
     moved += of({messages} | steps.changing & at_hand) * (1 if pushes else cut.count)
     moved -= 0 if pushes else of(near & emptied)
     if one.apart:
         moved += of(steps.applies(messages) - at_hand, (steps.changing | ({messages} - emptied)) - at_hand)
-    moved = moved // ranks if shared else moved + (2 * of({messages}) if ranks > 1 else 0)
-    moved += cut.count * max(0, of(near) // ranks - stays)  # beside a window, from one walk of the rows to the next
+    moved = moved // ranks + cut.count * max(
+        0, of(near) // ranks - stays
+    )  # beside a window, from one walk of the rows to the next
     return cut, moved
 
 

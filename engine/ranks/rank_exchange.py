@@ -4,13 +4,12 @@ Every rank has found messages along the edges that it owns. Afterwards the accum
 same to the bit, so that all of them take the same next step; but for what stays with owners (`owned_steps.py`). Nothing
 here depends on how long anything took, nor on where a state is: of a device, marks and messages stay there, and how
 many there are comes to the host. Few messages come with that number, in memory that kernels write and read in place,
-and go by way of the hosts. Of values in a file one page of messages is in memory at a time.
+and go by way of the hosts. Of values in a file owners alone have theirs (`owned_values.py`): `give_owners`, `gather`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,7 +22,6 @@ from penstock.engine.state.state_arrays import SENT
 if TYPE_CHECKING:
     from penstock.engine.kernels.cuda.launch_exchange import CudaExchangeKernels
     from penstock.engine.kernels.host.launch_exchange import HostExchangeKernels
-    from penstock.engine.kernels.interface import SharedLists
     from penstock.engine.ranks.communicator import ArrayRanks, Communicator
     from penstock.engine.state.device_state import VertexState
 
@@ -80,9 +78,7 @@ class RankExchange:
         finds more messages each rank keeps its own, and no marks but these (`share_pending`); None: all get them.
         """
         if everything:
-            for span in self._spans((0, self.state.last)):
-                with self._messages_of(span):
-                    self._share_values(bounds, span)
+            self._share_values(bounds, (0, self.state.last))
             self.found = self.state.last
             return True
         state, rank, few = self.state, self.ranks.rank, room_for_few(self.state.last)
@@ -90,7 +86,7 @@ class RankExchange:
         ours, found = (
             self.kernels.shared_lists(name, few, state.vertices.dtype, state.target.dtype) for name in ("ours", "found")
         )
-        counts = gather_few(self.ranks, self._count(own, ours), ours, found)
+        counts = gather_few(self.ranks, int(self.kernels.count(state.touched, own, state.target, ours)), ours, found)
         starts = starts_of(counts)
         self.found = int(starts[-1])
         if kept_above is not None and self.found > kept_above:
@@ -99,67 +95,63 @@ class RankExchange:
         if self.found > few:
             self._share_many(own, starts, bounds)
         elif self.found:
-            self._merge_few(found, starts, bounds)
+            self._merge(found.ids_here, found.values_here, starts, bounds)
         if state.incoming is None and state.touched is not state.pending:
             self.kernels.move_marks(state.touched, state.pending)
         return True
 
-    def share_pending(self, own: Span | None = None) -> None:
-        """Give all ranks the same pending vertices, each of which one of them has marked; own: whose marks count."""
-        pending = self.state.pending
-        if own is not None:
-            self.kernels.copy_marks(pending, own, pending.words.view(np.uint32))
-        self._combine_words(pending)
+    def share_pending(self) -> None:
+        """Give all ranks the same pending vertices, each of which one of them has marked."""
+        self.combine_marks(self.state.pending)
 
-    def hand_out(self, name: str, bounds: Ints, span: Span | None = None) -> None:
-        """Give all ranks the values of an array that owners alone have; span: of these vertices, None: of all."""
-        state = self.state
-        for part in self._spans(span or (0, state.last)):
-            values = state.sent if name == SENT else state.fields.get(name, state.target)
-            with state.held((name,), *part, changes=(name,)):
-                self.arrays.gather_slices(values, np.clip(bounds, *part))
+    def gather(self, name: str, bounds: Ints, span: Span) -> None:
+        """Give all ranks the values that owners have of a range of vertices, in an array of which it is in memory."""
+        state, (first, last) = self.state, span
+        values = state.sent if name == SENT else state.fields.get(name, state.target)
+        self.arrays.gather_slices(values[first:last], np.clip(bounds, first, last) - first)
 
-    def give_owners(self, bounds: Ints, span: Span) -> None:
-        """Combine all ranks' messages of a range of vertices, and give each to the rank that owns the vertex.
+    def gather_marks(self, marks: Any, bounds: Ints, span: Span) -> None:
+        """Give all ranks the marks that owners have of a range of vertices; it and bounds: whole spans."""
+        (first, last), rank = span, self.ranks.rank
+        part, spans = marks.part(first, last), -(-(np.clip(bounds, first, last) - first) // SPAN)
+        self.arrays.gather_slices(part.words, (SPAN // 64) * spans)
+        for begin, end in ((0, spans[rank]), (spans[rank + 1], spans[-1])):
+            part.part(SPAN * int(begin), SPAN * int(end)).summarize()
 
-        What other ranks have there is of no more use.
+    def give_owners(self, bounds: Ints, spans: Sequence[Span], *, everything: bool) -> None:
+        """Combine all ranks' messages of ranges of vertices, and give each, and its mark, to the owner of the vertex.
+
+        They are in memory, whole spans; what other ranks have there is of no more use, and loses its marks. everything:
+        as in `share_messages`.
         """
-        target, size, rank = self.state.target, self.ranks.size, self.ranks.rank
+        state, rank = self.state, self.ranks.rank
+        mine = int(bounds[rank]), int(bounds[rank + 1])
+        counts = self.ranks.gather_numbers(np.array([self.kernels.marked(state.touched, span) for span in spans]))
+        for number, span in enumerate(spans):
+            starts = starts_of(counts[:, number])
+            total, size = int(starts[-1]), span[1] - span[0]
+            form = "dense" if everything else form_of(total, size, pulled=False)
+            if form == "dense":
+                self._slices_to_owners(state.target[slice(*span)], np.clip(bounds, *span) - span[0])
+            elif form != "nothing":
+                self._share_listed(span, starts, None, span if form == "marked" else None, mine)
+            if form == "dense" and state.touched is not state.pending:
+                marks = state.touched.part(*span)
+                words = (SPAN // 32) * -(-(np.clip(bounds, *span) - span[0]) // SPAN)
+                self._slices_to_owners(marks.words.view(np.uint32), words, "or")
+                marks.summarize()
+
+    def _slices_to_owners(self, whole: Any, bounds: Ints, combiner: str | None = None) -> None:
+        """Combine one array per rank, in the order of ranks; each gets its slice of the result."""
+        size, rank = self.ranks.size, self.ranks.rank
         step = max(1, 2 * self.at_once // size)
-        for part in self._spans(span):
-            with self._messages_of(part):
-                for first in range(*part, step):
-                    some = target[first : min(first + step, part[1])]
-                    cuts = np.clip(bounds, first, first + len(some)) - first
-                    ours = some[int(cuts[rank]) : int(cuts[rank + 1])]
-                    found = self.kernels.buffer("slices", size * len(ours), target.dtype)
-                    self.arrays.exchange_slices(some, cuts, found.reshape(size, len(ours)))
-                    self.kernels.combine(found, ours)
-
-    def _spans(self, span: Span) -> Iterator[Span]:
-        """A range of vertices, in parts of a page each where values are in pages."""
-        pages = self.state.pages
-        return iter((span,) if span[0] < span[1] else ()) if pages is None else pages.spans(*span)
-
-    def _messages_of(self, span: Span) -> AbstractContextManager[None]:
-        """Have the messages of a range of vertices in memory within, which are written."""
-        name = self.state.messages
-        held: AbstractContextManager[None] = self.state.held((name,), *span, changes=(name,))
-        return held
-
-    def _count(self, own: Span, lists: SharedLists) -> int:
-        """How many messages this rank has, and which, if lists has room."""
-        state, kernels = self.state, self.kernels
-        if state.pages is None:
-            return int(kernels.count(state.touched, own, state.target, lists))
-        count, at = int(kernels.marked(state.touched, own)), 0
-        for span in self._spans(own) if 0 < count <= len(lists.ids) else ():
-            if some := kernels.marked(state.touched, span):
-                here = slice(at, at + some)
-                with state.held((state.messages,), *span):
-                    kernels.listed(state.touched, span, some, state.target, lists.ids[here], lists.values[here])
-                at += some
-        return count
+        for first in range(0, len(whole), step):
+            some = whole[first : first + step]
+            cuts = np.clip(bounds, first, first + len(some)) - first
+            ours = some[int(cuts[rank]) : int(cuts[rank + 1])]
+            found = self.kernels.buffer("slices", size * len(ours), whole.dtype)
+            self.arrays.exchange_slices(some, cuts, found.reshape(size, len(ours)))
+            self.kernels.combine(found, ours, combiner)
 
     def _share_many(self, own: Span, starts: Ints, bounds: Ints | None) -> None:
         """Exchange messages by ranges of vertices, so that what travels at once takes little memory.
@@ -177,14 +169,13 @@ class RankExchange:
             form = form_of(int(starts[-1]), span[1] - first, pulled=bounds is not None)
             if form == "nothing":
                 continue
-            with self._messages_of(span):
-                if form == "dense":
-                    self._share_values(bounds, span)
-                    dense = True
-                else:
-                    self._share_listed(mine, starts, bounds, span if form == "marked" else None)
+            if form == "dense":
+                self._share_values(bounds, span)
+                dense = True
+            else:
+                self._share_listed(mine, starts, bounds, span if form == "marked" else None)
         if dense:
-            self._combine_words(state.touched)
+            self.combine_marks(state.touched)
 
     def begin_settling(self) -> None:
         """Let a walk of unsettled rows take, and give back, the marks of all pending vertices."""
@@ -203,7 +194,7 @@ class RankExchange:
         self.arrays.exchange_slices(target, bounds, found.reshape(size, len(ours)))
         self.kernels.settle(found, rank, ours, state.touched, state.pending, first)
         self.arrays.gather_slices(target, bounds)
-        self._combine_words(state.pending)
+        self.combine_marks(state.pending)
         state.touched.clear()
 
     def _share_values(self, bounds: Ints | None, span: Span) -> None:
@@ -213,19 +204,24 @@ class RankExchange:
         else:
             self.arrays.gather_slices(self.state.target, np.clip(bounds, *span))
 
-    def _share_listed(self, own: Span, starts: Ints, bounds: Ints | None, marked: Span | None) -> None:
-        """Exchange messages with their ids; marked: whole spans, with whose bitmap in the place of these."""
+    def _share_listed(
+        self, own: Span, starts: Ints, bounds: Ints | None, marked: Span | None, mine: Span | None = None
+    ) -> None:
+        """Exchange messages with their ids; marked: whole spans, with whose bitmap in the place of these.
+
+        mine: as `_merge` has it.
+        """
         state, kernels, rank = self.state, self.kernels, self.ranks.rank
-        total, mine = int(starts[-1]), slice(int(starts[rank]), int(starts[rank + 1]))
+        total, ours = int(starts[-1]), slice(int(starts[rank]), int(starts[rank + 1]))
         ids = kernels.buffer("ids", total, state.vertices.dtype)
         values = kernels.buffer("values", total, state.target.dtype)
-        kernels.listed(state.touched, own, mine.stop - mine.start, state.target, ids[mine], values[mine])
+        kernels.listed(state.touched, own, ours.stop - ours.start, state.target, ids[ours], values[ours])
         self.arrays.gather_slices(values, starts)
         if marked is not None:
             self._list_marked(own, marked, ids, starts.tolist())
         else:
             self.arrays.gather_slices(ids, starts)
-        self._merge(ids, values, starts, bounds)
+        self._merge(ids, values, starts, bounds, mine)
 
     def _list_marked(self, own: Span, span: Span, ids: Any, starts: list[int]) -> None:
         """List in `ids` what other ranks have marked in a span, by their bitmaps of it."""
@@ -243,27 +239,16 @@ class RankExchange:
                 if first:
                     listed += listed.dtype.type(first)
 
-    def _merge_few(self, found: SharedLists, starts: Ints, bounds: Ints | None) -> None:
-        """Merge what went in one gather of host memory, where values are in pages page by page."""
-        ids, values, pages = found.ids_here, found.values_here, self.state.pages
-        if pages is None:
-            self._merge(ids, values, starts, bounds)
-            return
-        lists = [ids[slice(*part)] for part in pairwise(starts.tolist())]
-        for page in np.unique(ids[: starts[-1]] // pages.rows).tolist():
-            span = page * pages.rows, min((page + 1) * pages.rows, self.state.last)
-            cuts = [np.searchsorted(some, np.array(span, ids.dtype)) for some in lists]  # each is ascending
-            here = np.concatenate([np.arange(*cut) + begin for cut, begin in zip(cuts, starts.tolist(), strict=False)])
-            with self._messages_of(span):
-                self._merge(ids[here], values[here], starts_of(np.array([high - low for low, high in cuts])), bounds)
-
-    def _merge(self, ids: Any, values: Any, starts: Ints, bounds: Ints | None) -> None:
+    def _merge(self, ids: Any, values: Any, starts: Ints, bounds: Ints | None, own: Span | None = None) -> None:
         """Merge what all ranks have listed; rank r has items starts[r] to starts[r + 1] - 1 of ids and values.
 
         What this rank pulled is there already, and no vertex is two ranks'. Sums of floats begin from nothing, in the
-        order of ranks: the same bits everywhere.
+        order of ranks: the same bits everywhere. own: of which vertices messages are merged, None: of all.
         """
         state, rank, parts = self.state, self.ranks.rank, [*pairwise(starts.tolist())]
+        if own is not None:  # each list is ascending
+            cuts = [np.searchsorted(ids[low:high], np.array(own)) + low for low, high in parts]
+            parts = [(int(low), int(high)) for low, high in cuts]
         mine = parts[rank]
         if bounds is not None:
             parts = [(0, mine[0]), (mine[1], parts[-1][1])]
@@ -274,7 +259,7 @@ class RankExchange:
         for part in parts:
             self.kernels.merge(ids, values, part, state.target, state.touched, instead=bounds is not None)
 
-    def _combine_words(self, bitmap: Any) -> None:
+    def combine_marks(self, bitmap: Any) -> None:
         """Set what any rank has marked."""
         self._combine_slices(bitmap.words.view(np.uint32), "or")
         bitmap.summarize()

@@ -254,7 +254,10 @@ class State(StateArrays):
     def has_nan(self, name: str) -> bool:
         """Whether a field of floats holds a NaN, which then is the smallest of its values."""
         values = self.host_fields()[name]
-        found = over_ranges(lambda first, last: bool(np.isnan(values[first:last].min())), len(values), size=MANY_ROWS)
+        begin, end = (0, len(values)) if self.pages is None else self.pages.owned
+        found = over_ranges(
+            lambda first, last: bool(np.isnan(values[begin + first : begin + last].min())), end - begin, size=MANY_ROWS
+        )
         return any(found)
 
     def oriented_rows(self, rows: int, edges: int) -> OrientedRows:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -93,7 +93,8 @@ class StatePages:
     what was used last makes room first, and the rest stays; arrays of which several passes come behind one another
     (`read_often`) make room after the others.
     timeline: where reads, writes and waiting are stamped, if anywhere. row_bytes: what comes for a row of an index
-    besides, in the same room. ahead: ranges of rows that come before they are wanted, where there is room.
+    besides, in the same room. ahead: ranges of rows that come before they are wanted, where there is room. owned: the
+    first and past the last vertex whose values are here (`own`).
     """
 
     row_bytes, ahead = 0, 1
@@ -109,6 +110,7 @@ class StatePages:
         self._often, self._names_often = dict[Unit, None](), frozenset[str]()  # the same of arrays that are read often
         self._early: dict[Unit, None] = {}  # pages that nobody has wanted yet
         self._taken = 0
+        self.owned = 0, vertices
         self._holders: Counter[int] = Counter()  # by thread, how often it holds some
         self._free = threading.Condition()
         self._movers = ThreadPool(MOVERS, "penstock-state")
@@ -134,23 +136,39 @@ class StatePages:
     def keep(self, names: Collection[str]) -> None:
         """Have only these arrays from now on; no page of another one is held. Raises RunError as `held`."""
         others = self._arrays.keys() - names
+        self.reset(others)
+        for name in others:
+            del self._arrays[name]
+
+    def reset(self, names: Collection[str]) -> None:
+        """Let the items of these arrays be what they were at first; no page of them is held. Raises RunError."""
+        self._drop(lambda unit: unit[0] in names)
+        self.file.forget(self.of(names, 0, self.vertices))
+
+    def own(self, first: int, last: int) -> None:
+        """Read pages with some of the vertices first..last-1 alone from now on. Raises RunError.
+
+        Values of others are elsewhere: their pages hold anything when they come.
+        """
+        begin, end = self.owned
+        before, self.owned = range(begin // self.rows, -(-end // self.rows)), (first, last)
+        self._drop(lambda unit: unit[1] not in before and not self._pages[unit].changed)
+
+    def _drop(self, is_dropped: Callable[[Unit], bool]) -> None:
+        """Forget some pages that are in memory, and wait until none of them is on its way."""
         with self._free:
-            units = [unit for unit in self._pages if unit[0] in others]
-            moving = [future for unit, future in self._leaving.items() if unit[0] in others]
+            units = [unit for unit in self._pages if is_dropped(unit)]
+            moving = list(self._leaving.values())
             for unit in units:
                 page = self._pages.pop(unit)
                 moving += [page.arrives] if page.arrives is not None else []
                 self._taken -= self._size(unit)
-            for taken in (self._idle, self._often, self._early, self._leaving):
-                for unit in [unit for unit in taken if unit[0] in others]:
-                    del taken[unit]
+                for taken in (self._idle, self._often, self._early, self._leaving):
+                    taken.pop(unit, None)
         for future in moving:
             future.result()
         for unit in units:
             self.give_back(unit)
-        self.file.forget(self.of(others, 0, self.vertices))
-        for name in others:
-            del self._arrays[name]
 
     def read_often(self, names: Collection[str]) -> None:
         """Let pages of these arrays make room after those of others, until other arrays are given."""
@@ -236,10 +254,10 @@ class StatePages:
                 self._holders[thread] -= 1
                 self._leave(wanted)
 
-    def change(self, unit: Unit, *, changed: bool = True) -> None:
-        """Note that a page that is held has been written, or that what was written to it is of no use."""
+    def change(self, unit: Unit) -> None:
+        """Note that a page that is held has been written."""
         with self._free:
-            self._pages[unit].changed = changed
+            self._pages[unit].changed = True
 
     def _want(self, units: list[Unit], fresh: Collection[str]) -> list[Page]:
         """The pages, each of which is in memory or on its way, and stays: while some have no room, none is held."""
@@ -317,6 +335,8 @@ class StatePages:
         page, before = Page(), self._leaving.get(unit)
         others = self._giving if sum(self._size(one) for one, _ in leave) < size else ()
         self._pages[unit] = page
+        first, last = self._vertices_of(unit)
+        reads = reads and first < self.owned[1] and self.owned[0] < last
         page.arrives = self._movers.submit(self._exchange, leave, before, unit, tuple(others), reads=reads)
         self._note_leaving(leave, page.arrives)
 
