@@ -29,8 +29,6 @@ from penstock.engine.state.records import IterationRecord
 from penstock.engine.state.state import Frontier
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from penstock.engine.execution.windows import AtHand
     from penstock.engine.kernels.interface import WholeRowKernels, WindowKernels
     from penstock.engine.resources.edge_stream import EdgeStream
@@ -143,10 +141,6 @@ class Loop(RunParts):
             self.kernels.use()
             if self.due.is_over(self.state, self.iteration, self.values_at):
                 self.finished = self.converged = True
-
-    def values_at(self, name: str, places: NDArray[np.int64]) -> NDArray[Any]:
-        """What a field has at some vertices, in host memory."""
-        return self.state.values_at(name, places)
 
     def index_bytes_read(self) -> int:
         """Bytes that were read from disk since the last call for rows of indexes that are not in memory."""

@@ -83,3 +83,7 @@ class RunParts:
     def gathered(self, *numbers: float) -> NDArray[np.float64]:
         """What these numbers are in each rank, shape (ranks, numbers)."""
         return np.array([numbers], dtype=np.float64)
+
+    def values_at(self, name: str, places: NDArray[np.int64]) -> NDArray[Any]:
+        """What a field has at some vertices, in host memory."""
+        return self.state.values_at(name, places)
