@@ -17,8 +17,8 @@ from penstock.engine.kernels.interface import EdgeView
 from penstock.storage.base.thread_atomics import atomic_min
 
 PIECE = 16384
-AHEAD = np.uint64(12)
-"""Rows whose edges, and the trees of their neighbors, are loaded before their turn: both are anywhere in memory."""
+EDGES_AHEAD, PARENTS_AHEAD, ROOTS_AHEAD = np.uint64(32), np.uint64(20), np.uint64(10)
+"""Rows whose edges, the parents of whose neighbors, and the parents of these are loaded before their turn."""
 
 
 @inline
@@ -47,6 +47,13 @@ def first_edge(view, index, u):  # type: ignore[no-untyped-def]
     return min(max(start, view.e0), view.e1 - ONE) - view.e0
 
 
+@inline
+def first_edges(view, index, u):  # type: ignore[no-untyped-def]
+    """The same, and the edge behind it."""
+    first = np.uint64(first_edge(view, index, u))
+    return first, min(first + ONE, np.uint64(view.e1 - view.e0) - ONE)
+
+
 @loop_kernel("link_first_neighbors")
 def link_first_neighbors(first_step, end_step, view, index, neighbors_each, forest, base):  # type: ignore[no-untyped-def]
     """Link each row with its first `neighbors_each` neighbors that the view holds."""
@@ -57,10 +64,11 @@ def link_first_neighbors(first_step, end_step, view, index, neighbors_each, fore
         for row in range(first, min(first + np.uint64(PIECE), view.v1)):
             u = np.uint64(row)
             if far:
-                prefetch(view.neighbors, first_edge(view, index, u + AHEAD + AHEAD))
-                soon = first_edge(view, index, u + AHEAD)
-                for e in range(soon, min(soon + neighbors_each, view.e1 - view.e0)):
-                    prefetch(forest, np.uint64(view.neighbors[np.uint64(e)]) - base)
+                prefetch(view.neighbors, first_edge(view, index, u + EDGES_AHEAD))
+                for e in first_edges(view, index, u + PARENTS_AHEAD):
+                    prefetch(forest, np.uint64(view.neighbors[e]) - base)
+                for e in first_edges(view, index, u + ROOTS_AHEAD):
+                    prefetch(forest, np.uint64(forest[np.uint64(view.neighbors[e]) - base]))
             start = row_start(index, u)
             end = min(row_start(index, u + ONE), start + neighbors_each, view.e1)
             for e in range(max(start, view.e0) - view.e0, end - view.e0):
