@@ -11,6 +11,7 @@ for the same lock as they do.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numba
@@ -28,6 +29,10 @@ PAGE = 1 << 21
 """Bytes of a piece: the huge pages that NumPy asks for where an array is large; no two threads wait for one of them."""
 LARGE_BYTES = 1 << 25
 """An array of fewer bytes is filled sooner than the kernel is loaded."""
+PATIENCE = 4
+"""So many arrays of fewer bytes, and more than a page, are filled before the kernel is loaded for these too."""
+WORD = 8
+_SMALLER = itertools.count()
 
 
 def make_send(author: Author) -> Any:
@@ -200,14 +205,23 @@ def fill_pieces(first_step, end_step, items, value, lead, size):  # type: ignore
 
 def fill(array: NDArray[Any], value: Any, *, threads: int) -> None:
     """Write one value to every item of a contiguous array, as NumPy converts it. Raises as `use_workers`."""
-    if array.nbytes < LARGE_BYTES:
+    if not _by_kernel(array):
         fill_ranges(array, value, threads=threads)
         return
-    kind = f"u{array.dtype.itemsize}"  # kernels are compiled for widths, not for types
-    first = np.empty(1, array.dtype)
-    np.copyto(first, value, casting="unsafe")
-    items = array.reshape(-1).view(kind)
-    lead, size = -items.ctypes.data % PAGE // items.itemsize, PAGE // items.itemsize
+    word = np.empty(WORD // array.itemsize, array.dtype)  # one kernel for items of all sizes
+    np.copyto(word, value, casting="unsafe")
+    items = array.reshape(-1)
+    rest = len(items) % len(word)
+    words = items[: len(items) - rest].view(np.uint64)
+    items[len(items) - rest :] = word[:rest]
+    lead, size = -words.ctypes.data % PAGE // WORD, PAGE // WORD
     threads = min(threads, int(numba.config.NUMBA_NUM_THREADS))
     use_workers(threads)
-    fill_pieces(threads, 1 + -(-(len(items) - lead) // size), items, first.view(kind)[0], lead, size)
+    fill_pieces(threads, 1 + -(-(len(words) - lead) // size), words, word.view(np.uint64)[0], lead, size)
+
+
+def _by_kernel(array: NDArray[Any]) -> bool:
+    """Whether an array is large enough for the kernel, or one of many that are large enough once it is loaded."""
+    if WORD % array.itemsize or array.ctypes.data % WORD or array.nbytes < PAGE:
+        return False
+    return array.nbytes >= LARGE_BYTES or next(_SMALLER) >= PATIENCE

@@ -5,6 +5,7 @@ First values by the threads of kernels: every item, of every type, wherever an a
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small_pages")
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("front", [0, 1, 63])
+@pytest.mark.parametrize("front", [0, 1, 64])
 @pytest.mark.parametrize(
     ("dtype", "value"),
     [("u4", 2**32 - 1), ("f8", -np.inf), ("f4", np.nan), ("i8", -1), ("?", True), ("u2", 9.0), ("f8", 0.1)],
@@ -60,6 +61,16 @@ def test_every_item_and_no_other(dtype: str, value: Any, front: int, threads: in
         expected[front : front + count] = value
         vertices.fill(around[front : front + count], value, threads=threads)
         assert np.array_equal(around.view("u1"), expected.view("u1"))
+
+
+def test_the_kernel_is_for_large_arrays_and_for_many(small_pages: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled: list[int] = []
+    monkeypatch.setattr(vertices, "fill_pieces", lambda threads, steps, words, *_: filled.append(len(words)))
+    monkeypatch.setattr(vertices, "LARGE_BYTES", 1 << 12)
+    monkeypatch.setattr(vertices, "_SMALLER", itertools.count())
+    for count in (1 << 9, *[1 << 7] * (vertices.PATIENCE + 1), 1 << 4):
+        vertices.fill(np.empty(count, np.uint64), 1, threads=1)
+    assert filled == [1 << 9, 1 << 7]
 
 
 @pytest.mark.usefixtures("small_pages")
