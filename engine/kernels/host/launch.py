@@ -487,8 +487,9 @@ class HostKernels:
         for part in self._parts(state, index, is_wanted, rows=rows, used=used):
             incoming = part.sent if self.author.tells_sent else part.incoming
             few = not frontier.everything and _are_few(part.touched.summary, part.active.summary)
+            small = few or part.walked < SMALL
             self._call(
-                vertex_kernels.make_apply, few or part.walked < SMALL, len(part.touched.summary), *_bitmap(part.touched),
+                vertex_kernels.make_apply, small, len(part.touched.summary), *_bitmap(part.touched),
                 *_bitmap(part.active), *_bitmap(part.pending), frontier.everything, kernel_index(index), part.arrays,
                 scalars, incoming, self._places(part, frontier), part.identity, np.uint64(part.first), part.partial,
             )  # fmt: skip
