@@ -1,8 +1,8 @@
 """What a sweep over a graph that need not exist would take of so many ranks: memory, seconds, what limits them, price.
 
 Pure: numbers in, values out. As in Lux (VLDB 2017, section 6) a rank has an equal share of the edges, and loads,
-decodes and walks it, all at the same time; then new values are exchanged. Vertex state is in every rank; where a single
-rank of cores has no memory for it, the plan is that of a run (`requirements.py`, `forecast.py`) with values in a file.
+decodes and walks it, all at the same time; then new values are exchanged. Vertex state is in every rank; where ranks of
+cores have no memory for it, the plan is that of a run (`requirements.py`, `forecast.py`) with values in a file of each.
 `Machine` is checked as it is read from TOML.
 """
 
@@ -68,6 +68,11 @@ class Machine:
     local_bytes: float | None = None
     threads: int = 8
     price_per_hour: float | None = None
+
+    def link(self, hosts: int) -> RankLink:
+        """What carries values between ranks on so many hosts."""
+        received = self.network_bytes if hosts > 1 or self.local_bytes is None else self.local_bytes
+        return RankLink(received, self.network_latency)
 
     @classmethod
     def of(cls, content: Mapping[str, Any], source: object) -> Machine:
@@ -186,8 +191,7 @@ def plan_ranks(work: SweepWork, machine: Machine, ranks: int) -> RankPlan:
         "unpack": edges / machine.unpack_edges,
         "kernel": edges / machine.kernel_edges,
     }
-    received = machine.network_bytes if hosts > 1 or machine.local_bytes is None else machine.local_bytes
-    exchange = exchange_seconds(work.exchanged, ranks, RankLink(received, machine.network_latency))
+    exchange = exchange_seconds(work.exchanged, ranks, machine.link(hosts))
     price = None
     if machine.price_per_hour is not None:
         price = machine.price_per_hour * hosts * (max(costs.values()) + exchange) / 3600
@@ -203,36 +207,39 @@ def plan_ranks(work: SweepWork, machine: Machine, ranks: int) -> RankPlan:
     )
 
 
-def plan_run(program: Program, graph: Graph, machine: Machine) -> RankPlan:
-    """Predict a later sweep of one rank of cores as its run would plan it: with less memory than `SweepWork` takes."""
-    vertices, edges = graph.vertices, graph.edges
-    config = Config(host_memory=machine.host_memory, threads=machine.threads)
+def plan_run(program: Program, graph: Graph, machine: Machine, ranks: int = 1) -> RankPlan:
+    """Predict a later sweep of ranks of cores as their run would plan it: with less memory than `SweepWork` takes."""
+    local, hosts = min(ranks, machine.ranks_per_host), -(-ranks // machine.ranks_per_host)
+    config = Config(host_memory=machine.host_memory // local, threads=machine.threads)
     try:
-        _, (asks, *_), plan = planned(graph, program, RunSetting(config))
+        _, (asks, *_), plan = planned(graph, program, RunSetting(config, ranks=ranks))
     except BudgetError as error:
-        return RankPlan(1, 1, 0.0, {}, str(error), {}, 0.0, None)
+        return RankPlan(ranks, hosts, 0.0, {}, str(error), {}, 0.0, None)
     needs = plan.needs
-    rates = Rates(disk_bytes=machine.disk_bytes, kernel_edges=machine.kernel_edges)
-    stored = int(graph.out.chunk_bytes(with_weights=False).sum())
-    kept = 0 if needs.value_room else max(0, min(stored, machine.host_memory - needs.fixed))
-    read = stored - kept
+    rates = Rates(disk_bytes=machine.disk_bytes / local, kernel_edges=machine.kernel_edges)
+    stored, edges = int(graph.out.chunk_bytes(with_weights=False).sum()) // ranks, graph.edges // ranks
+    kept = 0 if needs.value_room else max(0, min(stored, config.memory_bytes - needs.fixed))
+    read, computed = stored - kept, graph.vertices
     sweep = Sweep(Cost(disk=read / rates.disk_bytes, kernel=edges / rates.kernel_edges), read, 0, {}, edges=edges)
     windows, reads, moved = 0, 1, 0
     if needs.value_room:
-        cut, moved = windows_of(graph, asks, needs, "push")
-        windows, reads = cut.count, cut.reads
-        sweep = sweep.by_windows(cut, moved, vertices, index_disk_bytes(needs), rates, rates.disk_bytes)
-    costs = {"disk": sweep.cost.disk, "kernel": sweep.cost.kernel + vertex_seconds(vertices, machine.threads)}
+        cut, moved = windows_of(graph, asks, needs, "push", ranks)
+        windows, reads, computed = cut.count, cut.reads, graph.vertices // ranks
+        sweep = sweep.by_windows(cut, moved, computed, index_disk_bytes(needs) // ranks, rates, rates.disk_bytes)
+    costs = {"disk": sweep.cost.disk, "kernel": sweep.cost.kernel + vertex_seconds(computed, machine.threads)}
     places = {"device": 0.0, "host": float(kept), "disk": float(read)}
+    handed = exchanged_bytes(program, "pull", graph.vertices, graph.vertex_dtype.itemsize)
+    exchange = exchange_seconds(handed, ranks, machine.link(hosts))
     found = RankPlan(
-        1, 1, needs.fixed + kept, places, None, costs, 0.0, None, windows, reads, moved, sweep.value_seconds
-    )
+        ranks, hosts, needs.fixed + kept, places, None, costs, exchange, None, windows, reads, moved,
+        sweep.value_seconds,
+    )  # fmt: skip
     hour = machine.price_per_hour
-    return found if hour is None else replace(found, price=hour * found.seconds / 3600)
+    return found if hour is None else replace(found, price=hour * hosts * found.seconds / 3600)
 
 
 def _lacking(rank_bytes: int, machine: Machine, local: int, device_room: float, host_room: float) -> str | None:
-    """Why vertex state does not fit, and what would: more ranks do not help, since each has all of it."""
+    """Why vertex state does not fit in memory, and what would: more ranks do not help, since each has all of it."""
     if device_room < 0:
         return (
             f"device_memory is {machine.device_memory:,} bytes, and state takes {rank_bytes:,} in every rank: have as "

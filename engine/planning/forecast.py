@@ -207,11 +207,12 @@ def forecast(
     _keep(_used(pipeline, set(first.routes)), needs.weighted)
     later = _sweep(pipeline, paper.feedback.given, keys, weighted, owned)
     sweeps = asks is not None and asks.program.everywhere and gathers_ahead(asks.program, config, asks.directions)
-    rates, vertices = paper.feedback.given, vertex_seconds(graph.vertices, config.thread_count)
+    shared = graph.vertices // size if needs.value_room else graph.vertices
+    rates, vertices = paper.feedback.given, vertex_seconds(shared, config.thread_count)
     if needs.value_room:
-        index = index_disk_bytes(needs)
+        index = index_disk_bytes(needs) // size
         rate = rates.copy_bytes if needs.device_room else rates.disk_bytes
-        first, later = (one.by_windows(cut, moved, graph.vertices, index, rates, rate) for one in (first, later))
+        first, later = (one.by_windows(cut, moved, shared, index, rates, rate) for one in (first, later))
         left = 0
         if needs.device_room and asks is not None:
             _, left = windows_of(graph, asks, needs, direction, size, of_file=True)
@@ -226,7 +227,7 @@ def forecast(
         first, later = (one.of_class(asks.program) for one in (first, later))
     if size > 1 and asks is not None:
         width = graph.vertex_dtype.itemsize
-        handed = exchanged_bytes(asks.program, direction, graph.vertices, width)
+        handed = exchanged_bytes(asks.program, "pull" if needs.value_room else direction, graph.vertices, width)
         exchange = exchange_seconds(handed, size, HOST_MPI)
         first, later = (replace(_shared(one, needs, size), exchange=exchange) for one in (first, later))
     most = 0 if asks is None else asks.program.max_iter

@@ -45,7 +45,7 @@ and where rows are intersected (R-MAT 16 and 18: 8 and 39)."""
 
 
 def vertex_seconds(vertices: int, threads: int) -> float:
-    """Seconds in which a sweep computes messages and values of all vertices, as every rank does."""
+    """Seconds in which a sweep computes messages and values of vertices: of all, unless ranks have values of theirs."""
     return vertices / (VERTEX_RATE * max(1, threads))
 
 
@@ -73,8 +73,8 @@ def exchange_seconds(nbytes: int, ranks: int, link: RankLink) -> float:
 def exchanged_bytes(program: Program, direction: Direction, vertices: int, vertex_bytes: int) -> int:
     """Bytes of the arrays that ranks hand out slices of, in a sweep in which every vertex has a message.
 
-    A pull hands out what it found; a push exchanges parts before. Of union-find every rank hands out its slice of a
-    forest twice, of triangles every vertex' count.
+    A pull hands out what it found; a push exchanges parts before, and by windows nothing else. Of union-find every rank
+    hands out its slice of a forest twice, of triangles every vertex' count.
     """
     if program.combine == "union":
         return 2 * vertices * vertex_bytes

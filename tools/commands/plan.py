@@ -36,7 +36,7 @@ HEADS = ("ranks", "hosts", "memory a rank", "edges from", "a sweep", "limit", "e
 @click.option("--bytes-per-edge", type=click.FloatRange(0, min_open=True), default=2.3, show_default=True,
               help="Bytes of an edge as it is stored and sent, packed.")  # fmt: skip
 @click.option("--windows", type=click.IntRange(0), default=0, show_default=True,
-              help="Windows of the graph file (convert --windows), for a rank without room for values.")  # fmt: skip
+              help="Windows of the graph file (convert --windows), for ranks without room for values.")  # fmt: skip
 @click.option("--write-example", is_flag=True, help="Print a machine file, and do nothing else.")
 @console_options
 def command(
@@ -54,8 +54,8 @@ def command(
     """Predict memory, seconds a sweep, what limits it, and the price of a run, for a graph that need not exist.
 
     For programs that walk every edge in every iteration. Every rank has all of the vertex state and an equal share of
-    the edges, on its device, in host memory or on disk, as far as there is room. One rank of cores without memory for
-    the state keeps values of vertices in a file, as a run does.
+    the edges, on its device, in host memory or on disk, as far as there is room. Ranks of cores without memory for the
+    state keep the values of their vertices in a file each, as a run does.
 
     \b
     Examples:
@@ -73,8 +73,9 @@ def command(
     work = SweepWork.of(made, int(vertices), edges, bytes_per_edge)
     plans = [plan_ranks(work, machine, count) for count in counts]
     for at, one in enumerate(plans):
-        if one.ranks == 1 and one.lacking is not None and not machine.device_memory:
-            plans[at] = plan_run(made, paper_graph(int(vertices), int(edges), bytes_per_edge, windows), machine)
+        if one.lacking is not None and not machine.device_memory:
+            graph = paper_graph(int(vertices), int(edges), bytes_per_edge, windows)
+            plans[at] = plan_run(made, graph, machine, one.ranks)
     refused = [f"{one.ranks} ranks do not fit: {one.lacking}" for one in plans if one.lacking is not None]
     lines = [f"{program} on {vertices:,.0f} vertices and {edges:,.0f} edges; prices of {sweeps:,} sweeps"]
     rows = [_row(one, sweeps) for one in plans if one.lacking is None]
@@ -127,7 +128,8 @@ def _facts(one: RankPlan, sweeps: int) -> dict[str, object]:
 def _windows(one: RankPlan) -> str:
     again = f"edges are read {one.edge_reads:,} times; " if one.edge_reads > 1 else ""
     moved = f"{format_bytes(one.value_bytes)} of them are read and written in {seconds(one.value_seconds)} of a sweep"
-    return f"{one.ranks} rank: {one.windows:,} windows of vertices, whose values are in a file: {again}{moved}"
+    ranks, files = ("1 rank", "a file") if one.ranks == 1 else (f"{one.ranks:,} ranks", "a file of each")
+    return f"{ranks}: {one.windows:,} windows of vertices, whose values are in {files}: {again}{moved}"
 
 
 def _row(one: RankPlan, sweeps: int) -> tuple[object, ...]:

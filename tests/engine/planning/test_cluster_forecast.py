@@ -94,6 +94,19 @@ def test_a_rank_without_memory_for_the_state_plans_windows_as_a_run(gib: int, wi
     assert found.price == pytest.approx(found.seconds / 100)
 
 
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_ranks_without_memory_for_the_state_divide_values_and_edges(ranks: int) -> None:
+    alone = plan_run(PageRank(), CRAWL, LAPTOP)
+    found = plan_run(PageRank(), CRAWL, LAPTOP, ranks)
+    assert (found.ranks, found.hosts, found.windows, found.lacking) == (ranks, ranks, alone.windows, None)
+    assert found.memory == pytest.approx(alone.memory, rel=0.02)
+    assert found.value_bytes < 1.05 * alone.value_bytes / ranks
+    assert found.costs["disk"] == pytest.approx(alone.costs["disk"] / ranks, rel=0.01)
+    assert found.costs["kernel"] == pytest.approx(alone.costs["kernel"] / ranks, rel=0.01)
+    assert found.exchange == pytest.approx((ranks - 1) / ranks * 8 * CRAWL.vertices / 1e9)
+    assert found.price == pytest.approx(found.seconds / 100 * ranks)
+
+
 def test_edges_of_a_file_with_windows_are_read_once() -> None:
     graph = paper_graph(CRAWL.vertices, CRAWL.edges, 0.85, windows=2)
     found = plan_run(PageRank(), graph, LAPTOP)

@@ -49,6 +49,11 @@ def test_windows_of_vertices_are_told(capsys: pytest.CaptureFixture[str]) -> Non
     assert (
         "1 rank: 2 windows of vertices, whose values are in a file: edges are read 2 times" in capsys.readouterr().out
     )
+    _, two = answered(capsys, "plan", *arguments, "--ranks", "1,2")["ranks"]
+    assert two["fits"]
+    assert two["value_bytes"] < 0.6 * one["value_bytes"]
+    assert cli.run_command(["plan", *arguments, "--ranks", "2"]) == 0
+    assert "2 ranks: 2 windows of vertices, whose values are in a file of each: edges" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
