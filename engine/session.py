@@ -524,6 +524,8 @@ class Session:
                 if kind not in asked:
                     asked[kind] = requirements_of(self.graph, phase, self._setting, program)
                 self._asked = replace(asked[kind], program=phase)
+                if pages is not None:
+                    pages.keep(self._shared)  # not before: the program may read what the last phase had besides
                 result, values = yield from self._run_phase(phase, checkpoints, each)
                 check_sufficed(phase, values)
                 for name, ours in self._shared.items():
@@ -532,8 +534,6 @@ class Session:
                 phase.converged = result.converged
                 records.extend(result.records)
                 del result, values
-                if pages is not None:
-                    pages.keep(self._shared)
             with stage("summary"):
                 found = program.finish(self.graph, self._shared)
         finally:
