@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from penstock.engine.ranks.communicator import gather_parts, starts_of
 from penstock.engine.state.state import SPAN
 from penstock.engine.state.state_arrays import INCOMING, StateArrays, StepValues
 
@@ -99,7 +101,7 @@ class OwnedValues:
         decide what is taken, too.
         """
         state, messages = self._state, self._state.messages
-        anew = pushes and state.incoming is not None and messages not in self._steps.target
+        anew = pushes and self._combines_anew
         for span in spans:
             for first, last in self._others(*span) if anew else ():
                 state.target[first:last] = state.identity
@@ -107,15 +109,44 @@ class OwnedValues:
                 for name in sorted(set(names) - {messages} if anew else names):
                     self._exchange.gather(name, self.starts if pushes else self.bounds, span)
 
+    def bring_some(self, names: Collection[str], ids: NDArray[Any]) -> None:
+        """Give this rank the values of some vertices, ascending, before it pushes to these; each rank names its own."""
+        state, ranks, messages = self._state, self._exchange.ranks, self._state.messages
+        low, high = self.values
+        if self._combines_anew:
+            state.target[ids[(ids < low) | (ids >= high)]] = state.identity
+            names = set(names) - {messages}
+        if not names:
+            return
+        with self.timed():
+            counts = ranks.gather_numbers(np.array([len(ids)])).ravel()
+            every = gather_parts(ranks, ids, counts)
+            for rank, (first, last) in enumerate(pairwise(starts_of(counts).tolist())):
+                some = every[first:last]
+                cuts = np.searchsorted(some, self.starts)
+                ours = slice(*cuts[ranks.rank :][:2].tolist())
+                for name in sorted(names):
+                    values = self._exchange.values(name)
+                    found = np.empty((len(some), *values.shape[1:]), values.dtype)
+                    found[ours] = values[some[ours]]
+                    ranks.gather_slices(found, cuts)
+                    if rank == ranks.rank:
+                        values[some] = found
+
+    @property
+    def _combines_anew(self) -> bool:
+        """Whether pushes combine messages to others' vertices from nothing: unless these decide what is taken."""
+        return self._state.incoming is not None and self._state.messages not in self._steps.target
+
     def bring_rows(self, names: Collection[str]) -> None:
         """Give the owners of rows the values of their vertices that others have."""
         self._gather_between(names, self.starts)
 
-    def share(self, spans: Sequence[Span], *, everything: bool) -> None:
-        """Give owners all ranks' messages of vertices that are in memory."""
+    def share(self, spans: Sequence[Span], *, everything: bool, whole: bool) -> None:
+        """Give owners all ranks' messages of vertices that are in memory; whole: as `RankExchange.give_owners`."""
         parts = [part for span in spans for part in self._pages.spans(*span)]
         with self.timed():
-            self._exchange.give_owners(self.starts, parts, everything=everything)
+            self._exchange.give_owners(self.starts, parts, everything=everything, whole=whole)
         for span in spans:
             self._forget_marks(span)
 

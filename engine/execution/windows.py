@@ -38,6 +38,9 @@ AHEAD = 2
 """Ranges of rows whose values are in memory beside a window: the one at hand, and the next."""
 KEPT_SHARE = 4
 """Edges of a frontier that take this part of the values' room are kept, and read once, not once for each window."""
+FEW = 16
+"""Edges of a frontier that lead to at most this part of the vertices of a group of pages: of several ranks, the values
+that travel are those of vertices that they reach, not of whole pages."""
 AtHand = Callable[[Iterator["View"]], Iterator["View"]]
 """Brings what kernels read beside the edges of views, and cuts these to what they may write."""
 
@@ -272,18 +275,22 @@ class Windows:
                 reached = self.owners.of_all(reached)
             numbers, most = np.flatnonzero(reached).tolist(), self._size(stream, kept_bytes) // pages.rows
             groups = [numbers[begin : begin + most] for begin in range(0, len(numbers), most)]
+            few = self.owners is not None and frontier.edges * FEW <= len(numbers) * pages.rows
+            ids = np.unique(np.concatenate([view.neighbors for view in kept])) if few and kept else state.vertices[:0]
             self.count = max(1, len(groups))
             for group in groups:
                 window = group[0] * pages.rows, (group[-1] + 1) * pages.rows
                 spans = [(page * pages.rows, min((page + 1) * pages.rows, state.last)) for page in group]
                 with pages.held([(name, number) for name in far for number in group]):
-                    if self.owners is not None:
+                    if self.owners is not None and few:
+                        self.owners.bring_some(far, ids[slice(*np.searchsorted(ids, window).tolist())])
+                    elif self.owners is not None:
                         self.owners.bring(far, spans, pushes=True)
                     for view in kept:
                         part = view if len(groups) == 1 else self._in_window(view, stream, frontier, window)
                         with state.held(near if part.e1 else (), view.v0, view.v1):
                             yield part
-                    self._pushed(spans, frontier)
+                    self._pushed(spans, frontier, whole=not few)
                     if settle is not None:
                         for first, last in spans:
                             settle(state.part(first, last))
@@ -332,10 +339,13 @@ class Windows:
                     if not pushes:
                         self._note_changes(frontier, rows[0], rows[1])
 
-    def _pushed(self, spans: Sequence[tuple[int, int]], frontier: Frontier) -> None:
-        """Give owners what a push has found for vertices whose pages are at hand, and note where that is."""
+    def _pushed(self, spans: Sequence[tuple[int, int]], frontier: Frontier, *, whole: bool = True) -> None:
+        """Give owners what a push has found for vertices whose pages are at hand, and note where that is.
+
+        whole: whether all messages of these are something, not only the marked ones.
+        """
         if self.owners is not None:
-            self.owners.share(spans, everything=frontier.everything)
+            self.owners.share(spans, everything=frontier.everything, whole=whole)
         for first, last in spans:
             self._note_changes(frontier, first, last)
 

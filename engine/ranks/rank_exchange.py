@@ -106,9 +106,12 @@ class RankExchange:
 
     def gather(self, name: str, bounds: Ints, span: Span) -> None:
         """Give all ranks the values that owners have of a range of vertices, in an array of which it is in memory."""
-        state, (first, last) = self.state, span
-        values = state.sent if name == SENT else state.fields.get(name, state.target)
-        self.arrays.gather_slices(values[first:last], np.clip(bounds, first, last) - first)
+        first, last = span
+        self.arrays.gather_slices(self.values(name)[first:last], np.clip(bounds, first, last) - first)
+
+    def values(self, name: str) -> Any:
+        """An array of values of all vertices."""
+        return self.state.sent if name == SENT else self.state.fields.get(name, self.state.target)
 
     def gather_marks(self, marks: Any, bounds: Ints, span: Span) -> None:
         """Give all ranks the marks that owners have of a range of vertices; it and bounds: whole spans."""
@@ -118,11 +121,11 @@ class RankExchange:
         for begin, end in ((0, spans[rank]), (spans[rank + 1], spans[-1])):
             part.part(SPAN * int(begin), SPAN * int(end)).summarize()
 
-    def give_owners(self, bounds: Ints, spans: Sequence[Span], *, everything: bool) -> None:
+    def give_owners(self, bounds: Ints, spans: Sequence[Span], *, everything: bool, whole: bool = True) -> None:
         """Combine all ranks' messages of ranges of vertices, and give each, and its mark, to the owner of the vertex.
 
         They are in memory, whole spans; what other ranks have there is of no more use, and loses its marks. everything:
-        as in `share_messages`.
+        as in `share_messages`. whole: whether messages that are not marked are what nothing was combined with.
         """
         state, rank = self.state, self.ranks.rank
         mine = int(bounds[rank]), int(bounds[rank + 1])
@@ -131,6 +134,7 @@ class RankExchange:
             starts = starts_of(counts[:, number])
             total, size = int(starts[-1]), span[1] - span[0]
             form = "dense" if everything else form_of(total, size, pulled=False)
+            form = "marked" if form == "dense" and not whole else form
             if form == "dense":
                 self._slices_to_owners(state.target[slice(*span)], np.clip(bounds, *span) - span[0])
             elif form != "nothing":
