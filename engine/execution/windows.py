@@ -41,6 +41,8 @@ KEPT_SHARE = 4
 FEW = 16
 """Edges of a frontier that lead to at most this part of the vertices of a group of pages: of several ranks, the values
 that travel are those of vertices that they reach, not of whole pages."""
+COUNTED_BYTES = 128
+"""Bytes that an active vertex takes while edges of a frontier are counted along another adjacency than `out`."""
 AtHand = Callable[[Iterator["View"]], Iterator["View"]]
 """Brings what kernels read beside the edges of views, and cuts these to what they may write."""
 
@@ -164,13 +166,14 @@ class Windows:
         state, steps, pushes, owners = self._state, self._steps, stream.direction == "push", self.owners
         self.settled = settle is not None and pushes and steps.applied_within(state.messages)
         far, near = steps.walked(state.messages, pushes=pushes)
-        counted = stream.index is self._out and not (frontier.everything or steps.asks_degree)
-        picks = pushes and counted and self._kernels.picks
+        most = self._most_kept(stream)
+        edges = self._edges_of(frontier, stream, most) if pushes and self._kernels.picks else None
         id_bytes: int = state.vertices.itemsize
-        kept = frontier.edges * (stream.edge_bytes + id_bytes) + 2 * min(frontier.vertices, frontier.edges) * id_bytes
+        kept = most + 1 if edges is None else edges * (stream.edge_bytes + id_bytes)
+        kept += 2 * min(frontier.vertices, edges or 0) * id_bytes
         if owners is not None:
             owners.bring_rows(near if pushes else near | far)
-        if picks and kept <= self._most_kept(stream):
+        if kept <= most:
             self.settled = self.settled and not self._kernels.author.uses_activity
             last_step = settle if self.settled else None
             yield stream, partial(self._all_at_hand, stream, frontier, (far, near), last_step, kept)
@@ -245,6 +248,16 @@ class Windows:
         assert index is not None, "values come with the rows of the index"
         far, near = self._steps.at_hand(pages.item_bytes, self._state.messages, pushes=stream.direction == "push")
         return (far, near + pages.row_bytes), pages.rows, max(pages.range_of(index), self._together)
+
+    def _edges_of(self, frontier: Frontier, stream: EdgeStream, most: int) -> int | None:
+        """Edges of a frontier along a stream; None where they are not known, and would take too much to be counted."""
+        if frontier.everything or self._steps.asks_degree:
+            return None
+        if stream.index is self._out:
+            return frontier.edges
+        if stream.owned is not None or frontier.vertices * COUNTED_BYTES > most:
+            return None
+        return int(stream.index.lengths_of(self._state.active.members()).sum())
 
     def _size(self, stream: EdgeStream, less: int = 0) -> int:
         """Vertices of a window for which there is room, but for so many bytes."""

@@ -104,6 +104,13 @@ class Bitmap:
             np.bitwise_or.at(self.words, words, one << (at & low))
             np.bitwise_or.at(self.summary, words >> np.uint64(6), one << (words & low))
 
+    def members(self) -> NDArray[np.int64]:
+        """The positions whose bits are set, ascending."""
+        some = np.flatnonzero(self.words)
+        bits = np.unpackbits(self.words[some].view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+        word, bit = np.nonzero(bits)
+        return np.asarray(64 * some[word] + bit)
+
     def add_where(self, holds: Callable[[int, int], NDArray[np.bool_]], vertices: int) -> None:
         """Set the bits where `holds(first, last)` is True, range by range from several threads."""
         each_range(lambda first, last: self._add_bits(holds(first, last), first // SPAN), vertices, size=MANY_ROWS)

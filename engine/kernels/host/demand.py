@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.kernels.host.atomics import lowest_bit
-from penstock.engine.kernels.host.device_functions import ONE, SIX, is_marked, row_start
+from penstock.engine.kernels.host.device_functions import LOW, NONE, ONE, SIX, is_marked, row_start
 from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView
 from penstock.engine.kernels.shared_functions import make_mark_blocks
@@ -161,6 +161,18 @@ def rows_of(step, size, view):  # type: ignore[no-untyped-def]
 
 
 @inline
+def next_wanted(wanted, v, last):  # type: ignore[no-untyped-def]
+    """The first row from v on that is wanted, or `last`; words without one are passed over at once."""
+    marks, whole, base = wanted
+    while not whole and v < last:
+        left = marks[(v - base) >> SIX] >> ((v - base) & LOW)
+        if left != NONE:
+            return min(v + lowest_bit(left), last)
+        v = min((((v - base) >> SIX) + ONE << SIX) + base, last)
+    return v
+
+
+@inline
 def edges_of(index, v, view):  # type: ignore[no-untyped-def]
     """The edges of row v that the view holds, by their places in it."""
     return max(row_start(index, v), view.e0) - view.e0, min(row_start(index, v + ONE), view.e1) - view.e0
@@ -173,21 +185,20 @@ def count_in_window(first_step, end_step, view, index, wanted, size, window, cou
     wanted: a bitmap of rows, which begins with vertex `base`, and whether all are meant. counts: int64 (steps, 2).
     """
     view = EdgeView(*view)
-    marks, whole, base = wanted
     low, high = window
     for step in range(first_step, end_step):
         edges, rows = np.int64(0), np.int64(0)
         v, last = rows_of(step, size, view)
+        v = next_wanted(wanted, v, last)
         while v < last:
-            if whole or is_marked(marks, v - base):
-                begin, end = edges_of(index, v, view)
-                found = np.int64(0)
-                for e in range(begin, end):
-                    u = np.uint64(view.neighbors[e])
-                    found += np.int64(u >= low and u < high)
-                edges += found
-                rows += np.int64(found > 0)
-            v += ONE
+            begin, end = edges_of(index, v, view)
+            found = np.int64(0)
+            for e in range(begin, end):
+                u = np.uint64(view.neighbors[e])
+                found += np.int64(u >= low and u < high)
+            edges += found
+            rows += np.int64(found > 0)
+            v = next_wanted(wanted, v + ONE, last)
         counts[step, 0] = edges
         counts[step, 1] = rows
 
@@ -197,33 +208,32 @@ def keep_in_window(first_step, end_step, view, index, wanted, size, window, coun
     """Copy these edges, those of step s from place counts[s, 0] on.
 
     kept: neighbors; weights; rows and their starts, one for each row that has some, those of step s from counts[s, 1]
-    on; and starts by vertex, of all rows. Of rows or starts by vertex one has no items, and is not written.
+    on; and starts by vertex, where all are wanted. Of rows or starts by vertex one has no items, and is not written.
     """
     view = EdgeView(*view)
-    marks, whole, base = wanted
     low, high = window
     neighbors, weights, rows, starts, by_vertex = kept
     for step in range(first_step, end_step):
         at, row = counts[step, 0], counts[step, 1]
         v, last = rows_of(step, size, view)
+        v = next_wanted(wanted, v, last)
         while v < last:
             before = at
-            if whole or is_marked(marks, v - base):
-                begin, end = edges_of(index, v, view)
-                for e in range(begin, end):
-                    u = np.uint64(view.neighbors[e])
-                    if u >= low and u < high:
-                        neighbors[at] = view.neighbors[e]
-                        if weighted:
-                            weights[at] = view.weights[e]
-                        at += 1
+            begin, end = edges_of(index, v, view)
+            for e in range(begin, end):
+                u = np.uint64(view.neighbors[e])
+                if u >= low and u < high:
+                    neighbors[at] = view.neighbors[e]
+                    if weighted:
+                        weights[at] = view.weights[e]
+                    at += 1
             if by_vertex.shape[0] > 0:
                 by_vertex[v] = before
             elif at > before:
                 rows[row] = v
                 starts[row] = before
                 row += 1
-            v += ONE
+            v = next_wanted(wanted, v + ONE, last)
 
 
 class WindowRows:

@@ -316,7 +316,9 @@ class HostKernels:
         self, view: View, state: State, frontier: Frontier, index: Index, window: Vertices, *, pushes: bool
     ) -> View:
         """What a view holds of edges to these vertices; for pushes that of active rows, compacted."""
-        small, active = view.e1 - view.e0 < SMALL, state.active.words
+        whole = frontier.everything or not pushes
+        most = view.e1 - view.e0 if whole else min(view.e1 - view.e0, frontier.edges)
+        small, active = most < SMALL, state.active.words
 
         def run(kernel: JitKernel, steps: int, *arguments: Any) -> None:
             self._call(kernel, small, steps, *arguments)
@@ -325,7 +327,6 @@ class HostKernels:
             self._window_rows = demand.WindowRows(state.last, self._vertex_dtype)
         narrowed = partial(self._window_rows.narrowed, run, window=window, compacts=pushes)
         if view.rows is None or view.offsets is None:
-            whole = frontier.everything or not pushes
             return narrowed(view, kernel_index(index), (active, whole, np.uint64(state.first)))
         places = replace(view, v0=0, v1=len(view.rows))  # compacted rows, all of which are wanted, by their places
         found = narrowed(places, own_index(view.offsets), (active, True, np.uint64(0)))
