@@ -37,12 +37,17 @@ Ends = tuple[NDArray[Any], NDArray[Any]]
 
 @contextmanager
 def batch_room(values: NDArray[np.uint64] | PagedValues) -> Iterator[int]:
-    """Have room for a batch within, in bytes: half of what pages take; in memory, as much as messages to all take."""
-    if isinstance(values, PagedValues) and values.folders:
+    """Have room for a batch within, in bytes: half of what pages take that can be written to a file.
+
+    In memory, as much as messages to all take; of a device's pages, which still have these, none.
+    """
+    if not isinstance(values, PagedValues):
+        yield values.nbytes
+    elif not values.folders:
+        yield 0
+    else:
         with values.lent() as size:
             yield size
-    else:
-        yield len(values) * values.dtype.itemsize
 
 
 def next_batch(
@@ -63,7 +68,7 @@ def next_batch(
 
     pieces = pieces_of(graph, both_directions=False)
     each = PIECE_BYTES * graph.out.chunk_edges
-    threads = max(1, min(cores(), THREADS, room // 4 // each))
+    threads = max(1, min(THREADS, room // 4 // each))  # of which batches depend, and they are the same in all ranks
     most = max(FEWEST, (room - threads * each) // EDGE_BYTES)
     counts, least = zip(*over_ranges(census, graph.vertices, size=MANY_ROWS), strict=True)
     low, wanted = min(least), graph.vertices * (most / max(1, graph.input_edges)) ** 0.5
@@ -84,7 +89,7 @@ def next_batch(
         sources, targets = zip(*parts, strict=True) if parts else ((none,), (none,))
         return np.concatenate(sources), np.concatenate(targets)
 
-    for picked in pooled_map(pick, range(pieces.count if len(chosen) else 0), threads, "penstock-batch"):
+    for picked in pooled_map(pick, range(pieces.count if len(chosen) else 0), min(cores(), threads), "batch"):
         found.append(between(picked))  # of which there may be fewer by now
         held += len(found[-1][0])
         while held > most and len(chosen) > 1:
