@@ -270,8 +270,9 @@ CATALOGUE = (
         "groups",
         line="Communities of large modularity.",
         parameters=(
-            "`--resolution` (1), `--seed`, `--tol` (1e-4: a round of sweeps that gains less ends the first level; "
-            "each further level has a tenth), `--set sweeps=100` a level, in whole rounds"
+            "`--resolution` (1), `--seed`, `--tol` (1e-3: a round of sweeps that gains less ends the first level; "
+            "each further level has a tenth), `--set sweeps=100` a level, in whole rounds, `--set iterations=2`: at "
+            "most"
         ),
         answer=(
             "`community` of large modularity, named by its smallest vertex; direction ignored, a mutual pair counts "
@@ -286,7 +287,7 @@ CATALOGUE = (
         "leiden:Leiden",
         "groups",
         line="Communities of large modularity, each connected.",
-        parameters="those of `louvain`, `--set iterations=2`: at most",
+        parameters="those of `louvain`; `--set iterations=3`",
         answer="`community`, as `louvain`'s, and connected",
         weighted=True,
         aliases=("leiden_communities", "community_leiden"),

@@ -2,8 +2,9 @@
 
 Vertices move between communities until that gains little (`local_moves.py`); then communities become the vertices of a
 smaller graph (`storage/convert/contract.py`), whose edges are the sums of theirs, and move again, until no two
-communities are better joined. Smaller graphs are in memory, or in files beside the graph while they do not fit. In a
-directed graph directions are ignored: a mutual pair counts twice.
+communities are better joined. Then vertices of the graph itself move again, from these communities on, in one more
+iteration: so those that joined early find what has become better. Smaller graphs are in memory, or in files beside the
+graph while they do not fit. In a directed graph directions are ignored: a mutual pair counts twice.
 """
 
 from __future__ import annotations
@@ -42,33 +43,33 @@ class Louvain(Program):
 
     resolution: above 1 for smaller communities. seed: of the order in which vertices move. tol: a round of sweeps, in
     which each may move once, that gains no more ends the first level. sweeps: most of a level. weight: whether edges
-    count by their weights.
+    count by their weights. iterations: at most; one that gains nothing is the last.
     """
 
     community = Field(VERTEX)
     measures = ("modularity", "level_communities")
-    iterations = 1
 
     def __init__(
         self,
         resolution: Positive = 1.0,
         seed: Count = 0,
-        tol: NonNegative = 1e-4,
+        tol: NonNegative = 1e-3,
         sweeps: PositiveCount = 100,
         weight: bool | str | None = True,
+        iterations: PositiveCount = 2,
     ) -> None:
         self.resolution, self.seed, self.tol, self.sweeps = resolution, seed, tol, sweeps
-        self.needs_weights = counts_by_weight(weight)
+        self.needs_weights, self.iterations = counts_by_weight(weight), iterations
         self.other_graph_bytes = LEAST_BYTES
         self.modularity: list[float] = []
         self.level_communities: list[int] = []
 
     def may_run(self, graph: Graph) -> list[Program]:
-        """The first level, which needs most."""
-        return [self.level(self._search(graph), None)]
+        """The first level of the last iteration, which needs most."""
+        return [self.level(self._search(graph), None, self.iterations - 1)]
 
-    def level(self, search: Search, start: Beginning | None) -> CommunityLevel:
-        """The program that runs on the graph of a level; start: the communities that it begins with."""
+    def level(self, search: Search, start: Beginning | None, iteration: int) -> CommunityLevel:
+        """The program that runs on the graph of a level; start: what it begins with; iteration: its number, from 0."""
         return CommunityLevel(search, start)
 
     def _search(self, graph: Graph) -> Search:
@@ -86,9 +87,9 @@ class Louvain(Program):
         self.modularity, self.level_communities = [], []
         community, search = state["community"], self._search(graph)
         level, start, reached = _Level(graph), None, -math.inf
-        for _ in range(self.iterations if graph.vertices else 0):
+        for iteration in range(self.iterations if graph.vertices else 0):
             community[:] = np.arange(graph.vertices, dtype=community.dtype)
-            last = yield from self._levels(level, search, start, community)
+            last = yield from self._levels(level, iteration, search, start, community)
             if not last.whole or self.modularity[-1] - reached <= LEAST_TOL:
                 break
             search, reached = replace(search, level=last.search.level + 1), self.modularity[-1]
@@ -97,12 +98,12 @@ class Louvain(Program):
         name_groups(community)
 
     def _levels(
-        self, level: _Level, search: Search, start: Beginning | None, community: NDArray[Any]
+        self, level: _Level, iteration: int, search: Search, start: Beginning | None, community: NDArray[Any]
     ) -> Generator[Any, None, CommunityLevel]:
         """Level by level until one changes nothing; return that."""
         vertices = len(community)
         while True:
-            moves = self.level(search, start)
+            moves = self.level(search, start, iteration)
             phase = OnGraph(moves, level.make, partial(level.on_cores, moves))
             start = None
             yield phase

@@ -157,10 +157,6 @@ class HyperballOptions(RunOptions, _Seed, _MaxIter, total=False):
 class LouvainOptions(RunOptions, _Seed, _Tol, _Weight, total=False):
     resolution: float
     sweeps: int
-
-class LeidenOptions(RunOptions, _Seed, _Tol, _Weight, total=False):
-    resolution: float
-    sweeps: int
     iterations: int
 
 class CdlpOptions(RunOptions, _MaxIter, total=False): ...
@@ -240,9 +236,9 @@ def run(
     **options: Unpack[RunOptions],
 ) -> Result: ...
 @overload
-def run(program: Literal["louvain"], graph: Graph | Path | str, **options: Unpack[LouvainOptions]) -> Result: ...
-@overload
-def run(program: Literal["leiden"], graph: Graph | Path | str, **options: Unpack[LeidenOptions]) -> Result: ...
+def run(
+    program: Literal["louvain", "leiden"], graph: Graph | Path | str, **options: Unpack[LouvainOptions]
+) -> Result: ...
 @overload
 def run(
     program: Literal["cdlp", "coreness", "mis"], graph: Graph | Path | str, **options: Unpack[CdlpOptions]
