@@ -495,7 +495,7 @@ class Session:
             found = forecast(self.graph, self.config, self._device, first, self._with_others(plan.needs), self._rank)
         phases = has_phases(program) and first is not None
         most = None if phases else found.most_iterations
-        found = replace(found, value_file=room, value_folders=tuple(folders))
+        found = replace(found, value_file=room, value_folders=tuple(folders), compiles=self._expect(program))
         return replace(found, program=type(program).__name__, phases=phases, most_iterations=most)
 
     def _phases(

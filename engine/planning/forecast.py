@@ -133,7 +133,7 @@ class Forecast:
     the first of them. windows: in how many parts a sweep has the values of vertices in memory, value_room bytes, and
     edge_reads: how often it reads the edges for them; the others are in a file of value_file bytes in these folders, or
     nowhere else, if that is 0. device_room: bytes of values and rows that a device has, 0 for all or where there is
-    none. The sweeps are then in the direction that takes longer.
+    none. The sweeps are then in the direction that takes longer. compiles: whether its kernels are not compiled yet.
     """
 
     program: str
@@ -157,6 +157,7 @@ class Forecast:
     device_room: int = 0
     value_file: int = 0
     value_folders: tuple[Path, ...] = ()
+    compiles: bool = False
 
     @property
     def most_seconds(self) -> float | None:

@@ -5,11 +5,13 @@
 A case is a program, a graph, a budget and a device; it is forecast and run in turn, as often as --repeats says. There
 is a cache folder for all of them, empty but for compiled kernels, that the first run from disk calibrates. So the first
 forecast of a case has learnt from other cases, the last one from runs of its own. --busy N: beside so many loops.
+--folder NAME: where graphs and the cache are, and forecasts.svg, which draws what was expected against what was taken.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -23,6 +25,7 @@ from penstock.tools.base.find_program import find_program
 from benchmarks import graphs
 from benchmarks.busy import looping
 from benchmarks.history import Figure
+from benchmarks.plot import Pairs, draw_forecasts
 from benchmarks.runner import Runner, penstock
 
 SWEEPS = ("--tol", 0, "--max-iter", 20)
@@ -42,16 +45,26 @@ Case = tuple[str, tuple[object, ...]]
 def forecasts(runner: Runner) -> None:
     """On R-MAT of two sizes, a grid and a web-like graph, or on the file that the user names."""
     choices = runner.choices
+    pairs: Pairs = defaultdict(list)
     with tempfile.TemporaryDirectory(dir=choices.folder) as folder:
         cache = {"XDG_CACHE_HOME": folder, "NUMBA_CACHE_DIR": str(kernel_folder().parents[1])}
         with looping(choices.busy) if choices.busy else nullcontext():
             for name, words in _cases(runner, Path(folder)):
-                runner.measure(f"forecast {name}", "ratio", lambda w=words: _ratio(w, cache), untimed=0)
-    each = [one.values for one in runner.figures if one.suite == runner.suite]
-    for title, ratios in (("first", [one[0] for one in each]), ("last", [one[-1] for one in each])):
-        errors, worst = [abs(ratio - 1.0) for ratio in ratios], [max(ratio, 1 / ratio) for ratio in ratios]
-        for figure, unit, value in (("error", "share", median(errors)), ("worst", "ratio", max(worst))):
-            runner.figures.append(Figure(runner.suite, f"forecasts, {title}: {figure}", unit, (value,)))
+                runner.measure(f"forecast {name}", "ratio", lambda w=words: _ratios(w, cache, pairs), untimed=0)
+    every = [one for one in runner.figures if one.suite == runner.suite]
+    for part in ("", " job"):
+        each = [one.values for one in every if one.name.endswith(" job") == bool(part)]
+        for title, ratios in (("first", [one[0] for one in each]), ("last", [one[-1] for one in each])):
+            off = [max(ratio, 1 / ratio) for ratio in ratios]
+            found = (
+                ("error", "share", median(abs(ratio - 1.0) for ratio in ratios)),
+                ("worst", "ratio", max(off)),
+                ("beyond 2", "cases", float(sum(one > 2 for one in off))),
+            )
+            for figure, unit, value in found:
+                runner.figures.append(Figure(runner.suite, f"forecasts{part}, {title}: {figure}", unit, (value,)))
+    if choices.folder is not None:
+        draw_forecasts(pairs, Path(choices.folder) / "forecasts.svg")
 
 
 def _graphs(runner: Runner, folder: Path) -> Iterator[Path]:
@@ -79,7 +92,7 @@ def _cases(runner: Runner, folder: Path) -> Iterator[Case]:
             if program == "sssp" and graph.weight_dtype is None:
                 continue
             given: tuple[object, ...] = ("--source", source) if program in ("bfs", "sssp") else ()
-            least = _least_bytes(graph, program, source)
+            least = least_bytes(graph, program, source)
             kinds: dict[str, tuple[object, ...]] = {
                 "memory": (),
                 "half": ("--host-memory", least + edges // 2, "--direct-io"),
@@ -92,7 +105,7 @@ def _cases(runner: Runner, folder: Path) -> Iterator[Case]:
                     yield name, ("run", program, path, *words, *given, *more)
 
 
-def _least_bytes(graph: Graph, program: str, source: int) -> int:
+def least_bytes(graph: Graph, program: str, source: int) -> int:
     """The least budget of a program."""
     kind = find_program(program)
     try:
@@ -103,11 +116,13 @@ def _least_bytes(graph: Graph, program: str, source: int) -> int:
     return 1 << 20
 
 
-def _ratio(words: tuple[object, ...], cache: dict[str, str]) -> float:
-    """What a forecast expects over what the run then takes."""
-    expected = None
-    while expected is None:  # of phases only past runs tell: one is made then
-        (told,) = penstock(*words, "--dry-run", variables=cache)["programs"]
-        expected = told["expected"]
-        seconds = penstock(*words, "--top", 0, variables=cache)["stages"]["iterations"]
-    return float(expected["seconds"] / seconds)
+def _ratios(words: tuple[object, ...], cache: dict[str, str], pairs: Pairs) -> dict[str, tuple[float, str]]:
+    """What a forecast expects over what the run then takes: of its iterations, and of the whole job."""
+    told = None
+    while told is None:  # of a program of which no run is known: one is made then
+        told = penstock(*words, "--dry-run", variables=cache)["whole_job"]
+        run = penstock(*words, "--top", 0, variables=cache)
+    taken = {"": (told["iterations"], run["stages"]["iterations"]), "job": (told["seconds"], run["wall_seconds"])}
+    for part, pair in taken.items():
+        pairs[part or "iterations"].append(pair)
+    return {part: (expected / seconds, "ratio") for part, (expected, seconds) in taken.items()}

@@ -1,4 +1,7 @@
-"""Draws the history: for each figure of a machine one small picture, its medians and spreads over commits, by date."""
+"""Draws the history: for each figure of a machine one small picture, its medians and spreads over commits, by date.
+
+And forecasts: what was expected against what was taken.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ from pathlib import Path
 
 from benchmarks.history import Record
 
+Pairs = dict[str, list[tuple[float, float]]]
+"""Seconds that were expected, and that were taken, by what they are of."""
 COLUMNS = 4
 INCHES = 3.6, 2.2
 """Of a figure's picture: width, height."""
@@ -41,3 +46,18 @@ def plot(records: Sequence[Record], path: Path) -> int:
         axes.tick_params(axis="y", labelsize=6)
     page.savefig(path)
     return len(drawn)
+
+
+def draw_forecasts(pairs: Pairs, path: Path) -> None:
+    """Write a page with a picture for each kind: a point is a case, between the lines it is off by less than 2."""
+    from matplotlib.figure import Figure as Page
+
+    page = Page(figsize=(4 * len(pairs), 4), layout="constrained")
+    for place, (name, each) in enumerate(pairs.items(), 1):
+        axes, (expected, taken) = page.add_subplot(1, len(pairs), place), zip(*each, strict=True)
+        ends = min(expected + taken), max(expected + taken)
+        axes.loglog(taken, expected, "o", markersize=3)
+        for factor in (0.5, 1.0, 2.0):
+            axes.plot(ends, [factor * end for end in ends], color="gray", linewidth=1.0 if factor == 1 else 0.5)
+        axes.set(title=name, xlabel="seconds taken", ylabel="seconds expected")
+    page.savefig(path)

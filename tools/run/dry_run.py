@@ -11,23 +11,26 @@ from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError
 from penstock.tools.base.output import Console, pairs, seconds, table
 from penstock.tools.run.execute_job import of_all_ranks
 from penstock.tools.run.job import Job, JobStep
-from penstock.tools.run.past_runs import Expected, PastRun, expected, load_now, past_runs
+from penstock.tools.run.past_runs import load_now, past_runs, run_ahead
 from penstock.tools.run.rank_devices import options_of_rank
 from penstock.tools.run.rates import UsedRates, rates_for
 from penstock.tools.run.run_directory import check_folder
 
 if TYPE_CHECKING:
     from penstock.engine.planning.forecast import Forecast, Sweep
+    from penstock.engine.planning.known_runs import Expected
     from penstock.engine.program.program import Program
     from penstock.engine.resources.memory_plan import Memory
     from penstock.storage.format.graph import Graph
 
 PHASES = "runs as several programs, one after another; the sweeps are those of the first"
+OTHER = "after runs of another machine"
 SEARCH = "how many iterations it takes, and which edges each of them walks, only the run can tell"
 
 
@@ -52,9 +55,9 @@ def forecast_job(job: Job, console: Console) -> None:
         session.prepare(*programs)
         each = list(zip(job.steps, programs, strict=True))
         told = [(step, session.forecast(program, checkpoints=keeps)) for step, program in each]
-        past, load = past_runs(session.device), load_now()
+        past, load = past_runs(session.device, session.rates.kernel_edges), load_now()
         awaited = [
-            _awaited(PastRun.ahead(step, program, session, found.held, load), found, past)
+            past.expected(run_ahead(step, program, session, found.held, load, _depth(graph, program)), found)
             for (step, found), program in zip(told, programs, strict=True)
         ]
         headings = [step.heading(program, graph, job.graph) for step, program in each]
@@ -68,6 +71,7 @@ def forecast_job(job: Job, console: Console) -> None:
             _facts(step, found) | {"expected": _expected_facts(will), "ranks": [rank_facts(*one) for one in ranks]}
             for (step, found), will, ranks in zip(told, awaited, shared, strict=True)
         ],
+        "whole_job": _whole(awaited),
         "rates": used.facts(),
     }
     lines = [
@@ -78,7 +82,29 @@ def forecast_job(job: Job, console: Console) -> None:
     rates = "built-in ones: `penstock calibrate` measures this machine"
     if used.calibration is not None:
         rates = f"measured {used.calibration.date} ({used.path})"
-    console.answer(facts, [*lines, f"rates: {rates}"])
+    console.answer(facts, [*lines, *_whole_line(_whole(awaited)), f"rates: {rates}"])
+
+
+def _whole(each: Sequence[Expected | None]) -> dict[str, float] | None:
+    """Seconds of a job from the command to the prompt, by part; None where those of a program are not known."""
+    known = [will for will in each if will is not None]
+    if not each or len(known) < len(each):
+        return None
+    parts = {
+        "iterations": sum(will.seconds for will in known),
+        "compiling": sum(will.compiling for will in known),
+        "besides": max(will.besides for will in known),
+    }
+    return {"seconds": sum(parts.values()), **parts}
+
+
+def _whole_line(whole: dict[str, float] | None) -> list[str]:
+    """For people."""
+    if whole is None:
+        return []
+    compiling = f", compiling {seconds(whole['compiling'])}" if whole["compiling"] else ""
+    rest = f"start, index and end {seconds(whole['besides'])}{compiling}"
+    return [f"whole job: about {seconds(whole['seconds'])}: iterations {seconds(whole['iterations'])}, {rest}"]
 
 
 def _facts(step: JobStep, found: Forecast) -> dict[str, Any]:
@@ -95,10 +121,14 @@ def _sweep_facts(found: Forecast) -> dict[str, Any]:
     }
 
 
-def _awaited(run: PastRun, found: Forecast, past: Sequence[PastRun]) -> Expected | None:
-    """What is expected after past runs; without any, of a search, that it walks every edge once, as the rates say."""
-    walks = 0 if found.phases else (found.most_iterations or 0) if found.everywhere else 1
-    return expected(run, past, found.first.seconds, found.later.seconds, walks)
+def _depth(graph: Graph, program: Program) -> float:
+    """About how many levels a search from the program's sources has, or from a vertex."""
+    from penstock.engine.planning.search_depth import search_depth
+    from penstock.engine.program.vertex_ids import internal_ids
+
+    ours = type(program).__module__.startswith("penstock.engine.programs.")  # elsewhere it may be anything
+    source = getattr(program, "source", None) if ours else None
+    return search_depth(graph, np.empty(0, np.int64) if source is None else internal_ids(graph, source))
 
 
 def _expected_facts(will: Expected | None) -> dict[str, Any] | None:
@@ -182,8 +212,8 @@ def _expected(will: Expected) -> list[tuple[str, object]]:
     alone = f", {seconds(will.alone_seconds)} alone" if will.seconds > will.alone_seconds else ""
     busy = f"beside a load of {will.load:.1f} on {will.cores} cores{alone}"
     number = f"{will.sweeps:,.0f}" if will.sweeps >= 100 else f"{will.sweeps:.3g}"
-    walked = f"edges of {number} sweep{'s' * (number != '1')}"
-    learnt = "no past run is like it: seconds of a sweep are those of the rates"
+    walked = f"edges of {number} sweep{'s' * (number != '1')} in {will.iterations:,.0f} iterations"
+    learnt = f"no past run is like it: {'seconds of a sweep are those of the rates' if will.by_rates else OTHER}"
     if will.runs:
         learnt = f"from {will.runs:,} past run{'s' * (will.runs != 1)} like it"
     if will.error is not None:

@@ -26,7 +26,7 @@ from penstock.tools.run.checkpointing import Followed, ending_at_signals, told_w
 from penstock.tools.run.job import Job, JobStep
 from penstock.tools.run.live_table import LiveTable, stages_shown
 from penstock.tools.run.metrics import Metrics, open_metrics
-from penstock.tools.run.past_runs import PastRun, keep_run, load_now
+from penstock.tools.run.past_runs import ended, keep_run, load_now, run_ahead
 from penstock.tools.run.rates import UsedRates, rates_for
 from penstock.tools.run.result_summary import ResultSummary
 from penstock.tools.run.run_directory import Record, check_folder, open_record
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.engine.checkpoint.checkpoint import Checkpoints
+    from penstock.engine.planning.known_runs import PastRun
     from penstock.engine.program.program import Program
     from penstock.engine.resources.config import Config
     from penstock.engine.session import Session
@@ -48,7 +49,7 @@ class JobContext:
     """A job, the session in which its programs run, and what reports on it.
 
     job: with its outputs in the run directory, if it has one. record: what that keeps. seen: the lines on the terminal.
-    clock: of the job.
+    clock: of the job. ended: runs from which forecasts learn.
     """
 
     job: Job
@@ -59,6 +60,7 @@ class JobContext:
     checkpoints: Checkpoints | None
     console: Console
     clock: JobClock
+    ended: list[PastRun]
 
 
 Facts = dict[str, Any]
@@ -139,12 +141,14 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         record.describe(job, session, used)
         session.prepare(*programs, begins=True)
         process.resume_search()
-        context = JobContext(placed, session, record, metrics, seen, checkpoints, console, clock)
+        context = JobContext(placed, session, record, metrics, seen, checkpoints, console, clock, [])
         for step, program in zip(placed.steps, programs, strict=True):
             finished.append(_run(step, program, context, last=step is placed.steps[-1]))
             record.tell(programs=[told for told, _, _ in finished])
     clock.turn_to("other")
     whole = clock.account()
+    for run in context.ended:
+        keep_run(run, session.device, whole.stages if len(programs) == 1 else {})
     facts = {"command": "run"}
     rates = {"rates": used.facts()}
     if placed.source is None:
@@ -211,8 +215,8 @@ def _run(step: JobStep, program: Program, context: JobContext, *, last: bool) ->
     held = session.holdings
     if context.checkpoints is None and not followed.result.ranks and held is not None:
         taken = context.clock.account().since(before).stages.get("iterations", 0.0)
-        ahead = PastRun.ahead(step, program, session, held, load)
-        keep_run(ahead, session.device, followed.result.records, taken)
+        ahead = run_ahead(step, program, session, held, load)
+        context.ended.extend(filter(None, [ended(ahead, followed.result.records, taken)]))
     if last:
         spare += 0 if held is None else held.host // 2  # where edges were; the other half is for writing the answer
         with stage("closing"):

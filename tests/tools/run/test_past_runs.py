@@ -1,4 +1,4 @@
-"""What forecasts learn from finished runs: from those most like the next one, kept in one file of the cache folder."""
+"""What runs took is kept in one file of the cache folder, and dry runs learn from it."""
 
 from __future__ import annotations
 
@@ -6,94 +6,21 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from penstock.engine.planning.known_runs import Expected, PastRun
+from penstock.engine.programs.catalogue import CATALOGUE
 from penstock.storage.base.errors import InputError
 from penstock.tools import cli
 from penstock.tools.run import dry_run, past_runs
-from penstock.tools.run.past_runs import Expected, PastRun, add_run, expected, load_now, read_runs
+from penstock.tools.run.past_runs import add_run, load_now, read_runs, reference_runs
 from support.commands import answered
 from support.graphs import on_disk, shape
 
 RUN = PastRun(
-    "pagerank", "7", "cpu", stays=1.0, vertices=100, edges=1000, most=10, threads=2, load=0.0,
+    "pagerank", "7", stays=1.0, vertices=100, edges=1000, most=10, threads=2, load=0.0,
     iterations=10, sweeps=10.0, seconds=20.0,
 )  # fmt: skip
-"""2 s for each sweep."""
-
-
-@pytest.fixture(autouse=True)
-def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(past_runs, "cores", lambda: 2)
-
-
-def told(run: PastRun, *past: PastRun, walks: float = 0.0) -> Expected:
-    """What is expected where the rates say 5 s for the first sweep and 3 for each other one."""
-    found = expected(run, past, 5.0, 3.0, walks)
-    assert found is not None
-    return found
-
-
-def test_without_a_past_run_the_rates_tell() -> None:
-    found = told(RUN, replace(RUN, program="hits"), walks=10.0)
-    assert (found.sweeps, found.alone_seconds, found.seconds, found.runs, found.error) == (10.0, 32.0, 32.0, 0, None)
-    assert told(RUN, walks=0.5).seconds == 2.5
-    assert expected(RUN, [], 5.0, 3.0, walks=0.0) is None
-
-
-@pytest.mark.parametrize(
-    ("past", "most", "sweeps"),
-    [
-        (RUN, 10, 10.0),
-        (RUN, 20, 20.0),  # it ended at its limit, and would have gone on
-        (RUN, 0, 10.0),
-        (replace(RUN, iterations=11, sweeps=11.0), 10, 11.0),  # one before those that are limited
-        (replace(RUN, iterations=11, sweeps=11.0), 20, 21.0),
-        (replace(RUN, iterations=6, sweeps=6.0), 20, 6.0),  # it converged
-        (replace(RUN, iterations=6, sweeps=6.0), 4, 4.0),
-        (replace(RUN, sweeps=30.0), 20, 60.0),  # three walks in each
-    ],
-)
-def test_sweeps_are_those_of_a_past_run_within_the_limit(past: PastRun, most: int, sweeps: float) -> None:
-    found = told(replace(RUN, most=most), past, walks=1.0)
-    assert found.sweeps == sweeps
-    assert found.alone_seconds == pytest.approx(sweeps * past.seconds / past.sweeps)
-
-
-def test_seconds_are_those_alone_times_what_the_load_takes() -> None:
-    beside = replace(RUN, load=2.0, seconds=40.0)
-    assert beside.slowdown == 2.0
-    found = told(replace(RUN, load=4.0), beside)
-    assert (found.alone_seconds, found.seconds, found.load, found.cores) == (20.0, 60.0, 4.0, 2)
-    assert replace(RUN, threads=1, load=1.0).slowdown == 1.0  # a core is free
-    assert replace(RUN, threads=0, load=9.0).slowdown == 1.0  # a GPU computes
-
-
-def test_the_runs_most_like_it_count() -> None:
-    other = replace(RUN, vertices=400, edges=4000, seconds=160.0)
-    cached = replace(RUN, stays=0.6, seconds=50.0)
-    differently = replace(RUN, parameters="8", seconds=30.0)
-    assert told(RUN, RUN, other, cached, differently).seconds == 20.0
-    assert told(RUN, other, cached, differently).seconds == 30.0
-    assert told(RUN, other, cached).seconds == 50.0
-    assert told(RUN, other).seconds == pytest.approx(40.0)  # a quarter of the edges
-    assert told(RUN, RUN, RUN, RUN, replace(RUN, seconds=2000.0)).seconds == 20.0  # one went wild
-
-
-@pytest.mark.parametrize("far", [{"place": "cuda:0"}, {"stays": 0.1}, {"edges": 10_000, "vertices": 1000}])
-def test_of_runs_that_are_unlike_only_the_sweeps_count(far: dict[str, Any]) -> None:
-    found = told(replace(RUN, most=0), replace(RUN, **far, most=0, sweeps=3.0, seconds=99.0))
-    assert (found.sweeps, found.seconds, found.runs) == (3.0, 11.0, 0)
-
-
-def test_the_error_is_the_median_of_what_would_have_been_said_of_the_last_runs() -> None:
-    past = [replace(RUN, seconds=20.0 * factor) for factor in (50.0, 1.0, 1.0, 1.0, 1.0, 2.0)]
-    assert told(RUN, *past[1:]).errors == pytest.approx([0.0, 0.0, 0.0, 0.5])
-    assert told(RUN, *past[:2]).error == 49.0
-    assert told(RUN, RUN).error is None
-    assert told(RUN, *[RUN] * 40).errors == [0.0] * past_runs.RECENT
-    assert told(RUN, RUN, replace(RUN, place="cuda:0")).error is None
 
 
 def test_a_file_of_many_runs_keeps_the_newer_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,6 +94,15 @@ def test_the_load_is_that_of_the_last_minute_or_of_now(monkeypatch: pytest.Monke
         assert load_now() == load
 
 
+@pytest.mark.parametrize("kind", ["host", "cuda"])
+def test_runs_of_another_machine_are_there_for_each_kind_of_device(kind: str) -> None:
+    found = reference_runs(kind)
+    assert {run.program for run in found} <= {info.name for info in CATALOGUE}
+    assert {"bfs", "sssp", "wcc", "pagerank", "hits", "coreness", "triangles", "cdlp"} <= {run.program for run in found}
+    assert all(run.seconds > 0 and run.sweeps > 0 and run.depth > 0 for run in found)
+    assert any(run.besides > 0 for run in found)
+
+
 @pytest.fixture
 def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A graph, and an empty cache."""
@@ -192,10 +128,10 @@ def test_a_dry_run_learns_from_runs(capsys: pytest.CaptureFixture[str], graph: s
     assert "beside a load of" in shown
 
 
-@pytest.mark.parametrize(("sweeps", "words"), [(1, "1 sweep,"), (2.5, "2.5 sweeps,"), (1000, "1,000 sweeps,")])
+@pytest.mark.parametrize(("sweeps", "words"), [(1, "1 sweep"), (2.5, "2.5 sweeps"), (1000, "1,000 sweeps")])
 def test_sweeps_are_numbers_that_people_write(sweeps: float, words: str) -> None:
-    (_, told), (_, learnt) = dry_run._expected(Expected(2.0, 1.0, sweeps, 3.0, 2, 0, [0.5]))
-    assert str(told).startswith(f"about 2 s for edges of {words} beside")
+    (_, told), (_, learnt) = dry_run._expected(Expected(2.0, 1.0, 1.0, sweeps, 0.5, 0.0, 3.0, 2, 0, True, [0.5]))
+    assert str(told).startswith(f"about 2 s for edges of {words} in 1 iterations, beside")
     assert str(learnt).startswith("no past run is like it")
 
 
