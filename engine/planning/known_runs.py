@@ -194,8 +194,9 @@ class KnownRuns:
         paces = [one.besides / beside(1, one.load) / (each @ [1.0, one.vertices]) for one in own]
         pace = (float(np.median(paces)) if paces else self._pace) * beside(1, run.load)
         compiled = [one.compiling for one in same if one.compiling]
-        compiled = compiled or [pace * one.compiling for one in of_program(run, self._reference)]
-        return pace * float(each @ [1.0, run.vertices]), max(compiled, default=0.0)
+        known = [one for one in self._reference if one.compiling]
+        others = [pace * one.compiling for one in of_program(run, known) or known]
+        return pace * float(each @ [1.0, run.vertices]), float(np.median(compiled or others or [0.0]))
 
 
 def of_program(run: PastRun, runs: Sequence[PastRun]) -> list[PastRun]:

@@ -55,7 +55,7 @@ def forecast_job(job: Job, console: Console) -> None:
         session.prepare(*programs)
         each = list(zip(job.steps, programs, strict=True))
         told = [(step, session.forecast(program, checkpoints=keeps)) for step, program in each]
-        past, load = past_runs(session.device, session.rates.kernel_edges), load_now()
+        past, load = past_runs(session.device, used.rates, config.thread_count), load_now()
         awaited = [
             past.expected(run_ahead(step, program, session, found.held, load, _depth(graph, program)), found)
             for (step, found), program in zip(told, programs, strict=True)

@@ -33,14 +33,15 @@ if TYPE_CHECKING:
     from penstock.engine.state.records import IterationRecord
     from penstock.tools.run.job import JobStep
     from penstock.transfer.devices.device import Device
+    from penstock.transfer.values.rates import Rates
 
 MOST_BYTES = 192 << 10
 """Of the file, some 400 runs; the older half is dropped then."""
 APART = ("iterations", "compiling", "calibrating", "writing")
 """Stages of a job that do not count as the rest of it."""
 REFERENCE = Path(__file__).parents[1] / "data" / "reference_runs.csv"
-REFERENCE_EDGES = {"host": 4e8, "cuda": 2.7e10}
-"""The rate `kernel_edges` of the machine of these, by kind of device."""
+REFERENCE_MACHINE = {"host": (6.1e8, 2), "cuda": (2.7e10, 0)}
+"""The rate `kernel_edges` of the machine of these, and its threads, where they compute."""
 _log = logging.getLogger("penstock.tools.run.past_runs")
 
 
@@ -96,13 +97,15 @@ def place_of_runs(device: Device) -> Path:
     return user_cache() / f"runs-{fingerprint(machine_facts(device))}.jsonl"
 
 
-def past_runs(device: Device, edge_rate: float) -> KnownRuns:
-    """What is known of runs on this machine and device, which walks so many edges a second."""
+def past_runs(device: Device, rates: Rates | None, threads: int) -> KnownRuns:
+    """What is known of runs on this machine and device, with these rates; None: they were not measured."""
     own: list[PastRun] = []
     with suppress(PenstockError):
         own = read_runs(place_of_runs(device))
     kind = "cuda" if device.kind == "cuda" else "host"
-    return KnownRuns(own, reference_runs(kind), REFERENCE_EDGES[kind] / edge_rate)
+    there, count = REFERENCE_MACHINE[kind]
+    pace = (count / threads if count else 1.0) if rates is None else there / rates.kernel_edges
+    return KnownRuns(own, reference_runs(kind), pace)
 
 
 def read_runs(place: Path) -> list[PastRun]:
