@@ -162,13 +162,18 @@ class OwnedValues:
 
     def _gather_between(self, names: Collection[str], bounds: NDArray[np.int64]) -> None:
         """Give all ranks values of the vertices between, of those who have them by these bounds."""
-        own = self.own
+        (begin, end), ranks = self.own, self._exchange.ranks
         for low, high in self.between:
-            for span in self._pages.spans(low, high):
-                kept = names if own[0] < span[1] and span[0] < own[1] else ()
-                with self._state.held(names, *span, changes=kept), self.timed():
+            for first, last in self._pages.spans(low, high):
+                if begin < last and first < end:
+                    with self._state.held(names, first, last, changes=names), self.timed():
+                        for name in sorted(names):
+                            self._exchange.gather(name, bounds, (first, last))
+                    continue
+                with self.timed():  # others' alone, which this rank does not keep
                     for name in sorted(names):
-                        self._exchange.gather(name, bounds, span)
+                        whole = np.empty_like(self._exchange.values(name)[first:last])
+                        ranks.gather_slices(whole, np.clip(bounds, first, last) - first)
 
     def _forget_marks(self, span: Span) -> None:
         """Unset what this rank has marked of messages to others' vertices, which have these now."""

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from penstock.engine import Graph, Program, Session
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.programs.bfs import BFS
@@ -25,6 +26,7 @@ from support.paged_graphs import (
     graphs_in_windows,
     in_memory,
     no_edges_kept,
+    no_pages_left,
     paged_graphs,
     pages_of,
     room_for,
@@ -107,6 +109,22 @@ def test_a_sweep_both_ways_along_out_edges_alone_pulls_from_all_vertices(tmp_pat
         wanted = answer(graph, OTHERS["heat"](), threads=1)
         for found in by_windows(OTHERS["heat"], graph, 2, 6):
             assert_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", ["bfs", "pagerank", "sssp", "wcc"])
+def test_ranks_divide_what_is_read_and_written_of_values(name: str, paged_graphs: dict[bool, Graph]) -> None:
+    graph = paged_graphs[True]
+
+    def moved(ranks: ThreadRanks) -> int:
+        with Session(Graph.open(graph.files[0]), ranks=ranks, threads=1) as session:
+            return sum(one.value_bytes for one in session.run(MAKERS[name]()).records)
+
+    with room_for(6, graph.vertices):
+        (alone,) = on_ranks(1, moved)
+        assert alone
+        with no_pages_left():
+            for each in on_ranks(2, moved):  # a page of six is of both
+                assert each < 0.75 * alone
 
 
 def test_a_search_brings_all_edges_that_a_rank_may_read(paged_graphs: dict[bool, Graph]) -> None:
