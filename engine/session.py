@@ -36,6 +36,7 @@ from penstock.engine.kernels.ahead.choice import (
     new_state,
 )
 from penstock.engine.kernels.interface import Kernels
+from penstock.engine.kernels.packed.unpackers import unpacker_of
 from penstock.engine.planning.requirements import (
     Plan,
     RunRequirements,
@@ -754,7 +755,8 @@ class Session:
         needs = self._planned
         if not needs.device_room:
             return found
-        given = self._device, found, pages.together, needs.device_room, self._timeline
+        unpacker = unpacker_of(self._device, self.config.kernels)
+        given = self._device, found, pages.together, needs.device_room, unpacker, self._timeline
         return DevicePages(*given, keeps_values=not self._paged[0], keeps_rows=needs.keeps_rows)
 
     def _degree_index(self, direction: AdjacencyDirection) -> Index:

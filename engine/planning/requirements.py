@@ -51,6 +51,8 @@ from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.slot_pool import ALIGNMENT
 from penstock.storage.checkpoint.file import WRITING_BYTES
+from penstock.storage.checkpoint.state_pages import MOVERS
+from penstock.storage.format.degrees import packed_bytes
 from penstock.storage.format.index import part_of_page
 from penstock.storage.format.row_pages import OFFSET_BYTES, page_rows
 
@@ -285,6 +287,9 @@ def in_device_windows(
     held += SMALL_CHANGE + spare
     read = {id(one): one for one in (*needs.indexed, *needs.adjacencies)}.values()
     held += sum(one.edges // 256 + one.vertices // 1024 for one in read)  # tiles, blocks of rows
+    packed = [one.degrees for one in read if one.degrees is not None]
+    coming = MOVERS * max(packed_bytes(degrees, page) for degrees in packed)
+    held += coming
     given = config.device_edge_memory
     edges = max(0, device - held) // EDGE_SHARE if given is None else given
     if device - held - edges < least:
@@ -300,9 +305,12 @@ def in_device_windows(
     room = min(most + rows * len(read), device - held - edges)
     lacking = max(0, min(page, graph.vertices) * widest - needs.value_room)  # a page of the device, in host memory
     needs = replace(
-        needs, page_threads=threads, state_bytes=needs.state_bytes + lacking, value_room=needs.value_room + lacking
+        needs,
+        page_threads=threads,
+        state_bytes=needs.state_bytes + lacking + 2 * coming,  # chunk by chunk, and put together
+        value_room=needs.value_room + lacking,
     )
-    rows_kept = OFFSET_BYTES * sum(one.vertices for one in read)
+    rows_kept = sum(packed_bytes(degrees, 0) for degrees in packed)
     kept = replace(needs, state_bytes=needs.state_bytes + rows_kept, keeps_rows=True)
     keeps = left_for_edges(config, kept, graph) >= needs.edge_bytes  # else edges are worth more than rows
     return replace(kept if keeps else needs, device_held=held + room, device_room=room)

@@ -1,9 +1,10 @@
 """Values of vertices of which a device has some pages: all are in host memory or, where that has no room, in a file.
 
     file <- `StatePages` of the host -> over the link -> pages of the device, in reserved address space there
+    degrees of the graph's file, packed -> over the link -> the same pages, where they become rows of an index
 
-Owns the way between the two. Row indexes come the same way, and are read only. A page is as long as one of the host, or
-as several of them where the device gives memory in larger pieces.
+Owns the two ways; rows are read only. A page is as long as one of the host, or as several of them where the device
+gives memory in larger pieces.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import math
 import weakref
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +22,15 @@ from penstock.storage.base.stage_clock import BusyTimer
 from penstock.storage.base.threads import PerThread
 from penstock.storage.checkpoint.state_pages import PagedArray, PagedValues, StatePages, Unit
 from penstock.storage.format.row_pages import OFFSET_BYTES
+from penstock.transfer.devices.device import UnpackRequest
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
     from penstock.storage.base.timeline import Timeline
     from penstock.storage.checkpoint.state_pages import Page
     from penstock.storage.format.index import Index
-    from penstock.transfer.devices.device import Device
+    from penstock.storage.format.row_pages import RowPages
+    from penstock.transfer.devices.device import Device, Unpacker
 
 
 def device_page_rows(grain: int, together: int) -> int:
@@ -34,23 +38,34 @@ def device_page_rows(grain: int, together: int) -> int:
     return math.lcm(grain, together)
 
 
+@dataclass(slots=True)
+class Mover:
+    """Of a thread that moves pages: its stream of copies, bytes of values that it moved, and room for packed rows."""
+
+    stream: Any
+    moved: int = 0
+    room: Any = None
+
+
 class HostSide:
     """What a device's pages are read from and written to, as a `PageFile` is by pages of the host.
 
-    pages: of the host. rows: vertices of a page of the device. mover: a thread's own stream of copies, and the bytes of
-    values that it moved; the device is the thread's current one from then on.
+    pages: of the host. rows: vertices of a page of the device. unpacker: makes offsets of packed degrees there; packed:
+    degrees of pages that are kept in host memory, where it keeps them. mover: a thread's own; the device is the
+    thread's current one from then on.
     """
 
-    def __init__(self, device: Device, pages: StatePages, rows: int) -> None:
-        self._device, self._pages, self._rows = device, pages, rows
+    def __init__(self, device: Device, pages: StatePages, rows: int, unpacker: Unpacker, *, keeps_rows: bool) -> None:
+        self._device, self._pages, self._rows, self._unpacker = device, pages, rows, unpacker
         self.indexes: dict[str, Index] = {}
-        self._moved: list[list[int]] = []
-        self.mover, self._moving = PerThread(partial(_new_mover, device, self._moved)), BusyTimer()
+        self._packed: dict[Unit, NDArray[np.uint32]] | None = {} if keeps_rows else None
+        self._movers: list[Mover] = []
+        self.mover, self._moving = PerThread(partial(_new_mover, device, self._movers)), BusyTimer()
 
     @property
     def bytes_moved(self) -> int:
         """Bytes of values that went over the link so far, both ways."""
-        return sum(moved[0] for moved in self._moved)
+        return sum(mover.moved for mover in self._movers)
 
     @property
     def busy_seconds(self) -> float:
@@ -65,61 +80,97 @@ class HostSide:
 
     def read(self, unit: Unit, page: Any) -> None:
         """Fill a page of the device. Raises RunError where the host's cannot be read."""
+        if unit[0] in self.indexes:
+            with self._moving:
+                self._read_rows(unit, page)
+            return
         with self._moving, self._at_hand(unit, len(page)) as source:
-            self._device.copy_in(page, source, self.mover()[0])
-            self._arrive(unit, source.nbytes)
+            self._device.copy_in(page, source, self.mover().stream)
+            self._arrive(source.nbytes)
 
     def write(self, unit: Unit, page: Any) -> None:
         """Keep a page of the device. Raises RunError where the host has to make room and cannot."""
-        with self._moving, self._at_hand(unit, len(page), writes=True) as target:
-            self._device.copy_out(target, page, self.mover()[0])
-            self._arrive(unit, target.nbytes)
+        with self._moving, self._at_hand(unit, len(page), changed=(unit[0],)) as target:
+            self._device.copy_out(target, page, self.mover().stream)
+            self._arrive(target.nbytes)
 
-    def _arrive(self, unit: Unit, size: int) -> None:
-        """Wait until a copy is done, and count it."""
-        stream, moved = self.mover()
-        self._device.finish(stream)
-        moved[0] += size * (unit[0] not in self.indexes)
+    def _arrive(self, size: int) -> None:
+        """Wait until a copy of values is done, and count it."""
+        mover = self.mover()
+        self._device.finish(mover.stream)
+        mover.moved += size
 
     @contextmanager
-    def _at_hand(self, unit: Unit, count: int, *, writes: bool = False) -> Iterator[NDArray[Any]]:
-        """The items of a page while they are in host memory."""
+    def _at_hand(self, unit: Unit, count: int, *, changed: tuple[str, ...] = ()) -> Iterator[NDArray[Any]]:
+        """The values of a page while they are in host memory."""
         name, first = unit[0], unit[1] * self._rows
-        index = self.indexes.get(name)
-        if index is not None:
-            assert index.pages is not None, "rows come with the values"
-            with index.pages.held(index.pages.of_rows(first, first + count)):
-                yield index.offsets[first : first + count]
-            return
-        changed = (name,) if writes else ()
         with self._pages.held(self._pages.of((name,), first, first + count), changed, changed):
             yield self._pages.values(name)[first : first + count]
 
+    def _read_rows(self, unit: Unit, page: Any) -> None:
+        """Bring the packed degrees of rows to the device, and make offsets of them there."""
+        index, first, mover = self.indexes[unit[0]], unit[1] * self._rows, self.mover()
+        assert index.pages is not None, "rows come with the values"
+        packed = None if self._packed is None else self._packed.get(unit)
+        if packed is None:
+            packed = _packed_rows(index.pages, first, first + len(page))
+            if self._packed is not None:
+                self._packed[unit] = packed
+        if mover.room is None or len(mover.room) < len(packed):
+            mover.room = self._device.array(len(packed), np.uint32)
+        there, chunks = mover.room[: len(packed)], len(index.pages.chunks_of(first, first + len(page)))
+        self._device.copy_in(there, packed, mover.stream)
+        request = UnpackRequest(
+            words=there[2 * (chunks + 1) :],
+            first_word=0,
+            starts=there[: 2 * (chunks + 1)].view(np.int64),
+            first_chunk=0,
+            last_chunk=chunks,
+            chunk_edges=index.pages.chunk_rows,
+            edges=min(len(page), index.vertices - first),
+            out=page,
+            first_edge=0,
+            limit=0,
+            values=True,
+            marks=None,
+            summed=1 << index.shift,
+        )
+        self._unpacker.unpack(request, mover.stream)
+        self._device.finish(mover.stream)
 
-def _new_mover(device: Device, moved: list[list[int]]) -> tuple[Any, list[int]]:
-    """A thread's stream and bytes; not a method, so that the memory of the host goes with its last user."""
+
+def _new_mover(device: Device, movers: list[Mover]) -> Mover:
+    """A thread's own; not a method, so that the memory of the host goes with its last user."""
     device.use()
-    moved.append([0])
-    return device.stream(), moved[-1]
+    movers.append(Mover(device.stream()))
+    return movers[-1]
+
+
+def _packed_rows(pages: RowPages, v0: int, v1: int) -> NDArray[np.uint32]:
+    """The payloads of the degrees of rows v0..v1-1, whole chunks; before them where each begins, int64 (chunks + 1)."""
+    payloads = [pages.packed(chunk) for chunk in pages.chunks_of(v0, v1)]
+    starts = np.cumsum([0, *map(len, payloads)], dtype=np.int64)
+    return np.concatenate([starts.view(np.uint32), *payloads])
 
 
 class DevicePages(StatePages):
     """Arrays of all vertices on a device, of which pages take so many bytes there; `StatePages` says the rest.
 
     host: pages of the same arrays in host memory. together: rows of a range that comes at once. room: bytes of the
-    device. keeps_values, keeps_rows: whether host memory keeps all values, and all rows of indexes: page-locked ones
-    then, which what leaves may not be. placed: indexes whose offsets are among the pages, by `id` (`DeviceIndex`).
+    device. keeps_values: whether host memory keeps all values: page-locked ones then, which what leaves may not be;
+    keeps_rows: whether it keeps all rows of indexes, packed. placed: indexes whose offsets are among the pages, by `id`
+    (`DeviceIndex`).
     """
 
     row_bytes, ahead = OFFSET_BYTES, 4
 
     def __init__(
-        self, device: Device, host: StatePages, together: int, room: int, timeline: Timeline | None = None,
-        *, keeps_values: bool, keeps_rows: bool,
+        self, device: Device, host: StatePages, together: int, room: int, unpacker: Unpacker,
+        timeline: Timeline | None = None, *, keeps_values: bool, keeps_rows: bool,
     ) -> None:  # fmt: skip
-        self._device, self.host, self._keeps_values, self._keeps_rows = device, host, keeps_values, keeps_rows
+        self._device, self.host, self._keeps_values = device, host, keeps_values
         rows = device_page_rows(device.grain, together)
-        self.side = HostSide(device, host, rows)
+        self.side = HostSide(device, host, rows, unpacker, keeps_rows=keeps_rows)
         super().__init__(host.vertices, rows, room, self.side, timeline)
         self.placed: dict[int, Any] = {}
         self._locked: dict[str, NDArray[Any]] = {}
@@ -128,8 +179,9 @@ class DevicePages(StatePages):
     def add(self, name: str, dtype: DTypeLike, first: Any) -> Any:
         """Return a new array of the device, as `StatePages.add`; the host has one, too."""
         values = self.host.add(name, dtype, first)
-        if self._keeps_values:
-            self._lock(name, values)
+        if self._keeps_values:  # the link then reads them at its rate
+            self._device.register(values)
+            self._locked[name] = values
         return super().add(name, dtype, first)
 
     def on_host(self, name: str) -> PagedValues:
@@ -148,20 +200,11 @@ class DevicePages(StatePages):
         super().read_often(names)
         self.host.read_often(names)
 
-    def _lock(self, name: str, items: NDArray[Any]) -> None:
-        """Page-lock memory of the host, which the link then reads at its rate."""
-        self._device.register(items)
-        self._locked[name] = items
-
     def add_rows(self, index: Index) -> Any:
         """Return the offsets of an index on the device."""
         name = _rows_name(index)
         if name not in self.side.indexes:
             self.side.indexes[name] = index
-            if self._keeps_rows:
-                assert index.pages is not None, "rows come with the values"
-                index.pages.keep()
-                self._lock(name, index.offsets)
             self._arrays[name] = PagedArray(self._device.reserved(index.vertices + 1, np.uint32), 0)
         return self.values(name)
 

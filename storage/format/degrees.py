@@ -17,9 +17,10 @@ from penstock.storage.base.errors import RunError
 from penstock.storage.base.stage_clock import stage
 from penstock.storage.base.threads import PerThread
 from penstock.storage.encoding.codec import Decoder
+from penstock.storage.encoding.payload import payload_words
 from penstock.storage.format.frames import READS, Frames
 from penstock.storage.format.index import Index, from_chunks
-from penstock.storage.format.row_pages import RowPages
+from penstock.storage.format.row_pages import OFFSET_BYTES, RowPages
 from penstock.storage.format.schema import SPAN_COLUMNS
 
 
@@ -40,21 +41,34 @@ def read_index(degrees: Frames, direction: str, edges: int, threads: int, page_t
             "convert the input again"
         )
 
+    def read(chunk: int) -> Any:
+        """Return the frame of a chunk, and count its bytes."""
+        frame = degrees.read(chunk)
+        with counting:
+            meter.bytes += len(frame)
+            if pages is not None:
+                pages.bytes_read += len(frame)
+        return frame
+
     def load(chunk: int) -> NDArray[Any]:
         """Return the degrees of a chunk, which the next one of the same thread replaces."""
         decoder, items = own()
         out: NDArray[Any] = items[: spec.chunk_length(chunk)]
-        frame = degrees.read(chunk)
+        frame = read(chunk)
         with decoding:
             degrees.decode(chunk, frame, decoder, out)
-        with counting:
-            meter.bytes += int(degrees.lengths[chunk])
-            if pages is not None:
-                pages.bytes_read += int(degrees.lengths[chunk])
         # Floats cannot wrap around; where their sum is at most twice the edges, the integer sum cannot either.
         if out.itemsize == 8 and out.sum(dtype=np.float64) > 2.0 * edges:
             raise unequal("more")
         return out
+
+    def packed(chunk: int) -> NDArray[np.uint32]:
+        """Return the payload of a chunk's degrees, made anew where the file does not say how long it is."""
+        if degrees.payload_words is None:
+            return _packed_anew(load(chunk))
+        words = np.empty(int(degrees.payload_words[chunk]), np.uint32)
+        degrees.copy_payload(chunk, read(chunk), own()[0], words)
+        return words
 
     with stage("index", int(degrees.lengths.sum())) as meter:
         try:
@@ -64,8 +78,27 @@ def read_index(degrees: Frames, direction: str, edges: int, threads: int, page_t
     if index.edges != edges:
         raise unequal(str(index.edges))
     if pages is not None:
-        pages.bytes_read = 0
+        pages.bytes_read, pages.packed = 0, packed
     return index
+
+
+def _packed_anew(degrees: NDArray[Any]) -> NDArray[np.uint32]:
+    """The payload of degrees, of which the lower 32 bits are kept: the offsets that are made of them have no more."""
+    from penstock.storage.encoding.bitpack import pack  # the compiler, only where something is packed
+
+    words = np.empty(payload_words(len(degrees), OFFSET_BYTES), np.uint32)
+    return words[: int(pack(degrees.astype(np.uint32), words, False))]
+
+
+def packed_bytes(degrees: Frames, rows: int) -> int:
+    """Bytes of the payloads of so many rows, whole chunks, at most; those of all rows together where it is 0."""
+    spec = degrees.spec
+    words = degrees.payload_words
+    if words is None:
+        words = np.full(spec.chunks, payload_words(spec.chunk_items, OFFSET_BYTES))
+    if not rows or not len(words):
+        return OFFSET_BYTES * int(words.sum())
+    return OFFSET_BYTES * int(np.add.reduceat(words, np.arange(0, len(words), rows // spec.chunk_items)).max())
 
 
 @dataclass(frozen=True, slots=True)

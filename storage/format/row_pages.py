@@ -49,13 +49,13 @@ class RowPages:
 
     vertices, chunk_rows: rows of the index, and of each chunk of degrees but the last. threads: how many read pages
     side by side: a page's chunks, and of a pass over the rows as many pages as they are. load: what writes the offsets
-    of a chunk's rows, and of the row behind the last one; several threads may call it. bytes_read: from disk, for rows
-    that were wanted.
+    of a chunk's rows, and of the row behind the last one; packed: what returns the payload of a chunk's degrees, for
+    rows that are decoded elsewhere; several threads may call both. bytes_read: from disk, for rows that were wanted.
     Raises MemoryError where so much address space cannot be had.
     """
 
     def __init__(self, vertices: int, chunk_rows: int, threads: int) -> None:
-        self.rows, self._vertices, self._chunk_rows, self.threads = (
+        self.rows, self._vertices, self.chunk_rows, self.threads = (
             page_rows(chunk_rows),
             vertices,
             chunk_rows,
@@ -64,6 +64,7 @@ class RowPages:
         self._space = ReservedArray(vertices + 1, np.uint32, huge=True)
         self.offsets = self._space.values
         self.load: Callable[[int], None] = lambda _: None
+        self.packed: Callable[[int], NDArray[np.uint32]]
         self.bytes_read = 0
         self._held: dict[int, None] = {}
         self._wanted: Counter[int] = Counter()
@@ -161,7 +162,7 @@ class RowPages:
             del self._held[page]
             self.forget(page * self.rows, self.rows)
         try:
-            chunks = [chunk for page in lacking for chunk in self._chunks_of(page)]
+            chunks = [chunk for page in lacking for chunk in self.chunks_of(page * self.rows, (page + 1) * self.rows)]
             self._read(chunks)
         except BaseException:
             for page in lacking:
@@ -181,7 +182,6 @@ class RowPages:
             for _ in ordered_map(self._readers, self.load, chunks, len(chunks)):
                 pass
 
-    def _chunks_of(self, page: int) -> range:
-        """The chunks of degrees of a page's rows."""
-        end = min((page + 1) * self.rows, self._vertices)
-        return range(page * self.rows // self._chunk_rows, -(-end // self._chunk_rows))
+    def chunks_of(self, v0: int, v1: int) -> range:
+        """The chunks of degrees of rows v0..v1-1."""
+        return range(v0 // self.chunk_rows, -(-min(v1, self._vertices) // self.chunk_rows))

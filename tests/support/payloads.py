@@ -61,19 +61,21 @@ def decoded(
     marks: NDArray[np.uint32] | None = None,
     limit: int | None = None,
     in_place: bool = False,
+    summed: int = 0,
+    behind: int = 0,
 ) -> NDArray[Any]:
     """The items of these chunks as a device decodes them, into an array that was full of ones: what it left is ones.
 
-    Only the words of these chunks are there. Asserts that nothing was written before and after.
+    behind: so many items of `out` are behind them. Only the words of these chunks are there. Asserts that nothing was written before and after.
     """
     first, last = chunks or (0, store.chunks)
-    e0, e1 = first * store.chunk, min(len(store.items), last * store.chunk)
+    e0, e1 = first * store.chunk, min(len(store.items), last * store.chunk) + behind
     out = device.to_device(np.full(e1 - e0 + 2 * GUARD, 1, store.items.dtype))
     words = store.words[store.starts[first] : store.starts[last]].copy()
     request = UnpackRequest(
         device.to_device(words), int(store.starts[first]), device.to_device(store.starts), first, last, store.chunk,
         len(store.items), out[GUARD : GUARD + e1 - e0], e0, store.limit if limit is None else limit, store.values,
-        None if marks is None else device.to_device(marks), in_place,
+        None if marks is None else device.to_device(marks), in_place, summed,
     )  # fmt: skip
     stream = device.stream()
     unpacker.unpack(request, stream)

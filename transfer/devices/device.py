@@ -216,7 +216,8 @@ class UnpackRequest:
     last chunk may be shorter. out: ids (uint32, uint64) or values (uint8, uint16, uint32); item 0 is edge `first_edge`.
     limit: ids must be below it; 0 for values. values: whether these are weights (`bits`) and not ids (`packed`). marks:
     bitmap of the adjacency's blocks of 256 edges that are wanted, uint32 words; None: all. in_place: whether the words
-    are host memory, read over the link, while other kernels are at work.
+    are host memory, read over the link, while other kernels are at work. summed: items of a block of `out` in which
+    each value then becomes the sum of those before it, those behind the last edge counting as 0; 0: values stay.
     """
 
     words: DeviceArray
@@ -232,10 +233,11 @@ class UnpackRequest:
     values: bool
     marks: DeviceArray | None
     in_place: bool = False
+    summed: int = 0
 
 
 class Unpacker(Protocol):
-    """What decodes packed edges on one device."""
+    """What decodes packed edges, or packed degrees, on one device."""
 
     def unpack(self, request: UnpackRequest, stream: Stream) -> None:
         """Start decoding on a stream; a device without streams decodes at once."""

@@ -9,6 +9,7 @@ through CuPy (a few microseconds a launch; numba's own takes ten times that). Un
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -84,7 +85,7 @@ else:
 class DeviceKernel:
     """One kernel: compiled at its first launch with arguments of certain types on a certain device.
 
-    together: its blocks wait for each other, so they must run at the same time: at most `blocks_together()` of them.
+    Any thread may launch it. together: its blocks wait for each other, so they must run at the same time: at most `blocks_together()` of them.
     """
 
     def __init__(self, function: Callable[..., Any], *, together: bool = False) -> None:
@@ -92,6 +93,7 @@ class DeviceKernel:
         self.together = together
         self._loaded: dict[tuple[Any, ...], _Loaded] = {}
         self._recent: _Loaded | None = None
+        self._launching = threading.Lock()
         _kernels.add(self)
 
     def __call__(self, blocks: int, *arguments: Any) -> None:
@@ -105,14 +107,15 @@ class DeviceKernel:
         if SIMULATED:
             _simulate(self.function, blocks, arguments)
             return
-        if self._recent is None or not self._recent.take(arguments):
-            key = (_current[0], *_kinds(arguments))
-            if key not in self._loaded:
-                self._loaded[key] = _Loaded(self.function, arguments, together=self.together)
-                _loads[0] += 1
-            self._recent = self._loaded[key]
-            self._recent.take(arguments)
-        self._recent.launch(blocks)
+        with self._launching:
+            if self._recent is None or not self._recent.take(arguments):
+                key = (_current[0], *_kinds(arguments))
+                if key not in self._loaded:
+                    self._loaded[key] = _Loaded(self.function, arguments, together=self.together)
+                    _loads[0] += 1
+                self._recent = self._loaded[key]
+                self._recent.take(arguments)
+            self._recent.launch(blocks)
 
     def move(self) -> None:
         """Be launched on another device from now on."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from penstock.engine.kernels.cuda.driver import blocks_together, use
+from penstock.engine.kernels.packed.block_sums import sum_before
 from penstock.engine.kernels.packed.part_table import MOST_BLOCKS
 from penstock.engine.kernels.packed.unpack import AT_ONCE, unpack_kernel
 from penstock.engine.kernels.packed.warp import WARP, WARPS
@@ -25,7 +26,7 @@ int64, uint64 = lru_cache(1 << 14)(np.int64), lru_cache(16)(np.uint64)
 
 
 class CudaUnpacker:
-    """An `Unpacker` for one GPU; one thread at a time calls it."""
+    """An `Unpacker` for one GPU."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -33,7 +34,7 @@ class CudaUnpacker:
         self._no_marks = device.array(1, np.uint32)
 
     def unpack(self, request: UnpackRequest, stream: Stream) -> None:
-        """As `Unpacker.unpack`: one launch."""
+        """As `Unpacker.unpack`: one launch, or two."""
         r, marked = request, request.marks is not None
         chunks, blocks = r.last_chunk - r.first_chunk, -(-r.chunk_edges // ITEMS)
         assert 0 <= r.first_chunk <= r.last_chunk < len(r.starts), "these chunks are in the store"
@@ -50,6 +51,8 @@ class CudaUnpacker:
                 launched, r.words, r.starts, shape, place, r.out, MARKED if marked else NOT_MARKED,
                 r.marks if marked else self._no_marks, self._flaws_here,
             )  # fmt: skip
+            if r.summed:
+                sum_before(-(-len(r.out) // r.summed), r.out, int64(r.edges - r.first_edge), int64(r.summed))
 
     def check(self) -> None:
         """As `Unpacker.check`."""

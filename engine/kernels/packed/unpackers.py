@@ -32,6 +32,10 @@ class HostUnpacker:
         status = unpack_wanted(store, target, r.first_chunk, r.last_chunk, r.values)
         if status.any():
             self._flaw = r.first_chunk + int(np.flatnonzero(status)[-1])
+        for first in range(0, len(r.out) if r.summed else 0, r.summed or 1):
+            part = r.out[first : first + r.summed]
+            part[max(0, r.edges - r.first_edge - first) :] = 0
+            part[1:], part[0] = np.cumsum(part[:-1], dtype=part.dtype), 0
 
     def check(self) -> None:
         """As `Unpacker.check`."""

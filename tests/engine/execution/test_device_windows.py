@@ -6,7 +6,7 @@ Values and rows that the device does not have are wrong numbers here (`forgotten
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
@@ -33,7 +33,7 @@ from penstock.storage.base.errors import BudgetError, RunError
 from penstock.storage.base.slot_pool import ReservedArray
 from penstock.storage.checkpoint.page_file import PageFile
 from penstock.storage.checkpoint.state_pages import Unit
-from penstock.storage.format.row_pages import RowPages
+from penstock.storage.format.frames import Frames
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support.catalogue_oracles import SOURCE
 from support.covering import covering
@@ -346,23 +346,30 @@ def test_a_device_with_room_for_all_pages_has_some_for_where_the_last_row_ends(
     assert_equal(found, wanted)
 
 
-def test_rows_that_come_with_values_are_read_beside_the_walk_alone(
-    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("keeps", [False, True])
+def test_rows_that_come_with_values_come_packed_beside_the_walk(
+    graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], monkeypatch: pytest.MonkeyPatch, keeps: bool
 ) -> None:
-    """By the threads that move the device's pages, and not once more to cut views."""
-    want, readers = RowPages._want, set[str]()
+    """The threads that move the device's pages read them, once where host memory keeps them; none is decoded there."""
+    copy, decode, readers, decoded = Frames.copy_payload, Frames.decode, set[str](), list[int]()
 
-    def noted(rows: RowPages, pages: Sequence[int]) -> None:
-        readers.update({threading.current_thread().name.rstrip("_0123456789")} if len(pages) else ())
-        want(rows, pages)
+    def noted(frames: Frames, *given: Any) -> None:
+        readers.add(threading.current_thread().name.rstrip("_0123456789"))
+        copy(frames, *given)
 
-    monkeypatch.setattr(requirements, "left_for_edges", lambda *given: 0)  # host memory has no room for rows
+    def noted_whole(frames: Frames, chunk: int, *given: Any) -> None:
+        decoded.append(chunk)
+        decode(frames, chunk, *given)
+
+    monkeypatch.setattr(requirements, "left_for_edges", lambda *given: 1 << 30 if keeps else 0)
     with short_of_room(8), Session(graphs[3, False], **DEVICE) as session:
         steps = session.steps(MAKERS["pagerank"]())
         next(steps)
-        monkeypatch.setattr(RowPages, "_want", noted)
+        monkeypatch.setattr(Frames, "copy_payload", noted)
+        monkeypatch.setattr(Frames, "decode", noted_whole)
         next(steps)
-    assert readers == {"penstock-state"}
+    assert readers == (set() if keeps else {"penstock-state"})
+    assert not decoded
 
 
 def test_rows_come_ahead_before_values_of_the_page_that_they_are_not_wanted_with(

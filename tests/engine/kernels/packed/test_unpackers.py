@@ -91,6 +91,18 @@ def test_values(dtype: Any, kernels: str) -> None:
 
 
 @KERNELS
+@pytest.mark.parametrize("block", [64, 512])
+def test_sums_of_the_values_before_each(block: int, kernels: str) -> None:
+    """By blocks, modulo 2^32; what is behind the last value counts as 0."""
+    values = np.random.default_rng(4).integers(0, 1 << 32, 700, np.uint32)
+    found = checked(store_of(values, 512, values=True), kernels, summed=block, behind=5)
+    padded = np.append(values, np.zeros(5, np.uint32))
+    for first in range(0, len(padded), block):
+        part = padded[first : first + block]
+        assert (found[first : first + block] == np.cumsum(part, dtype=np.uint32) - part).all()
+
+
+@KERNELS
 @pytest.mark.parametrize("chunk", [64, 256, 512, 700])
 def test_chunks_anywhere_in_the_store(chunk: int, kernels: str) -> None:
     """Several chunks, the last one short; those in the middle alone."""
