@@ -33,7 +33,7 @@ from penstock.engine.resources.block_stream import check_listed, list_bytes
 from penstock.engine.resources.direction import Traversal, traversals
 from penstock.engine.resources.memory_plan import MemoryPlan, left_for_edges, plan_memory
 from penstock.engine.resources.requirements_types import SMALL_CHANGE, MemoryRequest, index_bytes, row_index_bytes
-from penstock.engine.state.device_pages import device_page_rows
+from penstock.engine.state.device_pages import PIECE_BYTES, device_page_rows
 from penstock.engine.state.device_state import device_state_bytes
 from penstock.engine.state.row_blocks import message_capacity
 from penstock.engine.state.state import (
@@ -228,6 +228,9 @@ def in_windows(
             held += max(index_bytes(one, threads) for one in of_file) + len(of_file) * (
                 row_index_bytes(0) + graph.vertices // 8192
             )
+        if setting.device_bytes is not None:
+            rows_coming = _packed_bytes(needs, _device_page(graph, setting, threads))
+            held += MOVERS * (PIECE_BYTES + 2 * rows_coming)  # chunk by chunk, and put together
         needs = replace(needs, page_threads=threads, state_bytes=held)
         room = min(most + page, left_for_edges(setting.config, needs, graph))
         if threads == 1 or room >= RANGES * page * (threads if rows == index_rows else 1):
@@ -263,8 +266,7 @@ def in_device_windows(
     device, config = setting.device_bytes, setting.config
     assert device is not None, "there is a device"
     assert graph.out.degrees is not None, "rows in order are those of a file"
-    threads = 1 << (max(1, needs.page_threads).bit_length() - 1)  # so that a page is no longer than what comes at once
-    page = device_page_rows(setting.grain, page_rows(graph.out.degrees.spec.chunk_items) * threads)
+    page = _device_page(graph, setting, needs.page_threads)
     held, most, least, window, widest = 0, 0, 0, 0, 0
     for one in asks:
         of_host = sum(paged_bytes(graph, program, one).values())
@@ -287,9 +289,7 @@ def in_device_windows(
     held += SMALL_CHANGE + spare
     read = {id(one): one for one in (*needs.indexed, *needs.adjacencies)}.values()
     held += sum(one.edges // 256 + one.vertices // 1024 for one in read)  # tiles, blocks of rows
-    packed = [one.degrees for one in read if one.degrees is not None]
-    coming = MOVERS * max(packed_bytes(degrees, page) for degrees in packed)
-    held += coming
+    held += MOVERS * _packed_bytes(needs, page)
     given = config.device_edge_memory
     edges = max(0, device - held) // EDGE_SHARE if given is None else given
     if device - held - edges < least:
@@ -306,14 +306,31 @@ def in_device_windows(
     lacking = max(0, min(page, graph.vertices) * widest - needs.value_room)  # a page of the device, in host memory
     needs = replace(
         needs,
-        page_threads=threads,
-        state_bytes=needs.state_bytes + lacking + 2 * coming,  # chunk by chunk, and put together
+        page_threads=_whole_power(needs.page_threads),
+        state_bytes=needs.state_bytes + lacking,
         value_room=needs.value_room + lacking,
     )
-    rows_kept = sum(packed_bytes(degrees, 0) for degrees in packed)
+    rows_kept = sum(packed_bytes(one.degrees, 0) for one in read if one.degrees is not None)
     kept = replace(needs, state_bytes=needs.state_bytes + rows_kept, keeps_rows=True)
     keeps = left_for_edges(config, kept, graph) >= needs.edge_bytes  # else edges are worth more than rows
     return replace(kept if keeps else needs, device_held=held + room, device_room=room)
+
+
+def _whole_power(threads: int) -> int:
+    """So many threads or fewer, a power of two: a page of the device is no longer than what comes at once then."""
+    return 1 << (max(1, threads).bit_length() - 1)
+
+
+def _device_page(graph: Graph, setting: RunSetting, threads: int) -> int:
+    """Vertices of a page of the device, where so many threads read pages of rows side by side."""
+    assert graph.out.degrees is not None, "rows in order are those of a file"
+    return device_page_rows(setting.grain, page_rows(graph.out.degrees.spec.chunk_items) * _whole_power(threads))
+
+
+def _packed_bytes(needs: MemoryRequest, page: int) -> int:
+    """Bytes of the packed degrees of so many rows of an index at most."""
+    read = (*needs.indexed, *needs.adjacencies)
+    return max(packed_bytes(one.degrees, page) for one in read if one.degrees is not None)
 
 
 def windows_of(

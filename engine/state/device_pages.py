@@ -38,11 +38,20 @@ def device_page_rows(grain: int, together: int) -> int:
     return math.lcm(grain, together)
 
 
+PIECE_BYTES = 4 << 20
+"""Bytes of values that a thread copies to page-locked memory before the link takes them: a page of the host."""
+
+
 @dataclass(slots=True)
 class Mover:
-    """Of a thread that moves pages: its stream of copies, bytes of values that it moved, and room for packed rows."""
+    """Of a thread that moves pages: its stream of copies, and bytes of values that it moved.
+
+    piece: page-locked memory, if it copies from memory that is not: the driver would hold its lock for as long as such
+    a copy takes. room: of the device, for packed rows.
+    """
 
     stream: Any
+    piece: NDArray[np.uint8] | None
     moved: int = 0
     room: Any = None
 
@@ -50,22 +59,25 @@ class Mover:
 class HostSide:
     """What a device's pages are read from and written to, as a `PageFile` is by pages of the host.
 
-    pages: of the host. rows: vertices of a page of the device. unpacker: makes offsets of packed degrees there; packed:
-    degrees of pages that are kept in host memory, where it keeps them. mover: a thread's own; the device is the
-    thread's current one from then on.
+    pages: of the host, page-locked or not. rows: vertices of a page of the device. unpacker: makes offsets of packed
+    degrees there. keeps_rows: whether these stay in host memory. mover: a thread's own; the device is the thread's
+    current one from then on.
     """
 
-    def __init__(self, device: Device, pages: StatePages, rows: int, unpacker: Unpacker, *, keeps_rows: bool) -> None:
+    def __init__(
+        self, device: Device, pages: StatePages, rows: int, unpacker: Unpacker, *, locked: bool, keeps_rows: bool
+    ) -> None:
         self._device, self._pages, self._rows, self._unpacker = device, pages, rows, unpacker
         self.indexes: dict[str, Index] = {}
         self._packed: dict[Unit, NDArray[np.uint32]] | None = {} if keeps_rows else None
-        self._movers: list[Mover] = []
-        self.mover, self._moving = PerThread(partial(_new_mover, device, self._movers)), BusyTimer()
+        self.movers: list[Mover] = []
+        made = partial(_new_mover, device, self.movers, 0 if locked else PIECE_BYTES)
+        self.mover, self._moving = PerThread(made), BusyTimer()
 
     @property
     def bytes_moved(self) -> int:
         """Bytes of values that went over the link so far, both ways."""
-        return sum(mover.moved for mover in self._movers)
+        return sum(mover.moved for mover in self.movers)
 
     @property
     def busy_seconds(self) -> float:
@@ -85,14 +97,28 @@ class HostSide:
                 self._read_rows(unit, page)
             return
         with self._moving, self._at_hand(unit, len(page)) as source:
-            self._device.copy_in(page, source, self.mover().stream)
-            self._arrive(source.nbytes)
+            for here, there, piece in self._pieces(source, page):
+                if piece is not here:
+                    np.copyto(piece, here)
+                self._device.copy_in(there, piece, self.mover().stream)
+                self._arrive(here.nbytes)
 
     def write(self, unit: Unit, page: Any) -> None:
         """Keep a page of the device. Raises RunError where the host has to make room and cannot."""
         with self._moving, self._at_hand(unit, len(page), changed=(unit[0],)) as target:
-            self._device.copy_out(target, page, self.mover().stream)
-            self._arrive(target.nbytes)
+            for here, there, piece in self._pieces(target, page):
+                self._device.copy_out(piece, there, self.mover().stream)
+                self._arrive(here.nbytes)
+                if piece is not here:
+                    np.copyto(here, piece)
+
+    def _pieces(self, values: NDArray[Any], page: Any) -> Iterator[tuple[NDArray[np.uint8], Any, NDArray[np.uint8]]]:
+        """Yield bytes of values, of a page of the device, and the page-locked memory between: the first themselves."""
+        here, there, room = values.reshape(-1).view(np.uint8), page.reshape(-1).view(np.uint8), self.mover().piece
+        step = max(1, len(here)) if room is None else len(room)
+        for first in range(0, len(here), step):
+            part = here[first : first + step]
+            yield part, there[first : first + step], part if room is None else room[: len(part)]
 
     def _arrive(self, size: int) -> None:
         """Wait until a copy of values is done, and count it."""
@@ -139,10 +165,10 @@ class HostSide:
         self._device.finish(mover.stream)
 
 
-def _new_mover(device: Device, movers: list[Mover]) -> Mover:
-    """A thread's own; not a method, so that the memory of the host goes with its last user."""
+def _new_mover(device: Device, movers: list[Mover], piece: int) -> Mover:
+    """A thread's own; not a method, so that the memory of the host goes with its last user. piece: its bytes, or 0."""
     device.use()
-    movers.append(Mover(device.stream()))
+    movers.append(Mover(device.stream(), device.host_array(piece, np.uint8) if piece else None))
     return movers[-1]
 
 
@@ -170,11 +196,11 @@ class DevicePages(StatePages):
     ) -> None:  # fmt: skip
         self._device, self.host, self._keeps_values = device, host, keeps_values
         rows = device_page_rows(device.grain, together)
-        self.side = HostSide(device, host, rows, unpacker, keeps_rows=keeps_rows)
+        self.side = HostSide(device, host, rows, unpacker, locked=keeps_values, keeps_rows=keeps_rows)
         super().__init__(host.vertices, rows, room, self.side, timeline)
         self.placed: dict[int, Any] = {}
         self._locked: dict[str, NDArray[Any]] = {}
-        weakref.finalize(self, _unlock, device, self._locked).atexit = False
+        weakref.finalize(self, _unlock, device, self._locked, self.side.movers).atexit = False
 
     def add(self, name: str, dtype: DTypeLike, first: Any) -> Any:
         """Return a new array of the device, as `StatePages.add`; the host has one, too."""
@@ -248,6 +274,6 @@ def _rows_name(index: Index | None) -> str:
     return f"rows of {id(index)}"
 
 
-def _unlock(device: Device, arrays: dict[str, NDArray[Any]]) -> None:
-    for values in arrays.values():
-        device.unregister(values)
+def _unlock(device: Device, arrays: dict[str, NDArray[Any]], movers: list[Mover]) -> None:
+    for locked in (*arrays.values(), *(mover.piece for mover in movers if mover.piece is not None)):
+        device.unregister(locked)

@@ -85,7 +85,9 @@ else:
 class DeviceKernel:
     """One kernel: compiled at its first launch with arguments of certain types on a certain device.
 
-    Any thread may launch it. together: its blocks wait for each other, so they must run at the same time: at most `blocks_together()` of them.
+    Any thread may launch it.
+
+    together: its blocks wait for each other, so they must run at the same time: at most `blocks_together()` of them.
     """
 
     def __init__(self, function: Callable[..., Any], *, together: bool = False) -> None:
