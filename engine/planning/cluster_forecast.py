@@ -225,7 +225,7 @@ def plan_run(program: Program, graph: Graph, machine: Machine, ranks: int = 1) -
     if needs.value_room:
         cut, moved = windows_of(graph, asks, needs, "push", ranks)
         windows, reads, computed = cut.count, cut.reads, graph.vertices // ranks
-        sweep = sweep.by_windows(cut, moved, computed, index_disk_bytes(needs) // ranks, rates, rates.disk_bytes)
+        sweep = sweep.by_windows(cut, moved, computed, index_disk_bytes(needs, cut) // ranks, rates, rates.disk_bytes)
     costs = {"disk": sweep.cost.disk, "kernel": sweep.cost.kernel + vertex_seconds(computed, machine.threads)}
     places = {"device": 0.0, "host": float(kept), "disk": float(read)}
     handed = exchanged_bytes(program, "pull", graph.vertices, graph.vertex_dtype.itemsize)

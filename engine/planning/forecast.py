@@ -90,17 +90,17 @@ class Sweep:
     ) -> Sweep:
         """The same with values of so many vertices elsewhere, so many bytes of which come and go, so many a second.
 
-        Every window reads a row index, of so many bytes on disk. Edges are read, and decoded, as often as the cut says
+        index_bytes: of row indexes that it reads from disk. Edges are read, and decoded, as often as the cut says
         and, if more than once, each window picks its own; kernels walk each edge once.
         """
         picked = cut.count * ROW_PICKS * vertices + cut.reads * EDGE_PICKS * self.edges if cut.reads > 1 else 0.0
-        disk = cut.reads * self.cost.disk + cut.count * index_bytes / rates.disk_bytes
+        disk = cut.reads * self.cost.disk + index_bytes / rates.disk_bytes
         decode = cut.reads * self.cost.decode
         kernel = self.cost.kernel + picked / rates.kernel_edges + decode
         return replace(
             self,
             cost=self.cost._replace(disk=disk, decode=decode, kernel=kernel),
-            disk_bytes=cut.reads * self.disk_bytes + cut.count * index_bytes,
+            disk_bytes=cut.reads * self.disk_bytes + index_bytes,
             value_bytes=moved,
             value_seconds=moved / value_rate,
         )
@@ -211,7 +211,7 @@ def forecast(
     shared = graph.vertices // size if needs.value_room else graph.vertices
     rates, vertices = paper.feedback.given, vertex_seconds(shared, config.thread_count)
     if needs.value_room:
-        index = index_disk_bytes(needs) // size
+        index = index_disk_bytes(needs, cut) // size
         rate = rates.copy_bytes if needs.device_room else rates.disk_bytes
         first, later = (one.by_windows(cut, moved, shared, index, rates, rate) for one in (first, later))
         left = 0
@@ -254,9 +254,11 @@ def forecast(
     )
 
 
-def index_disk_bytes(needs: MemoryRequest) -> int:
-    """Bytes on disk of the row indexes that walks read."""
-    return sum(int(one.degrees.lengths.sum()) for one in needs.adjacencies if one.degrees is not None)
+def index_disk_bytes(needs: MemoryRequest, cut: WindowCut) -> int:
+    """Bytes on disk of the row indexes that a walk by windows reads: of each window of the file its own."""
+    of_file = [window for one in needs.adjacencies for window in one.windows or (one,)] if cut.of_file else []
+    read, times = (of_file, cut.reads) if of_file else (needs.adjacencies, cut.count)
+    return times * sum(int(one.degrees.lengths.sum()) for one in read if one.degrees is not None)
 
 
 def _slowest(

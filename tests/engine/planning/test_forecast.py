@@ -276,11 +276,11 @@ def test_with_values_in_a_file_every_window_reads_and_picks_edges_and_each_is_wa
     assert (one.disk_bytes, one.value_bytes, one.value_seconds) == (1050, 400, pytest.approx(0.4))
     assert one.cost == pytest.approx(Cost(disk=1.05, decode=0.5, kernel=2.5))
     assert (one.seconds, one.limit) == (pytest.approx(2.9), "kernel")
-    three = whole.by_windows(WindowCut(34, 3, 3), 40_000, 100, 50, rates, 1e3)
+    three = whole.by_windows(WindowCut(34, 3, 3), 40_000, 100, 150, rates, 1e3)
     picked = 3 * (ROW_PICKS * 100 + EDGE_PICKS * 2000) / 1e3
     assert three.cost == pytest.approx(Cost(disk=3.15, decode=1.5, kernel=2.0 + 1.5 + picked))
     assert (three.seconds, three.limit) == (pytest.approx(40 + three.cost.kernel), "values")
-    of_file = whole.by_windows(WindowCut(34, 3, 1, 34), 400, 100, 50, rates, 1e3)
+    of_file = whole.by_windows(WindowCut(34, 3, 1, 34), 400, 100, 150, rates, 1e3)
     assert of_file.cost == pytest.approx(Cost(disk=1.15, decode=0.5, kernel=2.5))
     assert of_file.disk_bytes == 1150
 
