@@ -18,6 +18,8 @@ from penstock.storage.base import stage_clock
 from penstock.storage.base.budget import check_thread_room, cores
 from penstock.storage.base.errors import InputError, RunError
 
+Lock = threading.Lock
+"""What one thread at a time holds."""
 P = ParamSpec("P")
 T = TypeVar("T")
 FIRST_BYTES = 4 << 20

@@ -9,7 +9,6 @@ through CuPy (a few microseconds a launch; numba's own takes ten times that). Un
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -24,6 +23,7 @@ from penstock.engine.kernels.cuda.cubin_cache import AT_ONCE, cubin_of, renewed
 from penstock.engine.kernels.cuda_simulator import TURN, Launch
 from penstock.engine.kernels.shared_functions import sort_in_place
 from penstock.storage.base.stage_clock import loading
+from penstock.storage.base.threads import Lock
 
 if TYPE_CHECKING:
     from penstock.engine.program.bindings import Compile
@@ -95,7 +95,7 @@ class DeviceKernel:
         self.together = together
         self._loaded: dict[tuple[Any, ...], _Loaded] = {}
         self._recent: _Loaded | None = None
-        self._launching = threading.Lock()
+        self._launching = Lock()
         _kernels.add(self)
 
     def __call__(self, blocks: int, *arguments: Any) -> None:
