@@ -236,8 +236,10 @@ class DevicePages(StatePages):
 
     def of_rows(self, index: Index | None, v0: int, v1: int) -> list[Unit]:
         """The pages of an index that kernels read for rows v0..v1-1: with where the row behind them begins."""
-        name = _rows_name(index)
-        return [(name, page) for page in range(v0 // self.rows, v1 // self.rows + 1)] if name in self._arrays else []
+        if index is None:
+            return []
+        self.add_rows(index)
+        return [(_rows_name(index), page) for page in range(v0 // self.rows, v1 // self.rows + 1)]
 
     def flush(self) -> None:
         """Write what has changed, and have no page on the device; none is held."""
@@ -270,7 +272,7 @@ class DevicePages(StatePages):
         return self.values(unit[0])[first:last]
 
 
-def _rows_name(index: Index | None) -> str:
+def _rows_name(index: Index) -> str:
     return f"rows of {id(index)}"
 
 

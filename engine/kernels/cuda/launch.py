@@ -8,7 +8,6 @@ way of numba's own word, translated by `explain`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -138,15 +137,13 @@ class CudaKernels:
         rows_, tiles_ = tuple(map(np.uint64, rows)), tuple(map(np.int64, tiles))
         push.tile_rows(blocks_for(tiles[1] - tiles[0]), known.arrays, rows_, tiles_, known.starts)
 
-    @contextmanager
-    def _rows_of(self, view: View, state: DeviceState, index: Index) -> Iterator[DeviceIndex]:
-        """Have the rows of a view on the device within, and where its tiles begin."""
+    def _rows_of(self, view: View, state: DeviceState, index: Index) -> DeviceIndex:
+        """The index on the device, with where the tiles of a view begin, whose rows are at hand."""
         known = self.placed(index, state.pages)
-        with state.held((), view.v0, view.v1, rows=index):
-            if state.pages is not None:
-                tiles = view.e0 // TILE, min(-(-view.e1 // TILE) + 1, len(known.starts))
-                self._find_tiles(known, (view.v0, view.v1), tiles)
-            yield known
+        if state.pages is not None:
+            tiles = view.e0 // TILE, min(-(-view.e1 // TILE) + 1, len(known.starts))
+            self._find_tiles(known, (view.v0, view.v1), tiles)
+        return known
 
     def _parts(
         self, state: DeviceState, index: Index, marks: Collection[str] = (), *, rows: bool = True,
@@ -230,8 +227,7 @@ class CudaKernels:
 
     def push(self, view: View, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a compacted view, along all of them."""
-        with self._rows_of(view, state, index) as known:
-            self._push(view, state, frontier, known, scalars)
+        self._push(view, state, frontier, self._rows_of(view, state, index), scalars)
 
     def _push(
         self, view: View, state: DeviceState, frontier: Frontier, known: DeviceIndex, scalars: tuple[Any, ...]
@@ -363,8 +359,8 @@ class CudaKernels:
         skip: of every row, this many edges have been looked at before (early exit only).
         """
         assert view.rows is None, "views are compacted for pushes only"
-        with self._rows_of(view, state, indices[0]) as into:
-            self._pull(view, state, frontier, (into, self.placed(indices[1], state.pages)), scalars, skip)
+        known = self._rows_of(view, state, indices[0]), self.placed(indices[1], state.pages)
+        self._pull(view, state, frontier, known, scalars, skip)
 
     def _pull(
         self, view: View, state: DeviceState, frontier: Frontier, known: tuple[DeviceIndex, DeviceIndex],

@@ -153,12 +153,12 @@ class CudaRowKernels(CudaKernels):
         """Combine the vectors that come along the view's edges; `indices`: of the in-, of the out-adjacency."""
         index, out = indices
         self._note_lines(view, view.e0, view.e1)
-        with self._rows_of(view, state, index) as into:
-            self._call(
-                (vectors.make_pull_vectors, self._width), _tiles(view.e0, view.e1), self._edges_of(view), into.arrays,
-                into.starts, self.placed(out, state.pages).arrays, state.arrays, scalars, state.incoming,
-                np.uint64(state.first),
-            )  # fmt: skip
+        into = self._rows_of(view, state, index)
+        self._call(
+            (vectors.make_pull_vectors, self._width), _tiles(view.e0, view.e1), self._edges_of(view), into.arrays,
+            into.starts, self.placed(out, state.pages).arrays, state.arrays, scalars, state.incoming,
+            np.uint64(state.first),
+        )  # fmt: skip
 
     def apply(self, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Turn summed messages into new values; of vectors, on all vertices."""
