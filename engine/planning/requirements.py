@@ -223,14 +223,15 @@ def in_windows(
     most = max(sum(sizes.values()) for sizes in values)
     threads = needs.page_threads
     while True:
-        held = others + KEPT_ROW_BYTES * threads * index_rows  # with a chunk's edges to a window, and their rows
+        if setting.device_bytes is None:
+            held = others + KEPT_ROW_BYTES * threads * index_rows  # with a chunk's edges to a window, and their rows
+        else:
+            coming = PIECE_BYTES + 2 * _packed_bytes(needs, _device_page(graph, setting, threads))
+            held = others + MOVERS * coming  # rows come chunk by chunk, and are put together
         if of_file:  # pages of the rows of one at a time
             held += max(index_bytes(one, threads) for one in of_file) + len(of_file) * (
                 row_index_bytes(0) + graph.vertices // 8192
             )
-        if setting.device_bytes is not None:
-            rows_coming = _packed_bytes(needs, _device_page(graph, setting, threads))
-            held += MOVERS * (PIECE_BYTES + 2 * rows_coming)  # chunk by chunk, and put together
         needs = replace(needs, page_threads=threads, state_bytes=held)
         room = min(most + page, left_for_edges(setting.config, needs, graph))
         if threads == 1 or room >= RANGES * page * (threads if rows == index_rows else 1):

@@ -38,8 +38,8 @@ def device_page_rows(grain: int, together: int) -> int:
     return math.lcm(grain, together)
 
 
-PIECE_BYTES = 4 << 20
-"""Bytes of values that a thread copies to page-locked memory before the link takes them: a page of the host."""
+PIECE_BYTES = 2 << 20
+"""Bytes of values that a thread copies to page-locked memory at once before the link takes them."""
 
 
 @dataclass(slots=True)
