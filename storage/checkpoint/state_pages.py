@@ -332,13 +332,14 @@ class StatePages:
         size = self._size(unit)
         leave = self._make_room(size)
         self._taken += size
-        page, before = Page(), self._leaving.get(unit)
-        others = self._giving if sum(self._size(one) for one, _ in leave) < size else ()
+        page, left = Page(), Future[None]()
+        others = self._giving if sum(self._size(one) for one, _ in leave) < size else []
+        others = [*others, self._leaving[unit]] if unit in self._leaving else others
         self._pages[unit] = page
         first, last = self._vertices_of(unit)
-        reads = reads and first < self.owned[1] and self.owned[0] < last
-        page.arrives = self._movers.submit(self._exchange, leave, before, unit, tuple(others), reads=reads)
-        self._note_leaving(leave, page.arrives)
+        reads = reads and self.owned[0] < last and (first < self.owned[1] or first >= self.vertices)  # where rows end
+        page.arrives = self._movers.submit(self._exchange, leave, left, others, unit, reads=reads)
+        self._note_leaving(leave, left)
 
     def _note_leaving(self, leave: list[tuple[Unit, Page]], left: Future[None]) -> None:
         """Note that these pages leave, and have given their memory back when `left` is done."""
@@ -365,17 +366,22 @@ class StatePages:
             self.give_back(one)
 
     def _exchange(
-        self, leave: list[tuple[Unit, Page]], before: Future[None] | None, unit: Unit, others: Sequence[Future[None]],
+        self, leave: list[tuple[Unit, Page]], left: Future[None], others: Sequence[Future[None]], unit: Unit,
         *, reads: bool,
     ) -> None:  # fmt: skip
         """Write what leaves, then read a page.
 
-        before: after which the file has the page. others: pages that leave and give memory back that this one takes.
+        left: is done when what leaves has. others: of pages that left before, whose memory this one takes, and of
+        itself: then the file has it.
         """
-        self._write(leave)
-        wait(others)
-        if before is not None:
-            before.result()
+        try:
+            self._write(leave)
+        except BaseException as error:
+            left.set_exception(error)
+            raise
+        left.set_result(None)
+        for other in others:
+            other.result()
         self._arrays[unit[0]].space.back(*self._vertices_of(unit))
         if reads and unit in self.file:
             with during(self._timeline, "disk", "read values"):

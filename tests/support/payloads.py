@@ -66,7 +66,8 @@ def decoded(
 ) -> NDArray[Any]:
     """The items of these chunks as a device decodes them, into an array that was full of ones: what it left is ones.
 
-    behind: so many items of `out` are behind them. Only the words of these chunks are there. Asserts that nothing was written before and after.
+    behind: so many items of `out` are behind them. Only the words of these chunks are there. Asserts that nothing was
+    written before and after.
     """
     first, last = chunks or (0, store.chunks)
     e0, e1 = first * store.chunk, min(len(store.items), last * store.chunk) + behind

@@ -333,13 +333,14 @@ def test_values_are_in_a_file_where_host_memory_has_no_room_either(
     assert_equal(found, wanted)
 
 
+@pytest.mark.parametrize("vertices", [3 * CHUNK - 1, 3 * CHUNK])
 def test_a_device_with_room_for_all_pages_has_some_for_where_the_last_row_ends(
-    forgotten: list[Unit], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    forgotten: list[Unit], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, vertices: int
 ) -> None:
-    """All values and rows are one page of the device, and are wanted at once."""
+    """All values and rows are one page of the device, and are wanted at once; the last row ends in it, or behind it."""
     monkeypatch.setattr(EmulatedDevice, "grain", 3 * CHUNK)
     with pages_of(CHUNK, CHUNK):
-        graph = on_disk(some_edges(3 * CHUNK - 1), tmp_path / "g.h5", both=False, chunk_edges=1 << 10)
+        graph = on_disk(some_edges(vertices), tmp_path / "g.h5", both=False, chunk_edges=1 << 10)
         wanted = answer(graph, BFSLevels(SOURCE), threads=1)
         with short_of_room(None):
             found = answer(graph, BFSLevels(SOURCE), direction="push", **DEVICE)
