@@ -199,6 +199,7 @@ class State(StateArrays):
         self.vertices = np.empty(capacity, dtype=vertex_dtype)
         self.work = np.empty(capacity + 1, dtype=np.int64)
         self.walked = count  # about how many edges the last iteration walked: what the next step may cost
+        self.selected_below = np.nan  # the limit of the last selection
         self.partial = np.zeros((len(self.pending.summary), max(1, len(author.totals))), dtype=np.float64)
 
     def _new_marks(self) -> Bitmap:

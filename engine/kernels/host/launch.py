@@ -50,6 +50,7 @@ LARGEST_BLOCK = 65536
 SMALLEST_BLOCK = 2048
 SMALL = 1 << 14  # edges (or vertices) below which one thread is faster than waking several
 PIECES = 8  # of a selection, for each thread
+FEW_WORDS = 1 << 12  # of a bitmap that one thread looks through sooner than several wake up
 SPAN = int(demand.SPAN)
 NO_WEIGHTS = np.zeros(1, dtype=np.uint8)
 IsWanted = Callable[["State"], bool]
@@ -64,11 +65,6 @@ NOTHING: Used = NONE, NONE, NONE
 def _bitmap(marks: Bitmap) -> tuple[Any, Any]:
     """The two arrays of a bitmap: one bit per vertex, one summary bit per word."""
     return marks.words, marks.summary
-
-
-def _are_few(*summaries: NDArray[np.uint64]) -> bool:
-    """Whether one thread looks through the words that these have bits for sooner than several wake up."""
-    return sum(int(np.bitwise_count(summary).sum()) for summary in summaries) * 64 < SMALL
 
 
 def _is_active(part: State) -> bool:
@@ -162,15 +158,19 @@ class HostKernels:
 
     def select(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> Frontier:
         """Move what is pending with a priority below `limit` into the frontier and list it."""
+        small = state.walked < SMALL and (limit == state.selected_below or len(state.pending.words) < FEW_WORDS)
+        state.selected_below = limit
         steady, plain = due.make_select_due, frontier_kernels.make_select
         found, edges, low, listed = 0, 0, np.inf, True
 
         def is_looked_at(part: State) -> bool:
-            return bool(self._looked_at(part, limit).any())
+            if not self._steady:
+                return bool(part.pending.words.any())
+            waiting, _, lows = part.lows
+            return bool(part.pending.summary.any() or (lows[waiting != 0] < limit).any())
 
         for part in self._parts(state, index, is_looked_at, used=self._read(state, "priority")):
             pending, active, arrays, base = part.pending, part.active, kernel_index(index), np.uint64(part.first)
-            small = _are_few(self._looked_at(part, limit), active.summary)
             pieces = 1 if small else min(self.threads * PIECES, len(pending.summary))
             counts, rest = np.zeros((pieces, 2), dtype=np.int64), np.empty(pieces, dtype=np.float64)
             marks, lows = (active.words, active.summary), (part.lows,) if self._steady else ()
@@ -190,13 +190,6 @@ class HostKernels:
                     work[: vertices + 1] += edges
             found, edges = found + vertices, edges + more
         return Frontier(found, edges, listed=listed and found > 0, rest=low)
-
-    def _looked_at(self, part: State, limit: float) -> NDArray[np.uint64]:
-        """A bit for each word of pending vertices that a selection looks at."""
-        if not self._steady:
-            return part.pending.summary
-        waiting, _, lows = part.lows
-        return part.pending.summary | np.where(lows < limit, waiting, np.uint64(0))
 
     def can_fuse(self, frontier: Frontier) -> bool:
         """Whether `fused_iterations` serves the program, and this frontier, if all edges are in memory."""
@@ -487,10 +480,8 @@ class HostKernels:
         is_wanted = None if frontier.everything else _is_reached
         for part in self._parts(state, index, is_wanted, rows=rows, used=used):
             incoming = part.sent if self.author.tells_sent else part.incoming
-            few = not frontier.everything and _are_few(part.touched.summary, part.active.summary)
-            small = few or part.walked < SMALL
             self._call(
-                vertex_kernels.make_apply, small, len(part.touched.summary), *_bitmap(part.touched),
+                vertex_kernels.make_apply, part.walked < SMALL, len(part.touched.summary), *_bitmap(part.touched),
                 *_bitmap(part.active), *_bitmap(part.pending), frontier.everything, kernel_index(index), part.arrays,
                 scalars, incoming, self._places(part, frontier), part.identity, np.uint64(part.first), part.partial,
             )  # fmt: skip
