@@ -20,7 +20,6 @@ from penstock.storage.base.timeline import Timeline, during
 from penstock.transfer.devices.device import Event
 from penstock.transfer.planning.plan import make_plan, whole_plan
 from penstock.transfer.prefetch_queue import PrefetchQueue
-from penstock.transfer.routes import cel
 from penstock.transfer.staging.partition_directory import PartitionDirectory
 from penstock.transfer.staging.staging import Staging
 from penstock.transfer.values.rates import LINE_BYTES, Rates
@@ -64,7 +63,6 @@ class Pipeline:
         self._graph, self._directory_type = graph, directories
         self._directories: dict[Direction, PartitionDirectory] = {}
         self._whole_views: dict[tuple[Direction, bool], Callable[[TaskRecord], View]] = {}
-        self._walking: PrefetchQueue | None = None
         self._started: PrefetchQueue | None = None
         self._sweep: _Sweep | None = None
         self._timeline: Timeline | None = None
@@ -189,7 +187,7 @@ class Pipeline:
 
     def _walk(self, plan: Plan, demand: Demand, started: PrefetchQueue | None) -> Generator[View]:
         queue = started or PrefetchQueue(plan, demand, self.directory(plan.direction))
-        self._walking, self._started = queue, None
+        self._started = None
         try:
             while (transfer := queue.next_ready()) is not None:
                 if self._timeline is None:
@@ -200,18 +198,7 @@ class Pipeline:
                 self.records.append(view.record)
                 yield view
         finally:
-            self._walking = None
             queue.release()
-
-    def follow(self, demand: Demand) -> None:
-        """Bring the marked rows of a demand too, by route `cel`, before what comes next in this walk.
-
-        demand: exact counts of the marked rows, whose chunks are all in host memory (`LinkSource.complete`). Raises
-        RuntimeError between walks.
-        """
-        if self._walking is None:
-            raise RuntimeError("rows can follow a walk only while it lasts")
-        self._walking.enqueue(cel.bundles(demand, self.directory(demand.direction)))
 
     def _whole(self, plan: Plan, demand: Demand) -> Generator[View]:
         """Yield the one view of an adjacency that is in one array; it needs no queue."""

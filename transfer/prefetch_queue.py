@@ -2,19 +2,17 @@
 
 Read-ahead is bounded by `ahead` and by the slabs. A partition that has arrived goes first, so that its slab returns to
 the disk soon; what is resident fills the time until the next one arrives; behind a link, what the host keeps travels
-while the disk is at the rest, of which some is under way from the start. What `enqueue` adds goes before all else.
-Everything that was started is given back by `release`.
+while the disk is at the rest, of which some is under way from the start. Everything that was started is given back by
+`release`.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterable
 from contextlib import ExitStack
 
 from penstock.storage.base.errors import RunError
-from penstock.transfer.routes import cel
 from penstock.transfer.routes.registry import ROUTES
 from penstock.transfer.staging.in_flight import Transfer
 from penstock.transfer.staging.partition_directory import PartitionDirectory
@@ -31,31 +29,21 @@ class PrefetchQueue:
         options = directory.staging.options
         self.plan, self.demand = plan, demand
         self._directory = directory
-        self._follows = options.route == cel.name
         tasks = list(enumerate(plan.tasks))
         self._here: deque[Numbered] = deque(t for t in tasks if t[1].route == "resident")
         far = [t for t in tasks if t[1].route != "resident"]
-        self._near: deque[Numbered] = deque(t for t in far if not (self._follows or t[1].cost.disk))
-        self._far: deque[Numbered] = deque(t for t in far if self._follows or t[1].cost.disk)
+        self._near: deque[Numbered] = deque(t for t in far if not t[1].cost.disk)
+        self._far: deque[Numbered] = deque(t for t in far if t[1].cost.disk)
         self._reads = {number for number, task in self._far if task.cost.disk}
         self._coming: deque[tuple[int, Transfer]] = deque()
-        self._added: deque[Task] = deque()
-        self._next: deque[Transfer] = deque()
-        self._ahead = min(options.ahead, cel.AHEAD) if self._follows else options.ahead
+        self._ahead = options.ahead
         self._shown: Transfer | None = None
         self._prepared: Transfer | None = None
-
-    def enqueue(self, tasks: Iterable[Task]) -> None:
-        """Bring these too, as soon as there is room, and before what is waiting."""
-        self._added.extend(tasks)
 
     def next_ready(self) -> Transfer | None:
         """Release what was returned last, start what there is room for, and return the next transfer; None: the end."""
         self._release_shown()
         self.read_ahead()
-        if self._next:
-            self._shown = self._next.popleft()
-            return self._shown
         shown, self._prepared = self._prepared, None
         if shown is None and (arrived := self._arrived()) is not None:
             self._coming.remove(arrived)
@@ -89,16 +77,10 @@ class PrefetchQueue:
 
     def read_ahead(self) -> None:
         """Start as many tasks as may be on their way at once."""
-        while self._added:
-            added = self._start(self._added[0])
-            if added is None:
-                break
-            self._added.popleft()
-            self._next.append(added)
         while len(self._coming) < self._ahead and self._start_next():
             pass
         here = self._here or self._prepared
-        if (self._near or self._far or self._added) and not (self._coming or here or self._next):
+        if (self._near or self._far) and not (self._coming or here):
             raise RunError("a task needs a slab and there is none: give more --host-memory")
 
     def _start_next(self) -> bool:
@@ -137,8 +119,7 @@ class PrefetchQueue:
     def _poll(self) -> tuple[int, Transfer] | None:
         """Find the first transfer that is ready, and let the others go as far as they can.
 
-        So their copies run beside kernels. The rows that `cel` adds travel right behind the next carrier, and carriers
-        do not go ahead of them.
+        So their copies run beside kernels.
         """
         ready = None
         for started in self._coming:
@@ -146,7 +127,7 @@ class PrefetchQueue:
             if ready is None:
                 if transfer.is_ready or transfer.ready():
                     ready = started
-            elif transfer.advances and not self._follows:
+            elif transfer.advances:
                 transfer.ready()
         return ready
 
@@ -174,11 +155,10 @@ class PrefetchQueue:
     def release(self) -> None:
         """Free everything that was started, cancelling what has not arrived."""
         with ExitStack() as stack:
-            for transfer in (*self._next, *(transfer for _, transfer in self._coming)):
+            for _, transfer in self._coming:
                 stack.callback(transfer.release)
             if self._prepared is not None:
                 stack.callback(self._prepared.release)
             stack.callback(self._release_shown)
         self._coming.clear()
-        self._next.clear()
         self._prepared = None

@@ -9,9 +9,11 @@ Owns which rows are read in place of the frontier's (`unsettled`), and whether a
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.execution import cel
+from penstock.transfer.routes.cel import name as cel_name
 from penstock.transfer.values.task import Demand, TaskRecord
 
 if TYPE_CHECKING:
@@ -67,18 +69,24 @@ def walk(
 
 
 def _push(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], at_hand: AtHand) -> None:
-    kernels, state = run.kernels, run.state
+    kernels, state, index = run.kernels, run.state, stream.index
+    follows = cel.follows(stream)
+    followed = TaskRecord(cel_name, stream.key, ())
     with stream.views(kernels, state, frontier, scalars) as arrivals:
-        if cel.follows(stream):
-            arrivals = cel.views(arrivals, kernels, state, stream, (scalars, run.due.limit))
         for view in at_hand(arrivals):
-            began = time.perf_counter()
-            kernels.push(view, state, frontier, stream.index, scalars)
+            began, rounds = time.perf_counter(), 0
             if view.record.route in LOADED and not stream.resident:
-                for _ in range(run.local_rounds):  # edges that were brought for this iteration only
-                    kernels.push_resend(view, state, stream.index, scalars, run.due.limit)
-                    view.record.local_rounds += 1
+                rounds = cel.rounds(stream, view) if follows else run.local_rounds
+            if rounds:
+                kernels.unmark_sent(view, state, frontier, index)
+            kernels.push(view, state, frontier, index, scalars)
+            if rounds:  # of edges that were brought for this iteration only
+                again = replace(view, record=followed)
+                kernels.push_resend(again, state, frontier, index, scalars, (run.due.limit, rounds))
+                view.record.local_rounds = rounds
             view.record.kernel_seconds += time.perf_counter() - began
+    if follows:
+        stream.pipeline.records.append(followed)
 
 
 def _pull(

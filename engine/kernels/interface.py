@@ -7,7 +7,6 @@ one graph.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -121,19 +120,6 @@ class VertexArrays(NamedTuple):
     base: Any
 
 
-@dataclass
-class ReadyRows:
-    """Where rows may lie that are taken, and what was: arrays of the host.
-
-    chunks: uint8, nonzero where the walk has passed and the edges can be had again. sizes: edges of a partition, of a
-    chunk, of a 128-byte line. table: int64[partitions * 3], filled with what was taken (vertices, edges, lines).
-    """
-
-    chunks: NDArray[np.uint8]
-    sizes: tuple[int, int, int]
-    table: NDArray[np.int64]
-
-
 class Kernels(Protocol[S]):
     """The kernels of one program on one device. Only one thread of a process calls them at a time."""
 
@@ -160,8 +146,17 @@ class Kernels(Protocol[S]):
     def push(self, view: View, state: S, frontier: Frontier, index: Index, scalars: Scalars) -> None:
         """Send along the frontier's out-edges that the view holds; of a compacted view, along all of them."""
 
-    def push_resend(self, view: View, state: S, index: Index, scalars: Scalars, limit: float) -> None:
-        """Send once more, from what has become pending since and has all its edges in the view."""
+    def unmark_sent(self, view: View, state: S, frontier: Frontier, index: Index) -> None:
+        """Let nothing be pending, before a push, of what it sends along rows that the view has whole."""
+
+    def push_resend(
+        self, view: View, state: S, frontier: Frontier, index: Index, scalars: Scalars, due: tuple[float, int]
+    ) -> None:
+        """Send again, from what has become pending since the frontier was pushed and has all its edges in the view.
+
+        due: the limit of priorities, and how often, until nothing is pending. Rows and edges are added to those of the
+        view's record.
+        """
 
     def pull(self, view: View, state: S, frontier: Frontier, indices: Indices, scalars: Scalars, skip: int = 0) -> None:
         """Gather along the in-edges that the view holds, less the first `skip` of each row (early exit only)."""
@@ -185,11 +180,6 @@ class Kernels(Protocol[S]):
 
     def select(self, state: S, index: Index, scalars: Scalars, limit: float) -> Frontier:
         """Move what is pending with a priority below `limit` into the frontier, and list it where it is small."""
-
-    def select_ready(
-        self, state: S, index: Index, scalars: Scalars, limit: float, ready: ReadyRows
-    ) -> NDArray[np.uint32] | NDArray[np.uint64]:
-        """Select what is pending and has its row in ready chunks; marks in host memory, valid until the next call."""
 
     def mark(self, state: S, active: NDArray[Any]) -> None:
         """Make these vertices (less `first`) pending, or those where a mask (bool, from `first` on) is True."""

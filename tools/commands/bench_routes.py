@@ -175,8 +175,8 @@ def command(
 
     One table for each program: each single route, auto with both cost models, auto without task combination,
     priority, residency, packed edges or local rounds. All answers must agree. Moved/edges: bytes over the link over
-    those of all edges, plain. Of link: the rate over the link, of the measured one. Passes: bytes of partitions
-    that were copied whole, and followed: of rows that cel sent along, over the bytes of all edges.
+    those of all edges, plain. Of link: the rate over the link, of the measured one. Passes: bytes of partitions that
+    were copied whole; followed: edges that cel sent from them again, of all that were walked.
 
     \b
     Examples:

@@ -1,7 +1,7 @@
 """The routes by name: how each starts a task, and which serve a device.
 
-What copies or reads whole ranges of partitions is here. Gathered rows (`compaction.py`, `cel.py`) have files of their
-own. A new route is one function and one line here.
+What copies or reads whole ranges of partitions is here. Gathered rows (`compaction.py`), and what follows a carrier
+(`cel.py`), have files of their own. A new route is one function and one line here.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ ROUTES: dict[str, Route] = {
     compaction.name: Route(True, compaction.start),
     "zero-copy": Route(False, start_zero_copy),
     "blocks": Route(False, read_blocks),
-    cel.name: Route(True, cel.start),
+    cel.name: Route(True, start_filter),  # its carriers
 }
 PLAIN = frozenset({"compaction", "zero-copy", "cel"})
 """Routes that read plain edges in host memory."""

@@ -9,7 +9,6 @@ block sums the counts up, and each block then writes its vertices where they bel
 from __future__ import annotations
 
 import numpy as np
-from penstock.engine.kernels.cuda.demand import TALLY, THREE, begin_tally, count_row, give_tally
 from penstock.engine.kernels.cuda.device_functions import (
     BIT,
     FIVE,
@@ -204,71 +203,19 @@ def mark_all(positions, words):  # type: ignore[no-untyped-def]
         at += all_threads()
 
 
-def make_select_in_view(author: Author) -> DeviceKernel:
-    """Kernel: resend = the pending vertices of the view's rows that may go and have all edges in it."""
-    priority, has_priority = author.calls["priority"], author.has_priority
-
-    @kernel
-    def select_in_view(pending, resend, index, view, fields, scalars, limit, base):  # type: ignore[no-untyped-def]
-        v0, v1 = view.v0, view.v1
-        word = ((v0 - base) >> FIVE) + np.uint64(global_thread())
-        while word <= (v1 - ONE - base) >> FIVE:
-            chosen = NONE
-            left = pending[word]
-            while left != NONE:
-                v = ((word << FIVE) | lowest_bit(left)) + base
-                rest = np.uint32(left & np.uint32(left - BIT))
-                start = row_start(index, v)
-                end = row_start(index, v + ONE)
-                if v >= v0 and v < v1 and start >= view.e0 and end <= view.e1:
-                    due = True
-                    if has_priority:
-                        due = np.float64(priority(fields, scalars, v, end - start, base)) < limit
-                    if due:
-                        chosen = np.uint32(chosen | (left ^ rest))
-                left = rest
-            resend[word] = chosen
-            if chosen != NONE:
-                pending[word] = np.uint32(pending[word] & ~chosen)
-            word += np.uint64(all_threads())
-
-    return select_in_view
-
-
-def make_select_ready(author: Author) -> DeviceKernel:
-    """Kernel: resend = the pending vertices that may go and whose rows lie in passed chunks."""
-    priority, has_priority = author.calls["priority"], author.has_priority
-
-    @kernel
-    def select_ready(  # type: ignore[no-untyped-def]
-        pending, resend, index, ready, seen, sizes, table, fields, scalars, limit, base
-    ):
-        chunk_edges = sizes[1]
-        tally = cuda.local.array(TALLY, np.int64)
-        begin_tally(tally)
-        word = np.uint64(global_thread())
-        while word < np.uint64(pending.shape[0]):
-            chosen = NONE
-            left = pending[word]
-            while left != NONE:
-                v = ((word << FIVE) | lowest_bit(left)) + base
-                rest = np.uint32(left & np.uint32(left - BIT))
-                start = row_start(index, v)
-                end = row_start(index, v + ONE)
-                here = True
-                for chunk in range(start // chunk_edges, (end - 1) // chunk_edges + 1):
-                    here = here and ready[chunk] != 0
-                if here and has_priority:
-                    here = np.float64(priority(fields, scalars, v, end - start, base)) < limit
-                if here:
-                    chosen = np.uint32(chosen | (left ^ rest))
-                    if end > start:
-                        count_row(start, end, sizes, table, seen, THREE, tally)
-                left = rest
-            resend[word] = chosen
-            if chosen != NONE:
-                pending[word] = np.uint32(pending[word] & ~chosen)
-            word += np.uint64(all_threads())
-        give_tally(tally, table, THREE)
-
-    return select_ready
+@kernel
+def unmark_sent(pending, active, whole, index, view, base):  # type: ignore[no-untyped-def]
+    """Kernel: active vertices (all if `whole`) whose rows the view has whole are not pending: it sends for them."""
+    word = ((view.v0 - base) >> FIVE) + np.uint64(global_thread())
+    while word <= (view.v1 - ONE - base) >> FIVE:
+        sent = NONE
+        left = pending[word] if whole else np.uint32(pending[word] & active[word])
+        while left != NONE:
+            v = ((word << FIVE) | lowest_bit(left)) + base
+            rest = np.uint32(left & np.uint32(left - BIT))
+            if v >= view.v0 and v < view.v1 and row_start(index, v) >= view.e0 and row_start(index, v + ONE) <= view.e1:
+                sent = np.uint32(sent | (left ^ rest))
+            left = rest
+        if sent != NONE:
+            pending[word] = np.uint32(pending[word] & ~sent)
+        word += np.uint64(all_threads())

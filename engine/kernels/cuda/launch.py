@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
-from penstock.engine.kernels.cuda import demand, fused, pull, push, union_find
+from penstock.engine.kernels.cuda import demand, follow, fused, pull, push, union_find
 from penstock.engine.kernels.cuda import frontier as frontier_kernels
 from penstock.engine.kernels.cuda import push_replicas as replicas
 from penstock.engine.kernels.cuda import unsettled as unsettled_kernels
@@ -36,7 +36,7 @@ from penstock.engine.kernels.cuda.work_queue import GROUP_SHIFT
 from penstock.engine.kernels.host.launch import explain
 from penstock.engine.kernels.host.union_find import most_frequent
 from penstock.engine.kernels.hot_vertices import has_sums_apart, is_hot, pushes_many, sums_numbers
-from penstock.engine.kernels.interface import EdgeView, ReadyRows, VertexArrays
+from penstock.engine.kernels.interface import EdgeView, VertexArrays
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.program import arguments, author_function, fields_of, functions_of
 from penstock.engine.state.device_state import TALLIES, DeviceBitmap
@@ -98,11 +98,13 @@ class CudaKernels:
         self._steps = StepValues.of(program)
         self._of_degree = {role for role, function in functions_of(program) if "degree" in arguments(function)}
         self._buffers: dict[str, Any] = {}
-        self._marks: dict[str, NDArray[np.uint32]] = {}
+        self._marks: NDArray[np.uint32] | None = None
         self._shared: dict[int, tuple[Any, Any]] = {}
         self._exchanged: dict[tuple[Any, ...], Any] = {}
         self._readback: tuple[Any, Any, Any, Any] | None = None
         self._waiting: list[tuple[TaskRecord, int]] = []
+        self._resent: tuple[Any, Any] | None = None
+        self._followed: TaskRecord | None = None
 
     def use(self) -> None:
         """Make the device the current one; call before a run of kernels."""
@@ -198,6 +200,7 @@ class CudaKernels:
             for (record, each), runs in zip(self._waiting, state.host_readback_lines.tolist(), strict=False):
                 record.lines_read += runs * each
             self._waiting.clear()
+            self._note_resent()
             numbers = state.host_readback[:3].tolist()
             found, lines, edges = (sum(pair) for pair in zip((found, lines, edges), numbers, strict=True))
             rest = min(rest, float(state.host_readback_rest[0]))
@@ -268,36 +271,42 @@ class CudaKernels:
         least, kept = replicas.least_edges(self.author), replicas.kept_sums(self.author)
         return pushes_many(view, frontier, least) and is_hot(index, kept)
 
-    def push_resend(self, view: View, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
-        """Send once more, from what has become pending since and has all its edges in the view."""
-        known, edges, values = self.placed(index), self._edges_of(view), (state.arrays, scalars)
-        resend = self._buffer("resend", len(state.pending.words), np.uint32)
+    def unmark_sent(self, view: View, state: DeviceState, frontier: Frontier, index: Index) -> None:
+        """Let nothing be pending of what the frontier sends along the whole rows of the view."""
         self._call(
-            frontier_kernels.make_select_in_view, blocks_for((view.v1 - view.v0) // 32 + 2), state.pending.words,
-            resend, known.arrays, edges, *values, np.float64(limit), np.uint64(state.first),
-        )  # fmt: skip
-        self._call(
-            push.make_push_rows, self._tiles(view), edges, known.arrays, known.starts, resend, np.bool_(False), *values,
-            _vertices_of(state),
+            frontier_kernels.unmark_sent, blocks_for((view.v1 - view.v0) // 32 + 2), state.pending.words,
+            state.active.words, np.bool_(frontier.everything), self.placed(index).arrays, self._edges_of(view),
+            np.uint64(state.first),
         )  # fmt: skip
 
-    def select_ready(
-        self, state: DeviceState, index: Index, scalars: tuple[Any, ...], limit: float, ready: ReadyRows
-    ) -> NDArray[np.uint32]:
-        """Select what is pending and has its row in ready chunks; marks in host memory, valid until the next call."""
-        resend = self._buffer("resend", len(state.pending.words), np.uint32)
-        chunks, here = self._shared_chunks(len(ready.chunks))
-        chunks[:] = ready.chunks
-        table, seen = self._buffer("table", len(ready.table), np.int64), self._buffer("chunks", len(chunks), np.uint8)
-        table[...] = 0
+    def push_resend(
+        self, view: View, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...],
+        due: tuple[float, int],
+    ) -> None:  # fmt: skip
+        """Send again, some rounds, from what has become pending since and has all its edges in the view.
+
+        The host does not wait for how much that is, which the view's record gets after the next select.
+        """
+        if self._resent is None:
+            self._resent = self.device.shared_array(2, np.int64)
+        limit, rounds = due
+        first = frontier.vertices + 1 if frontier.listed else 0
+        control = self._buffer("control of rounds", 2 + 12, np.int64)
         self._call(
-            frontier_kernels.make_select_ready, blocks_for(len(resend)), state.pending.words, resend,
-            self.placed(index).arrays, here, seen, tuple(np.int64(size) for size in ready.sizes), table, state.arrays,
-            scalars, np.float64(limit), np.uint64(state.first),
+            follow.make_follow, blocks_together(), self._edges_of(view), self.placed(index).arrays, state.pending.words,
+            (state.vertices[first:], state.work[first:]), control[:2], control[2:], np.int64(rounds), np.float64(limit),
+            state.arrays, scalars, _vertices_of(state), self._resent[1],
         )  # fmt: skip
-        self.device.copy_out(ready.table, table, None)
-        self.device.finish()
-        return self._to_pinned("taken", resend) if ready.table.any() else np.zeros(len(resend), np.uint32)
+        self._followed = view.record
+
+    def _note_resent(self) -> None:
+        """Tell the record of what was sent once more how much that was, which kernels have added up in host memory."""
+        if self._followed is not None and self._resent is not None:
+            vertices, edges = self._resent[0].tolist()
+            self._followed.rows += vertices
+            self._followed.edges += edges
+            self._resent[0][:] = 0
+            self._followed = None
 
     def _shared_chunks(self, count: int) -> tuple[Any, Any]:
         """One byte for every chunk, which the host writes and kernels read in place; nothing reads it between takes."""
@@ -545,13 +554,9 @@ class CudaKernels:
 
     def marks(self, state: DeviceState) -> NDArray[np.uint32]:
         """The bitmap of the active vertices, in host memory; valid until the next select."""
-        return self._to_pinned("active", state.active.words)
-
-    def _to_pinned(self, name: str, words: Any) -> NDArray[np.uint32]:
-        """A bitmap in host memory, in the place of this name."""
-        known = self._marks.get(name)
+        words, known = state.active.words, self._marks
         if known is None or len(known) < len(words):
-            known = self._marks[name] = self.device.host_array(len(words), np.uint32)
+            known = self._marks = self.device.host_array(len(words), np.uint32)
         self.device.copy_out(known[: len(words)], words, None)
         self.device.finish()
         return known[: len(words)]

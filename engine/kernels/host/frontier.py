@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from penstock.engine.kernels.host.atomics import lowest_bit
-from penstock.engine.kernels.host.demand import count_row
 from penstock.engine.kernels.host.device_functions import ONE, SIX, degree_of, row_start
 from penstock.engine.kernels.host.jit import loop_kernel
 from penstock.engine.kernels.interface import EdgeView
@@ -125,11 +124,30 @@ def enumerate_marked(  # type: ignore[no-untyped-def]
             work[at] = edges
 
 
-def make_select_in_view(author: Author) -> Any:
-    """Kernel: resend = the pending vertices of the view's rows that may go and have all edges in it; taken[0] counts.
+@loop_kernel("unmark_sent")
+def unmark_sent(first_step, end_step, pending, active, whole, index, view, base):  # type: ignore[no-untyped-def]
+    """Kernel: active vertices (all if `whole`) whose rows the view has whole are not pending: it sends for them.
 
-    Every word of `resend` that holds a vertex of [v0, v1) is written; vertices outside are unmarked there. Steps: those
-    words.
+    Steps: the words that hold a vertex of its rows.
+    """
+    view = EdgeView(*view)
+    for step in range(first_step, end_step):
+        word = ((view.v0 - base) >> SIX) + np.uint64(step)
+        left = pending[word] if whole else pending[word] & active[word]
+        while left != 0:
+            v = ((word << SIX) | lowest_bit(left)) + base
+            bit = left & (~left + ONE)
+            left &= left - ONE
+            if v < view.v0 or v >= view.v1 or row_start(index, v) < view.e0 or row_start(index, v + ONE) > view.e1:
+                continue
+            pending[word] &= ~bit
+
+
+def make_select_in_view(author: Author) -> Any:
+    """Kernel: resend = the pending vertices of the view's rows that may go and have all edges in it.
+
+    Every word of `resend` that holds a vertex of [v0, v1) is written; vertices outside are unmarked there. taken counts
+    them, and their edges. Steps: those words.
     """
     priority, has_priority = author.calls["priority"], author.has_priority
 
@@ -141,7 +159,7 @@ def make_select_in_view(author: Author) -> Any:
         v0, v1 = view.v0, view.v1
         for step in range(first_step, end_step):
             word = ((v0 - base) >> SIX) + np.uint64(step)
-            chosen = np.uint64(0)
+            chosen, edges = np.uint64(0), 0
             left = pending[word]
             while left != 0:
                 v = ((word << SIX) | lowest_bit(left)) + base
@@ -156,51 +174,11 @@ def make_select_in_view(author: Author) -> Any:
                 if has_priority and priority(fields, scalars, v, end - start, base) >= limit:
                     continue
                 chosen |= bit
+                edges += end - start
             resend[word] = chosen
             pending[word] &= ~chosen
             if chosen != 0:
                 atomic_add(taken, np.uint64(0), np.int64(pop_count(chosen)))
+                atomic_add(taken, np.uint64(1), np.int64(edges))
 
     return select_in_view
-
-
-def make_select_ready(author: Author) -> Any:
-    """Kernel: resend = the pending vertices that may go and whose rows lie in passed chunks.
-
-    Every word of `resend` is written. table: as `count_active` counts; seen: chunks of it.
-    """
-    priority, has_priority = author.calls["priority"], author.has_priority
-
-    @loop_kernel(author.key, shares=1, counted=has_priority)
-    def select_ready(  # type: ignore[no-untyped-def]
-        first_step, end_step, pending, summary, resend, index, ready, seen, sizes, table, fields, scalars, limit, base
-    ):
-        partition_edges, chunk_edges, line_edges = sizes
-        for over in range(first_step, end_step):
-            upper = summary[over]
-            for at in range(64):
-                word = (np.uint64(over) << SIX) | np.uint64(at)
-                chosen = np.uint64(0)
-                left = np.uint64(0)
-                if upper & (ONE << np.uint64(at)) != 0:
-                    left = pending[word]
-                while left != 0:
-                    v = ((word << SIX) | lowest_bit(left)) + base
-                    bit = left & (~left + ONE)
-                    left &= left - ONE
-                    start = row_start(index, v)
-                    end = row_start(index, v + ONE)
-                    here = True
-                    for chunk in range(start // chunk_edges, (end - 1) // chunk_edges + 1):
-                        here = here and ready[chunk] != 0
-                    if not here:
-                        continue
-                    if has_priority and priority(fields, scalars, v, end - start, base) >= limit:
-                        continue
-                    chosen |= bit
-                    if end > start:
-                        count_row(start, end, (partition_edges, chunk_edges, line_edges), table, seen, 3)
-                resend[word] = chosen
-                pending[word] &= ~chosen
-
-    return select_ready

@@ -25,7 +25,7 @@ from penstock.engine.kernels.host.jit import JitKernel, compile_author, inline, 
 from penstock.engine.kernels.host.launch_exchange import HostExchangeKernels
 from penstock.engine.kernels.host.vertices import fill
 from penstock.engine.kernels.hot_vertices import has_sums_apart, is_hot, pushes_many, sums_numbers
-from penstock.engine.kernels.interface import SCRATCH, STEP_EDGES, ReadyRows
+from penstock.engine.kernels.interface import SCRATCH, STEP_EDGES
 from penstock.engine.program.bindings import Author, bind
 from penstock.engine.program.program import arguments, functions_of
 from penstock.engine.program.program_description import describe_program, described_program
@@ -366,35 +366,35 @@ class HostKernels:
         target += sums.sum(axis=0, dtype=sums.dtype)[: len(target)]
         return True
 
-    def push_resend(self, view: View, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
-        """Send again, from vertices that are pending, have a priority below `limit` and all their edges in the view."""
-        edges, arrays, values = self._edges_of(view), kernel_index(index), (state.arrays, scalars)
-        taken = np.zeros(1, dtype=np.int64)
+    def unmark_sent(self, view: View, state: State, frontier: Frontier, index: Index) -> None:
+        """Let nothing be pending of what the frontier sends along the whole rows of the view."""
         words = ((view.v1 - 1 - state.first) >> 6) - ((view.v0 - state.first) >> 6) + 1 if view.v1 > view.v0 else 0
         self._call(
-            frontier_kernels.make_select_in_view, view.v1 - view.v0 < SMALL, words, state.pending.words,
-            state.resend_bitmap, arrays, edges, *values, float(limit), np.uint64(state.first), taken,
+            frontier_kernels.unmark_sent, view.v1 - view.v0 < SMALL, words, state.pending.words,
+            state.active.words, frontier.everything, kernel_index(index), self._edges_of(view), np.uint64(state.first),
         )  # fmt: skip
-        if taken[0]:
+
+    def push_resend(
+        self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...],
+        due: tuple[float, int],
+    ) -> None:  # fmt: skip
+        """Send again, from vertices that are pending, have a priority below `limit` and all their edges in the view."""
+        (limit, rounds), values = due, (state.arrays, scalars)
+        edges, arrays = self._edges_of(view), kernel_index(index)
+        words = ((view.v1 - 1 - state.first) >> 6) - ((view.v0 - state.first) >> 6) + 1 if view.v1 > view.v0 else 0
+        for _ in range(rounds):
+            taken = np.zeros(2, dtype=np.int64)
+            self._call(
+                frontier_kernels.make_select_in_view, view.v1 - view.v0 < SMALL, words, state.pending.words,
+                state.resend_bitmap, arrays, edges, *values, float(limit), np.uint64(state.first), taken,
+            )  # fmt: skip
+            if not taken[0]:
+                return
+            view.record.rows += int(taken[0])
+            view.record.edges += int(taken[1])
             cut, block = self._cut(view.e1 - view.e0)
             resend = state.resend_bitmap, False
             self._call(push.make_push_rows, *cut, edges, arrays, *resend, block, *values, _vertices_of(state))
-
-    def select_ready(
-        self, state: State, index: Index, scalars: tuple[Any, ...], limit: float, ready: ReadyRows
-    ) -> NDArray[np.uint64]:
-        """The pending vertices below `limit` whose rows lie in ready chunks, in a bitmap that the next call reuses."""
-        ready.table[:] = 0
-        pending, sizes = state.pending, tuple(np.int64(size) for size in ready.sizes)
-        seen = np.zeros(len(ready.chunks), np.uint8)
-        small = len(pending.words) + state.walked < SMALL
-        summary = pending.summary | state.lows[0] if self._steady else pending.summary
-        self._call(
-            frontier_kernels.make_select_ready, small, len(pending.summary), pending.words, summary,
-            state.resend_bitmap, kernel_index(index), ready.chunks, seen, sizes, ready.table, state.arrays, scalars,
-            float(limit), np.uint64(state.first),
-        )  # fmt: skip
-        return state.resend_bitmap
 
     def pull(
         self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...],

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.kernels.interface import ReadyRows
 from penstock.engine.program.bindings import bind
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.state.fused_iterations import NO_FRONTIERS, FusedLimits
@@ -141,55 +140,40 @@ class ReferenceKernels:
             for e, v in enumerate(neighbors[first - view.e0 : max(0, min(end, view.e1) - view.e0)].tolist(), first):
                 send(e, u, v, end - start)
 
-    def push_resend(self, view: View, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> None:
-        """Send once more, from what has become pending since and has all its edges in the view."""
+    def unmark_sent(self, view: View, state: State, frontier: Frontier, index: Index) -> None:
+        """Let nothing be pending of what the frontier sends along the whole rows of the view."""
+        pending = set(marked(state.pending))
+        for at in pending & set(self._frontier(state, frontier)):
+            start, end = row(index, at + state.first)
+            if view.v0 <= at + state.first < view.v1 and view.e0 <= start and end <= view.e1:
+                pending.discard(at)
+        state.pending.clear()
+        state.pending.add(np.array(sorted(pending), dtype=np.uint64))
+
+    def push_resend(
+        self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...],
+        due: tuple[float, int],
+    ) -> None:  # fmt: skip
+        """Send once more, from what has become pending since and has all its edges in the view; as often as asked."""
         base, priority, send = state.first, self.author.calls["priority"], self._messages_of(view, state, scalars)
-        taken = []
-        for at in marked(state.pending):
-            start, end = row(index, at + base)
-            due = not self.author.has_priority or priority(state.arrays, scalars, at + base, end - start, base) < limit
-            if view.v0 <= at + base < view.v1 and view.e0 <= start and end <= view.e1 and due:
-                taken.append(at)
-        left = np.array(sorted(set(marked(state.pending)) - set(taken)), dtype=np.uint64)
-        state.pending.clear()
-        state.pending.add(left)
-        for at in taken:
-            start, end = row(index, at + base)
-            for e in range(start, end):
-                send(e, at + base, view.neighbors.item(e - view.e0), end - start)
-
-    def select_ready(
-        self, state: State, index: Index, scalars: tuple[Any, ...], limit: float, ready: ReadyRows
-    ) -> NDArray[np.uint64]:
-        """Take pending vertices whose rows are in passed chunks; marks in host memory, valid until the next send."""
-        base, chunk_edges = state.first, ready.sizes[1]
-        taken = []
-        for at in self._due(state, index, scalars, limit):
-            start, end = row(index, at + base)
-            if ready.chunks[start // chunk_edges : (end - 1) // chunk_edges + 1].all():
-                taken.append(at)
-        self._select(state, taken)
-        ready.table[:] = 0
-        self._count(taken, state, index, ready.sizes, ready.table, np.zeros_like(ready.chunks))
-        return state.resend_bitmap
-
-    def _due(self, state: State, index: Index, scalars: tuple[Any, ...], limit: float) -> list[int]:
-        """Who is pending below the limit."""
-        call, base = self.author.calls["priority"], state.first
-        rows = [(at, row(index, at + base)) for at in marked(state.pending)]
-        late = self.author.has_priority
-        return [
-            at for at, (e0, e1) in rows if not late or call(state.arrays, scalars, at + base, e1 - e0, base) < limit
-        ]
-
-    def _select(self, state: State, taken: list[int]) -> None:
-        """Make these pending no more, and mark them in `resend`."""
-        left = sorted(set(marked(state.pending)) - set(taken))
-        state.pending.clear()
-        state.pending.add(np.array(left, dtype=np.uint64))
-        resend = Bitmap(state.resend_bitmap, np.zeros_like(state.pending.summary))
-        resend.clear()
-        resend.add(np.array(taken, dtype=np.uint64))
+        limit, rounds = due
+        for _ in range(rounds):
+            taken = []
+            for at in marked(state.pending):
+                start, end = row(index, at + base)
+                degree = end - start
+                now = not self.author.has_priority or priority(state.arrays, scalars, at + base, degree, base) < limit
+                if view.v0 <= at + base < view.v1 and view.e0 <= start and end <= view.e1 and now:
+                    taken.append(at)
+            left = np.array(sorted(set(marked(state.pending)) - set(taken)), dtype=np.uint64)
+            state.pending.clear()
+            state.pending.add(left)
+            for at in taken:
+                start, end = row(index, at + base)
+                view.record.rows += 1
+                view.record.edges += end - start
+                for e in range(start, end):
+                    send(e, at + base, view.neighbors.item(e - view.e0), end - start)
 
     def pull(
         self,

@@ -78,7 +78,7 @@ def _columns(outcome: Outcome, ran: list[Row]) -> list[tuple[str, Callable[[Row]
     ]
     if any(row.name == cel.name for row in ran):
         found.append(("passes", lambda row: _times(outcome.brought_by(row, "filter"))))
-        found.append(("followed", lambda row: _times(outcome.brought_by(row, cel.name))))
+        found.append(("followed", lambda row: _times(outcome.followed(row))))
     if any(trial.bytes_disk for row in ran for trial in row.trials):
         found.append(("read/edges", lambda row: _times(_typical(row).bytes_disk / edges)))
     return found
@@ -163,7 +163,7 @@ def _row_facts(outcome: Outcome, row: Row) -> dict[str, Any]:
             "iterations": trial.iterations,
             "edges_walked": trial.edges,
             "passes": outcome.brought_by(row, "filter"),
-            "followed_over_edges": outcome.brought_by(row, cel.name),
+            "followed_over_edges": outcome.followed(row),
             "bytes_link_by_route": trial.link_by_route,
             "routes": trial.shares,
             "prediction": {route: asdict(found) for route, found in trial.prediction.items()},

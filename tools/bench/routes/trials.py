@@ -21,6 +21,7 @@ from penstock.storage.base.errors import InputError, RunError
 from penstock.tools.bench.routes.matrix import HYBRID, Case, Configuration, difference
 from penstock.tools.run.checkpointing import Followed
 from penstock.transfer.calibration.prediction_error import Accuracy, accuracy
+from penstock.transfer.routes import cel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +37,7 @@ class Trial:
     """One timed run of a case: means over its sources; trace: the iterations from the first source (`traced`).
 
     prediction: by route, how well the seconds of its tasks were foretold, over all sources. link_by_route: bytes over
-    the link by route. edges: edges walked, those walked again included.
+    the link by route. edges: edges walked, those walked again included, of which `followed` followed a carrier (cel).
     """
 
     seconds: float
@@ -47,6 +48,7 @@ class Trial:
     prediction: dict[str, Accuracy] = field(default_factory=dict)
     link_by_route: dict[str, float] = field(default_factory=dict)
     edges: float = 0.0
+    followed: float = 0.0
 
     @property
     def shares(self) -> dict[str, float]:
@@ -114,14 +116,16 @@ class Outcome:
         return trial.bytes_link / (row.seconds * self.link_rate)
 
     def brought_by(self, row: Row, route: str) -> float | None:
-        """Bytes of a route, as a multiple of the edges' bytes: of filter, how often all edges were copied whole.
-
-        Of cel they are the rows that followed their carriers.
-        """
+        """Bytes of a route, as a multiple of the edges' bytes: of filter, how often all edges were copied whole."""
         trial = row.typical
         if trial is None or not self.edge_bytes:
             return None
         return trial.link_by_route.get(route, 0.0) / self.edge_bytes
+
+    def followed(self, row: Row) -> float | None:
+        """The share of the edges walked that followed a carrier."""
+        trial = row.typical
+        return None if trial is None or not trial.edges else trial.followed / trial.edges
 
     @property
     def steps(self) -> dict[str, float]:
@@ -274,9 +278,10 @@ def _trial(session: Session, row: Row, case: Case, expected: _Expected, patience
     by_route: dict[str, float] = {}
     for task in tasks:
         by_route[task.route] = by_route.get(task.route, 0.0) + task.bytes_link / runs
-    link = sum(task.bytes_link for task in tasks)
+    link, followers = sum(task.bytes_link for task in tasks), [task for task in tasks if task.route == cel.name]
     means = seconds / runs, link / runs, disk / runs, iterations / runs
-    return Trial(*means, trace, accuracy(tasks), by_route, sum(task.edges for task in tasks) / runs)
+    edges, followed = (sum(task.edges for task in some) / runs for some in (tasks, followers))
+    return Trial(*means, trace, accuracy(tasks), by_route, edges, followed)
 
 
 def _run(session: Session, program: Program, patience: float) -> Result:

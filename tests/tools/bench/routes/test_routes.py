@@ -361,7 +361,7 @@ def test_the_table_says_everything() -> None:
 def test_rows_that_follow_are_told_beside_their_carriers() -> None:
     filtered, following = row("filter", [2.0], 4000), row("cel", [3.0], 1000)
     filtered.trials = [Trial(2.0, 4000, 0, 10, [], {}, {"filter": 4000.0})]
-    following.trials = [Trial(3.0, 1000, 0, 4, [], {}, {"filter": 800.0, "cel": 200.0}, 50.0)]
+    following.trials = [Trial(3.0, 1000, 0, 4, [], {}, {"filter": 800.0}, 50.0, 25.0)]
     shown = lines(outcome(filtered, following))
     assert shown[1].split()[-5:-3] == ["passes", "followed"]
     assert shown[4].split()[1:] == ["3,000.00", "2.500", "33%", "4", "2.000", "0.500", "-"]
