@@ -51,6 +51,7 @@ from penstock.engine.planning.requirements import (
     sending_direction,
 )
 from penstock.engine.program.on_graph import OnGraph
+from penstock.engine.program.precision import formed
 from penstock.engine.program.program import Program, author_function, has_phases
 from penstock.engine.program.program_check import check_phase, check_start, check_sufficed
 from penstock.engine.ranks.agreement import agree, check_combines, check_same, with_shares
@@ -347,6 +348,11 @@ class Session:
         """Run the form of the program that fits into memory; if its numbers do not suffice, a wider one instead."""
         with stage("state"):
             self._setting = self._setting_of(checkpoints=checkpoints is not None)
+            if checkpoints is not None:
+                first = formed(program, self.graph, self.config.mode, self.config.precision)
+                form = checkpoints.form_of(first, self.graph)
+                self._setting = replace(self._setting, goes_on=form is not None)
+                program = program if form in (None, first) else form
             announced, self._announced = program is self._announced, None
             program, asks, plan = self._plan_of(program)
             self._planned, self._served = plan.needs, []

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.loop import Loop
     from penstock.engine.resources.config import Config
-    from penstock.storage.checkpoint.file import Values
+    from penstock.storage.checkpoint.file import Checkpoint, Values
     from penstock.storage.format.graph import Graph
 
 _log = logging.getLogger("penstock.engine.checkpoint.checkpoint")
@@ -131,6 +131,7 @@ class Checkpoints:
         self._watched: list[RecordingAttributes] = []  # the program, and the phase at work
         self._phase = -1
         self._earlier: list[dict[str, NDArray[Any]]] = []  # what programs ended with that others ran in the stead of
+        self._found: tuple[Checkpoint | None, list[str]] | None = None
         self._from: RestoredRun | None = None
         self._depth = 0
 
@@ -197,6 +198,26 @@ class Checkpoints:
                 "anew remove them, or name another folder"
             )
 
+    def form_of(self, program: Program, graph: Graph) -> Program | None:
+        """Return the form of a program, as it is or lighter, that the newest checkpoint is of; None where none is.
+
+        Raises RunError for a checkpoint that no run has written.
+        """
+        if not self.resume or self._identity:
+            return None
+        self._found = self.folder.newest()
+        kept, form = self._found[0], program
+        if kept is None:
+            return None
+        with RestoredRun(kept).reading():
+            name = kept.story["identity"]["program"]["name"]
+        while type(form).__qualname__ != name:
+            lighter = form.lighter(graph)
+            if lighter is None:
+                return None
+            form = lighter
+        return form
+
     def begin(self, program: Program, graph: Graph, config: Config) -> Program:
         """Find the newest checkpoint and restore the program that was running.
 
@@ -247,7 +268,7 @@ class Checkpoints:
 
     def _newest(self) -> RestoredRun | None:
         """Return the newest whole checkpoint, if it is of this run."""
-        kept, wrong = self.folder.newest()
+        kept, wrong = self.folder.newest() if self._found is None else self._found
         if kept is None:
             if wrong:
                 raise InputError(

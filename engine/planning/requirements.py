@@ -86,7 +86,8 @@ class RunSetting:
     checkpoints: whether it keeps some. ranks: how many processes share the edges. by_windows: whether values of
     vertices are in a file, so that sweeps push: a pull would write the values of all rows once for each window.
     state_there: whether its state is on the device. mixed: whether edges come over a link in some rank. grain: bytes of
-    which memory for pages is a multiple there.
+    which memory for pages is a multiple there. goes_on: whether it continues from a checkpoint, and so in the form of
+    the program that this is of.
     """
 
     config: Config
@@ -98,6 +99,7 @@ class RunSetting:
     state_there: bool = False
     mixed: bool = False
     grain: int = ALIGNMENT
+    goes_on: bool = False
 
     @property
     def on_cores(self) -> bool:
@@ -106,7 +108,8 @@ class RunSetting:
 
     def takes(self, lighter: Program) -> bool:
         """Whether such a program may run in the place of one that asks for more."""
-        return (self.on_cores and not self.checkpoints) or not (lighter.on_cores or lighter.in_pages)
+        kept = lighter.in_pages and not self.goes_on
+        return (self.on_cores and (kept or not self.checkpoints)) or not (lighter.on_cores or lighter.in_pages)
 
     @property
     def pages_there(self) -> bool:

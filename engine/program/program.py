@@ -273,8 +273,8 @@ class Program:
         original ids and what is translated to them; part of the memory budget. Passes by ranges
         (`vertex_ranges.py`) need none.
     on_cores, in_pages : bool
-        Whether a `lighter` program is one for the cores, or also for values in pages of a GPU, without checkpoints:
-        kernels of a GPU combine no numbers of one or two bytes, and a run that goes on may have had memory for another.
+        Whether a `lighter` program is one for the cores, or also for values in pages of a GPU: kernels of a GPU combine
+        no numbers of one or two bytes. With checkpoints only the latter: a run goes on in the form that it began in.
     alternates : bool
         Of a program of phases: whether one of each kind that `may_run` lists runs soon, so that kernels of all are
         compiled side by side.

@@ -50,7 +50,7 @@ from support.paged_graphs import (
     room_for,
 )
 from support.paged_programs import ALIKE, MAKERS, OTHERS, TRIED, WAYS
-from support.program_cases import Fields
+from support.program_cases import CASES, Fields
 
 __all__ = ["forgotten", "graphs_in_windows", "in_memory", "paged_graphs"]
 
@@ -154,6 +154,17 @@ def test_a_run_goes_on_from_its_checkpoint_wherever_values_are(
     rooms = [room_for(6, graph.vertices) if in_file else nullcontext(list[int]()) for in_file in paged]
     found, counts = in_two_parts(graph, make, tmp_path / "kept", [(room, {"threads": 1}) for room in rooms])
     assert (bool(counts[0]), bool(counts[1])) == paged
+    assert_equal(found, in_memory(make, True))
+
+
+@pytest.mark.parametrize("name", ["coloring", "diameter", "mis"])
+def test_a_lighter_form_goes_on_where_there_is_memory_for_the_other(
+    name: str, paged_graphs: dict[bool, Graph], in_memory: InMemory, forgotten: list[Unit], tmp_path: Path
+) -> None:
+    graph, make = paged_graphs[True], CASES[name][0]
+    rooms = [room_for(6, graph.vertices), nullcontext(list[int]())]
+    found, counts = in_two_parts(graph, make, tmp_path / "kept", [(room, {"threads": 1}) for room in rooms])
+    assert counts[0]
     assert_equal(found, in_memory(make, True))
 
 
