@@ -28,10 +28,12 @@ from penstock.engine.planning.requirements import gathers_ahead, windows_of
 from penstock.engine.program.program import UNBOUNDED, author_function
 from penstock.engine.resources.device_resources import DeviceResources
 from penstock.engine.resources.host_resources import HostResources
+from penstock.engine.state.device_pages import device_page_rows
+from penstock.storage.format.row_pages import page_rows
 from penstock.transfer.devices.device import Device
 from penstock.transfer.planning.plan import make_plan
 from penstock.transfer.values.cost import RESOURCES, Cost
-from penstock.transfer.values.rates import LINE_BYTES
+from penstock.transfer.values.rates import LINE_BYTES, TASK_SECONDS
 from penstock.transfer.values.task import whole_demand
 
 if TYPE_CHECKING:
@@ -59,7 +61,8 @@ class Sweep:
     partitions travel, or stay, by which route. edges: those of the rows that it walks. vertices: seconds in which every
     vertex sends and gets its value, where that is known. exchange: seconds in which ranks hand out what they found.
     value_bytes: of values of vertices, read from their file and written to it; value_seconds: what is waited for them.
-    Of a device value_bytes go over the link, and file_bytes from and to the file of what host memory has no room for.
+    Of a device value_bytes go over the link, and file_bytes from and to the file of what host memory has no room for;
+    value_tasks: its views of rows and its pages, each of which the host begins.
     """
 
     cost: Cost
@@ -72,6 +75,7 @@ class Sweep:
     value_bytes: int = 0
     value_seconds: float = 0.0
     file_bytes: int = 0
+    value_tasks: int = 0
 
     @property
     def seconds(self) -> float:
@@ -168,6 +172,8 @@ class Forecast:
         return min(sweeps, 1) * self.first.seconds + max(0, sweeps - 1) * self.later.seconds
 
 
+TASKS_OF_RANGE = 3
+"""Of a range of rows that a device has at once, for each window: its view, a page of its rows and one of its values."""
 ROW_PICKS, EDGE_PICKS = 1.7, 2.6
 """How many edges of a plain sweep take as long as picking those of a row, and each of its edges, for a window: two
 passes (`kernels/host/demand.py`), 4.3 and 6.6 ns on a core that walks an edge in 2.5 (R-MAT 24 x 2)."""
@@ -214,12 +220,14 @@ def forecast(
         index = index_disk_bytes(needs, cut) // size
         rate = rates.copy_bytes if needs.device_room else rates.disk_bytes
         first, later = (one.by_windows(cut, moved, shared, index, rates, rate) for one in (first, later))
-        left = 0
+        left = tasks = 0
         if needs.device_room and asks is not None:
             _, left = windows_of(graph, asks, needs, direction, size, of_file=True)
-        waited = first.value_seconds + left / rates.disk_bytes
+            tasks = TASKS_OF_RANGE * cut.count * -(-graph.vertices // _device_rows(graph, device, needs))
+        waited = first.value_seconds + left / rates.disk_bytes + tasks * TASK_SECONDS
         first, later = (
-            replace(one, vertices=vertices, file_bytes=left, value_seconds=waited) for one in (first, later)
+            replace(one, vertices=vertices, file_bytes=left, value_seconds=waited, value_tasks=tasks)
+            for one in (first, later)
         )
     elif sweeps and device.reads_host:
         packed = paper.plan.packed is not None
@@ -252,6 +260,12 @@ def forecast(
         value_room=needs.value_room,
         device_room=needs.device_room,
     )
+
+
+def _device_rows(graph: Graph, device: Device, needs: MemoryRequest) -> int:
+    """Vertices of a page of a device."""
+    assert graph.out.degrees is not None, "rows in order are those of a file"
+    return device_page_rows(device.grain, page_rows(graph.out.degrees.spec.chunk_items) * needs.page_threads)
 
 
 def index_disk_bytes(needs: MemoryRequest, cut: WindowCut) -> int:

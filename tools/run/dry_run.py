@@ -194,6 +194,7 @@ def _sweep(sweep: Sweep) -> str:
         *([f"{format_bytes(sweep.link_bytes)} over the link"] if sweep.link_bytes else []),
         *([f"{format_bytes(sweep.value_bytes)} of values {values}"] if sweep.value_bytes else []),
         *([f"{format_bytes(sweep.file_bytes)} of them from and to their file"] if sweep.file_bytes else []),
+        *([f"{sweep.value_tasks:,} views and pages"] if sweep.value_tasks else []),
     ]
     routes = ", ".join(f"{count:,} {route}" for route, count in sorted(sweep.routes.items()))
     limit = f" ({sweep.limit})" if sweep.seconds else ""

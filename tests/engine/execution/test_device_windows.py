@@ -415,7 +415,7 @@ def test_a_forecast_tells_what_goes_between_host_memory_and_the_file(
             for _ in session.steps(program()):
                 moved.append(files[-1].bytes_moved)
     assert np.diff(moved).tolist() == pytest.approx([sweep.file_bytes] * 2, rel=0.5)  # what comes ahead leaves again
-    assert sweep.limit == "values"
+    assert (sweep.limit, sweep.value_tasks) == ("values", 3 * 7 * 7)  # windows, ranges
 
 
 def test_the_least_memory_of_a_device_is_that_of_a_window(
