@@ -130,6 +130,8 @@ class RowsInMemory:
 
     def _threads_for(self, listed: NDArray[Any]) -> int:
         """How many threads rows of these vertices are worth."""
+        if self._slots == 1:
+            return 1
         begins = self._rows[0]
         return 1 if int((begins[listed + 1] - begins[listed]).sum()) <= SMALL else self._slots
 
