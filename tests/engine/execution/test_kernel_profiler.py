@@ -29,6 +29,8 @@ CASES: list[dict[str, Any]] = [
     {**LINKED, "route": "filter"},
     {**LINKED, "route": "cel"},
 ]
+FOLLOWING = ("unmark_sent", "push_resend")
+"""Kernels of what follows a carrier: one of each beside the carrier's."""
 
 
 def seconds(spans: list[Span], group: str) -> float:
@@ -50,7 +52,8 @@ def test_spans_add_up_to_the_records(tmp_path: Path, options: dict[str, Any]) ->
         assert seconds(spans, "disk") == pytest.approx(sum(task.disk_seconds for task in tasks), rel=1e-9)
         assert seconds(spans, "decode") == pytest.approx(sum(task.decode_seconds for task in tasks), rel=1e-9)
     walked = [span for span in spans if span.group == "kernel" and " " in span.name]
-    assert Counter(span.name.split()[1] for span in walked) == Counter(task.route for task in tasks)
+    first = Counter(span.name.split()[1] for span in walked if not span.name.startswith(FOLLOWING))
+    assert first == Counter(task.route for task in tasks if task.route != "cel")
     assert sum(span.seconds for span in walked) <= sum(task.kernel_seconds for task in tasks)
     iterations = [span for span in spans if span.track == "iterations"]
     assert [(s.work.first, s.work.items, s.seconds) for s in iterations] == [
