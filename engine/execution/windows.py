@@ -289,7 +289,8 @@ class Windows:
             numbers, most = np.flatnonzero(reached).tolist(), self._size(stream, kept_bytes) // pages.rows
             groups = [numbers[begin : begin + most] for begin in range(0, len(numbers), most)]
             few = self.owners is not None and frontier.edges * FEW <= len(numbers) * pages.rows
-            ids = np.unique(np.concatenate([view.neighbors for view in kept])) if few and kept else state.vertices[:0]
+            along = np.concatenate([state.vertices[:0], *(view.neighbors for view in kept if few)])
+            ids = np.unique(along.astype(state.vertices.dtype, copy=False))
             self.count = max(1, len(groups))
             for group in groups:
                 window = group[0] * pages.rows, (group[-1] + 1) * pages.rows
