@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,17 +120,14 @@ class OwnedValues:
         with self.timed():
             counts = ranks.gather_numbers(np.array([len(ids)])).ravel()
             every = gather_parts(ranks, ids, counts)
-            for rank, (first, last) in enumerate(pairwise(starts_of(counts).tolist())):
-                some = every[first:last]
-                cuts = np.searchsorted(some, self.starts)
-                ours = slice(*cuts[ranks.rank :][:2].tolist())
-                for name in sorted(names):
-                    values = self._exchange.values(name)
-                    found = np.empty((len(some), *values.shape[1:]), values.dtype)
-                    found[ours] = values[some[ours]]
-                    ranks.gather_slices(found, cuts)
-                    if rank == ranks.rank:
-                        values[some] = found
+            ends = starts_of(counts)
+            owners = np.searchsorted(self.starts, every, side="right") - 1
+            order, lengths = np.argsort(owners, kind="stable"), np.bincount(owners, minlength=ranks.size)
+            for name in sorted(names):
+                values = self._exchange.values(name)
+                found = np.empty((len(every), *values.shape[1:]), values.dtype)
+                found[order] = gather_parts(ranks, values[every[owners == ranks.rank]], lengths)
+                values[ids] = found[ends[ranks.rank] : ends[ranks.rank + 1]]
 
     @property
     def _combines_anew(self) -> bool:

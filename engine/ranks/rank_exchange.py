@@ -129,6 +129,8 @@ class RankExchange:
         """
         state, rank = self.state, self.ranks.rank
         mine = int(bounds[rank]), int(bounds[rank + 1])
+        if not whole and self._give_few(spans, mine):
+            return
         counts = self.ranks.gather_numbers(np.array([self.kernels.marked(state.touched, span) for span in spans]))
         for number, span in enumerate(spans):
             starts = starts_of(counts[:, number])
@@ -144,6 +146,24 @@ class RankExchange:
                 words = (SPAN // 32) * -(-(np.clip(bounds, *span) - span[0]) // SPAN)
                 self._slices_to_owners(marks.words.view(np.uint32), words, "or")
                 marks.summarize()
+
+    def _give_few(self, spans: Sequence[Span], mine: Span) -> bool:
+        """Give owners the marked messages of ranges of vertices in one gather, if they are few; return whether so."""
+        state, few = self.state, room_for_few(self.state.last)
+        ours, found = (
+            self.kernels.shared_lists(name, few, state.vertices.dtype, state.target.dtype) for name in ("ours", "found")
+        )
+        counts = [int(self.kernels.marked(state.touched, span)) for span in spans]
+        ends = starts_of(np.array(counts))
+        for number, span in enumerate(spans if ends[-1] <= few else ()):
+            here = slice(int(ends[number]), int(ends[number + 1]))
+            self.kernels.listed(state.touched, span, counts[number], state.target, ours.ids[here], ours.values[here])
+        starts = starts_of(gather_few(self.ranks, int(ends[-1]), ours, found))
+        if starts[-1] > few:
+            return False
+        if starts[-1]:
+            self._merge(found.ids_here, found.values_here, starts, None, mine)
+        return True
 
     def _slices_to_owners(self, whole: Any, bounds: Ints, combiner: str | None = None) -> None:
         """Combine one array per rank, in the order of ranks; each gets its slice of the result."""
