@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(not count(), reason="needs a CUDA device")
 
 VERTICES, WINDOW = 24 * PAGE_ROWS - 1000, 5 * PAGE_ROWS
 SOURCE = 3
-DEVICE = {"device": "cuda:0", "device_memory": 160 << 20, "threads": 2}
+DEVICE = {"device": "cuda:0", "device_memory": 168 << 20, "threads": 2}
 MAKERS: dict[str, Callable[[], Program]] = {
     "pagerank": lambda: PageRank(tol=0, max_iter=3, weight=None),
     "bfs": lambda: BFS(SOURCE),
