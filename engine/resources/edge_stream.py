@@ -60,7 +60,8 @@ class EdgeStream:
     window's name. owned: of a run of several ranks, the rows that are this one's; only their edges are walked. mine:
     the partitions with these edges, bool (partitions,), where the cores share a graph; None for all of them. counted:
     the vertices among which it counts what it wants, with those of the edges beside its own that kernels may read.
-    part: a rank's share of all edges, where it has an adjacency of its own rows. complete: bring all chunks of a
+    part: a rank's share of all edges, where it has an adjacency of its own rows. both_ways: whether an iteration walks
+    another stream, too, and one of them is pushed and one pulled. complete: bring all chunks of a
     partition, not just the wanted ones: for local rounds, which walk other rows too. heads: the first edges of every
     row, kept on the device; only the edges after them travel. degrees: samples those of the adjacency's rows, once;
     None on a device that reads host memory. expected: the record of what a pull read last behind row prefixes, and
@@ -79,6 +80,7 @@ class EdgeStream:
     counted: tuple[int, int] | None = None
     owned: OwnedRows | None = None
     part: float = 1.0
+    both_ways: bool = False
     complete: bool = False
     heads: RowPrefixCache | None = None
     degrees: Callable[[], DegreeSample] | None = None
@@ -487,9 +489,12 @@ class EdgeStream:
                 yield self._owned_part(view, own, kernels)
 
     def _owned_part(self, view: View, own: OwnedRows, kernels: Kernels[Any]) -> View:
-        """What is owned of a view: by its note where pulls sum, which may depend on the order, else cut out."""
-        part = replace(view, owned=own)
-        return part if self.direction == "pull" and kernels.author.combine == "sum" else part.narrowed()
+        """What is owned of a view: by its note where pulls sum, which may depend on the order, else cut out.
+
+        Not beside a push: all ranks' messages of a vertex count then, not those of the row's owner alone.
+        """
+        part, sums = replace(view, owned=own), kernels.author.combine == "sum"
+        return part if self.direction == "pull" and sums and not self.both_ways else part.narrowed()
 
     def _with_rows(self, views: Iterator[View], pages: RowPages, state: VertexState) -> Iterator[View]:
         """The views, in parts whose rows of the index are at hand, or come with the values (`StatePages.of_rows`)."""

@@ -122,10 +122,13 @@ class HostResources:
 
         sent: the index of what each vertex sends along, which a list's blocks have not themselves.
         """
-        return [
+        first, second = (
             {name: self._stream(walks[at], weighted, sent) for name, walks in directions.items() if len(walks) > at}
             for at in (0, 1)
-        ]
+        )
+        for name, stream in second.items():
+            stream.both_ways = first[name].both_ways = stream.direction != first[name].direction
+        return [first, second]
 
     def _stream(self, walk: Traversal, weighted: bool, sent: Index) -> EdgeStream:
         adjacency = self.graph.adjacency(walk.key)

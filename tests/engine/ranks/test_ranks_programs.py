@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from penstock.engine.kernels.host.launch_exchange import HostExchangeKernels
@@ -13,7 +15,7 @@ from penstock.engine.programs.triangles import Triangles
 from penstock.engine.session import Session
 from penstock.storage.base.errors import RunError
 from support.covering import covering
-from support.graphs import SHAPES, in_memory, on_disk, shape
+from support.graphs import SHAPES, in_memory, on_disk, shape, weighed
 from support.oracles import EdgeList
 from support.program_cases import CASES, PROGRAMS, check, program_of
 from support.thread_ranks import ThreadRanks, on_ranks, run_on, small, small_graph
@@ -24,6 +26,16 @@ def test_every_program_on_two_ranks(name: str, directed: bool) -> None:
     make, right = CASES[name]
     for result in run_on(make, small_graph(directed), 2):
         right(small(directed), result.fields)
+
+
+@pytest.mark.parametrize("name", ["coreness", "heat", "kcore"])
+def test_messages_both_ways_along_out_edges_alone_count_once(name: str, tmp_path: Path) -> None:
+    edges = weighed(EdgeList(3000, *np.random.default_rng(5).integers(0, 3000, (2, 9000)), None, True), "uint8")
+    graph = on_disk(edges, tmp_path / "out.h5", both=False, chunk_edges=1024)
+    (alone,) = run_on(CASES[name][0], graph, 1, kernels="host")
+    for result in run_on(CASES[name][0], graph, 3, kernels="host"):
+        for field, values in result.fields.items():
+            np.testing.assert_allclose(values, alone.fields[field], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("kernels", ["reference", "host"])
