@@ -239,7 +239,7 @@ def _color_batch(graph: Graph, state: dict[str, NDArray[Any]], window: int) -> i
         return _color_batch(graph, state, window + 1)
     with batch_room(used) as room:
         chosen, ends = next_batch(graph, rank, left, room)
-        vertices, bits = bits_of_earlier(rank, chosen, ends, used)
+        vertices, bits = bits_of_earlier(rank, ends, used)
 
         def give(a: int, b: int) -> None:
             seen, colors = used[a:b].copy(), color[a:b].copy()

@@ -23,8 +23,8 @@ from penstock.storage.format.graph import Graph
 
 FEWEST = 1 << 14
 """Edges for which there is always room."""
-EDGE_BYTES = 96
-"""Bytes of an edge of a batch while it is sorted, with those of its ends."""
+EDGE_BYTES = 112
+"""Bytes of an edge of a batch while it is walked, with those of its ends, where no two edges have one in common."""
 PIECE_BYTES = 16
 """Bytes of an edge of a chunk while those of the batch are picked, a few at a time."""
 FEW = 1 << 15
@@ -101,7 +101,7 @@ def next_batch(
 
 
 def bits_of_earlier(
-    hashes: NDArray[np.uint64], chosen: VertexBitmap, ends: Ends, taken: NDArray[np.uint64]
+    hashes: NDArray[np.uint64], ends: Ends, taken: NDArray[np.uint64]
 ) -> tuple[NDArray[Any], NDArray[np.uint64]]:
     """The vertices of a batch that have edges in it, ascending, and what is taken of each when it is its turn.
 
@@ -109,23 +109,24 @@ def bits_of_earlier(
     for nothing. taken: of all vertices, by those that are not in the batch.
     """
     vertices = _distinct(np.concatenate(ends))
-    order = np.argsort(hashes[vertices])
-    turn, turns = np.empty(len(chosen), np.uint32), np.empty(len(order), np.uint32)
+    order = np.argsort(_of(hashes, vertices)).astype(np.uint32)
+    turns = np.empty_like(order)
     turns[order] = np.arange(len(order), dtype=np.uint32)
-    turn[chosen.ranks(vertices)] = turns
-    one, other = (turn[chosen.ranks(some)].astype(np.uint64) for some in ends)
-    edges = np.minimum(one, other) << np.uint64(32) | np.maximum(one, other)
-    del one, other
+    one, other = (turns[np.searchsorted(vertices, some)] for some in ends)
+    edges = np.minimum(one, other).astype(np.uint64) << np.uint64(32)
+    edges |= np.maximum(one, other)
+    del turns, one, other
     edges.sort()
-    lengths = np.bincount(edges >> np.uint64(32), minlength=len(order))
+    lengths = np.bincount(edges >> np.uint64(32), minlength=len(order)).astype(np.uint32)
     later = edges.astype(np.uint32)
     del edges
-    starts, waits = np.cumsum(lengths) - lengths, np.bincount(later, minlength=len(order))
-    bits = taken[vertices[order]]
+    starts = np.cumsum(lengths, dtype=np.uint32) - lengths
+    waits = np.bincount(later, minlength=len(order)).astype(np.uint32)
+    bits = _of(taken, vertices)[order]
     ready = np.flatnonzero(waits == 0)
     while len(ready):  # all at once whom nobody stands before any more
         lowest = ~bits[ready] & (bits[ready] + np.uint64(1))
-        each = lengths[ready]
+        each = lengths[ready].astype(np.int64)
         behind = later[np.repeat(starts[ready] - np.cumsum(each) + each, each) + np.arange(each.sum())]
         np.bitwise_or.at(bits, behind, np.repeat(lowest & np.uint64(2**63 - 1), each))
         np.subtract.at(waits, behind, 1)
@@ -133,6 +134,14 @@ def bits_of_earlier(
     found = np.empty_like(bits)
     found[order] = bits
     return vertices, found
+
+
+def _of(values: NDArray[np.uint64], vertices: NDArray[Any]) -> NDArray[np.uint64]:
+    """The values of some vertices, ascending; a few at a time, for where they are in a file places take as much."""
+    found = np.empty(len(vertices), np.uint64)
+    for at in range(0, len(vertices), FEW):
+        found[at : at + FEW] = values[vertices[at : at + FEW]]
+    return found
 
 
 def _distinct(values: NDArray[Any]) -> NDArray[Any]:
