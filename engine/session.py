@@ -26,7 +26,7 @@ from penstock.engine.execution.owned_loop import OwnedLoop
 from penstock.engine.execution.priorities import Due
 from penstock.engine.execution.rebalance import Rebalance
 from penstock.engine.execution.shared_loop import SharedLoop
-from penstock.engine.kernels.ahead.announce import announce_run, expect_run
+from penstock.engine.kernels.ahead.announce import announce_run, expect_run, is_new_run
 from penstock.engine.kernels.ahead.choice import (
     fill_of,
     has_state_there,
@@ -502,7 +502,7 @@ class Session:
             found = forecast(self.graph, self.config, self._device, first, self._with_others(plan.needs), self._rank)
         phases = has_phases(program) and first is not None
         most = None if phases else found.most_iterations
-        found = replace(found, value_file=room, value_folders=tuple(folders), compiles=self._expect(program))
+        found = replace(found, value_file=room, value_folders=tuple(folders), compiles=self._is_new(program))
         return replace(found, program=type(program).__name__, phases=phases, most_iterations=most)
 
     def _phases(
@@ -784,6 +784,10 @@ class Session:
         """Let a companion start while this process imports the compiler, and return True, if the program is new."""
         early = not self._is_tried_plain(program)
         return self.config.kernels != "reference" and expect_run(program, self.graph, self._kind, early=early)
+
+    def _is_new(self, program: Program) -> bool:
+        """Whether its kernels will have to be compiled."""
+        return self.config.kernels != "reference" and is_new_run(program, self.graph, self._kind)
 
     def _kernels_of(self, program: Program, weighted: bool) -> Kernels[Any]:
         key = type(program), weighted

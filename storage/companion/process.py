@@ -164,7 +164,7 @@ _changing = threading.RLock()
 def install() -> None:
     """Let companions compile what this process misses from now on; called by what opens, makes, converts or runs."""
     when_missing(_missing)
-    atexit.register(end)
+    atexit.register(end, compiled=False)  # a run ends before, and what was expected has not run
     os.register_at_fork(after_in_child=_after_fork)
 
 
@@ -192,13 +192,23 @@ def expect(what: str, module: str | None = None, *, early: bool = True) -> bool:
     and misses one nevertheless waits longer.
     """
     with suppress(InputError, OSError):
-        facts = f"{what} {sys.implementation.cache_tag} {Path(__file__).stat().st_mtime_ns}"
-        _Present.marker = _kept_in() / f"{hashlib.sha256(os.fsencode(facts)).hexdigest()}{_KNOWN}"
-        if not _Present.marker.exists() and not shipped_places():
-            if early:
-                start(module)
-            return _Present.offered is None
+        _Present.marker = _marker_of(what)
+    new = is_new(what)
+    if new and early:
+        start(module)
+    return new
+
+
+def is_new(what: str) -> bool:
+    """Whether nothing that is called `what` has run before, so that its kernels will have to be compiled."""
+    with suppress(InputError, OSError):
+        return _Present.offered is None and not _marker_of(what).exists() and not shipped_places()
     return False
+
+
+def _marker_of(what: str) -> Path:
+    facts = f"{what} {sys.implementation.cache_tag} {Path(__file__).stat().st_mtime_ns}"
+    return _kept_in() / f"{hashlib.sha256(os.fsencode(facts)).hexdigest()}{_KNOWN}"
 
 
 def is_possible(processes: int) -> bool:

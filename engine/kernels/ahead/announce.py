@@ -12,7 +12,7 @@ from penstock.engine.program.program import needs_rows
 from penstock.engine.program.program_description import describe_program, source_of
 from penstock.storage.base.missing_code import are_few
 from penstock.storage.companion.job_compiler import job_of, requests_of
-from penstock.storage.companion.process import expect, offer
+from penstock.storage.companion.process import expect, is_new, offer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,9 +64,20 @@ def expect_run(program: Program, graph: Graph, kind: str, *, early: bool = True)
     early: whether it starts now, else where a kernel is missing.
     """
     with suppress(TypeError):  # which no companion could compile
-        facts = graph.vertex_dtype, graph.weight_dtype, kind, needs_rows(program)
-        return expect(f"{source_of(program)} {facts}", _module(kind), early=early)
+        return expect(_name_of(program, graph, kind), _module(kind), early=early)
     return False
+
+
+def is_new_run(program: Program, graph: Graph, kind: str) -> bool:
+    """Whether the program has not run before, so that its kernels will have to be compiled; nothing is started."""
+    with suppress(TypeError):
+        return is_new(_name_of(program, graph, kind))
+    return False
+
+
+def _name_of(program: Program, graph: Graph, kind: str) -> str:
+    facts = graph.vertex_dtype, graph.weight_dtype, kind, needs_rows(program)
+    return f"{source_of(program)} {facts}"
 
 
 def announce_run(

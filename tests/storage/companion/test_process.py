@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -14,7 +15,7 @@ import pytest
 from numba import types
 from penstock.storage.base import missing_code
 from penstock.storage.companion import process as companion
-from penstock.storage.companion.process import end, expect, keeping, offer, start
+from penstock.storage.companion.process import end, expect, is_new, keeping, offer, start
 
 JOB = {"target": ["time", "sleep"], "processes": 1}
 SLEEP = "import time; time.sleep(1000)"
@@ -240,3 +241,19 @@ def test_all_that_it_leads_end_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path
     state = Path(f"/proc/{told.read_text()}/stat")
     while state.exists() and " Z " not in state.read_text():
         os.sched_yield()
+
+
+def test_whether_something_is_new_is_known_without_a_companion(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    assert is_new("a run")
+    assert companion._Present.companion is companion._Present.marker is None
+    expect("a run", early=False)
+    end()
+    assert not is_new("a run")
+
+
+def test_what_was_expected_and_has_not_run_is_new_after_the_process(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    code = "from penstock.storage.companion import process; process.install(); process.expect('a run', early=False)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert is_new("a run")
