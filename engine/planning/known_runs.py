@@ -89,9 +89,9 @@ class PastRun:
         return float(np.median(counts)), float(np.median([one.sweeps for one in near]))
 
     def _limited_as(self, other: PastRun) -> float:
-        if other.iterations < other.most and not self.endless:  # it converged
+        if not other.most or (other.iterations < other.most and not self.endless):  # it converged
             return min(other.iterations, self.most)
-        return self.most * max(1.0, other.iterations / max(1, other.most))  # each may be several
+        return self.most * max(1.0, other.iterations / other.most)  # each may be several
 
     def apart(self, other: PastRun) -> float:
         """How unlike another run of the program is, in its graph and parameters."""
@@ -127,10 +127,10 @@ class Expected:
     """What is expected of a run.
 
     seconds: of all iterations, without compiling; alone_seconds: with the cores to itself. iterations, sweeps: how many
-    it takes, edges that it walks over those of the graph. besides, compiling: seconds of the rest of its job. load,
-    cores: what else wants how many. runs: past ones of this machine whose seconds it has, 0 where those of another one
-    count, or the rates (by_rates). errors: of what would have been said of the last runs that are like some before
-    them, over what they took; the newest last.
+    it takes, edges that it walks over those of the graph. besides, compiling: seconds of the rest of its job, 0 where
+    not known. load, cores: what else wants how many. runs: past ones of this machine whose seconds it has, 0 where
+    those of another one count, or the rates (by_rates). errors: of what would have been said of the last runs that are
+    like some before them, over what they took; the newest last.
     """
 
     seconds: float
@@ -152,7 +152,7 @@ class Expected:
 
 
 class KnownRuns:
-    """What is known of runs on a device: those of this machine, oldest first, and those of another one.
+    """What is known of runs on a device: those of this machine, oldest first, and those of another one, if any.
 
     pace: how many times as long as the other machine this one takes, by its rates: for where it has not run anything.
     """
@@ -187,13 +187,16 @@ class KnownRuns:
         return float(np.median(paces)) if paces else self._pace
 
     def _besides(self, run: PastRun, same: Sequence[PastRun]) -> tuple[float, float]:
-        """Seconds of the rest of its job, and of that compiling, if its kernels are missing."""
+        """Seconds of the rest of its job, and of that compiling, if its kernels are missing; 0 where not known."""
+        compiled, slower = [one.compiling for one in same if one.compiling], beside(1, run.load)
         known = [one for one in self._reference if one.besides]
+        if not known:
+            rest = [one.besides / beside(1, one.load) for one in same if one.besides][-RECENT:]
+            return slower * float(np.median(rest or [0.0])), float(np.median(compiled or [0.0]))
         each = least_of([[1.0, one.vertices] for one in known], [one.besides for one in known], [1.0] * len(known))
         own = [one for one in self._own if one.besides][-RECENT:]
         paces = [one.besides / beside(1, one.load) / (each @ [1.0, one.vertices]) for one in own]
-        pace = (float(np.median(paces)) if paces else self._pace) * beside(1, run.load)
-        compiled = [one.compiling for one in same if one.compiling]
+        pace = slower * (float(np.median(paces)) if paces else self._pace)
         known = [one for one in self._reference if one.compiling]
         others = [pace * one.compiling for one in of_program(run, known) or known]
         return pace * float(each @ [1.0, run.vertices]), float(np.median(compiled or others or [0.0]))

@@ -1,7 +1,8 @@
 """The dry run: what a job would take of memory, bytes and seconds (`engine` computes it), said before it runs.
 
-It checks all that a run checks before it starts, and reads no edges. Of several ranks there is a line for each number
-of them: they divide the host's memory, threads and disk (`options_of_rank`), as those that `--devices` starts.
+It checks all that a run checks before it starts, and reads few edges (`search_depth.py`). Of several ranks there is a
+line for each number of them: they divide the host's memory, threads and disk (`options_of_rank`), as those that
+`--devices` starts.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def forecast_job(job: Job, console: Console) -> None:
 
 def _whole(each: Sequence[Expected | None]) -> dict[str, float] | None:
     """Seconds of a job from the command to the prompt, by part; None where those of a program are not known."""
-    known = [will for will in each if will is not None]
+    known = [will for will in each if will is not None and will.besides]
     if not each or len(known) < len(each):
         return None
     parts = {

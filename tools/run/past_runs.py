@@ -40,8 +40,8 @@ MOST_BYTES = 192 << 10
 APART = ("iterations", "compiling", "calibrating", "writing")
 """Stages of a job that do not count as the rest of it."""
 REFERENCE = Path(__file__).parents[1] / "data" / "reference_runs.csv"
-REFERENCE_MACHINE = {"host": (6.1e8, 2), "cuda": (2.7e10, 0)}
-"""The rate `kernel_edges` of the machine of these, and its threads, where they compute."""
+REFERENCE_EDGES, REFERENCE_THREADS = 6.1e8, 2
+"""The rate `kernel_edges` of the machine of these, and its threads."""
 _log = logging.getLogger("penstock.tools.run.past_runs")
 
 
@@ -69,10 +69,10 @@ def run_ahead(
 
 
 @cache
-def reference_runs(kind: str) -> list[PastRun]:
-    """The runs on a kind of device that come with Penstock."""
+def reference_runs() -> list[PastRun]:
+    """The runs on cores that come with Penstock."""
     with REFERENCE.open(encoding="utf-8", newline="") as file:
-        each = [row for row in csv.DictReader(file) if row.pop("kind") == kind]
+        each = list(csv.DictReader(file))
     numbers = ({name: json.loads(text) for name, text in row.items() if name != "program"} for row in each)
     return [PastRun(row["program"], "", **facts) for row, facts in zip(each, numbers, strict=True)]
 
@@ -102,10 +102,10 @@ def past_runs(device: Device, rates: Rates | None, threads: int) -> KnownRuns:
     own: list[PastRun] = []
     with suppress(PenstockError):
         own = read_runs(place_of_runs(device))
-    kind = "cuda" if device.kind == "cuda" else "host"
-    there, count = REFERENCE_MACHINE[kind]
-    pace = (count / threads if count else 1.0) if rates is None else there / rates.kernel_edges
-    return KnownRuns(own, reference_runs(kind), pace)
+    if device.kind == "cuda":  # of GPUs no runs come with Penstock
+        return KnownRuns(own, [], 1.0)
+    pace = REFERENCE_THREADS / threads if rates is None else REFERENCE_EDGES / rates.kernel_edges
+    return KnownRuns(own, reference_runs(), pace)
 
 
 def read_runs(place: Path) -> list[PastRun]:

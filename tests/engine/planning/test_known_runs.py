@@ -59,6 +59,7 @@ def test_without_a_past_run_the_rates_tell() -> None:
         (replace(RUN, iterations=6, sweeps=6.0), 20, 6.0),  # it converged
         (replace(RUN, iterations=6, sweeps=6.0), 4, 4.0),
         (replace(RUN, sweeps=30.0), 20, 60.0),  # three walks in each
+        (replace(RUN, most=0), 20, 10.0),  # it had no limit, as those that an older version kept
     ],
 )
 def test_sweeps_are_those_of_a_past_run_within_the_limit(past: PastRun, most: int, sweeps: float) -> None:
@@ -143,6 +144,15 @@ def test_compiling_counts_where_kernels_are_missing() -> None:
     assert told(SEARCH, reference=DEEP).compiling == 4.0
     assert told(SEARCH, reference=DEEP, compiles=False).compiling == 0.0
     assert told(SEARCH, replace(DEEP[0], compiling=9.0), reference=DEEP).compiling == 9.0
+
+
+def test_without_runs_of_another_machine_the_rest_of_a_job_is_that_of_own_runs() -> None:
+    found = told(SEARCH, everywhere=False, reference=())
+    assert (found.seconds, found.by_rates, found.besides, found.compiling) == (5.0, True, 0.0, 0.0)
+    own = replace(DEEP[0], besides=2.0, compiling=3.0)
+    found = told(SEARCH, replace(own, program="wcc"), own, reference=())
+    assert (found.runs, found.by_rates, found.besides, found.compiling) == (1, False, 2.0, 3.0)
+    assert told(replace(SEARCH, load=2.0), own, reference=()).besides == 3.0
 
 
 def test_what_parts_take_is_never_below_zero() -> None:

@@ -6,6 +6,8 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from penstock.engine.planning.known_runs import Expected, PastRun
@@ -14,6 +16,7 @@ from penstock.storage.base.errors import InputError
 from penstock.tools import cli
 from penstock.tools.run import dry_run, past_runs
 from penstock.tools.run.past_runs import add_run, load_now, read_runs, reference_runs
+from penstock.transfer.values.cost import Cost
 from support.commands import answered
 from support.graphs import on_disk, shape
 
@@ -94,13 +97,28 @@ def test_the_load_is_that_of_the_last_minute_or_of_now(monkeypatch: pytest.Monke
         assert load_now() == load
 
 
-@pytest.mark.parametrize("kind", ["host", "cuda"])
-def test_runs_of_another_machine_are_there_for_each_kind_of_device(kind: str) -> None:
-    found = reference_runs(kind)
+def test_runs_of_another_machine_are_there() -> None:
+    found = reference_runs()
     assert {run.program for run in found} <= {info.name for info in CATALOGUE}
     assert {"bfs", "sssp", "wcc", "pagerank", "hits", "coreness", "triangles", "cdlp"} <= {run.program for run in found}
     assert all(run.seconds > 0 and run.sweeps > 0 and run.depth > 0 for run in found)
     assert any(run.besides > 0 for run in found)
+
+
+@pytest.mark.parametrize(("kind", "by_rates"), [("cpu", False), ("cuda", True)])
+def test_a_first_run_on_a_gpu_is_told_by_the_rates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, by_rates: bool
+) -> None:
+    monkeypatch.setattr(past_runs, "place_of_runs", lambda _: tmp_path / "none")
+    sweep = SimpleNamespace(seconds=3.0, cost=Cost())
+    found: Any = SimpleNamespace(
+        first=sweep, later=sweep, most_iterations=10, everywhere=True, phases=False, compiles=True
+    )
+    device: Any = SimpleNamespace(kind=kind)
+    will = past_runs.past_runs(device, None, 2).expected(replace(RUN, threads=0 if by_rates else 2), found)
+    assert will is not None
+    assert (will.by_rates, will.alone_seconds == 30.0, will.besides == 0.0) == (by_rates,) * 3
+    assert (dry_run._whole([will]) is None) == by_rates
 
 
 @pytest.fixture
