@@ -201,13 +201,13 @@ class Checkpoints:
     def form_of(self, program: Program, graph: Graph) -> Program | None:
         """Return the form of a program, as it is or lighter, that the newest checkpoint is of; None where none is.
 
-        Raises RunError for a checkpoint that no run has written.
+        Raises RunError for a malformed one.
         """
         if not self.resume or self._identity:
             return None
         self._found = self.folder.newest()
         kept, form = self._found[0], program
-        if kept is None:
+        if kept is None or kept.story.keys() != STORY:  # which `begin` refuses
             return None
         with RestoredRun(kept).reading():
             name = kept.story["identity"]["program"]["name"]
