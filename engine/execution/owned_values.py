@@ -117,17 +117,23 @@ class OwnedValues:
             names = set(names) - {messages}
         if not names:
             return
+        step = max(1, self._exchange.at_once // ranks.size)
         with self.timed():
             counts = ranks.gather_numbers(np.array([len(ids)])).ravel()
-            every = gather_parts(ranks, ids, counts)
-            ends = starts_of(counts)
-            owners = np.searchsorted(self.starts, every, side="right") - 1
-            order, lengths = np.argsort(owners, kind="stable"), np.bincount(owners, minlength=ranks.size)
-            for name in sorted(names):
-                values = self._exchange.values(name)
-                found = np.empty((len(every), *values.shape[1:]), values.dtype)
-                found[order] = gather_parts(ranks, values[every[owners == ranks.rank]], lengths)
-                values[ids] = found[ends[ranks.rank] : ends[ranks.rank + 1]]
+            for first in range(0, int(counts.max()), step):
+                self._bring_listed(sorted(names), ids[first : first + step], np.clip(counts - first, 0, step))
+
+    def _bring_listed(self, names: Sequence[str], ids: NDArray[Any], counts: NDArray[np.int64]) -> None:
+        """Give this rank the values of some vertices; counts: of how many each rank asks."""
+        ranks = self._exchange.ranks
+        every, ends = gather_parts(ranks, ids, counts), starts_of(counts)
+        owners = np.searchsorted(self.starts, every, side="right") - 1
+        order, lengths = np.argsort(owners, kind="stable"), np.bincount(owners, minlength=ranks.size)
+        for name in names:
+            values = self._exchange.values(name)
+            found = np.empty((len(every), *values.shape[1:]), values.dtype)
+            found[order] = gather_parts(ranks, values[every[owners == ranks.rank]], lengths)
+            values[ids] = found[ends[ranks.rank] : ends[ranks.rank + 1]]
 
     @property
     def _combines_anew(self) -> bool:

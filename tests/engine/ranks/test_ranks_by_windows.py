@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from penstock.engine import Graph, Program, Session
 from penstock.engine.checkpoint.checkpoint import Checkpoints
+from penstock.engine.execution import owned_values, windows
 from penstock.engine.programs.bfs import BFS
 from penstock.storage.checkpoint.state_pages import Unit
 from support.catalogue_oracles import SOURCE
@@ -125,6 +126,22 @@ def test_ranks_divide_what_is_read_and_written_of_values(name: str, paged_graphs
         with no_pages_left():
             for each in on_ranks(2, moved):  # a page of six is of both
                 assert each < 0.75 * alone
+
+
+def test_no_more_values_of_listed_vertices_travel_at_once_than_a_page_has(
+    paged_graphs: dict[bool, Graph], in_memory: InMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths, gather = [], owned_values.gather_parts
+
+    def counted(ranks: ThreadRanks, part: Any, counts: Any) -> Any:
+        lengths.append(int(counts.sum()))
+        return gather(ranks, part, counts)
+
+    monkeypatch.setattr(windows, "FEW", 0)
+    monkeypatch.setattr(owned_values, "gather_parts", counted)
+    for found in by_windows(MAKERS["bfs"], paged_graphs[True], 3, 1, kept=True, direction="push"):
+        assert_equal(found, in_memory(MAKERS["bfs"], True))
+    assert PAGE // 2 < max(lengths) <= PAGE
 
 
 def test_a_search_brings_all_edges_that_a_rank_may_read(paged_graphs: dict[bool, Graph]) -> None:
