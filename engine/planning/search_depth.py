@@ -11,9 +11,11 @@ from math import log2
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from penstock.engine.program.vertex_ids import internal_ids
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.program.program import Program
     from penstock.storage.format.graph import Adjacency, Graph
 
 READ_EDGES = 1 << 22
@@ -25,6 +27,13 @@ MOST_VERTICES = 1 << 28
 FEW_VERTICES = 1 << 18
 FAR_ENDS = 1.4
 """How much farther than a disk of as many vertices a square reaches, from its center and from a corner."""
+
+
+def depth_for(graph: Graph, program: Program) -> float:
+    """About how many levels a search from the program's sources has, or from a vertex. Raises RunError."""
+    ours = type(program).__module__.startswith("penstock.engine.programs.")  # elsewhere it may be anything
+    source = getattr(program, "source", None) if ours else None
+    return search_depth(graph, np.empty(0, np.int64) if source is None else internal_ids(graph, source))
 
 
 def search_depth(graph: Graph, first: NDArray[Any]) -> float:

@@ -12,7 +12,6 @@ from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import BudgetError
 from penstock.tools.base.output import Console, pairs, seconds, table
@@ -37,6 +36,7 @@ SEARCH = "how many iterations it takes, and which edges each of them walks, only
 
 def forecast_job(job: Job, console: Console) -> None:
     """Say what a job would take. Raises InputError for all that the run would refuse before it starts."""
+    from penstock.engine.planning.search_depth import depth_for
     from penstock.engine.resources.config import Config
     from penstock.engine.session import Session
     from penstock.storage.base.timeline import Timeline
@@ -58,7 +58,7 @@ def forecast_job(job: Job, console: Console) -> None:
         told = [(step, session.forecast(program, checkpoints=keeps)) for step, program in each]
         past, load = past_runs(session.device, used.rates, config.thread_count), load_now()
         awaited = [
-            past.expected(run_ahead(step, program, session, found.held, load, _depth(graph, program)), found)
+            past.expected(run_ahead(step, program, session, found.held, load, depth_for(graph, program)), found)
             for (step, found), program in zip(told, programs, strict=True)
         ]
         headings = [step.heading(program, graph, job.graph) for step, program in each]
@@ -120,16 +120,6 @@ def _sweep_facts(found: Forecast) -> dict[str, Any]:
     return {
         name: asdict(sweep) | {"seconds": sweep.seconds, "limited_by": sweep.limit} for name, sweep in sweeps.items()
     }
-
-
-def _depth(graph: Graph, program: Program) -> float:
-    """About how many levels a search from the program's sources has, or from a vertex."""
-    from penstock.engine.planning.search_depth import search_depth
-    from penstock.engine.program.vertex_ids import internal_ids
-
-    ours = type(program).__module__.startswith("penstock.engine.programs.")  # elsewhere it may be anything
-    source = getattr(program, "source", None) if ours else None
-    return search_depth(graph, np.empty(0, np.int64) if source is None else internal_ids(graph, source))
 
 
 def _expected_facts(will: Expected | None) -> dict[str, Any] | None:

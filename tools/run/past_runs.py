@@ -70,11 +70,19 @@ def run_ahead(
 
 @cache
 def reference_runs() -> list[PastRun]:
-    """The runs on cores that come with Penstock."""
-    with REFERENCE.open(encoding="utf-8", newline="") as file:
-        each = list(csv.DictReader(file))
-    numbers = ({name: json.loads(text) for name, text in row.items() if name != "program"} for row in each)
-    return [PastRun(row["program"], "", **facts) for row, facts in zip(each, numbers, strict=True)]
+    """The runs on cores that come with Penstock; none where their file is missing or damaged."""
+    try:
+        with REFERENCE.open(encoding="utf-8", newline="") as file:
+            return [_reference_run(row) for row in csv.DictReader(file)]
+    except (OSError, ValueError, TypeError, csv.Error) as error:
+        _log.warning("forecasts are without runs of another machine: %s: %s", REFERENCE, error)
+    return []
+
+
+def _reference_run(row: Mapping[str, str]) -> PastRun:
+    """The run of a row. Raises ValueError or TypeError."""
+    numbers = {name: json.loads(text) for name, text in row.items() if name != "program"}
+    return of_json(PastRun, {"program": row.get("program"), "parameters": "", **numbers})
 
 
 def load_now() -> float:

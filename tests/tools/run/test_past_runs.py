@@ -105,6 +105,18 @@ def test_runs_of_another_machine_are_there() -> None:
     assert any(run.besides > 0 for run in found)
 
 
+@pytest.mark.parametrize("text", [None, "", "bfs,1,x\n", "bfs,1\n", f"{'bfs,' * 20}\n", "\xff\n"])
+def test_without_a_whole_file_of_runs_of_another_machine_there_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
+    place = tmp_path / "runs.csv"
+    if text is not None:
+        whole = past_runs.REFERENCE.read_text(encoding="utf-8") if text else ""
+        place.write_text(whole + text, encoding="latin-1")
+    monkeypatch.setattr(past_runs, "REFERENCE", place)
+    assert reference_runs.__wrapped__() == []
+
+
 @pytest.mark.parametrize(("kind", "by_rates"), [("cpu", False), ("cuda", True)])
 def test_a_first_run_on_a_gpu_is_told_by_the_rates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, by_rates: bool
