@@ -74,7 +74,9 @@ class PastRun:
         """How many iterations it takes, and how many sweeps, if it goes as others did, within its own limit.
 
         Searches take as many more as their graph is deeper; how far this program's do is seen where others differ.
+        Those that nothing but a limit ends do not tell when others converge, if there are any that do.
         """
+        others = [one for one in others if one.endless == self.endless] or others
         near = sorted(others, key=self.apart)[:OTHERS]
         if self.most:
             limited = [one for one in near if self.endless and one.iterations >= one.most] or near

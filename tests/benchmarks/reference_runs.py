@@ -42,8 +42,8 @@ OTHERS = (
     "msf", "bridges", "articulation", "diameter", "lcc",
 )  # fmt: skip
 COLUMNS = (
-    "program", "stays", "vertices", "edges", "most", "threads", "iterations", "sweeps", "seconds", "depth", "besides",
-    "compiling",
+    "program", "stays", "vertices", "edges", "most", "threads", "iterations", "sweeps", "seconds", "endless", "depth",
+    "besides", "compiling",
 )  # fmt: skip
 BESIDE = ("iterations", "compiling", "calibrating")
 SMALL = ("rmat14", "rmat17", "grid25k", "web60k")
@@ -92,6 +92,10 @@ def run(command: Command, folder: Path, cores: str) -> dict[str, Any] | None:
     return told | {"graph": name}
 
 
+def _text(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value).lower()
+
+
 def main(folder: Path, target: Path, pairs: list[str]) -> None:
     """Generate, run everything once, then measure."""
     for name, words in GRAPHS.items():
@@ -122,7 +126,7 @@ def main(folder: Path, target: Path, pairs: list[str]) -> None:
         rows.writerow(COLUMNS)
         for told in found:
             told |= {"depth": depths[told["graph"]], "compiling": compiling[told["program"]]}
-            rows.writerow([f"{told[name]:.4g}" if isinstance(told[name], float) else told[name] for name in COLUMNS])
+            rows.writerow([_text(told[name]) for name in COLUMNS])
     for place in folder.glob(f"{pairs[0]}/penstock/rates-*"):
         print(json.loads(place.read_text())["rates"])
 

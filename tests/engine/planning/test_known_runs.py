@@ -122,6 +122,15 @@ def test_a_first_run_is_told_by_those_of_another_machine() -> None:
     assert told(replace(SEARCH, depth=0.0), reference=DEEP).iterations == pytest.approx(40.0)
 
 
+def test_runs_that_only_a_limit_ends_do_not_tell_when_others_converge() -> None:
+    endless = replace(REFERENCE, most=20, iterations=20, sweeps=20.0, endless=True)
+    reference = [endless] * 5 + [replace(REFERENCE, most=100, iterations=19, sweeps=19.0)]
+    ahead = replace(SEARCH, most=100)
+    assert told(ahead, reference=reference).iterations == 19.0
+    assert told(replace(ahead, endless=True), reference=reference).iterations == 100.0
+    assert told(ahead, reference=[endless]).iterations == 100.0
+
+
 def test_own_runs_of_any_program_tell_how_fast_the_machine_is() -> None:
     own = replace(DEEP[0], program="wcc", seconds=6.0, besides=4.5)
     reference = [*DEEP, *(replace(one, program="wcc") for one in DEEP)]
