@@ -39,8 +39,8 @@ from penstock.engine.program.bindings import Author
 def make_follow(author: Author) -> DeviceKernel:
     """Kernel: push up to `rounds` times from what has become pending of the view's rows, until nothing is.
 
-    pieces: owners, firsts. arrivals int64[2], counts int64[12]: as those of fused iterations, 0, and 0 again behind it.
-    sent int64[2], of the host: vertices and edges are added.
+    pieces: owners, firsts. arrivals int64[2], counts int64[14]: as those of fused iterations, and the vertices and edges
+    that are sent; 0, and 0 again behind it. sent int64[2], of the host: these two are added.
     """
     relax, priority, has_priority = make_relax(author), author.calls["priority"], author.has_priority
 
@@ -50,6 +50,7 @@ def make_follow(author: Author) -> DeviceKernel:
     ):
         owners, firsts = pieces
         box = cuda.shared.array(4, np.int32)
+        told = cuda.shared.array(2, np.int64)
         base, goal = arrays.base, np.int64(cuda.gridDim.x)
         room, vertices, edges = min(np.int64(owners.shape[0]), LARGE), ZERO, ZERO
         end_word = np.int64((view.v1 - ONE - base) >> FIVE) + np.int64(1)
@@ -63,7 +64,7 @@ def make_follow(author: Author) -> DeviceKernel:
             while at < end_word:
                 word = np.uint64(at + np.int64(cuda.threadIdx.x))
                 left = pending[word] if word < np.uint64(end_word) else NONE
-                chosen, places, found, length = NONE, ZERO, ZERO, ZERO
+                chosen, places = NONE, ZERO
                 while left != NONE:
                     v = ((word << FIVE) | lowest_bit(left)) + base
                     rest = np.uint32(left & np.uint32(left - BIT))
@@ -74,10 +75,8 @@ def make_follow(author: Author) -> DeviceKernel:
                     if due:
                         chosen = np.uint32(chosen | (left ^ rest))
                         places += pieces_of(start, end)
-                        found += np.int64(1)
-                        length += end - start
                     left = rest
-                place = reserve(box, counts, set_at, places, found, length)
+                place = reserve(box, counts, set_at, places, ZERO, ZERO)
                 taken = NONE
                 while chosen != NONE:
                     v = ((word << FIVE) | lowest_bit(chosen)) + base
@@ -86,6 +85,8 @@ def make_follow(author: Author) -> DeviceKernel:
                     after = place + pieces_of(start, end)
                     if after <= room:
                         put_pieces(pieces, place, v, start, end)
+                        vertices += np.int64(1)
+                        edges += end - start
                         taken = np.uint32(taken | (chosen ^ rest))
                     for empty in range(place, room if after > room else place):
                         firsts[empty] = ZERO
@@ -96,8 +97,6 @@ def make_follow(author: Author) -> DeviceKernel:
                 at += np.int64(cuda.gridDim.x) * np.int64(BLOCK)
             goal = wait_for_all(arrivals, goal)
             count = min(counts[set_at], room)
-            vertices += counts[set_at + 1]
-            edges += counts[set_at + 2]
             at = ZERO
             while turns(at) < count:
                 i = turns(at + (np.int64(cuda.threadIdx.x) >> GROUP_SHIFT))
@@ -109,12 +108,23 @@ def make_follow(author: Author) -> DeviceKernel:
             turn += np.int64(1)
             going = count > ZERO and turn < rounds
             goal = wait_for_all(arrivals, goal)
-        if global_thread() == ZERO:
-            sent[0] += vertices
-            sent[1] += edges
-        if cuda.threadIdx.x == 0 and cuda.atomic.add(arrivals, 1, np.int64(1)) == np.int64(cuda.gridDim.x - 1):
-            arrivals[0] = arrivals[1] = ZERO  # all blocks have left the last wait
-            for place in range(counts.shape[0]):
-                counts[place] = ZERO
+        if cuda.threadIdx.x < 2:
+            told[cuda.threadIdx.x] = ZERO
+        cuda.syncthreads()
+        if vertices > ZERO:
+            cuda.atomic.add(told, 0, vertices)
+            cuda.atomic.add(told, 1, edges)
+        cuda.syncthreads()
+        if cuda.threadIdx.x == 0:
+            if told[0] > ZERO:
+                cuda.atomic.add(counts, 12, told[0])
+                cuda.atomic.add(counts, 13, told[1])
+            cuda.threadfence()
+            if cuda.atomic.add(arrivals, 1, np.int64(1)) == np.int64(cuda.gridDim.x - 1):
+                sent[0] += cuda.atomic.add(counts, 12, ZERO)
+                sent[1] += cuda.atomic.add(counts, 13, ZERO)
+                arrivals[0] = arrivals[1] = ZERO  # all blocks have left the last wait
+                for place in range(counts.shape[0]):
+                    counts[place] = ZERO
 
     return follow

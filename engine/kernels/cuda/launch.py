@@ -291,7 +291,7 @@ class CudaKernels:
             self._resent = self.device.shared_array(2, np.int64)
         limit, rounds = due
         first = frontier.vertices + 1 if frontier.listed else 0
-        control = self._buffer("control of rounds", 2 + 12, np.int64)
+        control = self._buffer("control of rounds", 2 + 14, np.int64)
         self._call(
             follow.make_follow, blocks_together(), self._edges_of(view), self.placed(index).arrays, state.pending.words,
             (state.vertices[first:], state.work[first:]), control[:2], control[2:], np.int64(rounds), np.float64(limit),

@@ -16,6 +16,7 @@ from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.kernels.interface import VertexArrays
 from penstock.engine.programs.bfs import BFS, UNREACHED
 from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.sssp import SSSP
 from penstock.engine.session import Session
 from penstock.engine.state.device_state import DeviceState
 from penstock.engine.state.state import Frontier
@@ -135,6 +136,27 @@ def test_select_lists_in_ascending_order() -> None:
     assert frontier.edges == sum(starts[v + 1] - starts[v] for v in rows)
     assert state.vertices[: len(rows)].tolist() == rows.tolist()
     assert state.work[: len(rows) + 1].tolist() == [0, *np.cumsum(touched).tolist()]
+
+
+@pytest.mark.parametrize("room", [0, 20, 1 << 20])
+def test_what_follows_is_counted_where_it_has_room(room: int) -> None:
+    """Rows that find no room in the queue stay pending, and the record has the others; nothing is left behind it."""
+    edges = weighed(shape("sparse"), "uint8")
+    graph, device, program = in_memory(edges), EmulatedDevice(), SSSP(0)
+    kernels = CudaKernels(program, graph.vertex_dtype, True, device, {})
+    state = DeviceState(program, kernels.author, (0, graph.vertices), graph.vertex_dtype, device)
+    state.vertices, state.work = np.zeros(room, state.vertices.dtype), np.zeros(room + 1, np.int64)
+    state.arrays[0][:] = 0  # so that no message changes one
+    index, (neighbors, weights) = graph.out.index(), graph.out.arrays
+    for _ in range(2):
+        record = TaskRecord("cel", "out", ())
+        view = View(0, graph.edges, 0, graph.vertices, neighbors, weights, record)
+        kernels.mark(state, np.arange(graph.vertices))
+        kernels.push_resend(view, state, Frontier(0, 0), index, (np.float64(0),), (np.inf, 1))
+        left = kernels.select(state, index, (np.float64(0),), np.inf)
+        assert (record.rows, record.edges) == (graph.vertices - left.vertices, graph.edges - left.edges)
+        assert bool(record.rows) == (room > 0)
+        assert (left.vertices > 0) == (room <= 20)
 
 
 def test_an_error_in_a_kernel_is_raised_and_nobody_waits() -> None:
