@@ -39,7 +39,7 @@ from penstock.engine.program.bindings import Author
 def make_follow(author: Author) -> DeviceKernel:
     """Kernel: push up to `rounds` times from what has become pending of the view's rows, until nothing is.
 
-    pieces: owners, firsts. arrivals int64[2], counts int64[14]: as those of fused iterations, and the vertices and edges
+    pieces: owners, firsts. arrivals int64[2], counts int64[14]: as those of fused iterations, then vertices and edges
     that are sent; 0, and 0 again behind it. sent int64[2], of the host: these two are added.
     """
     relax, priority, has_priority = make_relax(author), author.calls["priority"], author.has_priority
