@@ -35,6 +35,13 @@ def keeps_apart(program: Program) -> bool:
     return alone and author_function(program, "priority") is None and steps.source.isdisjoint(read)
 
 
+def span_starts(bounds: NDArray[np.int64], vertices: int) -> NDArray[np.int64]:
+    """Where each rank's vertices begin in whole spans, about those whose rows it has by these bounds."""
+    starts: NDArray[np.int64] = np.minimum(np.rint(bounds / SPAN).astype(np.int64) * SPAN, vertices)
+    starts[-1] = vertices
+    return starts
+
+
 class OwnedSteps:
     """Those of one rank in a run.
 
@@ -74,9 +81,7 @@ class OwnedSteps:
     @property
     def own(self) -> tuple[int, int]:
         """The first and past the last vertex that this rank selects from: whole spans, about those of its rows."""
-        starts = np.minimum(np.rint(self.bounds / SPAN).astype(np.int64) * SPAN, self._state.last)
-        starts[-1] = self._state.last
-        first, last = starts[self._exchange.ranks.rank :][:2].tolist()
+        first, last = span_starts(self.bounds, self._state.last)[self._exchange.ranks.rank :][:2].tolist()
         return first, last
 
     def hand_out(self) -> None:

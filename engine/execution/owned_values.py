@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from penstock.engine.execution.owned_steps import span_starts
 from penstock.engine.ranks.communicator import gather_parts, starts_of
 from penstock.engine.state.state import SPAN
 from penstock.engine.state.state_arrays import INCOMING, StateArrays, StepValues
@@ -52,9 +53,7 @@ class OwnedValues:
     @property
     def starts(self) -> NDArray[np.int64]:
         """Where the vertices of each rank begin whose values it has: whole spans, about those of its rows."""
-        starts: NDArray[np.int64] = np.minimum(np.rint(self.bounds / SPAN).astype(np.int64) * SPAN, self._state.last)
-        starts[-1] = self._state.last
-        return starts
+        return span_starts(self.bounds, self._state.last)
 
     @property
     def values(self) -> Span:

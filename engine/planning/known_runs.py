@@ -162,6 +162,10 @@ class KnownRuns:
     def __init__(self, own: Sequence[PastRun], reference: Sequence[PastRun], pace: float) -> None:
         self._own, self._reference, self._pace = own, reference, pace
 
+    def asks_depth(self, run: PastRun) -> bool:
+        """Whether runs of another machine tell of it: how deep a graph is they alone have."""
+        return bool(of_program(run, self._reference)) and not like(run, of_program(run, self._own))
+
     def expected(self, run: PastRun, found: Forecast) -> Expected | None:
         """Return what is expected of a run, found: as the rates say; None where nothing is known."""
         same, others = of_program(run, self._own), of_program(run, self._reference)

@@ -378,9 +378,8 @@ def windows_of(
     moved -= 0 if pushes else of(near & emptied)
     if one.apart:
         moved += of(steps.applies(messages) - at_hand, (steps.changing | ({messages} - emptied)) - at_hand)
-    moved = moved // ranks + cut.count * max(
-        0, of(near) // ranks - stays
-    )  # beside a window, from one walk of the rows to the next
+    moved //= ranks
+    moved += cut.count * max(0, of(near) // ranks - stays)  # beside a window, from one walk of the rows to the next
     return cut, moved
 
 

@@ -8,7 +8,7 @@ line for each number of them: they divide the host's memory, threads and disk (`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from penstock.tools.run.run_directory import check_folder
 
 if TYPE_CHECKING:
     from penstock.engine.planning.forecast import Forecast, Sweep
-    from penstock.engine.planning.known_runs import Expected
+    from penstock.engine.planning.known_runs import Expected, KnownRuns, PastRun
     from penstock.engine.program.program import Program
     from penstock.engine.resources.memory_plan import Memory
     from penstock.storage.format.graph import Graph
@@ -36,7 +36,6 @@ SEARCH = "how many iterations it takes, and which edges each of them walks, only
 
 def forecast_job(job: Job, console: Console) -> None:
     """Say what a job would take. Raises InputError for all that the run would refuse before it starts."""
-    from penstock.engine.planning.search_depth import depth_for
     from penstock.engine.resources.config import Config
     from penstock.engine.session import Session
     from penstock.storage.base.timeline import Timeline
@@ -58,7 +57,7 @@ def forecast_job(job: Job, console: Console) -> None:
         told = [(step, session.forecast(program, checkpoints=keeps)) for step, program in each]
         past, load = past_runs(session.device, used.rates, config.thread_count), load_now()
         awaited = [
-            past.expected(run_ahead(step, program, session, found.held, load, depth_for(graph, program)), found)
+            _awaited(run_ahead(step, program, session, found.held, load), past, found, graph, program)
             for (step, found), program in zip(told, programs, strict=True)
         ]
         headings = [step.heading(program, graph, job.graph) for step, program in each]
@@ -84,6 +83,13 @@ def forecast_job(job: Job, console: Console) -> None:
     if used.calibration is not None:
         rates = f"measured {used.calibration.date} ({used.path})"
     console.answer(facts, [*lines, *_whole_line(_whole(awaited)), f"rates: {rates}"])
+
+
+def _awaited(run: PastRun, past: KnownRuns, found: Forecast, graph: Graph, program: Program) -> Expected | None:
+    """What is expected of a run; the graph is searched only where its depth tells something."""
+    from penstock.engine.planning.search_depth import depth_for
+
+    return past.expected(replace(run, depth=depth_for(graph, program)) if past.asks_depth(run) else run, found)
 
 
 def _whole(each: Sequence[Expected | None]) -> dict[str, float] | None:

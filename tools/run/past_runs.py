@@ -45,9 +45,7 @@ REFERENCE_EDGES, REFERENCE_THREADS = 6.1e8, 2
 _log = logging.getLogger("penstock.tools.run.past_runs")
 
 
-def run_ahead(
-    step: JobStep, program: Program, session: Session, held: HeldBytes, load: float, depth: float = 0
-) -> PastRun:
+def run_ahead(step: JobStep, program: Program, session: Session, held: HeldBytes, load: float) -> PastRun:
     """A run that is forecast, whose edges have this room."""
     from penstock.engine.program.program import UNBOUNDED
 
@@ -63,7 +61,6 @@ def run_ahead(
         most=program.max_iter if limited else 0,
         threads=0 if device.kind == "cuda" else session.config.thread_count,
         load=load,
-        depth=depth,
         endless=limited and getattr(program, "tol", 0) == 0,
     )
 

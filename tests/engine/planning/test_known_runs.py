@@ -176,3 +176,11 @@ def test_iterations_whose_edges_come_from_disk_take_longer() -> None:
     ahead = replace(SEARCH, depth=80.0, edges=3200, vertices=800)
     assert told(ahead, reference=[*DEEP, *streamed]).seconds == pytest.approx(16.0, rel=0.01)
     assert told(replace(ahead, stays=0.3), reference=[*DEEP, *streamed]).seconds == pytest.approx(96.0, rel=0.01)
+
+
+def test_a_depth_is_asked_for_where_runs_of_another_machine_tell() -> None:
+    """A search of the graph reads its row index and edges: not for a GPU, of which no runs come with Penstock."""
+    assert KnownRuns([], DEEP, 1.0).asks_depth(SEARCH)
+    assert not KnownRuns([], [], 1.0).asks_depth(SEARCH)
+    ours = replace(SEARCH, depth=0.0, iterations=9, sweeps=1.0, seconds=1.0)
+    assert not KnownRuns([ours], DEEP, 1.0).asks_depth(SEARCH)
