@@ -66,22 +66,35 @@ class Turns(Program):
         return before == 0 and (iteration == 0 or old_before != 0)
 
 
-class ColorWindow(Program):
-    """Give colors first .. first + 62 to those without one; a vertex that finds all of them used stays uncolored.
+class ColorBits(Program):
+    """What tells vertices without a color which of first .. first + 62 neighbors have that are before them.
 
-    used (uint64): bits of the colors that earlier neighbors have.
+    used (uint64): bits of these colors.
     """
 
     used = Field(np.uint64)
-    color = Field(np.uint32, fill=LARGEST)
-    turn = Field(VERTEX, constant=True)
-    rank = Field(VERTEX, constant=True)
     combine = "or"
     along = "both"
-    by_ranges = True
 
     def __init__(self, first: int) -> None:
         self.first = first
+
+    def edge(sent, rank, target_rank):  # type: ignore[no-untyped-def]
+        """Travels along an edge, either way: only those behind listen."""
+        return sent if rank < target_rank else np.uint64(0)
+
+    def cond(color):  # type: ignore[no-untyped-def]
+        """Only those without a color take part."""
+        return color == NONE
+
+
+class ColorWindow(ColorBits):
+    """Give colors first .. first + 62 to those without one; a vertex that finds all of them used stays uncolored."""
+
+    color = Field(np.uint32, fill=LARGEST)
+    turn = Field(VERTEX, constant=True)
+    rank = Field(VERTEX, constant=True)
+    by_ranges = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Those without a color begin whose turn it is first."""
@@ -93,14 +106,6 @@ class ColorWindow(Program):
         """The smallest free color, which it takes now; the bit above them where there is none."""
         free = ~np.uint64(used)
         return free & ~(free - ONE)
-
-    def edge(sent, rank, target_rank):  # type: ignore[no-untyped-def]
-        """Travels along an edge, either way: only those behind listen."""
-        return sent if rank < target_rank else np.uint64(0)
-
-    def cond(color):  # type: ignore[no-untyped-def]
-        """Only those without a color take part."""
-        return color == NONE
 
     def vertex(used, color, incoming, is_active, first):  # type: ignore[no-untyped-def]
         """Colors seen; the smallest free one of the window, at its turn."""
@@ -151,22 +156,16 @@ class Coloring(Program):
         return f"{('turns', 'colors')[number % 2]}, window {number // 2 + 1:,}"
 
 
-class ColorsTold(Program):
+class ColorsTold(ColorBits):
     """One iteration in which vertices with a new color, of first .. first + 62, tell it those without one behind them.
 
-    used (uint64): bits of the colors that earlier neighbors have; TOLD once a vertex has told its own.
+    used: TOLD once a vertex has told its own.
     """
 
-    used = Field(np.uint64)
     color = Field(np.uint32, fill=LARGEST, constant=True)
     rank = Field(np.uint64, constant=True)
-    combine = "or"
-    along = "both"
     max_iter = 1
     by_ranges = True
-
-    def __init__(self, first: int) -> None:
-        self.first = first
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Those begin that have told no color yet."""
@@ -177,14 +176,6 @@ class ColorsTold(Program):
     def send(color, first):  # type: ignore[no-untyped-def]
         """Its color's bit."""
         return ONE << np.uint64(color - first)
-
-    def edge(sent, rank, target_rank):  # type: ignore[no-untyped-def]
-        """Travels along an edge, either way: only those behind listen."""
-        return sent if rank < target_rank else np.uint64(0)
-
-    def cond(color):  # type: ignore[no-untyped-def]
-        """Only those without a color take part."""
-        return color == NONE
 
     def vertex(used, incoming, is_active):  # type: ignore[no-untyped-def]
         """Colors seen."""
