@@ -51,3 +51,8 @@ class Material:
 def machine_facts(device: Device) -> dict[str, Any]:
     """Return what the rates depend on: this machine and the device."""
     return hardware_info.facts() | {"device": device.facts()}
+
+
+def machine_fingerprint(device: Device) -> str:
+    """The name under which what was measured on this machine and device is kept (`Calibration.fingerprint`)."""
+    return hardware_info.fingerprint(machine_facts(device))

@@ -47,13 +47,12 @@ def command(device: str, place: Path | None, quick: bool, force: bool, console: 
       penstock calibrate --quick --json
       penstock calibrate --file /mnt/ssd --force
     """
-    from penstock.engine.calibration.material import machine_facts
+    from penstock.engine.calibration.material import machine_fingerprint
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.device_resources import device_of
-    from penstock.storage.base.hardware_info import fingerprint
 
     with closing(device_of(Config(device=device))) as opened:
-        path = kept.place_of(fingerprint(machine_facts(opened)))
+        path = kept.place_of(machine_fingerprint(opened))
         known = None if force else _stored(path, quick=quick)
         with waiting("measuring", quiet=console.silent), _material(place, quick=quick) as material:
             found = _measure(opened, known, material, quick=quick)

@@ -97,9 +97,9 @@ def load_now() -> float:
 
 def place_of_runs(device: Device) -> Path:
     """The file of what runs on this machine and device took. Raises InputError where there is no cache folder."""
-    from penstock.engine.calibration.material import machine_facts
+    from penstock.engine.calibration.material import machine_fingerprint
 
-    return user_cache() / f"runs-{fingerprint(machine_facts(device))}.jsonl"
+    return user_cache() / f"runs-{machine_fingerprint(device)}.jsonl"
 
 
 def past_runs(device: Device, rates: Rates | None, threads: int) -> KnownRuns:

@@ -98,9 +98,8 @@ def rates_for(graph: Graph, config: Config, note: Note, path: Path | None = None
     `measure`. `note` takes a line for people. Raises InputError for a bad --rates file.
     """
     with stage("imports"):
-        from penstock.engine.calibration.material import Material, machine_facts
+        from penstock.engine.calibration.material import Material, machine_fingerprint
         from penstock.engine.resources.device_resources import device_of, fits, fits_device
-        from penstock.storage.base.hardware_info import fingerprint
 
     material = Material.of(graph)
     disk = material.disk if material.files else None
@@ -112,7 +111,7 @@ def rates_for(graph: Graph, config: Config, note: Note, path: Path | None = None
         stack.callback(device.close)
         streamed = not fits(graph, config.memory_bytes)
         try:
-            place = place_of(fingerprint(machine_facts(device)))
+            place = place_of(machine_fingerprint(device))
             found = _stored(place, note)
             path = None if found is None else place
             if found is None and measure and graph.edges and (streamed or not fits_device(graph, config, device)):

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from penstock.storage.base.errors import RunError
+from penstock.storage.format.graph import Graph
 from penstock.storage.read.reader import Reader
 from penstock.tools import cli
 from penstock.tools.run import rates
@@ -73,7 +75,6 @@ def test_people_read_it_line_by_line(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_a_device_is_rehearsed_too(capsys: pytest.CaptureFixture[str]) -> None:
     from penstock.engine.session import Session
-    from penstock.storage.format.graph import Graph
     from penstock.tools.run.dry_run import _lines
     from penstock.tools.run.job import JobStep
 
@@ -104,4 +105,18 @@ def test_what_a_run_would_refuse_is_refused(
     assert cli.run_command(["run", *arguments, "--dry-run"]) == 2
     shown = capsys.readouterr()
     assert named in shown.err
+    assert shown.out == ""
+
+
+def test_a_damaged_chunk_ends_it_as_any_other_reader(capsys: pytest.CaptureFixture[str]) -> None:
+    neighbors = Graph.open("g.h5").out.neighbors
+    assert neighbors is not None
+    with Path("g.h5").open("r+b") as file:
+        file.seek(int(neighbors.offsets[0]))
+        file.write(b"\xff" * int(neighbors.lengths[0]))
+    with pytest.raises(RunError) as read:
+        Graph.open("g.h5").neighbors(0)
+    assert cli.run_command(["run", "bfs", "g.h5", "--source", "1", "--dry-run"]) == 1
+    shown = capsys.readouterr()
+    assert shown.err == f"penstock: {read.value}\n"
     assert shown.out == ""
