@@ -63,7 +63,7 @@ from penstock.engine.resources.device_resources import RESOURCES, device_of
 from penstock.engine.resources.host_resources import HostResources
 from penstock.engine.resources.memory_plan import HeldBytes, MemoryPlan
 from penstock.engine.resources.requirements_types import MemoryRequest
-from penstock.engine.state.device_pages import DevicePages
+from penstock.engine.state.device_pages import DevicePages, KeptRows
 from penstock.engine.state.fused_iterations import RunRecords
 from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.engine.state.result import Result
@@ -158,6 +158,7 @@ class Session:
         self._watch = None if timeline is None else KernelProfiler(timeline, self._device)
         self._indexes: dict[int, Any] = {}
         self._degrees: dict[str, Index] = {}
+        self._kept_rows: KeptRows = weakref.WeakKeyDictionary()
         self._shared: dict[str, Any] = {}
         self._ran: set[type[Program]] = set()
         self._moved: Ownership | None = None
@@ -763,7 +764,10 @@ class Session:
             return found
         unpacker = unpacker_of(self._device, self.config.kernels)
         given = self._device, found, pages.together, needs.device_room, unpacker, self._timeline
-        return DevicePages(*given, keeps_values=not self._paged[0], keeps_rows=needs.keeps_rows)
+        if not needs.keeps_rows:
+            self._kept_rows.clear()
+        kept = self._kept_rows if needs.keeps_rows else None
+        return DevicePages(*given, keeps_values=not self._paged[0], kept_rows=kept)
 
     def _degree_index(self, direction: AdjacencyDirection) -> Index:
         """Return the index whose rows are as long as the vertices' degrees; a list's are read or counted once."""

@@ -9,7 +9,6 @@ Owns which rows are read in place of the frontier's (`unsettled`), and whether a
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.execution import cel
@@ -81,9 +80,7 @@ def _push(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[
                 kernels.unmark_sent(view, state, frontier, index)
             kernels.push(view, state, frontier, index, scalars)
             if rounds:  # of edges that were brought for this iteration only
-                again = replace(view, record=followed)
-                kernels.push_resend(again, state, frontier, index, scalars, (run.due.limit, rounds))
-                view.record.local_rounds = rounds
+                kernels.push_resend(view, state, frontier, index, scalars, (run.due.limit, rounds), followed)
             view.record.kernel_seconds += time.perf_counter() - began
     if follows:
         stream.pipeline.records.append(followed)

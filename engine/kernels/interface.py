@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.engine.state.state import Frontier
     from penstock.storage.format.index import Index
+    from penstock.transfer.values.task import TaskRecord
     from penstock.transfer.values.view import View
 
 HALF, LOWER = np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -150,12 +151,13 @@ class Kernels(Protocol[S]):
         """Let nothing be pending, before a push, of what it sends along rows that the view has whole."""
 
     def push_resend(
-        self, view: View, state: S, frontier: Frontier, index: Index, scalars: Scalars, due: tuple[float, int]
-    ) -> None:
+        self, view: View, state: S, frontier: Frontier, index: Index, scalars: Scalars, due: tuple[float, int],
+        followed: TaskRecord,
+    ) -> None:  # fmt: skip
         """Send again, from what has become pending since the frontier was pushed and has all its edges in the view.
 
-        due: the limit of priorities, and how often, until nothing is pending. Rows and edges are added to those of the
-        view's record.
+        due: the limit of priorities, and how often, until nothing is pending. Rows and edges are added to those of
+        `followed`, the edges also to what the view's record says was sent again.
         """
 
     def pull(self, view: View, state: S, frontier: Frontier, indices: Indices, scalars: Scalars, skip: int = 0) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from penstock.storage.base.stage_clock import BusyTimer
@@ -38,6 +38,8 @@ def device_page_rows(grain: int, together: int) -> int:
     return math.lcm(grain, together)
 
 
+KeptRows: TypeAlias = "weakref.WeakKeyDictionary[RowPages, dict[tuple[int, int], NDArray[np.uint32]]]"
+"""Packed degrees in host memory, of each index, by the first row of a page of the device and its rows."""
 PIECE_BYTES = 2 << 20
 """Bytes of values that a thread copies to page-locked memory at once before the link takes them."""
 
@@ -60,16 +62,17 @@ class HostSide:
     """What a device's pages are read from and written to, as a `PageFile` is by pages of the host.
 
     pages: of the host, page-locked or not. rows: vertices of a page of the device. unpacker: makes offsets of packed
-    degrees there. keeps_rows: whether these stay in host memory. mover: a thread's own; the device is the thread's
-    current one from then on.
+    degrees there. kept: where these stay in host memory, None: nowhere. mover: a thread's own; the device is the
+    thread's current one from then on.
     """
 
     def __init__(
-        self, device: Device, pages: StatePages, rows: int, unpacker: Unpacker, *, locked: bool, keeps_rows: bool
-    ) -> None:
+        self, device: Device, pages: StatePages, rows: int, unpacker: Unpacker, *, locked: bool,
+        kept: KeptRows | None,
+    ) -> None:  # fmt: skip
         self._device, self._pages, self._rows, self._unpacker = device, pages, rows, unpacker
         self.indexes: dict[str, Index] = {}
-        self._packed: dict[Unit, NDArray[np.uint32]] | None = {} if keeps_rows else None
+        self._kept = kept
         self.movers: list[Mover] = []
         made = partial(_new_mover, device, self.movers, 0 if locked else PIECE_BYTES)
         self.mover, self._moving = PerThread(made), BusyTimer()
@@ -137,11 +140,10 @@ class HostSide:
         """Bring the packed degrees of rows to the device, and make offsets of them there."""
         index, first, mover = self.indexes[unit[0]], unit[1] * self._rows, self.mover()
         assert index.pages is not None, "rows come with the values"
-        packed = None if self._packed is None else self._packed.get(unit)
+        kept = {} if self._kept is None else self._kept.setdefault(index.pages, {})
+        packed = kept.get((first, len(page)))
         if packed is None:
-            packed = _packed_rows(index.pages, first, first + len(page))
-            if self._packed is not None:
-                self._packed[unit] = packed
+            packed = kept[first, len(page)] = _packed_rows(index.pages, first, first + len(page))
         if mover.room is None or len(mover.room) < len(packed):
             mover.room = self._device.array(len(packed), np.uint32)
         there, chunks = mover.room[: len(packed)], len(index.pages.chunks_of(first, first + len(page)))
@@ -184,19 +186,20 @@ class DevicePages(StatePages):
 
     host: pages of the same arrays in host memory. together: rows of a range that comes at once. room: bytes of the
     device. keeps_values: whether host memory keeps all values: page-locked ones then, which what leaves may not be;
-    keeps_rows: whether it keeps all rows of indexes, packed. placed: indexes whose offsets are among the pages, by `id`
-    (`DeviceIndex`).
+    kept_rows: where it keeps all rows of indexes, packed, if so. placed: indexes whose offsets are among the pages,
+    by `id` (`DeviceIndex`).
     """
 
     row_bytes, ahead = OFFSET_BYTES, 4
 
     def __init__(
         self, device: Device, host: StatePages, together: int, room: int, unpacker: Unpacker,
-        timeline: Timeline | None = None, *, keeps_values: bool, keeps_rows: bool,
+        timeline: Timeline | None = None, *, keeps_values: bool,
+        kept_rows: KeptRows | None,
     ) -> None:  # fmt: skip
         self._device, self.host, self._keeps_values = device, host, keeps_values
         rows = device_page_rows(device.grain, together)
-        self.side = HostSide(device, host, rows, unpacker, locked=keeps_values, keeps_rows=keeps_rows)
+        self.side = HostSide(device, host, rows, unpacker, locked=keeps_values, kept=kept_rows)
         super().__init__(host.vertices, rows, room, self.side, timeline)
         self.placed: dict[int, Any] = {}
         self._locked: dict[str, NDArray[Any]] = {}

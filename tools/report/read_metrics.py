@@ -155,7 +155,7 @@ class RunMetrics:
             "disk": int(np.nansum(self.column("bytes_disk"))),
             "values": int(np.nansum(self.column("value_bytes"))),
             "decode": decoded,
-            "gather": int(sum(self.by_route("bytes_link")[at].sum() for at in self._at("compaction", "cel"))),
+            "gather": int(sum(self.by_route("bytes_link")[at].sum() for at in self._at("compaction"))),
             "link": int(np.nansum(self.column("bytes_link"))),
             "unpack": int(np.nansum(self.column("bytes_unpacked"))),
         }

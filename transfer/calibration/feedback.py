@@ -221,7 +221,8 @@ def measured(record: TaskRecord, threads: tuple[int, int], disk_share: float = 1
     are those of whichever was predicted to take longer, and the link's where that explains them: else a kernel once
     thought slow would never be tried apart from it.
     """
-    link, kernel = record.link_seconds, record.kernel_seconds / (1 + record.local_rounds)
+    link, walked = record.link_seconds, record.edges + record.resent
+    kernel = record.kernel_seconds * (1 - record.resent / max(1, walked))
     predicted = record.predicted if record.route == "zero-copy" and not link else None
     if predicted is not None and (predicted.link > predicted.kernel or kernel <= SLOWER * predicted.link):
         link, kernel = kernel, 0.0

@@ -184,8 +184,8 @@ class TaskRecord:
 
     `edges`: active edges of its partitions (from the demand). `chunks_read`: chunks this task
     read from disk; `hits`: wanted chunks that it found in the cache. `wait_seconds`: how long the
-    pipeline stood still for this task's data; zero when everything overlapped. `local_rounds`: how often its
-    newly active rows were walked once more (set by the engine). `wanted`: how many of `partitions` have active
+    pipeline stood still for this task's data; zero when everything overlapped. `resent`: edges of its
+    newly active rows that were walked once more (set by the engine). `wanted`: how many of `partitions` have active
     edges; a task may reach over others between them. 1 where the demand holds only totals. `lines_read`: aligned
     lines of ids that kernels on a GPU counted as they read them in place, over the link; `lines` is the prediction.
     `bytes_unpacked`: of plain edges that the device unpacked for it; where they travelled packed, `bytes_link` is less.
@@ -214,7 +214,7 @@ class TaskRecord:
     kernel_seconds: float = 0.0
     unpack_seconds: float = 0.0
     wait_seconds: float = 0.0
-    local_rounds: int = 0
+    resent: int = 0
     wanted: int = 0
     predicted: Cost | None = None
     measured: Cost | None = None

@@ -38,8 +38,8 @@ class KernelJob(NamedTuple):
     packed: whether edges may travel packed; of the cores, whether kernels decode them. hot_first: as in `CudaKernels`,
     and there are many edges. counts: whether what an iteration needs of each chunk is counted. both:
     whether messages go along two adjacencies. degrees: their dtype on disk, None in memory, or where they are few.
-    resident: whether all edges are on the GPU. phased: how many phases the run has, and vertices and edges of
-    its graph; None of a run without, or where that is not known.
+    resident: whether all edges are on the GPU; paged: whether rows of indexes come packed to it, page by page. phased:
+    how many phases the run has, and vertices and edges of its graph; None of a run without, or where that is not known.
     """
 
     program: Any
@@ -55,6 +55,7 @@ class KernelJob(NamedTuple):
     both: bool = False
     degrees: str | None = None
     resident: bool = False
+    paged: bool = False
     phased: tuple[int, int, int] | None = None
 
 
@@ -116,6 +117,7 @@ def _job(
         both=graph.directed and asks.program.along == "both",
         degrees=None if degrees is None or few else str(degrees.spec.kind),
         resident=resident,
+        paged=asks.needs.device_room > 0,
         phased=(phases, graph.vertices, graph.edges) if phases else None,
     )
 

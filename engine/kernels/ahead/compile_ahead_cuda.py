@@ -59,12 +59,18 @@ def prepare() -> None:
 
 def _unpacking(device: Device, ids: np.dtype[Any], weights: np.dtype[Any] | None) -> Iterator[Callable[[], Any]]:
     """Decoding of packed ids, and of weights that are packed too."""
-    unpacker, words = CudaUnpacker(device), np.zeros(1, np.uint32)
+    unpacker = CudaUnpacker(device)
     kinds = [(ids, False)] if weights is None or weights.kind == "f" else [(ids, False), (weights, True)]
     for dtype, values in kinds:
-        request = UnpackRequest(words, 0, np.zeros(2, np.int64), 0, 1, 256, 1, np.zeros(1, dtype), 0, 1, values, None)
+        request = _request(dtype, values=values)
         yield partial(unpacker.unpack, request, None)
         yield partial(unpacker.unpack, replace(request, in_place=True), None)
+
+
+def _request(dtype: np.dtype[Any], *, values: bool, summed: int = 0) -> UnpackRequest:
+    """The request for one item."""
+    words, starts, out = np.zeros(1, np.uint32), np.zeros(2, np.int64), np.zeros(1, dtype)
+    return UnpackRequest(words, 0, starts, 0, 1, 256, 1, out, 0, 1, values, None, summed=summed)
 
 
 def _calls(program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
@@ -73,6 +79,8 @@ def _calls(program: Any, job: dict[str, Any]) -> Iterator[Callable[[], Any]]:
     device = EmulatedDevice()
     kind = CudaRowKernels if needs_rows(program) else CudaKernels
     kernels = kind(program, dtype, weighted, device, {})
+    if job["paged"]:
+        yield partial(CudaUnpacker(device).unpack, _request(np.dtype(np.uint32), values=True, summed=1), None)
     state = DeviceState(program, kernels.author, (0, VERTICES), dtype, device)
     if job["packed"]:
         yield from _unpacking(device, dtype, None if job["weights"] is None else np.dtype(job["weights"]))

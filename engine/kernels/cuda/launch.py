@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 RUN_TILES = 8
 """Neighboring tiles that a block of a pull takes at most."""
+RESENT = 256
+"""Views of a walk whose edges sent again are counted each; those of more are with the last of them."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class CudaKernels:
         self._readback: tuple[Any, Any, Any, Any] | None = None
         self._waiting: list[tuple[TaskRecord, int]] = []
         self._resent: tuple[Any, Any] | None = None
-        self._followed: TaskRecord | None = None
+        self._followed: list[tuple[TaskRecord, TaskRecord]] = []
 
     def use(self) -> None:
         """Make the device the current one; call before a run of kernels."""
@@ -281,32 +283,35 @@ class CudaKernels:
 
     def push_resend(
         self, view: View, state: DeviceState, frontier: Frontier, index: Index, scalars: tuple[Any, ...],
-        due: tuple[float, int],
+        due: tuple[float, int], followed: TaskRecord,
     ) -> None:  # fmt: skip
         """Send again, some rounds, from what has become pending since and has all its edges in the view.
 
-        The host does not wait for how much that is, which the view's record gets after the next select.
+        The host does not wait for how much that is, which the records get after the next select.
         """
         if self._resent is None:
-            self._resent = self.device.shared_array(2, np.int64)
+            self._resent = self.device.shared_array(2 * RESENT, np.int64)
         limit, rounds = due
+        at = 2 * min(len(self._followed), RESENT - 1)
+        self._followed.append((view.record, followed))
         first = frontier.vertices + 1 if frontier.listed else 0
         control = self._buffer("control of rounds", 2 + 14, np.int64)
         self._call(
             follow.make_follow, blocks_together(), self._edges_of(view), self.placed(index).arrays, state.pending.words,
             (state.vertices[first:], state.work[first:]), control[:2], control[2:], np.int64(rounds), np.float64(limit),
-            state.arrays, scalars, _vertices_of(state), self._resent[1],
+            state.arrays, scalars, _vertices_of(state), self._resent[1][at : at + 2],
         )  # fmt: skip
-        self._followed = view.record
 
     def _note_resent(self) -> None:
-        """Tell the record of what was sent once more how much that was, which kernels have added up in host memory."""
-        if self._followed is not None and self._resent is not None:
-            vertices, edges = self._resent[0].tolist()
-            self._followed.rows += vertices
-            self._followed.edges += edges
+        """Tell records how much was sent once more, which kernels have left in host memory."""
+        if self._followed and self._resent is not None:
+            counts = self._resent[0].reshape(-1, 2).tolist()
+            for (record, followed), (vertices, edges) in zip(self._followed, counts, strict=False):
+                followed.rows += vertices
+                followed.edges += edges
+                record.resent += edges
             self._resent[0][:] = 0
-            self._followed = None
+            self._followed.clear()
 
     def _shared_chunks(self, count: int) -> tuple[Any, Any]:
         """One byte for every chunk, which the host writes and kernels read in place; nothing reads it between takes."""

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from penstock.engine.state.state import Bitmap, State
     from penstock.engine.state.unmatched_rows import UnmatchedRows
     from penstock.storage.format.index import Index
+    from penstock.transfer.values.task import TaskRecord
     from penstock.transfer.values.view import View
 
 LARGEST_BLOCK = 65536
@@ -376,7 +377,7 @@ class HostKernels:
 
     def push_resend(
         self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...],
-        due: tuple[float, int],
+        due: tuple[float, int], followed: TaskRecord,
     ) -> None:  # fmt: skip
         """Send again, from vertices that are pending, have a priority below `limit` and all their edges in the view."""
         (limit, rounds), values = due, (state.arrays, scalars)
@@ -390,8 +391,9 @@ class HostKernels:
             )  # fmt: skip
             if not taken[0]:
                 return
-            view.record.rows += int(taken[0])
-            view.record.edges += int(taken[1])
+            followed.rows += int(taken[0])
+            followed.edges += int(taken[1])
+            view.record.resent += int(taken[1])
             cut, block = self._cut(view.e1 - view.e0)
             resend = state.resend_bitmap, False
             self._call(push.make_push_rows, *cut, edges, arrays, *resend, block, *values, _vertices_of(state))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
     from penstock.engine.state.state import State
     from penstock.storage.format.index import Index
+    from penstock.transfer.values.task import TaskRecord
     from penstock.transfer.values.view import View
 
 Send = Callable[[int, int, int, int], bool]
@@ -152,7 +153,7 @@ class ReferenceKernels:
 
     def push_resend(
         self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...],
-        due: tuple[float, int],
+        due: tuple[float, int], followed: TaskRecord,
     ) -> None:  # fmt: skip
         """Send once more, from what has become pending since and has all its edges in the view; as often as asked."""
         base, priority, send = state.first, self.author.calls["priority"], self._messages_of(view, state, scalars)
@@ -170,8 +171,9 @@ class ReferenceKernels:
             state.pending.add(left)
             for at in taken:
                 start, end = row(index, at + base)
-                view.record.rows += 1
-                view.record.edges += end - start
+                followed.rows += 1
+                followed.edges += end - start
+                view.record.resent += end - start
                 for e in range(start, end):
                     send(e, at + base, view.neighbors.item(e - view.e0), end - start)
 

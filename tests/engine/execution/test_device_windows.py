@@ -237,6 +237,23 @@ def test_degrees_of_sources_are_those_of_all_edges(
     _compare(Shares, graphs[3, False], 1, forgotten, in_memory)
 
 
+@pytest.mark.parametrize("keeps", [True, False])
+def test_rows_that_host_memory_keeps_are_read_once_in_a_session(
+    keeps: bool, graphs: dict[tuple[int, bool], Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not keeps:
+        monkeypatch.setattr(requirements, "left_for_edges", lambda *given: 0)
+    graph = graphs[2, True]
+    with short_of_room(14), Session(graph, **DEVICE) as session:
+        read = []
+        for _ in range(2):
+            before = graph.index_bytes_read
+            session.run(Falling())
+            read.append(graph.index_bytes_read - before)
+    assert read[0] > 0
+    assert (read[1] == 0) == keeps
+
+
 def _compare(
     make: Callable[[], Program], graph: Graph, count: int, forgotten: list[Unit], in_memory: Answers, **options: Any
 ) -> None:

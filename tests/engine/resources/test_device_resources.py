@@ -81,7 +81,7 @@ def test_every_route_model_and_budget_gives_the_answer(
     check(name, edges, result.fields)
     tasks = [task for record in again.records for task in record.tasks]
     assert copied == sum(task.bytes_link for task in tasks if task.route != "zero-copy")
-    assert options["tuning"]["local_rounds"] or not sum(task.local_rounds for task in tasks)
+    assert options["tuning"]["local_rounds"] or not sum(task.resent for task in tasks)
     allowed = {"compaction": {"compaction", "filter"}}.get(options["route"], {options["route"]})
     assert options["route"] == "auto" or {task.route for task in tasks} <= allowed
     for record in again.records:

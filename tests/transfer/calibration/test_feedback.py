@@ -59,7 +59,7 @@ def test_seconds_of_threads_and_overlapping_reads_become_seconds_of_the_resource
 
 def test_further_rounds_are_not_the_predicted_kernel() -> None:
     task = record("filter", Cost(), kernel=3.0)
-    task.local_rounds = 2
+    task.edges, task.resent = 4, 8
     assert measured(task, (1, 1)).kernel == 1.0
 
 

@@ -62,10 +62,12 @@ class Labels(Program):
     label = Field(VERTEX)
     combine = "min"
     self_combining = True
+    starts_anywhere = True
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex has its own label, and sends it."""
-        state["label"][:] = np.arange(graph.vertices)
+        label = state["label"]
+        label[:] = np.arange(graph.vertices, dtype=label.dtype, like=label)
         return Start(everything=True)
 
     def edge(label):  # type: ignore[no-untyped-def]

@@ -11,6 +11,7 @@ import pytest
 from penstock.engine.kernels.ahead import compile_ahead_cuda
 from penstock.engine.kernels.cuda import compiler, cubin_cache, driver
 from penstock.engine.kernels.cuda.cubin_cache import key_of
+from penstock.engine.kernels.packed.cuda_unpacker import CudaUnpacker
 from penstock.engine.program.program_description import describe_program
 from penstock.engine.programs.cdlp import CDLP
 from penstock.engine.programs.collaborative import CollaborativeFiltering
@@ -18,6 +19,9 @@ from penstock.engine.programs.hyperball import HyperBall
 from penstock.engine.programs.triangles import LCC
 from penstock.engine.session import Session
 from penstock.storage.companion.claims import Claims
+from penstock.storage.format.index import WIDEST_SHIFT
+from penstock.transfer.devices.device import UnpackRequest
+from penstock.transfer.devices.emulated import EmulatedDevice
 from support.graphs import in_memory, skewed
 from support.oracles import EdgeList
 from support.program_cases import program_of
@@ -63,7 +67,7 @@ def job_of(program: Any, weights: str | None, folder: Path, *, apart: bool) -> d
         "program": describe_program(program),
         "directions": ["push", "pull"], "apart": apart, "vertices": "uint32", "weights": weights,
         "capability": [9, 0], "packed": True, "folder": str(folder), "number": 0, "processes": 1,
-        "hot_first": False, "counts": True, "both": False, "resident": False,
+        "hot_first": False, "counts": True, "both": False, "resident": False, "paged": False,
     }  # fmt: skip
 
 
@@ -100,6 +104,18 @@ def test_kernels_of_whole_rows_are_compiled_for_their_types(
     job = job_of(program, weights, tmp_path, apart=apart) | {"program": described, "packed": False, "resident": True}
     compile_ahead_cuda.compile_all(job, Claims(tmp_path))
     assert ran <= set(compiled)
+
+
+def test_decoding_rows_of_pages_is_compiled(launched: set[Kernel], compiled: list[Kernel], tmp_path: Path) -> None:
+    rows = np.zeros(1 << WIDEST_SHIFT, np.uint32)
+    request = UnpackRequest(
+        words=np.zeros(1, np.uint32), first_word=0, starts=np.zeros(2, np.int64), first_chunk=0, last_chunk=0,
+        chunk_edges=256, edges=0, out=rows, first_edge=0, limit=0, values=True, marks=None, summed=len(rows),
+    )  # fmt: skip
+    CudaUnpacker(EmulatedDevice()).unpack(request, None)
+    jobs = job_of(program_of("wcc", EDGES), None, tmp_path, apart=False)
+    compile_ahead_cuda.compile_all(jobs | {"packed": False, "paged": True}, Claims(tmp_path))
+    assert launched <= set(compiled)
 
 
 def test_what_another_process_has_taken_is_not_compiled(compiled: list[Kernel], tmp_path: Path) -> None:

@@ -149,12 +149,13 @@ def test_what_follows_is_counted_where_it_has_room(room: int) -> None:
     state.arrays[0][:] = 0  # so that no message changes one
     index, (neighbors, weights) = graph.out.index(), graph.out.arrays
     for _ in range(2):
-        record = TaskRecord("cel", "out", ())
-        view = View(0, graph.edges, 0, graph.vertices, neighbors, weights, record)
+        record, carrier = TaskRecord("cel", "out", ()), TaskRecord("filter", "out", (0,))
+        view = View(0, graph.edges, 0, graph.vertices, neighbors, weights, carrier)
         kernels.mark(state, np.arange(graph.vertices))
-        kernels.push_resend(view, state, Frontier(0, 0), index, (np.float64(0),), (np.inf, 1))
+        kernels.push_resend(view, state, Frontier(0, 0), index, (np.float64(0),), (np.inf, 1), record)
         left = kernels.select(state, index, (np.float64(0),), np.inf)
         assert (record.rows, record.edges) == (graph.vertices - left.vertices, graph.edges - left.edges)
+        assert carrier.resent == record.edges
         assert bool(record.rows) == (room > 0)
         assert (left.vertices > 0) == (room <= 20)
 
