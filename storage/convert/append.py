@@ -139,6 +139,9 @@ def append_rows(
         raise InputError(
             f"{target} has exactly the vertices of {told.get('vertices_file', 'a table')}; convert all inputs together"
         )
+    if graph.edge_properties:
+        listed = ", ".join(graph.edge_properties)
+        raise InputError(f"{target} keeps {listed} beside its edges; convert all inputs together (--edge-properties)")
     if source.undirected and graph.directed:
         raise InputError(f"{source.name} says that its edges are undirected, and those of {target} are directed")
     strings = isinstance(graph.original, StringIdFrames)

@@ -153,10 +153,14 @@ def ordering_of(space: Workspace, edges: InputEdges, *, reverse: bool = False) -
     summed = space.rule == radix.RULES["sum"]
     # wide: ids of 2^32 and more do not fit the narrow sort keys (README.md here, step 1)
     wide = edges.store.wide if isinstance(edges.store, Spill) else edges.vertices > 1 << 32
+    columns = space.columns
+    weighted = edges.weights is not None and (columns is None or columns.weighted)
     return Ordering(
         vertices=edges.vertices if edges.ids is None else edges.ids.end,
         vertex_dtype=vertex_dtype(edges.vertices),
-        weight_dtype=None if edges.weights is None else edges.weights.dtype(summed=summed),
+        weight_dtype=edges.weights.dtype(summed=summed) if edges.weights and weighted else None,
+        records=None if columns is None else columns.record,
+        columns=None if columns is None else columns.stored(),
         rule=space.rule,
         reverse=reverse,
         wide=wide,
@@ -204,6 +208,7 @@ def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertRep
         encoding=space.options.encoding,
         threads=space.share.encoders,
         window_vertices=size,
+        columns=ordering.columns.known if ordering.columns else (),
     ) as writer:
         backward = space.spill()
         filler = SpillFiller(backward, space.reverse_packing, space.pool)
@@ -239,6 +244,7 @@ def write_graph(space: Workspace, edges: InputEdges, target: Path) -> ConvertRep
         without_edges=without,
         windows=windows,
         window_vertices=size,
+        edge_properties=space.columns.types if space.columns else {},
         seconds=space.seconds,
     )
 

@@ -16,13 +16,23 @@ from penstock.storage.convert.convert import convert_opened
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
 from penstock.storage.convert.sort.workspace import ignore
 from penstock.storage.format.graph import Graph
-from penstock.storage.ingest.core.source import IngestOptions, parse_columns, parse_delimiter
+from penstock.storage.ingest.core.source import IngestOptions, parse_columns, parse_delimiter, parse_names
 from penstock.storage.ingest.open_source import open_source
 
 _NAMES = {"vertices": "vertices_file", "stripe": "stripes"}
 """Options of the command line that have another name here."""
 _PATHS = ("vertices_file", "scratch")
-_READING = ("columns", "delimiter", "query", "query_reads", "weights", "header", "comment", "string_ids")
+_READING = (
+    "columns",
+    "delimiter",
+    "query",
+    "query_reads",
+    "weights",
+    "header",
+    "comment",
+    "string_ids",
+    "edge_properties",
+)
 
 
 @for_python
@@ -49,8 +59,9 @@ def convert(
         ``total`` (bytes of the input, then edges).
     **options
         Those of `penstock convert`: ``columns`` ("payer,payee,amount", or a sequence of names or positions),
-        ``delimiter``, ``query``, ``query_reads`` (a file or folder, or several), ``weights``, ``header``,
-        ``comment``, ``string_ids``, ``vertices`` (a file, or a number n for 0 to n-1), ``bipartite``, ``layout``,
+        ``delimiter``, ``query``, ``query_reads`` (a file or folder, or several), ``edge_properties`` ("amount,kind", or
+        a sequence of names), ``weights``, ``header``, ``comment``, ``string_ids``, ``vertices`` (a file, or a number n
+        for 0 to n-1), ``bipartite``, ``layout``,
         ``direction``, ``undirected``, ``symmetrize``, ``dedupe``, ``drop_self_loops``, ``renumber``, ``order``,
         ``windows``, ``host_memory`` (bytes, or a text such as "1GiB"), ``scratch``, ``stripe`` (a folder or several),
         ``encoding``, ``threads``, ``force``.
@@ -83,6 +94,8 @@ def convert(
         read_as["columns"] = parse_columns(columns) if isinstance(columns, str) else tuple(columns)
     if (delimiter := named.get("delimiter")) is not None:
         read_as["delimiter"] = parse_delimiter(delimiter)
+    kept = named.get("edge_properties")
+    read_as["edge_properties"] = parse_names(kept) if kept is None or isinstance(kept, str) else tuple(kept)
     read_as["query_reads"] = _paths(named.get("query_reads") or ())
     paths = _paths(inputs)
     target = Path(output)

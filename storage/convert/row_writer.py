@@ -64,7 +64,7 @@ class RowSink:
     def put(self, rows: SortedRows) -> None:
         """Write the next rows; their arrays are the writer's then."""
         self._put_degrees(rows.first, rows.degrees)
-        self._writer.append(rows.neighbors, rows.weights)
+        self._writer.append(rows.neighbors, rows.weights, rows.columns)
         self.edges += len(rows.neighbors)
         if self._edgeless is not None:
             self._edgeless.note(rows)

@@ -121,7 +121,8 @@ class _Split:
         ordered = [_ordered(neighbors, self._size, starts, items) for items in arrays]
         for window, first, length in zip(self._windows, starts.tolist(), totals.tolist(), strict=True):
             if length:  # copies, for the writer keeps what it gets until a chunk is full
-                window.append(*(items[first : first + length].copy() for items in ordered))
+                own = [items[first : first + length].copy() for items in ordered]
+                window.append(own[0], own[1] if own[1:] else None)
         self._done += len(neighbors)
         self.left -= len(neighbors)
         return len(neighbors)

@@ -6,7 +6,7 @@ dtype is known only when all of them are.
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.threads import ordered_map
 from penstock.storage.encoding.codec import LEVELS, PLAIN_WEIGHT_LEVEL, Coding, Decoder, compress
 from penstock.storage.format import schema, stripe
+from penstock.storage.format.edge_properties import property_path
 from penstock.storage.format.file_set import FileSet
 from penstock.storage.format.frame_writer import ChunkEncoder
 from penstock.storage.format.schema import CHUNK_EDGES, CHUNK_VERTICES, STRIPE_RUN
@@ -81,6 +82,33 @@ class WeightStats:
         return (self.low, self.total / self.count, self.high) if self.count else (0.0, 0.0, 0.0)
 
 
+class ColumnBounds:
+    """Least and greatest value of every chunk of a column, and what `WeightStats` says of all of it."""
+
+    def __init__(self, kind: np.dtype[Any]) -> None:
+        self.stats = WeightStats()
+        self.kind, self._filled = kind, 0
+        self._bounds: list[tuple[Any, Any]] = []
+
+    def append(self, items: NDArray[Any]) -> None:
+        """Take note of the next items, of one chunk or of several. NaN is no value, if there is another."""
+        at = 0
+        while at < len(items):
+            part = items[at : at + CHUNK_EDGES - self._filled]
+            found = (np.fmin.reduce(part), np.fmax.reduce(part))
+            if self._filled:
+                low, high = self._bounds.pop()
+                found = (np.fmin(low, found[0]), np.fmax(high, found[1]))
+            self._bounds.append(found)
+            self.stats.append(part)
+            self._filled = (self._filled + len(part)) % CHUNK_EDGES
+            at += len(part)
+
+    def array(self) -> NDArray[Any]:
+        """All bounds, of the column's dtype, two of each chunk."""
+        return np.array(self._bounds, self.kind).reshape(-1)
+
+
 class StripedArrays:
     """Arrays over all shards, written in groups as they come: per stripe a run of chunks of each array.
 
@@ -138,8 +166,9 @@ def vertex_array(files: FileSet, path: str, kind: np.dtype[Any], encoding: str) 
 class AdjacencyWriter:
     """One adjacency being written: edges row after row, and the degrees of those rows.
 
-    name: "out" or "in", or that of a window. ahead: chunks of each array that wait for a thread. degree_kind: a dtype
-    that holds all degrees, where one is known.
+    name: "out" or "in", or that of a window. kinds: dtype and encoding of neighbors, and of weights if there are any;
+    columns: of those beside them. ahead: chunks of each array that wait for a thread. degree_kind: a dtype that holds
+    all degrees, where one is known.
     """
 
     def __init__(
@@ -150,6 +179,7 @@ class AdjacencyWriter:
         kinds: dict[str, tuple[np.dtype[Any], str]],
         ahead: int,
         degree_kind: np.dtype[Any] | None = None,
+        columns: Sequence[tuple[np.dtype[Any], str]] = (),
     ) -> None:
         self._files, self._name, self._vertices = files, name, vertices
         codings = {}
@@ -157,7 +187,11 @@ class AdjacencyWriter:
             fast = part == schema.WEIGHTS and encoding == "plain"
             level = PLAIN_WEIGHT_LEVEL if fast else LEVELS[encoding]
             codings[f"{name}/{part}"] = Coding(encoding, kind, CHUNK_EDGES, level)
-        self._arrays, self._weighted = StripedArrays(files, codings, ahead), len(codings) > 1
+        for number, (kind, encoding) in enumerate(columns):
+            level = PLAIN_WEIGHT_LEVEL if encoding == "plain" else LEVELS[encoding]
+            codings[property_path(name, number)] = Coding(encoding, kind, CHUNK_EDGES, level)
+        self._arrays, self._weighted = StripedArrays(files, codings, ahead), schema.WEIGHTS in kinds
+        self._columns = [ColumnBounds(kind) for kind, _ in columns]
         self._degrees = CompressedDegrees(files.pool, ahead)
         self._written = None if degree_kind is None else self._degree_array(degree_kind)
         self._rows = self._total = 0
@@ -169,15 +203,24 @@ class AdjacencyWriter:
         """Smallest, mean and largest weight so far; None for a graph without weights."""
         return self._range.value if self._weighted else None
 
-    def append(self, neighbors: NDArray[Any], weights: NDArray[Any] | None = None) -> None:
+    @property
+    def column_ranges(self) -> list[tuple[float, float, float]]:
+        """The same of every column beside the edges."""
+        return [column.stats.value for column in self._columns]
+
+    def append(
+        self, neighbors: NDArray[Any], weights: NDArray[Any] | None = None, columns: Sequence[NDArray[Any]] = ()
+    ) -> None:
         """Add the next edges, in CSR order; any number. The arrays are the writer's then: do not change them."""
+        for known, items in zip(self._columns, columns, strict=True):
+            known.append(items)
         if not self._weighted:
-            self._arrays.append(neighbors)
+            self._arrays.append(neighbors, *columns)
             return
         assert weights is not None, "this graph has weights"
         for first in range(0, len(weights), CHUNK_EDGES):
             self._range.append(weights[first : first + CHUNK_EDGES])
-        self._arrays.append(neighbors, weights)
+        self._arrays.append(neighbors, weights, *columns)
 
     def degrees(self, degrees: NDArray[Any]) -> None:
         """Add the lengths of the next rows; any number, before or after their edges. Do not change them then."""
@@ -198,6 +241,11 @@ class AdjacencyWriter:
             for degrees in self._degrees.release():
                 array.append(degrees)
         array.finish()
+        for number, column in enumerate(self._columns):
+            path = property_path(self._name, number, bounds=True)
+            bounds = vertex_array(self._files, path, column.kind, "plain")
+            bounds.append(column.array())
+            bounds.finish()
         self.edges = self._total
 
     def _degree_array(self, kind: np.dtype[Any]) -> StripedArrays:

@@ -23,9 +23,10 @@ from penstock.storage.encoding.payload import payload_words
 from penstock.storage.encoding.string_array import STRINGS, StringArray, first_invalid
 from penstock.storage.format import hdf5, stripe
 from penstock.storage.format.direct_io import DirectFile, OpenFile
+from penstock.storage.format.edge_properties import EdgeProperty, is_property, property_path
 from penstock.storage.format.hdf5 import FileError, ForeignError, FrameLocations
 from penstock.storage.format.read_plan import ReadRange
-from penstock.storage.format.schema import DEGREES, NEIGHBORS, WEIGHTS, ArraySpec, Header, ListPart
+from penstock.storage.format.schema import DEGREES, DIRECTIONS, NEIGHBORS, WEIGHTS, ArraySpec, Header, ListPart
 
 WAY_OUT = "convert the input again, or restore the file from a copy"
 
@@ -243,6 +244,15 @@ class StringIdFrames:
         return StringArray(text, ends)
 
 
+@dataclass(frozen=True, slots=True)
+class EdgeColumn:
+    """A column beside the edges of an adjacency: what it is, its frames, least and greatest value of each chunk."""
+
+    property: EdgeProperty
+    frames: Frames
+    bounds: Frames
+
+
 StoredIds = Frames | StringIdFrames
 """Original ids in a graph file, whole numbers or strings."""
 
@@ -314,7 +324,7 @@ def assemble(
 
 def striped(spec: ArraySpec) -> bool:
     """Whether an array is in the shards of a striped graph, and not in its manifest."""
-    return spec.path.rpartition("/")[2] in (NEIGHBORS, WEIGHTS)
+    return spec.path.rpartition("/")[2] in (NEIGHBORS, WEIGHTS) or is_property(spec.path)
 
 
 def read_shard(held: OpenFile, header: Header) -> dict[str, FrameLocations]:
@@ -371,8 +381,9 @@ def _assemble(
         raise _damaged(files[0], f"the chunk table of {spec.path} is not that of its chunks")
     _check_inside(files, spec, shard, offsets, lengths)
     ends = header.edges if header.layout == "rows" else 2 * header.edges
-    limits = {NEIGHBORS: header.vertices, DEGREES: ends + 1}
-    limit = limits.get(spec.path.rpartition("/")[2])
+    limits: dict[str, int | None] = {NEIGHBORS: header.vertices, DEGREES: ends + 1}
+    limits |= {property_path(way, n): one.limit for way in DIRECTIONS for n, one in enumerate(header.edge_properties)}
+    limit = limits.get(spec.path, limits.get(spec.path.rpartition("/")[2]))
     words = _payload_words(files[0], spec, table)
     return Frames(spec, files, shard, offsets, lengths, table[:, 1].copy(), limit, words)
 

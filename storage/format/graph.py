@@ -21,7 +21,8 @@ from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format import csr_input
 from penstock.storage.format.degrees import ListFacts, read_index
 from penstock.storage.format.direct_io import OpenFile
-from penstock.storage.format.frames import Frames, OpenedGraph, StoredIds, StringIdFrames, open_frames
+from penstock.storage.format.edge_properties import property_path
+from penstock.storage.format.frames import EdgeColumn, Frames, OpenedGraph, StoredIds, StringIdFrames, open_frames
 from penstock.storage.format.index import WIDEST_SHIFT, Index, from_offsets, of_equal_rows
 from penstock.storage.format.schema import (
     CHUNK_EDGES,
@@ -75,6 +76,8 @@ class Adjacency:
     windows : tuple of Adjacency
         For each window of vertices, those from ``number * window_vertices`` on, the same rows with only the edges that
         lead to it, if the file has these.
+    columns : tuple of EdgeColumn
+        What is kept beside the edges of a graph on disk.
     """
 
     direction: str
@@ -91,6 +94,7 @@ class Adjacency:
     blocks: bool = False
     window_vertices: int = 0
     windows: tuple["Adjacency", ...] = ()
+    columns: tuple[EdgeColumn, ...] = ()
     _index: Index | None = None
     _packed: dict[bool, tuple[NDArray[np.uint32], NDArray[np.int64]]] = field(default_factory=dict)
     _frame_bytes: tuple[int, int] | None = field(default=None, init=False)
@@ -117,6 +121,11 @@ class Adjacency:
         """Return the bytes of an edge in memory: its neighbor, and its weight where that is wanted and there is one."""
         weight = self.weight_dtype if with_weights else None
         return self.neighbor_dtype.itemsize + (weight.itemsize if weight else 0)
+
+    @property
+    def stored_edge_bytes(self) -> int:
+        """The bytes of an edge in memory with its weight and everything that is kept beside it."""
+        return self.edge_bytes(with_weights=True) + sum(column.frames.kind.itemsize for column in self.columns)
 
     def chunk_bytes(self, with_weights: bool) -> NDArray[np.int64]:
         """Return the compressed bytes of each chunk, for a graph in memory those of its arrays, int64 (chunks,)."""
@@ -193,6 +202,7 @@ class Adjacency:
             degrees=None,
             window_vertices=0,
             windows=(),
+            columns=(),
             _index=index.of_rows(v0, v1, edges.start),
             _packed={},
         )
@@ -661,6 +671,11 @@ class Graph(GraphQueries):
         """The properties of the vertices by name, with their types as Arrow calls them; none: an empty dict."""
         return property_types(self.provenance)
 
+    @property
+    def edge_properties(self) -> dict[str, str]:
+        """The columns beside the edges by name (``--edge-properties``), with their types; none: an empty dict."""
+        return {column.property.name: column.property.type for column in self.out.columns}
+
     def original_ids(self) -> NDArray[Any] | None:
         """Return the input's id of every vertex.
 
@@ -723,6 +738,8 @@ def adjacency_of(opened: OpenedGraph, name: str) -> Adjacency:
     """Return an adjacency of an opened file, "out", "in", or that of a window (`schema.window_name`)."""
     neighbors, weights = opened.frames[f"{name}/{NEIGHBORS}"], opened.frames.get(f"{name}/{WEIGHTS}")
     header, blocks = opened.header, opened.header.layout == "list"
+    known = header.edge_properties if name in DIRECTIONS else ()
+    paths = [(property_path(name, number), property_path(name, number, bounds=True)) for number in range(len(known))]
     return Adjacency(
         direction=name,
         edges=neighbors.spec.items,
@@ -737,6 +754,10 @@ def adjacency_of(opened: OpenedGraph, name: str) -> Adjacency:
         blocks=blocks,
         window_vertices=header.window_vertices,
         windows=tuple(adjacency_of(opened, window) for window in header.windows_of(name)),
+        columns=tuple(
+            EdgeColumn(one, opened.frames[column], opened.frames[bounds])
+            for one, (column, bounds) in zip(known, paths, strict=True)
+        ),
     )
 
 

@@ -15,9 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.encoding.payload import PAYLOADS
+from penstock.storage.format.edge_properties import MOST_PROPERTIES, EdgeProperty, is_property, property_path
 
-FORMAT_VERSION = 5
-"""The newest that is read; only graphs with windows need it."""
+FORMAT_VERSION = 6
+"""The newest that is read; only graphs with columns beside their edges need it."""
+WINDOWS_VERSION = 5
+"""That of graphs with windows, and no such columns."""
 SHARDS_VERSION = 4
 """That of graphs with shards, where they have no windows."""
 LIST_VERSION = 3
@@ -44,6 +47,7 @@ KEY_ENCODING = "shuffled"
 WEIGHT_DTYPES = tuple(np.dtype(name) for name in ("u1", "u2", "u4", "f4", "f8"))
 VERTEX_DTYPES = (np.dtype("u4"), np.dtype("u8"))
 COUNT_DTYPES = tuple(np.dtype(name) for name in ("u1", "u2", "u4", "u8"))
+PROPERTY_DTYPES = (*WEIGHT_DTYPES, np.dtype("u8"))
 DIRECTIONS = ("out", "in")
 NEIGHBORS, WEIGHTS, DEGREES, ORIGINAL_ID = "neighbors", "weights", "degrees", "original_id"
 SPANS = "spans"
@@ -196,9 +200,12 @@ class ArraySpec:
         _require(0 < self.chunk_items <= CHUNK_EDGES, f"{self.path}.chunk_items")
         name = self.path.rpartition("/")[2]
         allowed = {WEIGHTS: WEIGHT_DTYPES, DEGREES: COUNT_DTYPES, "text": COUNT_DTYPES[:1]}.get(name, VERTEX_DTYPES)
-        _require(self.dtype in {kind.name for kind in allowed}, f"{self.path}.dtype")
         known: tuple[str, ...] = (*ENCODINGS, KEY_ENCODING) if name == NEIGHBORS else ENCODINGS
-        if name in (WEIGHTS, DEGREES):
+        column = is_property(self.path)
+        if column or is_property(self.path, bounds=True):
+            allowed, known = PROPERTY_DTYPES, ("plain",)
+        _require(self.dtype in {kind.name for kind in allowed}, f"{self.path}.dtype")
+        if column or name in (WEIGHTS, DEGREES):
             known = ("plain", values_encoding(np.dtype(self.dtype)))
         _require(self.encoding in known, f"{self.path}.encoding")
 
@@ -263,8 +270,8 @@ class Header:
 
     The fields are those of `Graph`; ``stripe_run`` is the number of neighboring chunks that stay together on one
     stripe. ``parts`` and ``self_loops`` are those of a list, ``place`` that of a manifest with shards,
-    ``window_vertices`` those of a window, 0 without any. In the file the header is JSON, and its checksum is an
-    attribute beside it.
+    ``window_vertices`` those of a window, 0 without any, ``edge_properties`` the columns beside the edges of rows. In
+    the file the header is JSON, and its checksum is an attribute beside it.
     """
 
     graph_id: str
@@ -283,6 +290,7 @@ class Header:
     self_loops: int = 0
     place: Place | None = None
     window_vertices: int = 0
+    edge_properties: tuple[EdgeProperty, ...] = ()
 
     @property
     def windows(self) -> int:
@@ -297,8 +305,10 @@ class Header:
     @property
     def version(self) -> int:
         """The format version of a file with this header."""
-        if self.window_vertices:
+        if self.edge_properties:
             return FORMAT_VERSION
+        if self.window_vertices:
+            return WINDOWS_VERSION
         if self.place is not None:
             return SHARDS_VERSION
         return ROWS_VERSION if self.layout == "rows" else LIST_VERSION
@@ -314,6 +324,8 @@ class Header:
             del fields["place"]
         if not self.window_vertices:
             del fields["window_vertices"]
+        if not self.edge_properties:
+            del fields["edge_properties"]
         if self.layout == "rows":  # what version 2 knows
             for name in ("layout", "parts", "self_loops"):
                 del fields[name]
@@ -331,6 +343,7 @@ class Header:
                 fields["weight_range"] = tuple(fields["weight_range"])
             if fields.get("place") is not None:
                 fields["place"] = Place(**fields["place"])
+            fields["edge_properties"] = tuple(_edge_property(entry) for entry in fields.get("edge_properties", ()))
             header = Header(**fields)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise HeaderError(f"unreadable header ({error})") from error
@@ -364,6 +377,26 @@ class Header:
         _require(len({spec.path for spec in self.arrays}) == len(self.arrays), "arrays")
         self._check_lengths()
 
+    def _property_lengths(self) -> dict[str, int]:
+        """Return the lengths of the arrays of columns beside edges, which every adjacency has that is stored."""
+        known = self.edge_properties
+        _require(len(known) <= (MOST_PROPERTIES if self.layout == "rows" else 0), "edge_properties")
+        _require(all(one.sound for one in known), "edge_properties")
+        _require(len({one.name for one in known}) == len(known), "edge_properties")
+        expected: dict[str, int] = {}
+        for direction in DIRECTIONS:
+            neighbors = self.array(f"{direction}/{NEIGHBORS}")
+            for number in range(len(known) if neighbors is not None else 0):
+                path, bounds = (property_path(direction, number, bounds=flag) for flag in (False, True))
+                column, extents = self.array(path), self.array(bounds)
+                _require(column is not None and extents is not None, f"arrays of {path}")
+                assert neighbors is not None
+                assert column is not None
+                assert extents is not None
+                _require(column.chunk_items == neighbors.chunk_items and column.dtype == extents.dtype, path)
+                expected |= {path: self.edges, bounds: 2 * neighbors.chunks}
+        return expected
+
     def _check_lengths(self) -> None:
         text = self.array(NAME_TEXT)
         expected = {ORIGINAL_ID: self.vertices, NAME_ENDS: self.vertices, NAME_TEXT: text.items if text else 0}
@@ -375,7 +408,7 @@ class Header:
             expected[f"{direction}/{DEGREES}"] = vertices
         if self.layout == "list":
             expected[f"out/{SPANS}"] = SPAN_COLUMNS * -(-self.edges // LIST_BLOCK)
-        expected |= self._window_lengths()
+        expected |= self._window_lengths() | self._property_lengths()
         for spec in self.arrays:
             _require(spec.path in expected, f"arrays: {spec.path!r} is unknown")
             _require(spec.items == expected[spec.path], f"{spec.path}.items")
@@ -439,6 +472,12 @@ class Header:
         shuffled = any(spec.encoding == KEY_ENCODING for spec in edges)
         _require(shuffled == (self.layout == "list"), f"{edges[0].path}.encoding")
         _require(wide, f"{edges[0].path}.dtype")
+
+
+def _edge_property(entry: dict[str, Any]) -> EdgeProperty:
+    """Return a column beside edges as the header has it; raises TypeError, as a record of other fields does."""
+    found = None if entry.get("range") is None else tuple(entry["range"])
+    return EdgeProperty(**entry | {"values": tuple(entry.get("values", ())), "range": found})
 
 
 def _require(condition: bool, name: str) -> None:

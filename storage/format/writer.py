@@ -5,6 +5,7 @@ appear together (file_set.py).
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -15,6 +16,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.encoding.string_array import StringArray, string_array
 from penstock.storage.format import schema
 from penstock.storage.format.adjacency_writer import AdjacencyWriter, StripedArrays, vertex_array
+from penstock.storage.format.edge_properties import NUMBERS, EdgeProperty
 from penstock.storage.format.file_set import FileSet
 from penstock.storage.format.frames import OpenedGraph
 from penstock.storage.format.index import Index
@@ -54,6 +56,8 @@ class GraphWriter:
         How many encode.
     window_vertices : int
         Vertices of a window, for each of which edges are written once more (`window`); 0: there are no windows.
+    columns : sequence of EdgeProperty and dtype
+        What is kept beside the edges of adjacencies; windows have nothing of it.
 
     Attributes
     ----------
@@ -88,6 +92,7 @@ class GraphWriter:
         encoding: str = "packed",
         threads: int = 2,
         window_vertices: int = 0,
+        columns: Sequence[tuple[EdgeProperty, np.dtype[Any]]] = (),
     ) -> None:
         if encoding not in schema.ENCODINGS:
             known = ", ".join(schema.ENCODINGS)
@@ -100,11 +105,15 @@ class GraphWriter:
                 raise InputError(f"weights of {kind} cannot be stored; use {allowed}")
             values = "plain" if encoding == "plain" else schema.values_encoding(kind)
             self._kinds[schema.WEIGHTS] = (kind, values)
+        self._properties = [column for column, _ in columns]
+        plain = encoding == "plain"
+        self._columns = [(kind, "plain" if plain else schema.values_encoding(kind)) for _, kind in columns]
         self.input_edges: int | None = None
         self._vertices, self._directed, self._force = vertices, directed, force
         self._provenance = dict(provenance or {})
         folders = [Path(folder).absolute() for folder in stripes]
-        version = schema.FORMAT_VERSION if window_vertices else schema.ROWS_VERSION
+        version = schema.WINDOWS_VERSION if window_vertices else schema.ROWS_VERSION
+        version = schema.FORMAT_VERSION if columns else version
         self._files = FileSet(Path(path), folders, max(1, threads), version=version)
         self._window_vertices = window_vertices
         self._adjacencies: dict[str, AdjacencyWriter] = {}
@@ -129,7 +138,8 @@ class GraphWriter:
         """Begin the adjacency of one direction, "out" or "in", when the other is finished."""
         if direction not in schema.DIRECTIONS or direction in self._adjacencies:
             raise ValueError(f"the {direction}-adjacency is unknown or begun twice")
-        rows = AdjacencyWriter(self._files, direction, self._vertices, self._kinds, self._files.threads + 1)
+        ahead, columns = self._files.threads + 1, self._columns
+        rows = AdjacencyWriter(self._files, direction, self._vertices, self._kinds, ahead, columns=columns)
         self._adjacencies[direction] = rows
         return rows
 
@@ -173,6 +183,11 @@ class GraphWriter:
         """Return the header of what is written. Raises HeaderError where parts are missing."""
         total = self._adjacencies["out"].edges
         counted = {} if self.without_edges is None else {schema.WITHOUT_EDGES: self.without_edges}
+        ranges = self._adjacencies["out"].column_ranges
+        known = [
+            replace(one, range=found) if one.type in NUMBERS and not one.nulls and not one.base else one
+            for one, found in zip(self._properties, ranges, strict=True)
+        ]
         header = schema.Header(
             graph_id=self._files.graph_id,
             vertices=self._vertices,
@@ -186,6 +201,7 @@ class GraphWriter:
             weight_range=self._adjacencies["out"].weight_range,
             left=self.left,
             window_vertices=window_vertices,
+            edge_properties=tuple(known),
         )
         header.check()
         return header

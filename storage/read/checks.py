@@ -71,8 +71,9 @@ class ChunkChecks:
     """Of one chunk: smallest and largest weight, and the edge that stays on its side (-1: none).
 
     Of rows: the first and last edge as (row, neighbor, weight), the edge that is out of order and the one that leads
-    outside of its window, sums of (row, neighbor) and of (neighbor, row). Of a list: the block whose span is wrong, and
-    the number of self-loops.
+    outside of its window, the column beside edges whose least or greatest value is not the one stated, sums of (row,
+    neighbor) and of (neighbor, row), with weights, and with columns. Of a list: the block whose span is wrong, and the
+    number of self-loops.
     """
 
     low: float
@@ -82,21 +83,37 @@ class ChunkChecks:
     last: tuple[int, int, float] = (0, 0, 0.0)
     unsorted: int = -1
     outside: int = -1
+    unbounded: int = -1
     hash_sum: int = 0
     reversed_hash_sum: int = 0
+    kept_sum: int = 0
+    reversed_kept_sum: int = 0
     wrong_span: int = -1
     self_loops: int = 0
 
 
-def check_edges(index: Index, first: int, items: tuple[NDArray[Any], ...], left: int | None) -> ChunkChecks:
+def is_bounded(items: NDArray[Any], stated: NDArray[Any]) -> bool:
+    """Whether these are the least and the greatest value of a chunk of a column, NaN where there is none."""
+    found = np.array([np.fmin.reduce(items), np.fmax.reduce(items)])
+    return np.array_equal(found, stated, equal_nan=items.dtype.kind == "f")
+
+
+def check_edges(
+    index: Index,
+    first: int,
+    items: tuple[NDArray[Any], ...],
+    left: int | None,
+    columns: tuple[NDArray[Any], ...] = (),
+) -> ChunkChecks:
     """Look at the edges from number ``first`` on: ``items`` are neighbors, and weights if there are any.
 
-    ``left``: how many vertices are sources of a bipartite graph.
+    ``left``: how many vertices are sources of a bipartite graph. ``columns``: what is kept beside edges.
     """
     neighbors = items[0].astype(np.int64)
     weights = items[1] if len(items) > 1 else np.empty(0, np.uint8)
     rows = np.empty(len(neighbors), np.int64)
     _fill_rows(*index.arrays(), first, index.row_of(first), rows)
+    kept = [column.view(f"u{column.itemsize}") for column in columns]
     bits, unsorted = weights.view(f"u{weights.itemsize}"), int(_first_unsorted(rows, neighbors, weights))
     values = weights if len(weights) else np.zeros(1, np.uint8)
     return ChunkChecks(
@@ -106,6 +123,8 @@ def check_edges(index: Index, first: int, items: tuple[NDArray[Any], ...], left:
         same_side=_first_on_one_side(rows, neighbors, left, first),
         hash_sum=int(_mixed_sum(rows, neighbors, bits)),
         reversed_hash_sum=int(_mixed_sum(neighbors, rows, bits)),
+        kept_sum=sum(int(_mixed_sum(rows, neighbors, one)) for one in kept),
+        reversed_kept_sum=sum(int(_mixed_sum(neighbors, rows, one)) for one in kept),
         low=float(values.min()),
         high=float(values.max()),
     )

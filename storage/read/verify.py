@@ -27,6 +27,7 @@ from penstock.storage.read.checks import (
     ListInspection,
     check_edges,
     first_of,
+    is_bounded,
     repeated_name,
     repeated_number,
 )
@@ -34,6 +35,8 @@ from penstock.storage.read.scan import GraphProblem, Items, Scan, ScannedChunk, 
 from penstock.storage.tables.properties import open_properties, property_path
 
 T = TypeVar("T")
+Sums = tuple[int, int, int, int]
+"""Of all edges and of all reversed, with their weights; the same with each of the columns beside them."""
 MOST_PROBLEMS = 100
 """Problems that are listed one by one; the others are counted."""
 Progress = Callable[[str, int, int], None]  # of an array, bytes read so far of all, bytes in all
@@ -105,6 +108,7 @@ class _Inspection:
         self._open_scan = scan
         arrays = [frames for a in graph.all_rows for frames in (a.degrees, a.neighbors, a.weights)]
         arrays += self._list_arrays()
+        arrays += [frames for a in graph.adjacencies for one in a.columns for frames in (one.frames, one.bounds)]
         self._total = sum(int(frames.lengths.sum()) for frames in (*arrays, *self._id_arrays()) if frames is not None)
 
     def run(self) -> None:
@@ -190,7 +194,7 @@ class _Inspection:
         sound = [seen.found is not None for seen in self._scan(arrays, lambda chunk, items: True)]
         return all(sound)
 
-    def _adjacency(self, adjacency: Adjacency, number: int | None = None) -> tuple[int, int] | None:
+    def _adjacency(self, adjacency: Adjacency, number: int | None = None) -> Sums | None:
         """Check degrees and edges; the hash sums of all edges and of all reversed, None if some could not be read.
 
         number: of the window to which all edges lead, if it is one's.
@@ -199,6 +203,9 @@ class _Inspection:
         assert adjacency.neighbors is not None
         index = self._index(adjacency) if self._sound([adjacency.degrees]) else None
         arrays = [adjacency.neighbors] + ([] if adjacency.weights is None else [adjacency.weights])
+        own, columns = len(arrays), adjacency.columns
+        arrays += [column.frames for column in columns]
+        bounds = [column.bounds.whole().reshape(-1, 2) for column in columns if self._sound([column.bounds])]
         if index is None:
             self._sound(arrays)
             return None
@@ -206,7 +213,10 @@ class _Inspection:
 
         def look(chunk: int, items: Items) -> ChunkChecks:
             first = chunk * adjacency.chunk_edges
-            facts = check_edges(rows, first, items, left)
+            facts = check_edges(rows, first, items[:own], left, items[own:])
+            if len(bounds) == len(columns):
+                wrong = [not is_bounded(held, stated[chunk]) for held, stated in zip(items[own:], bounds, strict=True)]
+                facts = replace(facts, unbounded=wrong.index(True) if any(wrong) else -1)
             if number is None:
                 return facts
             outside = (items[0] < number * size) | (items[0] >= (number + 1) * size)
@@ -214,13 +224,13 @@ class _Inspection:
 
         return self._edges(adjacency, adjacency.neighbors, self._scan(arrays, look))
 
-    def _windows(self, adjacency: Adjacency, whole: tuple[int, int] | None) -> None:
+    def _windows(self, adjacency: Adjacency, whole: Sums | None) -> None:
         """Check the windows of an adjacency, which together hold its edges; whole: what `_adjacency` found of it."""
         sums = [self._adjacency(window, number) for number, window in enumerate(adjacency.windows)]
         found = [one for one in sums if one is not None]
         if whole is None or not sums or len(found) < len(sums):
             return
-        if sum(forward for forward, _ in found) % (1 << 64) != whole[0]:
+        if sum(one[0] for one in found) % (1 << 64) != whole[0]:
             what = f"the windows of the {adjacency.direction}-adjacency do not hold its edges"
             self.result.note(GraphProblem(str(self.graph.path), what))
 
@@ -236,8 +246,8 @@ class _Inspection:
 
     def _edges(
         self, adjacency: Adjacency, neighbors: Frames, chunks: Iterator[ScannedChunk[ChunkChecks]]
-    ) -> tuple[int, int] | None:
-        forward = backward = 0
+    ) -> Sums | None:
+        forward = backward = kept = kept_backward = 0
         whole = True
         last: tuple[int, int, float] | None = None
         low, high = float("inf"), float("-inf")
@@ -251,18 +261,22 @@ class _Inspection:
             self.result.note(*_complaints(neighbors.name(seen.chunk), facts, follows=follows, first=first))
             forward = (forward + facts.hash_sum) % (1 << 64)
             backward = (backward + facts.reversed_hash_sum) % (1 << 64)
+            kept, kept_backward = kept + facts.kept_sum, kept_backward + facts.reversed_kept_sum
+            if facts.unbounded >= 0:
+                what = "its least or greatest value is not the one that the file states"
+                self.result.note(GraphProblem(adjacency.columns[facts.unbounded].frames.name(seen.chunk), what))
             last = facts.last
             low, high = min(low, facts.low), max(high, facts.high)
         of_all = adjacency.direction in DIRECTIONS  # the range in the header is not that of a window
         if whole and of_all and adjacency.weights is not None and adjacency.edges:
             self._weights_in_range(adjacency.direction, low, high)
-        return (forward, backward) if whole else None
+        return (forward, backward, kept % (1 << 64), kept_backward % (1 << 64)) if whole else None
 
-    def _compare(self, sums: list[tuple[int, int] | None]) -> None:
+    def _compare(self, sums: list[Sums | None]) -> None:
         """Whether both adjacencies hold the same edges; whether that of an undirected graph is its own reverse."""
         out = sums[0]
         other = out if not self.graph.directed else sums[1] if len(sums) > 1 else None
-        if out is None or other is None or out[0] == other[1]:
+        if out is None or other is None or (out[0], out[2]) == (other[1], other[3]):
             return
         what = "the out-adjacency and the in-adjacency do not hold the same edges"
         if not self.graph.directed:

@@ -15,6 +15,7 @@ from support.typed_run import written
 
 WIDER = {
     "columns": "str | Sequence[int | str] | None",
+    "edge_properties": "str | Sequence[str] | None",
     "host_memory": "int | str | None",
     "query_reads": "_Path | Sequence[_Path]",
     "scratch": "_Path | None",

@@ -181,6 +181,7 @@ def _lines(facts: dict[str, Any], report: ConvertReport, source: Source, *, name
         ("weights", report.weight_dtype or unasked),
         *(("columns", told) for told in columns),
         ("properties", ", ".join(f"{name} ({kind})" for name, kind in report.properties.items()) or None),
+        ("of edges", ", ".join(f"{name} ({kind})" for name, kind in report.edge_properties.items()) or None),
         ("ids", "from 0: vertex 1 of the input is 0 here" if facts["one_based"] else None),
         ("windows", f"{report.windows}, of {report.window_vertices:,} vertices" if report.windows else None),
         ("size", size_of(report.output_bytes, report.edges)),

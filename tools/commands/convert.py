@@ -8,7 +8,7 @@ from penstock.storage.base.atomic import check_target, keep_inputs
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.ingest.core.formats import FORMATS
-from penstock.storage.ingest.core.source import IngestOptions, parse_columns, parse_delimiter
+from penstock.storage.ingest.core.source import IngestOptions, parse_columns, parse_delimiter, parse_names
 from penstock.tools.base.graph_making import converting, make_graph
 from penstock.tools.base.options import (
     ANY,
@@ -21,10 +21,11 @@ from penstock.tools.base.options import (
 from penstock.tools.base.output import Console
 
 
-def _reading(columns: str | None, delimiter: str | None, **given: Any) -> IngestOptions:
+def _reading(columns: str | None, delimiter: str | None, edge_properties: str | None, **given: Any) -> IngestOptions:
     names = None if columns is None else parse_columns(columns)
     mark = None if delimiter is None else parse_delimiter(delimiter)
-    return IngestOptions(columns=names, delimiter=mark, **given)
+    kept = parse_names(edge_properties)
+    return IngestOptions(columns=names, delimiter=mark, edge_properties=kept, **given)
 
 
 reading = option_group(
@@ -40,6 +41,12 @@ reading = option_group(
         help="A file or folder that --query may read besides a DuckDB database. Repeatable.",
     ),
     option("--delimiter", help="Character between the columns of CSV, or tab; detected by default."),
+    option(
+        "--edge-properties",
+        metavar="NAMES",
+        help="Keep these columns beside the edges, for --where and --weight of a run: amount,date,kind; with a type "
+        "where it is not that of the column: amount:float.",
+    ),
     option("--weights/--no-weights", default=None, help="Take a third column as weight, or not."),
     option("--header/--no-header", default=None, help="The first line names columns, or not."),
     option("--comment", metavar="C", help="Pass over lines of text that begin with this character, as with # and %."),

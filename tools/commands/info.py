@@ -16,6 +16,7 @@ from penstock.tools.base.options import ANY, FORCE, OUTPUT, STRIPES, console_opt
 from penstock.tools.base.output import Console, counted, pairs, short
 
 if TYPE_CHECKING:
+    from penstock.storage.format.frames import EdgeColumn
     from penstock.storage.format.graph import Adjacency, Graph
     from penstock.storage.format.index import Index
     from penstock.tools.report.figures import DegreeCounts
@@ -98,6 +99,7 @@ def describe(graph: Graph) -> dict[str, Any]:
         "directed": graph.directed,
         "vertex_dtype": graph.vertex_dtype,
         "weight_dtype": graph.weight_dtype,
+        "edge_properties": [_describe_column(column) for column in graph.out.columns],
         "without_edges": graph.without_edges,
         "renumbered": graph.original is not None,
         "sources": graph.left,
@@ -124,9 +126,27 @@ def _describe_adjacency(adjacency: Adjacency) -> dict[str, Any]:
     }
 
 
+def _describe_column(column: EdgeColumn) -> dict[str, Any]:
+    """A column beside edges: type, dtype, least and greatest value (None: there is none), bytes of one direction."""
+    found, frames = column.property, column.frames
+    numbers, null = found.numbers(column.bounds.whole())
+    known = numbers if null is None else numbers[~null]
+    extent = [found.shown(known.min()), found.shown(known.max())] if len(known) else [None, None]
+    return {
+        "name": found.name,
+        "type": found.type,
+        "dtype": frames.kind,
+        "nulls": bool(found.nulls),
+        "least": extent[0],
+        "greatest": extent[1],
+        "strings": len(found.values) if found.type == "string" else None,
+        "bytes": int(frames.lengths.sum()),
+    }
+
+
 def stored_bytes(adjacency: Adjacency) -> int:
     """Bytes of the edges and degrees of an adjacency in a file."""
-    arrays = adjacency.neighbors, adjacency.weights, adjacency.degrees
+    arrays = adjacency.neighbors, adjacency.weights, adjacency.degrees, *(one.frames for one in adjacency.columns)
     return sum(int(frames.lengths.sum()) for frames in arrays if frames is not None)
 
 
@@ -198,6 +218,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
         ("edges", f"{facts['input_edges']:,} ({kind}{stored})"),
         ("layout", f"list, in blocks of {LIST_BLOCK} edges" if facts["layout"] == "list" else None),
         ("weights", facts["weight_dtype"] or "none"),
+        *((f"property {one['name']}", _column_line(one)) for one in facts["edge_properties"]),
         ("ids", "renumbered; results are in original ids" if facts["renumbered"] else None),
         ("bipartite", None if left is None else f"{left:,} sources, {facts['vertices'] - left:,} targets"),
         ("size", size_of(facts["file_bytes"], facts["edges"])),
@@ -227,6 +248,13 @@ def _adjacency_line(found: dict[str, Any]) -> str:
     each = f", {found['neighbor_bytes'] / found['edges']:.2f} per neighbor" if found["edges"] else ""
     windows = f"; {counted(found['windows'], 'window')}, {format_bytes(found['window_bytes'])}" * bool(found["windows"])
     return f"{encoding}, {chunks}, {format_bytes(found['bytes'])}{each}{windows}"
+
+
+def _column_line(found: dict[str, Any]) -> str:
+    extent = "" if found["least"] is None else f", {found['least']} to {found['greatest']}"
+    strings = "" if found["strings"] is None else f", {counted(found['strings'], 'value')}"
+    nulls = ", some null" * found["nulls"]
+    return f"{found['type']} ({found['dtype']}){strings}{extent}{nulls}, {format_bytes(found['bytes'])}"
 
 
 def _degree_line(found: dict[str, Any]) -> str:

@@ -41,6 +41,7 @@ def convert(
     query: str | None = None,
     query_reads: _Path | Sequence[_Path] = (),
     delimiter: str | None = None,
+    edge_properties: str | Sequence[str] | None = None,
     weights: bool | None = None,
     header: bool | None = None,
     comment: str | None = None,
@@ -70,6 +71,8 @@ def convert(
     query: Read the rows of this query of a SQLite or DuckDB database: one select.
     query_reads: A file or folder that --query may read besides a DuckDB database. Repeatable.
     delimiter: Character between the columns of CSV, or tab; detected by default.
+    edge_properties: Keep these columns beside the edges, for --where and --weight of a run: amount,date,kind;
+        with a type where it is not that of the column: amount:float.
     weights: Take a third column as weight, or not.
     header: The first line names columns, or not.
     comment: Pass over lines of text that begin with this character, as with # and %.

@@ -168,8 +168,9 @@ class ConvertProgress:
 @dataclass(frozen=True, slots=True)
 class ConvertReport:
     """What a conversion made. ``seconds`` per stage; sizes in bytes; ``without_edges``: how many of the vertices have
-    none (None: memory was too short to count them); ``properties`` of the vertices: their types by name; ``windows``
-    by which edges are stored once more, each of ``window_vertices`` (0: none)."""
+    none (None: memory was too short to count them); ``properties`` of the vertices: their types by name,
+    ``edge_properties`` those of edges; ``windows`` by which edges are stored once more, each of ``window_vertices`` (0:
+    none)."""
 
     output: Path
     vertices: int
@@ -185,3 +186,4 @@ class ConvertReport:
     window_vertices: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     properties: dict[str, str] = field(default_factory=dict)
+    edge_properties: dict[str, str] = field(default_factory=dict)

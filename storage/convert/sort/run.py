@@ -128,9 +128,11 @@ def _table(counts: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.in
 
 
 def _as_bits(weights: NDArray[Any] | None) -> NDArray[Any]:
-    """Weights as uint32 or uint64, so that few kernels serve every dtype; empty without weights."""
+    """Weights as uint32 or uint64, so that few kernels serve every dtype; empty without weights; of records places."""
     if weights is None:
         return np.empty(0, np.uint32)
+    if weights.dtype.names:
+        return np.arange(len(weights), dtype=np.uint32)
     return bits(weights.astype(working_dtype(weights.dtype), copy=False))
 
 
@@ -138,6 +140,9 @@ def _from_bits(moved: NDArray[Any], weights: NDArray[Any] | None) -> NDArray[Any
     """What `_as_bits` made of weights, moved, in their dtype again."""
     if weights is None:
         return None
+    if weights.dtype.names:
+        placed: NDArray[Any] = weights[moved]
+        return placed
     return moved.view(working_dtype(weights.dtype)).astype(weights.dtype, copy=False)
 
 

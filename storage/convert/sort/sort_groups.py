@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import ordered_map, weighed_map
 from penstock.storage.convert.sort import radix
 from penstock.storage.convert.sort.groups import BucketGroup, SortPlan, group_buckets, octave_start
@@ -24,6 +25,7 @@ from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.convert.sort.spill import Part, Spill
 from penstock.storage.convert.sort.spill_room import SpillRoom
 from penstock.storage.convert.sort.weights import bits, from_ordered, to_ordered, working_dtype
+from penstock.storage.ingest.core.edge_columns import WEIGHT, StoredColumns
 from penstock.storage.ingest.core.edges import EdgeBatch
 
 
@@ -38,12 +40,14 @@ class SortedRows:
     neighbors: NDArray[Any]
     weights: NDArray[Any] | None
     reverse: EdgeBatch | None = None
+    columns: tuple[NDArray[Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ordering:
     """What sorted rows look like: weights, the rule for parallel edges (None keeps them), whether the exchanged edges
     are wanted too; how many ids keys may have, whose vertices are in ``ids`` (None: they are), and the vertices' dtype.
+    With columns beside edges, ``records`` of them and weights are sorted in the place of weights.
     """
 
     vertices: int
@@ -53,6 +57,8 @@ class Ordering:
     reverse: bool = False
     wide: bool = False
     ids: OccurringIds | None = None
+    records: np.dtype[Any] | None = None
+    columns: StoredColumns | None = None
 
     @property
     def target_bits(self) -> int:
@@ -62,7 +68,12 @@ class Ordering:
     @property
     def working(self) -> np.dtype[Any] | None:
         """The dtype in which weights are sorted."""
-        return None if self.weight_dtype is None else working_dtype(self.weight_dtype)
+        return self.records or (None if self.weight_dtype is None else working_dtype(self.weight_dtype))
+
+    @property
+    def ordered(self) -> bool:
+        """Whether parallel edges have an order of their own: records without weights stay in that of the input."""
+        return self.records is None or self.weight_dtype is not None
 
     @property
     def edge_bytes(self) -> int:
@@ -226,9 +237,16 @@ class _SpillSort:
         ordering = self.ordering
         if ordering.rule is not None:
             yield self._joined(parts, group, pair, ordering.rule)
-        elif ordering.working is None:
+        elif ordering.working is None or not ordering.ordered:
             for part in parts:
-                yield self._made(np.full(part.edges, pair.low, np.uint64), np.empty(0, np.uint32), pair)
+                kind = ordering.records
+                records = np.empty(0) if kind is None else self.spill.gather(part, group.first, kind)[1]
+                yield self._made(np.full(part.edges, pair.low, np.uint64), records, pair)
+        elif ordering.records is not None:
+            raise InputError(
+                f"{group.edges:,} edges lead from one vertex to another, more than are sorted with their columns in "
+                "--host-memory; give more, or leave out --edge-properties or --weights"
+            )
         else:
             bare = replace(ordering, weight_dtype=None, vertices=1 << 63, wide=False)
             with self.sorter.spilled(self._packed(partial(self._weight_run, group=group), parts)) as spill:
@@ -242,7 +260,11 @@ class _SpillSort:
         left = np.empty(0, working or np.uint32)
         for part in parts if working is not None else []:
             left = np.concatenate([left, self.spill.gather(part, group.first, working)[1]])
-            radix.join_ties(np.full(len(left), pair.low, np.uint64), left, rule)
+            same = np.full(len(left), pair.low, np.uint64)
+            if self.ordering.records is not None:
+                left = joined_records(same, left[by_weight(left, rule)])[1]
+            else:
+                radix.join_ties(same, left, rule)
             left = left[:1].copy()
         return self._made(np.array([pair.low], np.uint64), left, pair)
 
@@ -274,6 +296,11 @@ def sort_group(
     parts = radix.digits(0, low_bits)
     if differ > ordering.target_bits:
         parts += radix.digits(ordering.target_bits, differ)
+    if ordering.records is not None:
+        order = by_weight(weights, ordering.rule)
+        keys[:] = keys[order]
+        keys, order = radix.sort_keys(keys, order, parts, spare)
+        return (keys, weights[order]) if ordering.rule is None else joined_records(keys, weights[order])
     keys, moved = radix.sort_keys(keys, bits(weights), parts, spare)
     weights = moved.view(weights.dtype)
     if ordering.rule is not None:
@@ -297,7 +324,26 @@ def make_rows(keys: Keys, weights: NDArray[Any], base: int, ordering: Ordering) 
         first += base
     else:
         first, degrees = ordering.ids.rows(keys, move, base, neighbors, sources)
-    final = ordering.weight_dtype
-    narrowed = None if final is None else weights.astype(final, copy=False)
-    reverse = EdgeBatch(neighbors, sources, narrowed) if ordering.reverse else None
-    return SortedRows(first, degrees, neighbors, narrowed, reverse)
+    final, columns = ordering.weight_dtype, ordering.columns
+    values = weights if columns is None or final is None else weights[WEIGHT]
+    narrowed = None if final is None else values.astype(final, copy=False)
+    reverse = EdgeBatch(neighbors, sources, weights if columns else narrowed) if ordering.reverse else None
+    return SortedRows(first, degrees, neighbors, narrowed, reverse, columns.of(weights) if columns else ())
+
+
+def by_weight(records: NDArray[Any], rule: int | None) -> NDArray[np.uint32]:
+    """Places of records, those first that a rule for parallel edges keeps: of the least weight, or of the greatest.
+
+    Without a rule by weight; else, and without weights, in the order of the input.
+    """
+    if rule == radix.FIRST or WEIGHT not in (records.dtype.names or ()):
+        return np.arange(len(records), dtype=np.uint32)
+    values = -records[WEIGHT] if rule == radix.MAX else records[WEIGHT]
+    return np.argsort(values, kind="stable").astype(np.uint32)
+
+
+def joined_records(keys: Keys, records: NDArray[Any]) -> tuple[Keys, NDArray[Any]]:
+    """The first of equal keys, and its record."""
+    first = np.ones(len(keys), np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=first[1:])
+    return keys[first], records[first]

@@ -129,7 +129,7 @@ class Spill:
         self._places = self._addresses(0)
         if self._weighted:
             self._weight_places = self._addresses(1)
-            self._weight_kinds = np.array([KINDS[run.arrays.dtypes[1]] for run in self._runs], np.int64)
+            self._weight_kinds = np.array([KINDS.get(run.arrays.dtypes[1], 0) for run in self._runs], np.int64)
         counts = np.zeros(buckets + 1, np.int64)
         for table in tables:
             counts += table
@@ -168,8 +168,9 @@ class Spill:
         weights = np.empty(edges if dtype is not None else 0, dtype or np.uint32)
         copy_keys(self._places[part.runs], part.starts, part.ends, keys)
         if dtype is not None:
-            kinds = self._weight_kinds[part.runs]
-            copy_weights(self._weight_places[part.runs], kinds, part.starts, part.ends, weights)
+            kinds, size = self._weight_kinds[part.runs], dtype.itemsize if dtype.names else 1  # records are bytes
+            items = weights.view(np.uint8) if dtype.names else weights
+            copy_weights(self._weight_places[part.runs], kinds, part.starts * size, part.ends * size, items)
         if self._store.on_disk or self.wide:
             self._read(part, first, keys, weights)
         return keys, weights

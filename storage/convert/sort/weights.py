@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
 from penstock.storage.format.schema import check_whole_weights
+from penstock.storage.ingest.core.edge_columns import WEIGHT
 
 _LARGEST = (1 << 32) - 1
 _SIGN = np.uint64(1 << 63)
@@ -47,11 +48,13 @@ class WeightExtent:
 
 
 def narrow(weights: NDArray[Any], name: str) -> tuple[NDArray[Any], WeightExtent]:
-    """``weights`` in the narrowest dtype that holds them, and their range.
+    """``weights`` in the narrowest dtype that holds them, and their range; records as they are.
 
     Raises:
         InputError: a weight is not finite, or a whole number that would be rounded.
     """
+    if weights.dtype.names:
+        return weights, narrow(weights[WEIGHT], name)[1] if WEIGHT in weights.dtype.names else WeightExtent()
     if len(weights) == 0:
         return np.empty(0, np.uint8), WeightExtent()
     if weights.dtype in (np.uint8, np.uint16, np.uint32):
@@ -90,7 +93,7 @@ def _measure(values: NDArray[np.float64]) -> tuple[int, bool, bool, float, float
 
 
 def working_dtype(final: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which weights are sorted and combined: uint32, float32 or float64."""
+    """The dtype in which weights are sorted and combined: uint32, float32, float64, or that of records."""
     return np.dtype(np.uint32) if final.kind == "u" else final
 
 

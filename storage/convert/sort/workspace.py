@@ -38,6 +38,7 @@ from penstock.storage.convert.sort.spill import Spill
 from penstock.storage.convert.sort.spill_filler import Packing
 from penstock.storage.convert.sort.spill_room import ArrayStore, SpillRoom, StoredArrays
 from penstock.storage.convert.sort.weights import narrow
+from penstock.storage.ingest.core.edge_columns import EdgeColumns
 from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions, Source
 from penstock.storage.ingest.formats.csr import CsrSource
@@ -135,6 +136,8 @@ class Workspace:
         Edges that the source gave so far.
     table : SortedTable or None
         Of vertices, once it is sorted, if there is one.
+    columns : EdgeColumns or None
+        What is kept beside edges.
     renames : bool
         Whether options or the source need a log of the edges, until all ids are known.
     compacts : bool
@@ -151,6 +154,8 @@ class Workspace:
         self.table: SortedTable | None = None
         self.seconds: dict[str, float] = {}
         self.mirror = options.undirected or options.symmetrize or source.undirected
+        self.columns: EdgeColumns | None = getattr(source, "edge_columns", None)
+        self._check_columns()
         self.named = bool(getattr(source, "named", False))
         numbered = options.numbers_vertices or self.named
         self.renames = numbered or options.order != "none"
@@ -168,6 +173,8 @@ class Workspace:
         self.ingest = IngestOptions(host_memory=memory, threads=workers)
         copies = 2 if self.mirror else 1
         run_edges = self.share.run_edges // copies
+        if self.columns is not None:  # records in the place of weights
+            run_edges //= 1 + len(self.columns.names) // 2
         self.buckets = bucket_count(source.total_bytes, self.share, copies)
         self.packing = Packing(
             run_edges=run_edges,
@@ -200,6 +207,16 @@ class Workspace:
         for spill in self._spills:
             spill.free()
         self.room.close()
+
+    def _check_columns(self) -> None:
+        """Refuse columns beside edges where edges are a list, or become sums."""
+        if self.columns is not None and self.options.layout == "list":
+            raise InputError("--edge-properties is for sorted rows, and a list has weights only; leave one out")
+        if self.columns is not None and self.options.dedupe == "sum":
+            raise InputError(
+                "--dedupe sum makes one edge of several, and no column of --edge-properties is that of their sum; "
+                "first, min and max keep the columns of one of them"
+            )
 
     def _check_ids(self, source: GraphFileSource) -> None:
         """Refuse new numbers for vertices that have original ids already."""

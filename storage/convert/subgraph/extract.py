@@ -143,7 +143,7 @@ class Subgraph:
         names = 3 * ids.text.spec.items + 24 * ids.ends.spec.items if isinstance(ids, StringIdFrames) else 0
         vertices = (1 + 5 * len(self.graph.adjacencies)) * self.graph.vertices
         pieces = (threads + 2) * piece_bytes(out, len(self.chosen))
-        encoded = (3 * threads + 2 + STRIPE_RUN) * CHUNK_EDGES * out.edge_bytes(with_weights=True)  # GraphWriter's sum
+        encoded = (3 * threads + 2 + STRIPE_RUN) * CHUNK_EDGES * out.stored_edge_bytes  # GraphWriter's sum
         return names + vertices + max(pieces + encoded, copied)
 
     def _with_edges(self) -> VertexBitmap:
@@ -248,6 +248,7 @@ def _rows_to_file(part: Subgraph, target: Path, properties: dict[str, Any]) -> t
         provenance=part.provenance() | properties,
         encoding=graph.out.encoding if graph.path else "packed",
         threads=part.threads,
+        columns=[(column.property, column.frames.kind) for column in graph.out.columns],
     ) as writer:
         edgeless = EdgelessCount(vertices, part.options.host_memory // EDGELESS_SHARE, ends=graph.into is None)
         edges = loops = 0

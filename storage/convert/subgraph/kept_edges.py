@@ -45,7 +45,7 @@ KeptPiece = tuple[SortedRows | None, int, int]
 
 def piece_bytes(rows: Adjacency, members: int) -> int:
     """About what one chunk takes while it is read and filtered, of which so many vertices stay."""
-    return rows.chunk_edges * (3 * rows.edge_bytes(with_weights=True) + 2 * vertex_dtype(members).itemsize + 9)
+    return rows.chunk_edges * (3 * rows.stored_edge_bytes + 2 * vertex_dtype(members).itemsize + 9)
 
 
 def kept_rows(adjacency: Adjacency, chosen: VertexBitmap, bounds: Bounds | None, chunk: int) -> KeptPiece:
@@ -67,8 +67,10 @@ def kept_rows(adjacency: Adjacency, chosen: VertexBitmap, bounds: Bounds | None,
     kept = np.empty(len(targets), vertex_dtype(len(chosen)))
     places = np.empty(len(targets), np.int32)
     count, loops = keep_edges(starts, v0, targets, allowed, chosen.words, chosen.before, degrees, kept, places)
-    values = None if weights is None else weights[places[:count]]
-    return SortedRows(new, degrees, kept[:count].copy(), values), loops, last - first
+    here = places[:count]
+    values = None if weights is None else weights[here]
+    columns = tuple(column.frames.part(first, last)[here] for column in adjacency.columns)
+    return SortedRows(new, degrees, kept[:count].copy(), values, columns=columns), loops, last - first
 
 
 @jit

@@ -27,6 +27,7 @@ from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.threads import start
 from penstock.storage.ingest.bytes.file import RawFile
+from penstock.storage.ingest.core.edge_columns import EdgeColumns
 from penstock.storage.ingest.core.source import IngestOptions
 
 BLOCK_BYTES = 128 << 10
@@ -180,7 +181,8 @@ Result = TypeVar("Result")
 class InputFiles:
     """The files of a source, read one after another: name, bytes on disk, and how many of these were read.
 
-    Attributes: as `core/source.Source`; ``total_bytes`` is None where a file is a pipe.
+    Attributes: as `core/source.Source`; ``total_bytes`` is None where a file is a pipe; ``edge_columns``: what is kept
+    beside edges, in records in the place of weights, if anything is.
     """
 
     known_vertices: int | None = None
@@ -191,6 +193,7 @@ class InputFiles:
         self._paths, self._options = list(paths), options
         sizes = [Path(path).stat().st_size if Path(path).is_file() else None for path in paths]
         self.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
+        self.edge_columns = EdgeColumns(options.edge_properties) if options.edge_properties else None
         self._closed_bytes = 0
         self._open: Stream | None = None
         self._block_ends: deque[int] = deque()

@@ -273,6 +273,75 @@ def as_floats(column: Any) -> Any:
     return column.cast(pyarrow.float64()) if pyarrow.types.is_decimal(column.type) else column
 
 
+def type_name(kind: Any) -> str:
+    """What `edge_properties.TYPES` calls a type of Arrow; empty for one that has no name there."""
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    known = {
+        "int": types.is_integer(kind),
+        "float": types.is_floating(kind) or types.is_decimal(kind),
+        "bool": types.is_boolean(kind),
+        "date": types.is_date(kind),
+        "timestamp": types.is_timestamp(kind),
+        "string": types.is_string(kind) or types.is_large_string(kind),
+    }
+    return next((name for name, holds in known.items() if holds), "")
+
+
+def column_values(column: Any, kind: str) -> tuple[NDArray[Any], NDArray[np.bool_] | None, list[str] | None]:
+    """A column as numbers of a type of `edge_properties.TYPES`, which are null (None: none), and distinct strings.
+
+    Of strings the numbers are places among these. Raises ValueError where a value is not of that type.
+    """
+    import pyarrow
+
+    to = {
+        "int": pyarrow.int64(),
+        "float": pyarrow.float64(),
+        "bool": pyarrow.bool_(),
+        "date": pyarrow.date32(),
+        "timestamp": pyarrow.timestamp("us"),
+        "string": pyarrow.string(),
+    }[kind]
+    if isinstance(column, pyarrow.ChunkedArray):
+        column = column.combine_chunks()
+    if pyarrow.types.is_timestamp(column.type) and column.type.tz:
+        column = column.cast(pyarrow.timestamp(column.type.unit))  # the same moment, in UTC
+    column = column.cast(to)  # pyarrow's errors are ValueErrors
+    words = None
+    if kind == "string":
+        encoded = column.dictionary_encode()
+        words, column = encoded.dictionary.to_pylist(), encoded.indices
+    null = column.is_null(nan_is_null=kind == "float").to_numpy(zero_copy_only=False)
+    plain = {"bool": pyarrow.uint8(), "date": pyarrow.int32(), "timestamp": pyarrow.int64()}.get(kind)
+    column = column if plain is None else column.cast(plain)
+    values = column.fill_null(0).to_numpy(zero_copy_only=False)
+    return values, null if null.any() else None, words
+
+
+def csv_batch(block: NDArray[np.uint8], delimiter: str, names: Sequence[str], types: dict[str, str]) -> list[Any]:
+    """Columns of whole records of CSV, as ``types`` says by name, "" for what Arrow finds; empty fields are null.
+
+    Those that are said are text still. names: of all columns. Raises ValueError where records are no CSV.
+    """
+    import pyarrow
+    from pyarrow import csv
+
+    table = csv.read_csv(
+        pyarrow.BufferReader(pyarrow.py_buffer(block)),
+        csv.ReadOptions(use_threads=False, column_names=list(names), block_size=len(block) + 1),
+        csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+        csv.ConvertOptions(
+            include_columns=list(types),
+            column_types={name: pyarrow.string() for name, kind in types.items() if kind},
+            null_values=[""],
+            strings_can_be_null=True,
+        ),
+    )
+    return [table.column(name).combine_chunks() for name in types]
+
+
 def arrow_table(table: Any) -> Any:
     """A table of another library, one with an Arrow C stream, as pyarrow's; what the library raises stays its own."""
     import pyarrow

@@ -16,7 +16,8 @@ from penstock.storage.base.errors import InputError
 Recognize = Callable[[bytes, str], bool]
 """Whether a file that begins so, of so much of a suffix, is of a format."""
 NAMED = ("string_ids",)
-QUERIED = (*NAMED, "query")
+TABLE = (*NAMED, "edge_properties")
+QUERIED = (*TABLE, "query")
 
 
 def _begins(magic: bytes, at: int = 0) -> Recognize:
@@ -77,7 +78,7 @@ FORMATS = {
     one.name: one
     for one in (
         Format("text", "text.edge_list:text_source", takes=(*NAMED, "comment")),
-        Format("csv", "tables.delimited:delimited_source", takes=(*NAMED, "delimiter"), suffixes=(".csv", ".tsv")),
+        Format("csv", "tables.delimited:delimited_source", takes=(*TABLE, "delimiter"), suffixes=(".csv", ".tsv")),
         Format("matrix-market", "formats.matrix_market:MatrixMarketSource", whole=True, recognizes=_is_matrix_market),
         Format("dimacs", "formats.dimacs:DimacsSource", whole=True, suffixes=(".gr", ".dimacs")),
         Format("metis", "formats.metis:MetisSource", whole=True, suffixes=(".graph", ".metis")),
@@ -94,7 +95,7 @@ FORMATS = {
         Format("binary32", "formats.binary:PairSource", ("<u4",)),
         Format("binary64", "formats.binary:PairSource", ("<u8",)),
         Format("csr", "formats.csr:CsrSource"),
-        Format("parquet", "formats.parquet:parquet_source", takes=NAMED, recognizes=_begins(b"PAR1")),
+        Format("parquet", "formats.parquet:parquet_source", takes=TABLE, recognizes=_begins(b"PAR1")),
         Format("graph", "formats.graph_file:GraphFileSource", whole=True, recognizes=_begins(b"\x89HDF\r\n\x1a\n")),
         Format(
             "graphml",
@@ -132,7 +133,7 @@ FORMATS = {
             "feather",
             "formats.queries:batch_source",
             ("feather",),
-            takes=NAMED,
+            takes=TABLE,
             recognizes=_begins(b"ARROW1"),
             called="an Arrow file (Feather)",
         ),

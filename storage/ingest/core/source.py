@@ -92,6 +92,7 @@ class IngestOptions:
     ``header``: the first line holds column names (None: find out). ``comment``: one character that begins lines of
     comments in text, as # and % do. ``delimiter``: the one character that divides the columns of CSV (None: found out).
     ``query``: what to read of a database; ``query_reads``: files and folders that DuckDB may read for it.
+    ``edge_properties``: columns to keep beside the edges, by name, perhaps with a type (``amount:float``).
     ``string_ids``: ids are strings, of text or Parquet (None: if the first line says so). ``sides``: ids of sources and
     of targets are two spaces. ``host_memory`` bounds what reading may hold, in bytes; ``scratch`` is a folder for what
     DuckDB does not hold (None: the system's). ``threads`` is the number of parsing threads (None: every core).
@@ -105,6 +106,7 @@ class IngestOptions:
     query: str | None = None
     query_reads: tuple[Path, ...] = ()
     scratch: Path | None = None
+    edge_properties: tuple[str, ...] = ()
     string_ids: bool | None = False
     sides: bool = False
     host_memory: int = 1 << 30
@@ -153,6 +155,11 @@ class IngestOptions:
 def parse_delimiter(text: str) -> str:
     """The character that ``","``, ``"tab"``, ``"comma"`` and the like name, for `IngestOptions`."""
     return {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}.get(text.lower(), text)
+
+
+def parse_names(text: str | None) -> tuple[str, ...]:
+    """Turn ``"amount,kind"`` into names; None into none."""
+    return () if text is None else tuple(name.strip() for name in text.split(","))
 
 
 def parse_columns(text: str) -> tuple[int | str, ...]:

@@ -55,6 +55,8 @@ class ParquetSource(InputFiles):
                     names = [brief(taken.names[column]) for column in taken.columns if column >= 0]
                     with taking(path, names):
                         weights = weights_of(columns[2], names[2], path, read) if names[2:] else None
+                        if self.edge_columns is not None:
+                            weights = self.edge_columns.records(weights, columns[len(names) :], str(path))
                         batch = self._batch(columns, weights, names, (path, read))
                     read += len(columns[0])
                     self._closed_bytes = before + (int(size * read / of) if of else 0)
@@ -66,10 +68,18 @@ class ParquetSource(InputFiles):
         with parquet_file(path) as file:
             taken = columns_of(path, file.schema_arrow.names, self._options)
             note_columns(self.columns_taken, taken)
-            names = [taken.names[column] for column in taken.columns if column >= 0]
-            batch_rows = max(1024, self._options.block_bytes // (256 if self.named else 16))
-            for batch in parquet_batches(path, names, batch_rows, self._options.host_memory):
+            names = self._wanted(taken)
+            row_bytes = (256 if self.named else 16) + 32 * len(self._options.edge_properties)
+            batch_rows = max(1024, self._options.block_bytes // row_bytes)
+            for batch in parquet_batches(path, list(dict.fromkeys(names)), batch_rows, self._options.host_memory):
                 yield taken, [batch.column(name) for name in names], file.metadata.num_rows
+
+    def _wanted(self, taken: TakenColumns) -> list[str]:
+        """The names of the columns to read: source, target, weight if any, what is kept beside edges."""
+        kept = self.edge_columns.names if self.edge_columns else []
+        if self.edge_columns:
+            self.edge_columns.check_names(taken.names, taken.file)
+        return [taken.names[column] for column in taken.columns if column >= 0] + kept
 
     def _batch(
         self, columns: list[Any], weights: NDArray[Any] | None, names: list[str], place: tuple[Path, int]

@@ -46,7 +46,7 @@ class BatchSource(ParquetSource):
             for batch in found:
                 taken = columns_of(path, batch.schema.names, self._options)
                 note_columns(self.columns_taken, taken)
-                yield taken, [batch.column(column) for column in taken.columns if column >= 0], None
+                yield taken, [batch.column(name) for name in self._wanted(taken)], None
 
 
 def batch_source(paths: Sequence[str | Path], format: str, options: IngestOptions) -> BatchSource:
@@ -167,6 +167,8 @@ def _duckdb_batches(path: Path, query: str, options: IngestOptions) -> Iterator[
         asked = database.sql(f"select * from {inner}")
         names, kinds = list(asked.columns), list(map(str, asked.types))
         taken = [column for column in columns_of(path, names, options).columns if column >= 0]
+        kept = {wanted.partition(":")[0] for wanted in options.edge_properties}
+        taken += [at for at, name in enumerate(names) if name in kept and at not in taken]
         fields = [_duckdb_field(at, kind, at in taken) for at, kind in enumerate(kinds)]
         listed = ", ".join(f"{field} as {_quoted(name, chr(34))}" for field, name in zip(fields, names, strict=True))
         aliases = ", ".join(f"c{at}" for at in range(len(names)))

@@ -9,16 +9,19 @@ A bad record is read again in plain Python, to say why it is no edge, and the op
 import csv
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.base.errors import InputError
 from penstock.storage.ingest.bytes.blocks import LONGEST_LINE, Bytes, line_blocks
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import Stream
 from penstock.storage.ingest.core.arrow import Strings, csv_columns
+from penstock.storage.ingest.core.edge_columns import KeptCells
 from penstock.storage.ingest.core.edges import EdgeBatch, local_names, not_utf8
 from penstock.storage.ingest.core.source import DELIMITERS, IngestOptions
 from penstock.storage.ingest.tables.layout import TableLayout, read_table_layout
@@ -65,6 +68,10 @@ class DelimitedSource(TextSource):
             if (found := _first_records(blocks, self._options, stream.name)) is not None:
                 first, layout, passed = found
                 file = self._table(stream, layout)
+                if self.edge_columns is not None:
+                    file.kept = KeptCells(self.edge_columns, stream.name, layout.taken.names, file.delimiter)
+                    whole = scan_records(first[layout.start :], ord(file.delimiter), file.width)[0]
+                    file.kept.settle(first[layout.start : layout.start + whole])
                 file.lines += passed
                 yield from whole_records(file, chain([first[layout.start :]], blocks))
 
@@ -141,13 +148,35 @@ def parse_records_of(block: Records, sides: bool) -> Parsed:
     file, text, first_bad = block
     if first_bad is None:
         batch, lines, begin = _plain(file, text)
+        if file.kept is not None:
+            batch, begin = _with_records(file.kept, batch, text, begin)
         bad = None if begin < 0 else _record_at(text, begin, file.delimiter)
         return Parsed(file, batch, lines, bad, text)
     good = text if first_bad < 0 else text[:first_bad]
     batch, wrong = _named(file, good, sides) if file.named else _numbers(file, good)
     begin = first_bad if wrong < 0 else record_start(good, ord(file.delimiter), wrong)
+    if file.kept is not None:
+        batch, begin = _with_records(file.kept, batch, good, begin)
     bad = None if begin < 0 else _record_at(text, begin, file.delimiter)
     return Parsed(file, batch, int(np.count_nonzero(text == 10)), bad, text)
+
+
+def _with_records(kept: KeptCells, batch: EdgeBatch, text: Bytes, begin: int) -> tuple[EdgeBatch, int]:
+    """Edges with records of them in the place of weights, and where the first bad record begins (-1: none).
+
+    begin: where the first begins that is no edge, behind all edges.
+    """
+    good = text if begin < 0 else text[:begin]
+    if not len(batch):
+        return replace(batch, weights=None), begin
+    cells = kept.cells(good)
+    try:
+        return replace(batch, weights=kept.columns.records(batch.weights, cells, kept.file)), begin
+    except InputError:
+        for row in range(len(batch)):  # which one it is
+            if kept.reason([cell[row : row + 1] for cell in cells]):
+                return batch, record_start(good, ord(kept.delimiter), row)
+        raise
 
 
 def _plain(file: TextFile, text: Bytes) -> tuple[EdgeBatch, int, int]:
@@ -252,7 +281,8 @@ def what_is_wrong(file: TextFile, record: str, columns: Columns) -> str:
         return "a comment stands between the records, and in CSV it can be a record; take it out, or see --format text"
     if len(fields) != file.width:
         return _about_width(fields, file)
-    return _about_cells(fields, columns, file) or "it cannot be read; --columns names the columns to take"
+    about = _about_cells(fields, columns, file) or (_about_kept(record, file.kept) if file.kept else "")
+    return about or "it cannot be read; --columns names the columns to take"
 
 
 def _plain_cells(record: str, delimiter: str) -> list[str]:
@@ -286,6 +316,10 @@ def _about_cells(fields: list[str], columns: Columns, file: TextFile) -> str:
         if reason:
             return f"{role} {shown(cell, SHOWN_FIELD)!r} {reason}"
     return ""
+
+
+def _about_kept(record: str, kept: KeptCells) -> str:
+    return kept.reason(kept.cells(np.frombuffer((record + "\n").encode(), np.uint8)))
 
 
 def _another_delimiter(cell: str, delimiter: str) -> str:

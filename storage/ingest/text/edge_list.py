@@ -25,6 +25,7 @@ from penstock.storage.base.threads import ThreadPool, ordered_map
 from penstock.storage.ingest.bytes.blocks import NEWLINE, Bytes, line_at, line_blocks, lines_of
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
+from penstock.storage.ingest.core.edge_columns import KeptCells
 from penstock.storage.ingest.core.edges import EdgeBatch, local_names, not_utf8
 from penstock.storage.ingest.core.formats import refuse_content
 from penstock.storage.ingest.core.source import IngestOptions
@@ -53,7 +54,8 @@ class TextFile:
     """One file while it is read: its stream, its layout, how many lines were passed, who explains a bad one.
 
     ``fields``: the least and the most that a line has. ``letters``: those that begin its lines (`parse_lines`). Of CSV
-    ``delimiter`` divides ``width`` columns, and ``named`` says whether ids are strings.
+    ``delimiter`` divides ``width`` columns, ``named`` says whether ids are strings, and ``kept`` has the cells that
+    stay beside edges.
     """
 
     stream: Stream
@@ -66,6 +68,7 @@ class TextFile:
     delimiter: str = ","
     width: int = 2
     named: bool = False
+    kept: KeptCells | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,7 @@ class TextSource(InputFiles):
     ) -> None:
         super().__init__(paths, options)
         self.named, self._columns = named, columns
-        part = BLOCK_PART if named else 1
+        part = BLOCK_PART if named or options.edge_properties else 1
         self._parsing = replace(options, host_memory=options.host_memory // part)
         self.passed_over: str | None = None
         self.columns_taken: list[TakenColumns] = []
