@@ -82,23 +82,33 @@ class WeightStats:
         return (self.low, self.total / self.count, self.high) if self.count else (0.0, 0.0, 0.0)
 
 
-class ColumnBounds:
-    """Least and greatest value of every chunk of a column, and what `WeightStats` says of all of it."""
+def bounds_of(items: NDArray[Any], *, nulls: bool) -> tuple[Any, Any]:
+    """Return the least and the greatest of some items of a column; null (0 or NaN, with nulls) where there is none."""
+    known = items[items != 0] if nulls and items.dtype.kind == "u" else items
+    if not len(known):
+        return items[0], items[0]
+    return np.fmin.reduce(known), np.fmax.reduce(known)
 
-    def __init__(self, kind: np.dtype[Any]) -> None:
+
+class ColumnBounds:
+    """Least and greatest value of every chunk of a column, and what `WeightStats` says of all of it.
+
+    nulls: whether 0, or NaN, is null.
+    """
+
+    def __init__(self, kind: np.dtype[Any], *, nulls: bool) -> None:
         self.stats = WeightStats()
-        self.kind, self._filled = kind, 0
+        self.kind, self._nulls, self._filled = kind, nulls, 0
         self._bounds: list[tuple[Any, Any]] = []
 
     def append(self, items: NDArray[Any]) -> None:
-        """Take note of the next items, of one chunk or of several. NaN is no value, if there is another."""
+        """Take note of the next items, of one chunk or of several."""
         at = 0
         while at < len(items):
             part = items[at : at + CHUNK_EDGES - self._filled]
-            found = (np.fmin.reduce(part), np.fmax.reduce(part))
+            found = bounds_of(part, nulls=self._nulls)
             if self._filled:
-                low, high = self._bounds.pop()
-                found = (np.fmin(low, found[0]), np.fmax(high, found[1]))
+                found = bounds_of(np.array([*self._bounds.pop(), *found], self.kind), nulls=self._nulls)
             self._bounds.append(found)
             self.stats.append(part)
             self._filled = (self._filled + len(part)) % CHUNK_EDGES
@@ -167,8 +177,8 @@ class AdjacencyWriter:
     """One adjacency being written: edges row after row, and the degrees of those rows.
 
     name: "out" or "in", or that of a window. kinds: dtype and encoding of neighbors, and of weights if there are any;
-    columns: of those beside them. ahead: chunks of each array that wait for a thread. degree_kind: a dtype that holds
-    all degrees, where one is known.
+    columns: of those beside them, and whether 0 is null. ahead: chunks of each array that wait for a thread.
+    degree_kind: a dtype that holds all degrees, where one is known.
     """
 
     def __init__(
@@ -179,7 +189,7 @@ class AdjacencyWriter:
         kinds: dict[str, tuple[np.dtype[Any], str]],
         ahead: int,
         degree_kind: np.dtype[Any] | None = None,
-        columns: Sequence[tuple[np.dtype[Any], str]] = (),
+        columns: Sequence[tuple[np.dtype[Any], str, bool]] = (),
     ) -> None:
         self._files, self._name, self._vertices = files, name, vertices
         codings = {}
@@ -187,11 +197,11 @@ class AdjacencyWriter:
             fast = part == schema.WEIGHTS and encoding == "plain"
             level = PLAIN_WEIGHT_LEVEL if fast else LEVELS[encoding]
             codings[f"{name}/{part}"] = Coding(encoding, kind, CHUNK_EDGES, level)
-        for number, (kind, encoding) in enumerate(columns):
+        for number, (kind, encoding, _) in enumerate(columns):
             level = PLAIN_WEIGHT_LEVEL if encoding == "plain" else LEVELS[encoding]
             codings[property_path(name, number)] = Coding(encoding, kind, CHUNK_EDGES, level)
         self._arrays, self._weighted = StripedArrays(files, codings, ahead), schema.WEIGHTS in kinds
-        self._columns = [ColumnBounds(kind) for kind, _ in columns]
+        self._columns = [ColumnBounds(kind, nulls=nulls) for kind, _, nulls in columns]
         self._degrees = CompressedDegrees(files.pool, ahead)
         self._written = None if degree_kind is None else self._degree_array(degree_kind)
         self._rows = self._total = 0

@@ -106,8 +106,10 @@ class GraphWriter:
             values = "plain" if encoding == "plain" else schema.values_encoding(kind)
             self._kinds[schema.WEIGHTS] = (kind, values)
         self._properties = [column for column, _ in columns]
-        plain = encoding == "plain"
-        self._columns = [(kind, "plain" if plain else schema.values_encoding(kind)) for _, kind in columns]
+        self._columns = [
+            (kind, "plain" if encoding == "plain" else schema.values_encoding(kind), bool(one.nulls))
+            for one, kind in columns
+        ]
         self.input_edges: int | None = None
         self._vertices, self._directed, self._force = vertices, directed, force
         self._provenance = dict(provenance or {})

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.jit import jit
 from penstock.storage.encoding.edge_keys import count_ends, sources_of_keys, spans_of, targets_of_keys
 from penstock.storage.encoding.string_array import StringArray
+from penstock.storage.format.adjacency_writer import bounds_of
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.index import Index
 from penstock.storage.format.schema import LIST_BLOCK
@@ -92,9 +93,9 @@ class ChunkChecks:
     self_loops: int = 0
 
 
-def is_bounded(items: NDArray[Any], stated: NDArray[Any]) -> bool:
-    """Whether these are the least and the greatest value of a chunk of a column, NaN where there is none."""
-    found = np.array([np.fmin.reduce(items), np.fmax.reduce(items)])
+def is_bounded(items: NDArray[Any], stated: NDArray[Any], *, nulls: bool) -> bool:
+    """Whether these are the least and the greatest value of a chunk of a column (`bounds_of`)."""
+    found = np.array(bounds_of(items, nulls=nulls))
     return np.array_equal(found, stated, equal_nan=items.dtype.kind == "f")
 
 

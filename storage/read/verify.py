@@ -215,7 +215,10 @@ class _Inspection:
             first = chunk * adjacency.chunk_edges
             facts = check_edges(rows, first, items[:own], left, items[own:])
             if len(bounds) == len(columns):
-                wrong = [not is_bounded(held, stated[chunk]) for held, stated in zip(items[own:], bounds, strict=True)]
+                wrong = [
+                    not is_bounded(held, stated[chunk], nulls=bool(column.property.nulls))
+                    for held, stated, column in zip(items[own:], bounds, columns, strict=True)
+                ]
                 facts = replace(facts, unbounded=wrong.index(True) if any(wrong) else -1)
             if number is None:
                 return facts

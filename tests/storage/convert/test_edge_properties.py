@@ -216,13 +216,20 @@ def test_a_header_that_no_writer_makes_is_refused(tmp_path: Path) -> None:
         Graph.open(path)
 
 
+def extent(table: pa.Table, name: str) -> list[str]:
+    """The least and the greatest value of a column."""
+    found = compute.min_max(table[name]).as_py()
+    return [str(found["min"]), str(found["max"])]
+
+
 def test_info_shows_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(payments(500), tmp_path / "in.parquet")
-    convert(path, tmp_path / "g.h5", columns="src,dst", edge_properties="day,kind,change")
+    convert(path, tmp_path / "g.h5", columns="src,dst", edge_properties="day,kind,change,seen")
     facts = answered(capsys, "info", tmp_path / "g.h5")["edge_properties"]
-    assert [one["name"] for one in facts] == ["day", "kind", "change"]
+    assert [one["name"] for one in facts] == ["day", "kind", "change", "seen"]
     assert [facts[2][key] for key in ("type", "least", "greatest", "strings")] == ["int", "-5", "4", None]
     assert facts[1]["strings"] == 5
+    assert [facts[3][key] for key in ("least", "greatest", "nulls")] == [*extent(payments(500), "seen"), True]
 
 
 def test_a_part_of_a_graph_keeps_columns(tmp_path: Path) -> None:
