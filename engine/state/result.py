@@ -6,8 +6,10 @@ storage's (`storage/results/result_tables.py`), by way of `answer_table.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -66,6 +68,8 @@ class Result(AnswerTable):
         What each rank read, moved and computed; empty for one process. `records` are this rank's.
     joined : tuple of str
         Properties of the vertices that tables of it have, too (`with_properties`).
+    prefix : str
+        What the names of its columns begin with in tables.
     """
 
     program: Program
@@ -77,6 +81,7 @@ class Result(AnswerTable):
     before: int = 0
     ranks: tuple[RankReport, ...] = ()
     joined: tuple[str, ...] = ()
+    prefix: str = ""
 
     def __repr__(self) -> str:
         """One line: program, number of vertices, fields, iterations."""
@@ -140,6 +145,14 @@ class Result(AnswerTable):
         """By route, how accurately the plans predicted the seconds of tasks."""
         return accuracy(task for record in self.records for task in record.tasks)
 
+    def __getitem__(self, field: str) -> NDArray[Any]:
+        """Return one of `fields` by its name; the others are not looked up. Raises InputError where there is none."""
+        return np.asarray(self.stored[self._named(field)])
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the fields, as a dictionary does."""
+        return iter(self.stored)
+
     def reached(self, field: str) -> NDArray[np.bool_]:
         """Return which vertices have a value in a field.
 
@@ -190,9 +203,14 @@ class Result(AnswerTable):
         found = columns_of(self.graph, self._with_absent())
         return {**found, **property_columns(self.graph, self.joined, found)}
 
+    def kept_in(self, folder: Path) -> Columns:
+        """Return the columns of the fields, written to files in a folder now. Raises RunError where they cannot be."""
+        found = columns_of(self.graph, self._with_absent(), folder)
+        return {name: column for name, column in found.items() if name not in ("vertex", "side")}
+
     def _with_absent(self) -> dict[str, tuple[Values, Any]]:
-        """Return the fields, each with what stands for no value in it."""
-        return {name: (values, self.absent(name)) for name, values in self.stored.items()}
+        """Return the fields by the names of their columns, each with what stands for no value in it."""
+        return {self.prefix + name: (values, self.absent(name)) for name, values in self.stored.items()}
 
     def with_properties(self, *names: str) -> Result:
         """Return the same result, whose tables have properties of the vertices as further columns.

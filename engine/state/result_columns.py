@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from penstock.engine.program.vertex_ids import (
 )
 from penstock.storage.base.errors import InputError, brief
 from penstock.storage.checkpoint.state_pages import PagedValues
+from penstock.storage.results.column_file import ColumnFile
 from penstock.storage.results.column_statistics import Keys, first_rows, present_rows
 from penstock.storage.tables.columns import Column, Columns, Part, Read
 from penstock.storage.tables.properties import open_properties
@@ -35,7 +38,7 @@ Values = NDArray[Any] | VertexReferences | Widened | PagedValues
 """The values of a field, by internal id."""
 
 
-def columns_of(graph: Graph, fields: Mapping[str, tuple[Values, Any]]) -> Columns:
+def columns_of(graph: Graph, fields: Mapping[str, tuple[Values, Any]], folder: Path | None = None) -> Columns:
     """Return the table of a result.
 
     Parameters
@@ -44,6 +47,13 @@ def columns_of(graph: Graph, fields: Mapping[str, tuple[Values, Any]]) -> Column
         The graph.
     fields : mapping of str to (ndarray, VertexReferences, Widened or PagedValues, value)
         The values of each field in the order of internal ids, and what stands for none of them (None: nothing does).
+    folder : Path, optional
+        Where values are written to files now, from which the table reads them, so that memory need not hold them.
+
+    Raises
+    ------
+    RunError
+        The files cannot be written.
     """
 
     @cache
@@ -59,8 +69,22 @@ def columns_of(graph: Graph, fields: Mapping[str, tuple[Values, Any]]) -> Column
         columns["side"] = Column(np.dtype(np.uint8), graph.vertices, partial(_sides, graph.left))
     for name, (values, absent) in fields.items():
         for part, numbers in _numbers(name, values).items():
-            columns[part] = Column(numbers.dtype, graph.vertices, partial(_field, numbers, absent, order, names))
+            rows: Callable[[], Order] = order
+            if folder is not None:
+                numbers, rows = _filed(numbers, order(), folder), lambda: None
+            columns[part] = Column(numbers.dtype, graph.vertices, partial(_field, numbers, absent, rows, names))
     return columns
+
+
+def _filed(values: Any, rows: Order, folder: Path) -> Any:
+    """Return the same values in the order of these rows, in a file."""
+    if isinstance(values, VertexReferences | Widened):
+        return replace(values, numbers=_filed(values.numbers, rows, folder))
+
+    def read(first: int, last: int) -> Part:
+        return values[first:last] if rows is None else values[rows[first:last]], None
+
+    return ColumnFile(folder, Column(values.dtype, len(values), lambda: read))
 
 
 def first_by_id(graph: Graph, count: int) -> NDArray[np.intp]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.access.vertex_lookup import QueriedGraph, internal_id
 from penstock.storage.base.errors import InputError, brief, for_python
+from penstock.storage.base.threads import map_rows
 from penstock.storage.tables.edge_pieces import EdgePieces, ListPieces, RowStarts, StoredRows
 from penstock.storage.tables.html_table import SHOWN, html_table
 
@@ -24,6 +25,26 @@ class GraphQueries:
     def is_directed(self: QueriedGraph) -> bool:
         """Return whether edges have a direction, as networkx asks."""
         return self.directed
+
+    def __len__(self: QueriedGraph) -> int:
+        """Return the number of vertices, as networkx does."""
+        return self.vertices
+
+    def number_of_nodes(self: QueriedGraph) -> int:
+        """Return the number of vertices."""
+        return self.vertices
+
+    @for_python
+    def number_of_edges(self: QueriedGraph) -> int:
+        """Return how many edges `edge_batches` gives: of an undirected graph each once, and parallel ones each.
+
+        Of an undirected graph with sorted rows they are read to be counted: `edges`, which needs no reading, has every
+        edge twice, but for self-loops. Raises RunError where they cannot be read.
+        """
+        pieces = pieces_of(self, both_directions=False)
+        if not pieces.selects:
+            return pieces.entries
+        return sum(map_rows(lambda at, _: len(pieces.read(at)[0]), pieces.count, size=1))
 
     def is_multigraph(self) -> bool:
         """Return False, as networkx asks: parallel edges have no keys, and count as each program says."""

@@ -19,7 +19,7 @@ from penstock.tools.base.options import ANY, Titled, lasting_console_options, op
 from penstock.tools.base.output import Console, beside_a_table
 from penstock.tools.base.process import process_start
 from penstock.tools.run import job_file
-from penstock.tools.run.answer_options import wanting
+from penstock.tools.run.answer_options import tabling, wanting
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.job_file import JobFile, key_of
 from penstock.tools.run.rank_devices import all_gpus, auto_devices, host_ranks, options_of_rank
@@ -40,7 +40,8 @@ line of the answer says so, and --no-weight counts each edge as 1. A graph must 
 `penstock run PROGRAM --help` describes one of them.
 
 JOB.toml names a graph, options as here without their dashes, and programs that run one after another and share
-what was read. Options given beside it override its own, but for those of a program.
+what was read. Options given beside it override its own, but for those of a program; --output beside it is one table
+of all answers.
 
 \b
 Examples:
@@ -66,6 +67,7 @@ Examples:
   penstock run wcc web.h5 --dry-run
   penstock run wcc web.h5 --dry-run --ranks 1,2,4
   penstock run pagerank web.h5 --devices cuda:0,cuda:1
+  penstock run nightly.toml --output features.parquet
   penstock run wcc web.h5 --run-dir components
   penstock run components/job.toml --run-dir again
 """
@@ -201,9 +203,10 @@ def _ranks(job: Job, context: click.Context, console: Console) -> tuple[Job, Joi
 
 def _from_file(path: Path, graph: Path | None, given: dict[str, Any], context: click.Context) -> Job:
     """The job of a file, with the options that were said beside it; given: those, or defaults. Raises InputError."""
+    of_table = {str(option.name): context.params[str(option.name)] for option in tabling.options}
     for group in (parameters, wanting):
         for option in group.options:
-            if _is_said(context, str(option.name)):
+            if option.name not in of_table and _is_said(context, str(option.name)):
                 key = key_of(option)
                 raise InputError(f"--{key} belongs to a program: write {key} = ... below its [[programs]] in {path}")
     file: JobFile = job_file.read(path)
@@ -213,7 +216,7 @@ def _from_file(path: Path, graph: Path | None, given: dict[str, Any], context: c
     if place is None:
         raise InputError(f'{path} names no graph: write graph = "..." at its top, or name one after the file')
     in_file = {name: value for name, value in file.options.items() if not _is_said(context, name)}
-    return Job.of(place, file.steps, given | in_file, path)
+    return Job.of(place, file.steps, given | of_table | in_file, path)
 
 
 def _is_said(context: click.Context, name: str) -> bool:

@@ -18,7 +18,7 @@ from penstock.storage.tables.formats import (
     format_of,
     formats_of,
 )
-from penstock.tools.base.options import ANY, STYLES, flags_of, option, option_group, style_of
+from penstock.tools.base.options import ANY, STYLES, OptionGroup, flags_of, option, option_group, style_of
 from penstock.tools.base.output import NAME
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class AnswerOptions:
     by: str | None = None
     smallest: bool | None = None
     join: str | None = None
+    prefix: str | None = None
     style: TableStyle = field(default_factory=TableStyle)
 
     @classmethod
@@ -72,12 +73,20 @@ class AnswerOptions:
         """The same with a relative output in a folder, if there is an output in a file."""
         return self if self.path is None or self.printed else replace(self, path=folder / self.path)
 
-    def check(self, *, force: bool, there: bool = True) -> None:
-        """Refuse, before the run, what could not be written; there: whether its folder is made already."""
+    def check(self, *, force: bool, there: bool = True, table: bool = False) -> None:
+        """Refuse, before the run, what could not be written.
+
+        there: whether its folder is made already. table: whether a table of all answers has this one's columns.
+        """
         if self.path is None and self.format is not None:
             raise InputError(f"--format {self.format} is the format of an output, and there is none; add --output FILE")
         if self.path is None and self.style:
             raise InputError(f"{flags_of(self.style)} is for an output, and there is none; add --output FILE")
+        if self.prefix is not None and (("/" in self.prefix) or not (self.path is not None or table)):
+            raise InputError(
+                f"--prefix {self.prefix} begins the names of columns: leave / out, and say --output FILE, or in a job "
+                "file an output of all programs"
+            )
         if not self.top and (self.by is not None or self.smallest is not None):
             said = f"--by {self.by}" if self.by is not None else "--smallest" if self.smallest else "--largest"
             raise InputError(f"{said} is the order of the vertices that --top shows; add --top K")
@@ -98,10 +107,12 @@ class AnswerOptions:
             )
         if self.path is None and not self.top:
             raise InputError(f"--join {self.join} adds columns to an answer; add --output FILE or --top K")
+        self.check_columns(f"--join {self.join}")
+
+    def check_columns(self, what: str) -> None:
+        """Refuse a format of one field where there are several columns."""
         if self.path is not None and self.file_format in ("npy", "graphalytics"):
-            raise InputError(
-                f"--join {self.join}: {self.file_format} has one field; write .csv, .parquet, .feather or .h5"
-            )
+            raise InputError(f"{what}: {self.file_format} has one field; write .csv, .parquet, .feather or .h5")
 
     def check_fields(self, program: Program, graph: Graph) -> None:
         """Refuse a field to order by that the program does not have, and properties that the graph does not have."""
@@ -114,7 +125,7 @@ class AnswerOptions:
             properties = open_properties(graph.path, graph.provenance, graph.vertices)
             for name in self.joined:
                 properties.column(name)
-                if name in fields:
+                if name in {(self.prefix or "") + field for field in fields}:
                     raise InputError(f"--join {name}: the answer has a field of that name; rename the property")
         if self.by is not None and self.by not in fields:
             known = [name for name, field in fields.items() if field.output]
@@ -137,12 +148,14 @@ wanting = option_group(
         metavar="NAME,NAME...",
         help="Add properties of the vertices to --top and --output: those that convert --vertices nodes.csv kept.",
     ),
+    option("--prefix", metavar="TEXT", help="Put this before the names of columns in --output, as in weak_."),
     option(
         "-o",
         "--output",
         "path",
         type=ANY,
-        help=f"Write all values: {endings_of(ANSWERS)}; - is standard output.",
+        help=f"Write all values: {endings_of(ANSWERS)}; - is standard output. Beside a job file: of all its programs, "
+        "as one table.",
     ),
     option(
         "--format",
@@ -152,3 +165,7 @@ wanting = option_group(
     *STYLES,
     title="Answer",
 )
+
+_OF_A_TABLE = {"join", "path", "format", *(one.name for one in STYLES)}
+tabling = OptionGroup("table", AnswerOptions.of, tuple(one for one in wanting.options if one.name in _OF_A_TABLE))
+"""What a job says of one table of all its answers."""

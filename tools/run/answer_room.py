@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,13 +23,13 @@ PROPERTY_BYTES = 10
 
 
 def check_answer_room(
-    answers: Iterable[tuple[AnswerOptions, Program]], graph: Graph, note: Callable[[str], None]
+    answers: Iterable[tuple[AnswerOptions, Sequence[Program]]], graph: Graph, note: Callable[[str], None]
 ) -> None:
-    """Refuse answers that cannot fit; note those that may not. Raises InputError."""
+    """Refuse answers that cannot fit, each of one program or of several; note those that may not. Raises InputError."""
     sizes = {}
-    for wanted, program in answers:
+    for wanted, programs in answers:
         if wanted.path is not None and not wanted.printed:
-            sizes[wanted.path] = answer_size(program, graph, str(wanted.file_format), wanted.joined)
+            sizes[wanted.path] = answer_size(programs, graph, str(wanted.file_format), wanted.joined)
     check_sizes(sizes, note)
 
 
@@ -44,14 +45,17 @@ def check_sizes(sizes: Mapping[Path, SizeRange], note: Callable[[str], None]) ->
             )
 
 
-def answer_size(program: Program, graph: Graph, format: str, joined: Sequence[str] = ()) -> SizeRange:
-    """About how many bytes the answer of a program takes in a file, with properties of the vertices."""
+def answer_size(programs: Sequence[Program], graph: Graph, format: str, joined: Sequence[str] = ()) -> SizeRange:
+    """About how many bytes the answers of programs take in a file, with properties of the vertices.
+
+    Of several programs it is with the files in which their answers are kept before.
+    """
     from penstock.engine.program.program import fields_of, resolve_dtype
 
     rows = graph.vertices
     ids = id_column(graph)
     fields: list[ColumnSize] = []
-    for field in fields_of(program).values():
+    for field in chain.from_iterable(fields_of(program).values() for program in programs):
         if field.output:
             dtype = resolve_dtype(field.dtype, graph.vertex_dtype)
             column = column_size(dtype, rows, sparse=field.unreached is not None)
@@ -61,7 +65,9 @@ def answer_size(program: Program, graph: Graph, format: str, joined: Sequence[st
     if format == "npy":  # of other orders only the ids themselves tell whether they are 0 to n-1
         named = graph.original is not None and (graph.id_dtype.kind == "T" or graph.reordered is False)
         return table_size(format, rows, [*([ids, *sides] if named or sides else []), *fields[:1]])
-    return table_size(format, rows, [ids, *fields[:1]] if format == "graphalytics" else [ids, *sides, *fields, *more])
+    size = table_size(format, rows, [ids, *fields[:1]] if format == "graphalytics" else [ids, *sides, *fields, *more])
+    kept = sum(field.in_memory for field in fields) if len(programs) > 1 else 0
+    return SizeRange(size.least + kept, size.likely + kept)
 
 
 def id_column(graph: Graph) -> ColumnSize:

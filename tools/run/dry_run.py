@@ -76,6 +76,7 @@ def forecast_job(job: Job, console: Console) -> None:
             for (step, found), will, ranks in zip(told, awaited, shared, strict=True)
         ],
         "whole_job": _whole(awaited),
+        "output": job.table.path,
         "rates": used.facts(),
     }
     lines = [
@@ -86,7 +87,8 @@ def forecast_job(job: Job, console: Console) -> None:
     rates = "built-in ones: `penstock calibrate` measures this machine"
     if used.calibration is not None:
         rates = f"measured {used.calibration.date} ({used.path})"
-    console.answer(facts, [*lines, *_whole_line(_whole(awaited)), f"rates: {rates}"])
+    table = [] if job.table.path is None else [f"would write all answers: {job.table.path}"]
+    console.answer(facts, [*lines, *table, *_whole_line(_whole(awaited)), f"rates: {rates}"])
 
 
 def _awaited(run: PastRun, past: KnownRuns, found: Forecast, graph: Graph, program: Program) -> Expected | None:

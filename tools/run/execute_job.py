@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.storage.base.atomic import temporary_place
 from penstock.storage.base.budget import peak_resident_bytes
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.freed_memory import give_back_freed_memory
@@ -40,8 +41,11 @@ if TYPE_CHECKING:
     from penstock.engine.program.program import Program
     from penstock.engine.resources.config import Config
     from penstock.engine.session import Session
+    from penstock.engine.state.answer_table import AnswerTable
+    from penstock.engine.state.joined_answers import JoinedAnswers
     from penstock.storage.format.graph import Graph
     from penstock.tools.base.joined_ranks import Joined
+    from penstock.tools.run.answer_options import AnswerOptions
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class JobContext:
     """A job, the session in which its programs run, and what reports on it.
 
     job: with its outputs in the run directory, if it has one. record: what that keeps. seen: the lines on the terminal.
-    clock: of the job. ended: runs from which forecasts learn.
+    clock: of the job. ended: runs from which forecasts learn. joined: all answers, if they are to be one table.
     """
 
     job: Job
@@ -61,6 +65,7 @@ class JobContext:
     console: Console
     clock: JobClock
     ended: list[PastRun]
+    joined: JoinedAnswers | None = None
 
 
 Facts = dict[str, Any]
@@ -141,10 +146,18 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         record.describe(job, session, used)
         session.prepare(*programs, begins=True)
         process.resume_search()
-        context = JobContext(placed, session, record, metrics, seen, checkpoints, console, clock, [])
+        joined = None
+        if placed.table.path is not None:
+            from penstock.engine.state.joined_answers import JoinedAnswers
+
+            folder = temporary_place() if placed.table.printed else placed.table.path.parent
+            joined = JoinedAnswers(graph, folder, placed.table.joined)
+        context = JobContext(placed, session, record, metrics, seen, checkpoints, console, clock, [], joined)
         for step, program in zip(placed.steps, programs, strict=True):
             finished.append(_run(step, program, context, last=step is placed.steps[-1]))
             record.tell(programs=[told for told, _, _ in finished])
+        if joined is not None:
+            _write(joined, placed.table, context, config.thread_count)
     clock.turn_to("other")
     whole = clock.account()
     for run in context.ended:
@@ -155,8 +168,11 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         facts |= finished[0][0] | rates | to_json(whole)
     else:
         programs_told = [told | rates | to_json(account) for told, _, account in finished]
-        facts |= {"job": placed.source, "programs": programs_told, **to_json(whole)}
-    console.answer(facts, [*(line for _, lines, _ in finished for line in lines), whole.line()])
+        facts |= {"job": placed.source, "programs": programs_told, "output": placed.table.path, **to_json(whole)}
+    lines = [line for _, lines, _ in finished for line in lines]
+    if placed.table.path is not None:
+        lines.append(f"all answers: {'standard output' if placed.table.printed else placed.table.path}")
+    console.answer(facts, [*lines, whole.line()])
 
 
 def check_answers(
@@ -165,12 +181,20 @@ def check_answers(
     """Refuse, before the run, answers that have no such field or that a disk has no room for. Raises InputError."""
     from penstock.engine.program.precision import formed
 
-    steps = [(step.wanted, program) for step, program in zip(job.steps, programs, strict=True)]
-    asked = [(wanted, program) for wanted, program in steps if wanted.path or wanted.by or wanted.join]
-    answers = [(wanted, formed(program, graph, config.mode, config.precision)) for wanted, program in asked]
-    for wanted, program in answers:
-        wanted.check_fields(program, graph)
-    check_answer_room(answers, graph, note)
+    steps, table = list(zip(job.steps, programs, strict=True)), job.table
+    asked = [one for one in steps if table.path or one[0].wanted.path or one[0].wanted.by or one[0].wanted.join]
+    answers = [(step, formed(program, graph, config.mode, config.precision)) for step, program in asked]
+    for step, program in answers:
+        step.wanted.check_fields(program, graph)
+    written: list[tuple[AnswerOptions, list[Program]]] = [(step.wanted, [program]) for step, program in answers]
+    if table.path is not None:
+        from penstock.engine.state.joined_answers import check_columns, column_names
+
+        check_columns(
+            ((step.title, column_names(program, step.wanted.prefix or "")) for step, program in answers), table.joined
+        )
+        written.append((table, [program for _, program in answers]))
+    check_answer_room(written, graph, note)
 
 
 def _rates(job: Job, graph: Graph, config: Config, console: Console, ranks: Joined | None) -> UsedRates:
@@ -222,7 +246,11 @@ def _run(step: JobStep, program: Program, context: JobContext, *, last: bool) ->
         with stage("closing"):
             session.close()
             give_back_freed_memory()
-    result = followed.result.with_properties(*wanted.joined) if wanted.joined else followed.result
+    result = replace(followed.result, prefix=wanted.prefix or "")
+    if context.joined is not None:
+        with stage("writing"):
+            context.joined.add(result)
+    result = result.with_properties(*wanted.joined)
     summary = ResultSummary(result, seconds, peak_resident_bytes(), wanted.top, threads, spare)
     result_facts, told, lines = _written(step, summary, context)
     if metrics is not None:
@@ -241,19 +269,25 @@ def _written(step: JobStep, summary: ResultSummary, context: JobContext) -> tupl
         return _told(step, summary, context)
     with ThreadPool(1, "summary") as pool:
         summing = pool.submit(_told, step, summary, context)
-        if wanted.printed:
-            with stage("writing") as meter:
-                file = StandardOutput()
-                result.write_to(file, format=wanted.format or "csv", threads=threads, **wanted.style)
-                file.flush()
-                meter.bytes = file.tell()
-        else:
-            with stage("writing", result.bytes_to_write(wanted.path, wanted.format)) as meter:
-                how: Any = {"threads": threads, "written": partial(setattr, meter, "bytes"), **wanted.style}
-                result.write(wanted.path, force=context.job.replaces(wanted.path), format=wanted.format, **how)
-                meter.bytes = wanted.path.stat().st_size
+        _write(result, wanted, context, threads)
         with stage("summary"):
             return summing.result()
+
+
+def _write(answer: AnswerTable, wanted: AnswerOptions, context: JobContext, threads: int | None) -> None:
+    """Write an answer to a file, whole or not at all, or to standard output."""
+    assert wanted.path is not None
+    if wanted.printed:
+        with stage("writing") as meter:
+            file = StandardOutput()
+            answer.write_to(file, format=wanted.format or "csv", threads=threads, **wanted.style)
+            file.flush()
+            meter.bytes = file.tell()
+        return
+    with stage("writing", answer.bytes_to_write(wanted.path, wanted.format)) as meter:
+        how: Any = {"threads": threads, "written": partial(setattr, meter, "bytes"), **wanted.style}
+        answer.write(wanted.path, force=context.job.replaces(wanted.path), format=wanted.format, **how)
+        meter.bytes = wanted.path.stat().st_size
 
 
 def _told(step: JobStep, summary: ResultSummary, context: JobContext) -> tuple[Facts, Facts, list[str]]:

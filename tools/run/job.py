@@ -15,7 +15,7 @@ from penstock.storage.base.atomic import check_target, keep_inputs
 from penstock.storage.base.errors import InputError
 from penstock.tools.base.find_program import find_program, make_program
 from penstock.tools.base.output import NAME, short
-from penstock.tools.run.answer_options import AnswerOptions
+from penstock.tools.run.answer_options import AnswerOptions, tabling
 from penstock.tools.run.checkpointing import Checkpointing, checkpointing
 from penstock.tools.run.record_files import JOB, LOG, METRICS, OWN, RATES, RUN, status
 from penstock.tools.run.run_options import Execution, execution, keeping, watching
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 JOB_GROUPS = (execution, watching, checkpointing, keeping)
 """Groups of options that hold for a whole job; a job file has them too."""
+TABLE = "answers"
+"""The name, in a run directory, of a table of all answers that has none."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class Job:
     where its record is kept. force: whether files may be replaced. dry_run: whether it is only forecast, also for so
     many `ranks`. source: the file it was read from. goes_on: whether a run in its run directory that did not end is
     resumed, and answers there are of that run. traced: whether what runs when is noted, here or for rank 0's trace.
+    table: where the answers of all steps are written side by side, if anywhere.
     """
 
     graph: Path
@@ -101,12 +104,15 @@ class Job:
     source: Path | None = None
     goes_on: bool = False
     traced: bool = False
+    table: AnswerOptions = field(default_factory=AnswerOptions)
 
     @classmethod
     def of(cls, graph: Path, steps: Sequence[JobStep], given: Mapping[str, Any], source: Path | None = None) -> Job:
         """Of the values of its options. Raises InputError."""
         made = {group.name: group.of(given) for group in JOB_GROUPS}
         more: dict[str, Any] = {**made["watching"], **made["keeping"], "source": source}
+        if source is not None:
+            more["table"] = tabling.of(given)
         traced = more["trace"] is not None
         return cls(graph, tuple(steps), given, made["execution"], made["checkpointing"], **more, traced=traced)
 
@@ -118,7 +124,12 @@ class Job:
     @property
     def prints(self) -> bool:
         """Whether an answer goes to standard output."""
-        return any(step.wanted.printed for step in self.steps)
+        return any(wanted.printed for wanted in self._wanted)
+
+    @property
+    def _wanted(self) -> list[AnswerOptions]:
+        """What becomes of each answer, and of the table of all."""
+        return [*(step.wanted for step in self.steps), self.table]
 
     def opened(self) -> Graph:
         """The graph. Raises as `Graph.open`."""
@@ -142,12 +153,15 @@ class Job:
         for step in self.steps:
             seen[step.stem] += 1
             name = step.stem if seen[step.stem] == 1 else f"{step.stem}-{seen[step.stem]}"
-            steps.append(replace(step, wanted=step.wanted.inside(folder, name)))
+            if step.wanted.path is not None or self.table.path is None:
+                step = replace(step, wanted=step.wanted.inside(folder, name))
+            steps.append(step)
+        table = self.table if self.table.path is None else self.table.inside(folder, TABLE)
         metrics, trace = folder / (self.metrics or METRICS), None if self.trace is None else folder / self.trace
         checkpoints = self.checkpointing.folder
         checkpointing = replace(self.checkpointing, folder=None if checkpoints is None else folder / checkpoints)
         goes_on = self.checkpointing.resume and status(folder) not in (None, "done")
-        placed: dict[str, Any] = {"steps": tuple(steps), "metrics": metrics, "trace": trace}
+        placed: dict[str, Any] = {"steps": tuple(steps), "table": table, "metrics": metrics, "trace": trace}
         return replace(self, **placed, checkpointing=checkpointing, goes_on=goes_on)
 
     def followed(self) -> Job:
@@ -156,12 +170,13 @@ class Job:
         steps = tuple(replace(step, wanted=AnswerOptions()) for step in job.steps)
         checkpointing = replace(job.checkpointing, follows=True)
         writing: dict[str, Any] = {"metrics": None, "trace": None, "run_dir": None, "force": False}
+        writing["table"] = AnswerOptions()
         return replace(job, steps=steps, checkpointing=checkpointing, **writing)
 
     def folders(self) -> list[Path]:
         """Folders in the run directory that outputs of `kept` lie in."""
         place = self.run_dir
-        named = [*(step.wanted.path for step in self.steps), self.metrics, self.trace]
+        named = [*(wanted.path for wanted in self._wanted), self.metrics, self.trace]
         parents = {path.parent for path in named if path is not None}
         return [] if place is None else sorted(path for path in parents if path != place and place in path.parents)
 
@@ -175,7 +190,7 @@ class Job:
         An output outside of it is named by the last part of its name, with a number where another has that name.
         """
         place = Path(os.path.abspath(self.run_dir or "."))
-        written = [step.wanted.path for step in self.kept().steps]
+        written = [wanted.path for wanted in self.kept()._wanted]
         inside = [_inside(place, path and path.absolute()) for path in written]
         taken = {*(str(path) for path in inside if path is not None), JOB, RUN, RATES, LOG}
 
@@ -189,6 +204,7 @@ class Job:
 
         steps = [replace(step, wanted=replace(step.wanted, path=name(step.wanted.path))) for step in self.steps]
         seen = {"metrics": self.metrics, "trace": self.trace, "folder": self.checkpointing.folder}
+        seen["path"] = self.table.path
         return replace(self, steps=tuple(steps), given={**self.given, **{key: name(seen[key]) for key in seen}})
 
     def check(self, *, made: bool = True) -> None:
@@ -199,16 +215,20 @@ class Job:
         self.checkpointing.check(len(self.steps))
         there = made or self.run_dir is None
         for step in self.steps:
-            step.wanted.check(force=self.replaces(step.wanted.path), there=there)
+            table = self.table.path is not None
+            step.wanted.check(force=self.replaces(step.wanted.path), there=there, table=table)
+        self.table.check(force=self.replaces(self.table.path), there=there)
+        if self.table.path is not None:
+            self.table.check_columns(f"{self.table.path} is to have the answers of all programs")
         folder = self.run_dir
         if there:
             own = () if folder is None else [folder / name for name in OWN]
             for path in (self.metrics, self.trace):
                 if path is not None and path not in own:
                     check_target(path, force=self.force)
-        named = [step.wanted.path for step in self.steps] + [self.metrics, self.trace]
+        named = [*(wanted.path for wanted in self._wanted), self.metrics, self.trace]
         outputs = [path for path in named if path is not None and path != NAME]
-        if len([step for step in self.steps if step.wanted.printed]) > 1:
+        if len([wanted for wanted in self._wanted if wanted.printed]) > 1:
             raise InputError('output = "-" is said of several programs; one answer fits on standard output')
         for path in outputs:
             keep_inputs(path, self.inputs())

@@ -2,6 +2,7 @@
 
     graph = "web.h5"                 # and any option that holds for the whole job
     host-memory = "1GiB"
+    output = "features.parquet"      # the answers of all programs as one table
 
     [[programs]]                     # one such table for each program, in the order in which they run
     name = "my_program.py:Mine"      # and the options of a program
@@ -24,7 +25,8 @@ from typing import Any
 import click
 from penstock.storage.base.errors import InputError, brief
 from penstock.tools.base.options import FILE, SIZE, VERTEX, Option
-from penstock.tools.run.answer_options import wanting
+from penstock.tools.base.output import NAME
+from penstock.tools.run.answer_options import tabling, wanting
 from penstock.tools.run.job import JOB_GROUPS, Job, JobStep
 from penstock.tools.run.run_options import parameters
 
@@ -35,6 +37,7 @@ OUTPUTS = ("output", "metrics", "trace", "checkpoint")
 """What a run writes to: relative to the run directory where there is one, else to the file."""
 HEADER = "A job of penstock: `penstock run job.toml --run-dir ANOTHER` repeats it."
 STEP_GROUPS = (parameters, wanting)
+WHOLE_GROUPS = (*JOB_GROUPS, tabling)
 LONGEST_JOB = 1 << 20
 """Characters of the longest job file."""
 _HEADER = re.compile(r"\s*(\[\[?)([^\]]+)\]\]?\s*(?:#.*)?$")
@@ -56,8 +59,10 @@ class JobFile:
     def beside(self) -> JobFile:
         """The same with its relative outputs beside the file: those of a job without a run directory."""
         place = self.path.parent
-        options = {str(option.name): key_of(option) for group in JOB_GROUPS for option in group.options}
-        placed = {name: place / v if options[name] in OUTPUTS else v for name, v in self.options.items()}
+        options = {str(option.name): key_of(option) for group in WHOLE_GROUPS for option in group.options}
+        placed = {
+            name: place / v if options[name] in OUTPUTS and v != Path(NAME) else v for name, v in self.options.items()
+        }
         steps = [replace(step, wanted=step.wanted.beside(place)) for step in self.steps]
         return replace(self, options=placed, steps=tuple(steps))
 
@@ -123,7 +128,7 @@ class _Reading:
 
     def job(self, content: dict[str, Any]) -> JobFile:
         """What the whole file says."""
-        options = {key_of(option): option for group in JOB_GROUPS for option in group.options}
+        options = {key_of(option): option for group in WHOLE_GROUPS for option in group.options}
         known = [key for key in options if key not in SPOKEN]
         for key in content:
             if key in SPOKEN:
@@ -243,8 +248,8 @@ def _shown(value: Any) -> str:
 
 def text_of(job: Job, values: Mapping[str, Any]) -> str:
     """The text of a job file in the job's run directory; values: of its options, by their names. See `Job.recorded`."""
-    options = [option for group in JOB_GROUPS for option in group.options if key_of(option) not in SPOKEN]
-    told = {key_of(option): values[str(option.name)] for option in options}
+    options = [option for group in WHOLE_GROUPS for option in group.options if key_of(option) not in SPOKEN]
+    told = {key_of(option): values.get(str(option.name)) for option in options}
     import tomlkit
 
     written = tomlkit.document()

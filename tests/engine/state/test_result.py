@@ -48,6 +48,15 @@ def test_dict_is_networkx_style(result: Result) -> None:
         result.to_dict("rank")
 
 
+def test_a_field_by_its_name(result: Result) -> None:
+    assert result["level"].tolist() == result.fields["level"].tolist()
+    assert result["parent"].tolist() == result.fields["parent"].tolist()
+    assert list(result) == ["level", "parent"]
+    assert "level" in result
+    with pytest.raises(InputError, match="no field 'rank' in the answer; it has level, parent"):
+        result["rank"]
+
+
 def test_graphalytics(result: Result, tmp_path: Path) -> None:
     result.to_graphalytics(tmp_path / "a.out")
     assert (tmp_path / "a.out").read_text() == f"5 2\n30 9223372036854775807\n70 0\n{2**63} 1\n"

@@ -31,6 +31,10 @@ def test_edges_come_back(edges: list[tuple[int, int]], undirected: bool, spread:
     graph.out.chunk_edges = chunk
     same = (lambda edge: tuple(sorted(edge))) if undirected else tuple
     assert Counter(map(same, rows(graph))) == Counter(map(same, given_edges))
+    assert graph.number_of_edges() == len(given_edges)
+    assert len(graph) == graph.number_of_nodes() == graph.vertices
+    once = from_edges(given_edges, undirected=undirected, renumber=spread > 1, dedupe="first")
+    assert once.number_of_edges() == len(set(map(same, given_edges)))
     if undirected:
         both = given_edges + [(v, u) for u, v in given_edges if u != v]
         assert Counter(rows(graph.edge_batches(both_directions=True))) == Counter(both)

@@ -33,23 +33,23 @@ def test_files_on_one_disk_count_together(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_what_may_not_fit_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, notes = from_edges(range(99), range(1, 100)), list[str]()
-    size = answer_size(BFS(source=0), graph, "csv")
+    size = answer_size([BFS(source=0)], graph, "csv")
     for free, said in ((size.likely, 0), (size.least, 1)):
         disk(monkeypatch, free)
-        check_answer_room([(AnswerOptions(path=tmp_path / "a.csv"), BFS(source=0))], graph, notes.append)
+        check_answer_room([(AnswerOptions(path=tmp_path / "a.csv"), [BFS(source=0)])], graph, notes.append)
         assert len(notes) == said
     assert "may take" in notes[0]
     disk(monkeypatch, size.least - 1)
     with pytest.raises(InputError, match="at least"):
-        check_answer_room([(AnswerOptions(path=tmp_path / "a.csv"), BFS(source=0))], graph, notes.append)
-    check_answer_room([(AnswerOptions(path=Path("-")), BFS(source=0))], graph, notes.append)
+        check_answer_room([(AnswerOptions(path=tmp_path / "a.csv"), [BFS(source=0)])], graph, notes.append)
+    check_answer_room([(AnswerOptions(path=Path("-")), [BFS(source=0)])], graph, notes.append)
 
 
 def test_names_sides_and_vectors_count() -> None:
     names = from_edges(["anna", "bo"], ["carl", "anna"])
-    assert answer_size(BFS(source=0), names, "csv").least == len("annabocarl") + 3 * 3
+    assert answer_size([BFS(source=0)], names, "csv").least == len("annabocarl") + 3 * 3
     two: Any = from_edges([1, 2], [1, 2], [5, 6], bipartite=True, direction="both")
-    ratings = answer_size(CollaborativeFiltering(rank=2).form(two, "auto"), two, "hdf5")
+    ratings = answer_size([CollaborativeFiltering(rank=2).form(two, "auto")], two, "hdf5")
     assert ratings.least == 4 * (8 + 1 + 3 * 8)
 
 

@@ -102,7 +102,7 @@ def test_the_command_line_overrides_the_file(
     [
         (["--top", "3"], "--top belongs to a program: write top = ... below its [[programs]]"),
         (["--source", "3"], "--source belongs to a program"),
-        (["-o", "x.csv"], "--output belongs to a program"),
+        (["--prefix", "x"], "--prefix belongs to a program"),
         (["absent.h5"], "absent.h5"),
         (["--host-memory", "1000"], "--host-memory"),
     ],
