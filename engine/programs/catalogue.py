@@ -399,6 +399,18 @@ CATALOGUE = (
         ),
     ),
     ProgramInfo(
+        "strength",
+        "strength:Strength",
+        "structure",
+        line="Weighted degrees of the vertices.",
+        answer=(
+            "`strength`, `in_strength`, `out_strength`: sums of the weights of their edges, of an undirected graph all "
+            "the same, a self-loop counting once"
+        ),
+        weighted=True,
+        aliases=("weighted_degree", "weighted_degrees"),
+    ),
+    ProgramInfo(
         "triangles",
         "triangles:Triangles",
         "triangles",

@@ -20,7 +20,7 @@ from penstock.storage.format.graph import Graph
 from penstock.storage.format.index import Index
 from penstock.storage.read.degree_count import DegreeReader, degree_index, degrees_of
 
-Degreed = Index | DegreeReader | PagedValues | NDArray[np.int64]
+Degreed = Index | DegreeReader | PagedValues | NDArray[Any]
 """What has the degrees of all vertices."""
 
 
@@ -88,12 +88,15 @@ class CountedDegrees(Degrees):
 
 
 class DegreeColumn:
-    """Degrees of all vertices, int64 (vertices,), that are added up where they are read; an array of them by NumPy."""
+    """Degrees of all vertices, (vertices,), that are added up where they are read; an array of them by NumPy.
 
-    dtype, ndim = np.dtype(np.int64), 1
+    dtype: of the sums; that of parts that are arrays.
+    """
 
-    def __init__(self, vertices: int, *parts: Degreed) -> None:
-        self._parts, self.shape = parts, (vertices,)
+    ndim = 1
+
+    def __init__(self, vertices: int, *parts: Degreed, dtype: np.dtype[Any] | type = np.int64) -> None:
+        self._parts, self.shape, self.dtype = parts, (vertices,), np.dtype(dtype)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -102,7 +105,7 @@ class DegreeColumn:
         """Degrees of a range of vertices, of some, or of one."""
         if isinstance(rows, slice):
             first, last, step = rows.indices(len(self))
-            found = np.zeros(max(0, last - first), np.int64)
+            found = np.zeros(max(0, last - first), self.dtype)
             for one in self._parts:
                 if isinstance(one, np.ndarray | PagedValues):
                     found += one[first:last]

@@ -595,6 +595,13 @@ def check_degrees(edges: EdgeList, fields: Mapping[str, Any]) -> None:
     same(fields["degree"], out + into if edges.directed else out)
 
 
+def check_strength(edges: EdgeList, fields: Mapping[str, Any]) -> None:
+    dense = matrix(edges, weighted=True)
+    near(fields["out_strength"], dense.sum(axis=1))
+    near(fields["in_strength"], dense.sum(axis=0))
+    near(fields["strength"], dense.sum(axis=1) + (dense.sum(axis=0) if edges.directed else 0))
+
+
 def check_forest(edges: EdgeList, fields: Mapping[str, Any]) -> None:
     parent, weight = spanning_forest(edges)
     same(fields["parent"], parent)
@@ -654,6 +661,7 @@ CASES: dict[str, Case] = {
     ),
     "hits": ({"tol": 1e-13}, check_hits),
     "degrees": ({}, check_degrees),
+    "strength": ({}, check_strength),
     "coreness": ({}, lambda e, f: same(f["core"], coreness(e))),
     "kcore": ({"k": 4}, lambda e, f: same(f["member"], coreness(e) >= 4)),
     "mis": ({}, lambda e, f: check_independent_set(e, f["member"])),

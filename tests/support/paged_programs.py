@@ -58,7 +58,7 @@ MAKERS = {name: CASES[name][0] for name in ("coreness", "kcore", "reachability",
 }
 TRIED = "bfs levels", "hits", "pagerank", "sssp"
 """Of MAKERS, those that are tried in every way by default; the others in some."""
-CATALOGUE = "betweenness", "closeness", "coloring", "diameter", "distances", "harmonic", "mis", "scc"
+CATALOGUE = "betweenness", "closeness", "coloring", "diameter", "distances", "harmonic", "mis", "scc", "strength"
 SWEEPS = "adsorption", "circuit", "eigenvector", "katz", "neural", "pagerank", "php"
 VECTORS: dict[str, Callable[[], Program]] = {
     "cf": lambda: CollaborativeFiltering(rank=1, max_iter=4),

@@ -146,6 +146,7 @@ def test_without_in_edges() -> None:
         "scc",
         "hits",
         "degrees",
+        "strength",
         "betweenness",
         "msf",
         "bridges",
