@@ -72,6 +72,13 @@ def each_hashed(graph: Graph, seed: int, take: Callable[[int, NDArray[np.uint64]
     each_range(mix, graph.vertices, size=ROWS if plain else MANY_ROWS)
 
 
+def hashed_again(hashes: NDArray[np.uint64], number: int) -> NDArray[np.uint64]:
+    """Return other hashes of the same vertices, others for every number."""
+    found = hashes + np.uint64(number * int(_STEP) % (1 << 64))
+    _mix(found)
+    return found
+
+
 def _numbers(graph: Graph) -> tuple[Callable[[int, int], NDArray[np.uint64]], bool]:
     """What gives a number for every vertex of a range, and whether it is the internal id.
 

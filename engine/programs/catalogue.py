@@ -427,6 +427,22 @@ CATALOGUE = (
         aliases=("clustering", "average_clustering", "local_clustering", "transitivity_local_undirected"),
     ),
     ProgramInfo(
+        "fastrp",
+        "fastrp:FastRP",
+        "embeddings",
+        line="Embeddings of the vertices by random projections.",
+        parameters=(
+            "`--set dimension=64`, `--set steps=[0,1,1]` (weights of the mean of the neighbors, of theirs, and so on), "
+            "`--seed`"
+        ),
+        answer=(
+            "`embedding_0` and so on: FastRP's numbers (float32), 0 for a vertex without edges; direction ignored; the "
+            "same ids and seed have comparable embeddings on other graphs; weights must not be negative"
+        ),
+        weighted=True,
+        aliases=("fast_rp", "fast_random_projection", "node_embeddings"),
+    ),
+    ProgramInfo(
         "cf",
         "collaborative:CollaborativeFiltering",
         "ratings",

@@ -595,6 +595,31 @@ def check_degrees(edges: EdgeList, fields: Mapping[str, Any]) -> None:
     same(fields["degree"], out + into if edges.directed else out)
 
 
+def check_embedding(edges: EdgeList, fields: Mapping[str, Any]) -> None:
+    """FastRP by dense matrices, of splitmix64's hashes."""
+    mask, steps = (1 << 64) - 1, (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+
+    def mixed(x: int) -> int:
+        x = ((x ^ x >> 30) * steps[1]) & mask
+        x = ((x ^ x >> 27) * steps[2]) & mask
+        return x ^ x >> 31
+
+    part, wanted = np.zeros((edges.vertices, 5)), np.zeros((edges.vertices, 5))
+    for v in range(edges.vertices):
+        first = mixed((v * steps[0] + mixed((3 + steps[0]) & mask)) & mask)
+        for k in range(5):
+            sixth = mixed((first + (k + 1) * steps[0]) & mask) * 6 >> 64
+            part[v, k] = 3**0.5 * ((sixth == 0) - (sixth == 1))
+    dense = matrix(edges, weighted=True)
+    both = dense + dense.T if edges.directed else dense
+    totals = both.sum(axis=1, keepdims=True)
+    for share in (0.5, 0.0, 2.0):
+        part = np.divide(both @ part, totals, out=np.zeros_like(part), where=totals > 0)
+        length = np.linalg.norm(part, axis=1, keepdims=True)
+        wanted += np.divide(share * part, length, out=np.zeros_like(part), where=length > 0)
+    assert np.allclose(fields["embedding"], wanted, rtol=0, atol=1e-4)
+
+
 def check_strength(edges: EdgeList, fields: Mapping[str, Any]) -> None:
     dense = matrix(edges, weighted=True)
     near(fields["out_strength"], dense.sum(axis=1))
@@ -678,6 +703,7 @@ CASES: dict[str, Case] = {
     "closeness": ({"k": 3}, check_closeness),
     "harmonic": ({"source": [SOURCE, OTHER]}, check_harmonic),
     "hyperball": ({"log2m": 4, "seed": 7}, check_hyperball),
+    "fastrp": ({"dimension": 5, "steps": [0.5, 0.0, 2.0], "seed": 3}, check_embedding),
     "cdlp": ({}, lambda e, f: same(f["label"], label_propagation(e))),
     "triangles": ({}, lambda e, f: same(f["triangles"], triangles(e))),
     "lcc": ({}, lambda e, f: near(f["lcc"], clustering(e))),

@@ -63,6 +63,7 @@ SWEEPS = "adsorption", "circuit", "eigenvector", "katz", "neural", "pagerank", "
 VECTORS: dict[str, Callable[[], Program]] = {
     "cf": lambda: CollaborativeFiltering(rank=1, max_iter=4),
     "hyperball": lambda: HyperBall(log2m=4, max_iter=4),
+    "fastrp": lambda: PROGRAMS["fastrp"](dimension=3),
 }
 """Programs whose values, and messages, are vectors."""
 OTHERS = (

@@ -170,6 +170,10 @@ class BridgesOptions(RunOptions, _Seed, total=False): ...
 class DiameterOptions(RunOptions, total=False):
     k: int
 
+class FastrpOptions(RunOptions, _Seed, _Weight, _MaxIter, total=False):
+    dimension: int
+    steps: Sequence[float]
+
 class CfOptions(RunOptions, _MaxIter, _Tol, _Seed, total=False):
     rank: int
     regularization: float
@@ -251,6 +255,8 @@ def run(program: Literal["msf", "strength"], graph: Graph | Path | str, **option
 def run(program: Literal["bridges"], graph: Graph | Path | str, **options: Unpack[BridgesOptions]) -> Result: ...
 @overload
 def run(program: Literal["diameter"], graph: Graph | Path | str, **options: Unpack[DiameterOptions]) -> Result: ...
+@overload
+def run(program: Literal["fastrp"], graph: Graph | Path | str, **options: Unpack[FastrpOptions]) -> Result: ...
 @overload
 def run(program: Literal["cf"], graph: Graph | Path | str, **options: Unpack[CfOptions]) -> Result: ...
 @overload

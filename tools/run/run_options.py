@@ -66,7 +66,7 @@ parameters = option_group(
         help="kcore: of which core; betweenness, closeness, harmonic: sampled sources; diameter: most searches.",
     ),
     option("--resolution", type=float, help="louvain, leiden: above 1 for smaller communities (1)."),
-    option("--seed", type=click.IntRange(0), help="louvain, leiden: another order of moves (0)."),
+    option("--seed", type=click.IntRange(0), help="louvain, leiden: another order of moves (0); fastrp: its hashes."),
     option(
         "--weight/--no-weight",
         default=None,
