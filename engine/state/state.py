@@ -220,7 +220,7 @@ class State(StateArrays):
         A bit for each word of `pending`, as in its summary; bounds by word and by span.
         """
         waiting = np.zeros_like(self.pending.summary)
-        return waiting, np.empty(len(self.pending.words)), np.empty(len(waiting))
+        return waiting, np.full(len(self.pending.words), np.inf), np.full(len(waiting), np.inf)
 
     @cached_property
     def lists(self) -> NDArray[Any]:

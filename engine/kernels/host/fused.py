@@ -1,8 +1,8 @@
-"""Many iterations in one call, on one core: for small frontiers of programs whose edges all lie in memory.
+"""Many iterations in one call, mostly on one core: for small frontiers of programs whose edges all lie in memory.
 
 A frontier of a hundred edges costs a core a microsecond, and the Python between two kernels seventy; roads and
 grids have thousands of such frontiers. Here one call stays, and does what the loop and the kernels of `launch.py` would
-do, one iteration after another. No other thread is at work meanwhile, so that nothing is atomic.
+do, one iteration after another. No other thread is at work meanwhile, so that nothing is atomic; but for wide buckets.
 
     list -> send() -> edges; who gets a message is noted in the other list, once
       -> vertex() of those; who is active next stays in that list, or waits if not due
@@ -20,7 +20,7 @@ the vertex's own values.
 A whole bucket of priorities can be one iteration, where updates are seen at once (`make_fused_buckets`): of those that
 a list changed, who is due and not noted yet is the next list of the bucket; the others wait. This is the bucket fusion
 of Zhang et al. (CGO 2020). Two loops over a list, of few instructions each and with no branch that cannot be predicted,
-are faster than one that asks of every edge what becomes of its end.
+are faster than one that asks of every edge what becomes of its end. Wide buckets are shared (`bucket_drain.py`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.kernels.host.atomics import prefetch
+from penstock.engine.kernels.host.bucket_drain import MOST_WORK, make_share_buckets
 from penstock.engine.kernels.host.device_functions import (
     CACHED,
     LOW,
@@ -60,6 +61,10 @@ if TYPE_CHECKING:
 MOST_ITERATIONS = 2048
 MOST_EDGES = 1 << 14
 """Of a frontier, and as many vertices: what one thread walks sooner than several wake up (`state.FUSED_LIST`)."""
+SHARED = 1024
+"""Vertices of a bucket from which on the next one is shared (`bucket_drain.py`)."""
+LEAST_THREADS = 4
+"""Threads that share one; of fewer, one alone is as fast: an edge takes longer, and a launch on busy cores a bucket."""
 PATIENCE = 32
 """So many small frontiers a program has had before a kernel is compiled or loaded: for a few more it does not pay."""
 
@@ -101,7 +106,7 @@ def make_fused_iterations(author: Author, apart: bool, both: bool) -> JitKernel:
     ):
         view, arrays = EdgeView(*view), VertexArrays(*arrays)
         other, other_index = EdgeView(*against[0]), against[1]
-        most, most_edges, alpha, unexplored, before, unvisited = bounds[0]
+        most, most_edges, alpha, unexplored, before, unvisited = bounds[0][:6]
         limit, bucket, per_row = bounds[1]
         base = arrays.base
         here, there, room = (
@@ -158,15 +163,13 @@ def make_fused_iterations(author: Author, apart: bool, both: bool) -> JitKernel:
     return fused_iterations
 
 
-def numbers_of(bounds: FusedLimits, iterations: int) -> tuple[tuple[np.int64, ...], tuple[np.float64, ...]]:
+def numbers_of(
+    bounds: FusedLimits, iterations: int, threads: int
+) -> tuple[tuple[np.int64, ...], tuple[np.float64, ...]]:
     """Bounds as the kernel takes them, for at most so many iterations."""
     edges = min(bounds.edges, MOST_EDGES)
-    whole = iterations, edges, bounds.alpha, bounds.unexplored, bounds.before, bounds.unvisited
+    whole = iterations, edges, bounds.alpha, bounds.unexplored, bounds.before, bounds.unvisited, threads, SHARED
     return tuple(map(np.int64, whole)), tuple(map(np.float64, (bounds.limit, bounds.bucket, bounds.per_row)))
-
-
-MOST_WORK = 1 << 22
-"""Edges of a call: some ten milliseconds, after which a signal is heard."""
 
 
 def by_bucket(author: Author, apart: bool) -> bool:
@@ -218,22 +221,23 @@ def make_keep_due(author: Author, both: bool) -> Any:
     return keep_due
 
 
-def make_fused_buckets(author: Author, both: bool) -> JitKernel:
+def make_fused_buckets(author: Author, both: bool, shared: bool) -> JitKernel:
     """Kernel: as `make_fused_iterations`, whose arguments it takes; an iteration lasts until no vertex is due.
 
     Ends too before a list with too many edges, unless it is the first and goes along one adjacency, and after MOST_WORK
-    edges.
+    edges. shared: whether wide buckets are; without, it is compiled in two thirds of the time.
     """
     relax, take_due, ahead = make_relax_listed(author, False), make_take_due(author), inline(scalars_later(author))
     survey, keep_due, wait_again = make_survey(both), make_keep_due(author, both), make_wait_again(author)
+    share = make_share_buckets(author, both)
 
-    @kernel(f"{author.key}{both}")
+    @kernel(f"{author.key}{both}{shared}")
     def fused_buckets(  # type: ignore[no-untyped-def]
         view, index, against, begun, count, lists, bounds, marks, active, fields, scalars, identity, arrays, readback
     ):
         view, arrays = EdgeView(*view), VertexArrays(*arrays)
         other, other_index = EdgeView(*against[0]), against[1]
-        (most, most_edges, _, _, _, _), (limit, bucket, _) = bounds
+        (most, most_edges, _, _, _, _, threads, fewest), (limit, bucket, _) = bounds
         base, half = arrays.base, lists.shape[0] >> 1
         most_edges = min(most_edges, half - 1)  # a vertex is listed as often as it is changed
         here, there, room = NONE, np.uint64(half), np.uint64(max(1, most_edges))
@@ -271,6 +275,12 @@ def make_fused_buckets(author: Author, both: bool) -> JitKernel:
             total += walked
             if done == most or total >= MOST_WORK:
                 going = False
+            if shared and going and bucket > 0.0 and np.int64(vertices) >= fewest:
+                done, limit, total = share(
+                    (threads, fewest), view, index, against, lists, marks, (limit, bucket), fields, scalars, arrays,
+                    readback, (done, most), total,
+                )  # fmt: skip
+                going = done < most and total < MOST_WORK * threads
             while number == NONE and going:
                 number, rest = take_due(index, marks, limit, lists, here, room, fields, now, base)
                 edges, reach = survey(view, index, other, other_index, lists, here, number)

@@ -100,6 +100,7 @@ class JitKernel:
     def _kept(self, function: Callable[..., Any]) -> Any:
         """Return the dispatcher of a function that is made of the kernel's, whose name and key it is kept under."""
         check_room(COMPILER_BYTES, f"compiling the kernel {self._function.__qualname__}")
+        start_threads()  # what the threading layer offers is linked in
         compiled = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
         return kept(compiled, lambda: self.key_of(function), self._origin, linked=False)
 
@@ -148,7 +149,6 @@ class LoopKernel(JitKernel):
             run_loop(body, threads, steps, grain, arguments)
 
         run.__name__ = self.__name__  # which people are shown
-        start_threads()  # what the threading layer offers is linked in
         return self._kept(run)
 
 

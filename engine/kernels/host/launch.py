@@ -211,12 +211,13 @@ class HostKernels:
         """Run iterations from this frontier on, along all edges of a resident adjacency or of two, in one call."""
         apart, both = state.incoming is not None, against is not None
         by_bucket = fused.by_bucket(self.author, apart=apart)
-        kernel = (_FUSED[1], both) if by_bucket else (_FUSED[0], apart, both)
+        shared = self.threads >= fused.LEAST_THREADS
+        kernel = (_FUSED[1], both, shared) if by_bucket else (_FUSED[0], apart, both)
         other, other_index = (view, index) if against is None else against
         readback = np.empty((min(bounds.iterations, fused.MOST_ITERATIONS), 2), dtype=np.int64)
         number, limit = self._call_alone(
             kernel, self._edges_of(view), kernel_index(index), (self._edges_of(other), kernel_index(other_index)),
-            state.vertices, frontier.vertices, state.lists, fused.numbers_of(bounds, len(readback)),
+            state.vertices, frontier.vertices, state.lists, fused.numbers_of(bounds, len(readback), self.threads),
             self._marks(state), _bitmap(state.active), state.arrays, scalars, state.identity,
             _vertices_of(state), readback,
         )  # fmt: skip

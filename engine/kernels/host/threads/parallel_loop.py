@@ -36,7 +36,7 @@ def run_loop(typing_context: Any, body: Any, threads: Any, steps: Any, grain: An
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         _, threads, steps, grain, packed = values
         take, kind = _make_take(context, builder, body, arguments)
-        loop = builder.alloca(kind)
+        loop = cgutils.alloca_once(builder, kind)  # once, however often the caller's loop comes here
         nothing = cgutils.get_null_value(excinfo_ptr_t)
         for field, value in enumerate((packed, _WORD(0), steps, grain, RETCODE_OK, nothing)):
             builder.store(value, _field(builder, loop, field))
@@ -95,6 +95,6 @@ def _field(builder: Any, loop: Any, number: int) -> Any:
 
 
 def _stored(builder: Any, value: Any) -> Any:
-    place = builder.alloca(value.type)
+    place = cgutils.alloca_once(builder, value.type)
     builder.store(value, place)
     return place

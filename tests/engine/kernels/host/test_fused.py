@@ -127,6 +127,31 @@ def test_vertices_are_listed_as_often_as_they_change(count: int) -> None:
     assert result.fields["distance"].tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@covering("kind, directed", ["uint8", "float64"], [False, True])
+def test_threads_share_a_bucket(kind: str, directed: bool, threads: int) -> None:
+    """All buckets but the first: of spans that threads take from each other."""
+    edges = weighed(grid(150, directed=directed), kind)
+    ours = run(edges, lambda: SSSP(0))
+    with stretches(SHARED=1, LEAST_THREADS=1) as lengths:
+        result = run(edges, lambda: SSSP(0), threads=threads)
+    assert max(lengths) > 2
+    assert np.array_equal(result.fields["distance"], ours.fields["distance"])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_more_become_due_than_a_piece_has_room_for(threads: int) -> None:
+    """Those wait in the pile, and take part in the same bucket."""
+    leaves, weights = np.arange(2, 20002), np.arange(20000, dtype=np.uint8) % 40
+    heads, tails = np.append(0, np.ones(len(leaves), np.int64)), np.append(1, leaves)
+    edges = EdgeList(20002, heads, tails, np.append(np.uint8(100), weights), True)
+    with stretches(SHARED=1, LEAST_THREADS=1) as lengths:
+        result = run(edges, lambda: SSSP(0, delta=50.0), threads=threads, direction="push")
+    assert lengths == [result.iterations]
+    assert sum(record.vertices for record in result.records) == 20002
+    assert np.array_equal(result.fields["distance"], np.append([0, 100], 100 + weights.astype(int)))
+
+
 @covering("mode, name, kind", ["auto", "sync"], ["bfs", "sssp"], GRAPHS)
 def test_one_call_does_it_all(kind: str, name: str, mode: str) -> None:
     """Of SSSP, changes of bucket too."""
