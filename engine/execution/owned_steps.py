@@ -1,10 +1,12 @@
 """Steps of an iteration that each rank takes for its own vertices alone, where ranks are on cores with all values.
 
     wide frontiers:           each rank selects a part -> how many there are, from all
-    wide pulls of searches:   each rank applies what it has pulled -> who is pending, from all -> values, when asked for
+    wide walks of searches:   messages, to owners -> each rank applies its own -> who is pending, from all
+    the end:                  values, from all
 
-Messages of such pulls do not travel: other ranks need the marks alone until they push, or the search ends. Few messages
-do before that, and all ranks apply these.
+Of such walks other ranks get the marks alone until the search ends. What they push to a vertex that was reached
+meanwhile they drop by these marks: its value, which tells a push so in one process, is its owner's. Few messages go to
+all ranks, and all apply them.
 """
 
 from __future__ import annotations
@@ -13,24 +15,26 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from penstock.engine.program.program import author_function
-from penstock.engine.ranks.rank_exchange import room_for_few
-from penstock.engine.state.state import SPAN, Frontier, list_capacity
+from penstock.engine.program.program import arguments, author_function
+from penstock.engine.state.state import SPAN, Bitmap, Frontier, list_capacity
 from penstock.engine.state.state_arrays import SENT, StateArrays, StepValues
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.program.program import Program
     from penstock.engine.ranks.rank_exchange import RankExchange
+    from penstock.engine.state.state import State
 
 
 def keeps_apart(program: Program) -> bool:
-    """Whether ranks need nothing of each other's pulls but who is pending, until they push.
+    """Whether ranks need nothing of each other's values but who is pending, until the end.
 
-    Of a search: who has got a message takes no more of them, and what a vertex sends is none of its values.
+    Of a search: who has got a message is active next and takes no more of them, since it has them in the field whose
+    first value lets it take some; and what a vertex sends is none of its values.
     """
-    steps = StepValues.of(program)
-    alone = program.visits_once and not program.bounded and "global" not in steps.by_role
+    steps, active = StepValues.of(program), author_function(program, "active")
+    once = program.visits_once and bool(program.accumulator) and (active is None or not arguments(active))
+    alone = once and not program.bounded and "global" not in steps.by_role
     read = steps.changing | {SENT}
     return alone and author_function(program, "priority") is None and steps.source.isdisjoint(read)
 
@@ -51,16 +55,24 @@ class OwnedSteps:
 
     apart = False
 
-    def __init__(self, program: Program, state: StateArrays, exchange: RankExchange, bounds: NDArray[np.int64]) -> None:
+    def __init__(self, program: Program, state: State, exchange: RankExchange, bounds: NDArray[np.int64]) -> None:
         self._state, self._exchange, self.bounds = state, exchange, bounds
         self._changing = StepValues.of(program).changing
         self._wide = list_capacity(program, state.last)
         self._by_priority = author_function(program, "priority") is not None
+        self._reached = Bitmap.empty(0)
 
-    @property
-    def kept_above(self) -> int:
-        """If a pull finds more messages they stay with owners: any where values do, too, since other ranks' are old."""
-        return 0 if self.apart else room_for_few(self._state.last)
+    def share_pending(self) -> None:
+        """Tell all ranks who is pending where owners alone have applied."""
+        if not self.apart:
+            self.apart, self._reached = True, Bitmap.empty(self._state.last)
+        self._exchange.share_own_marks(self._state.pending, self.bounds)
+        self._reached.unite(self._state.pending)
+
+    def drop_reached(self) -> None:
+        """Forget what was pushed to vertices that owners alone know to be reached."""
+        if self.apart:
+            self._state.touched.remove(self._reached)
 
     def select(self, select: Callable[[StateArrays], Frontier]) -> Frontier:
         """Select what is pending; where it may be too much to be listed each rank counts about its own vertices."""
@@ -68,7 +80,9 @@ class OwnedSteps:
         if self._by_priority or exchange.found <= self._wide:
             return select(state)
         first, last = self.own
-        own = select(state.part(first, last)) if first < last else Frontier(0, 0)
+        part = state.part(first, last)
+        part.work = part.work[:0]  # no room: a list of them alone is of no use
+        own = select(part) if first < last else Frontier(0, 0)
         for begin, end in ((0, first), (last, state.last)):
             if begin == end:
                 continue
@@ -87,6 +101,6 @@ class OwnedSteps:
     def hand_out(self) -> None:
         """Give all ranks the values of all vertices."""
         if self.apart:
-            self.apart = False
+            self.apart, self._reached = False, Bitmap.empty(0)
             for name in sorted(self._changing):
                 self._exchange.gather(name, self.bounds, (0, self._state.last))

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from penstock.engine.execution.loop import Loop
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from penstock.engine.ranks.rank_devices import RankDevices
     from penstock.engine.resources.ownership import Ownership
     from penstock.engine.state.records import IterationRecord
+    from penstock.engine.state.state import State
     from penstock.engine.state.state_arrays import StateArrays
     from penstock.storage.base.timeline import Timeline
     from penstock.transfer.values.task import Demand
@@ -66,7 +67,7 @@ class SharedLoop(Loop):
         self.exchange = RankExchange(self.state, self.kernels.exchange_kernels(), self.ranks, self.arrays)
         self._owned: OwnedSteps | None = None
         if not self.devices.on_devices and self.state.pages is None:
-            self._owned = OwnedSteps(self.program, self.state, self.exchange, self.ownership.bounds)
+            self._owned = OwnedSteps(self.program, cast("State", self.state), self.exchange, self.ownership.bounds)
         self._keeps_apart = False
         self._seen: Situation | None = None
 
@@ -81,10 +82,14 @@ class SharedLoop(Loop):
         return exchanging(self.timeline, record)
 
     def keep_apart(self, *, checkpoints: bool) -> None:
-        """Let owners alone have what wide pulls bring, where a program allows it, and no rank keeps checkpoints."""
+        """Let owners alone have what wide walks bring, where a program allows it, and no rank keeps checkpoints.
+
+        Not of runs that only push, of which most messages go to vertices that were reached.
+        """
         if self._owned is None or self.asynchronous or self.author.uses_activity:
             return
-        self._keeps_apart = keeps_apart(self.program) and not self.gathered(checkpoints).any()
+        pulls = "pull" in self.streams
+        self._keeps_apart = pulls and keeps_apart(self.program) and not self.gathered(checkpoints).any()
 
     def own(self, ownership: Ownership) -> None:
         """Own other vertices from now on, between two walks."""
@@ -123,12 +128,6 @@ class SharedLoop(Loop):
             self.exchange.begin_settling()
         return rows
 
-    def _send(self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...]) -> None:
-        if self._owned is not None and self._owned.apart and self.direction == "push":
-            with self.exchanging(record):
-                self.hand_out()
-        super()._send(frontier, record, scalars)
-
     def _take_effect(
         self, frontier: Frontier, record: IterationRecord, scalars: tuple[Any, ...], rows: Demand | None
     ) -> None:
@@ -141,9 +140,8 @@ class SharedLoop(Loop):
             self._apply(frontier, scalars, walked)
         if not shared:
             assert self._owned is not None, "owners alone have applied"
-            self._owned.apart = True
             with self.exchanging(record):
-                self.exchange.share_pending()
+                self._owned.share_pending()
 
     def _exchange(self, frontier: Frontier, record: IterationRecord, *, settled: bool) -> bool:
         """Give all ranks the same messages; return whether they have them. settled: after a walk of unsettled rows."""
@@ -152,9 +150,10 @@ class SharedLoop(Loop):
             if settled:
                 self.exchange.share_settled(self.ownership.bounds)
                 return True
-            kept_above = self._owned.kept_above if pulled and self._keeps_apart and self._owned is not None else None
-            bounds = self.ownership.bounds if pulled else None
-            return self.exchange.share_messages(frontier.everything, bounds, kept_above)
+            if self._owned is not None and not pulled:
+                self._owned.drop_reached()
+            owners = self.ownership.bounds if self._keeps_apart else None
+            return self.exchange.share_messages(frontier.everything, self.ownership.bounds if pulled else None, owners)
 
     def total(self) -> None:
         """Combine partial totals; where some are added up on devices, in an order of their own, the first rank's."""

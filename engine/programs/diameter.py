@@ -93,11 +93,12 @@ class DiameterByLabels(Diameter):
 class SearchBothWays(ByLevels):
     """Levels from one vertex (internal id), edges leading either way."""
 
-    level = Field(np.uint32)
+    level = Field(np.uint32, fill=UNREACHED)
     combine = "min"
     along = "both"
     early_exit = True
     visits_once = True
+    accumulator = "level"
     by_ranges = True
 
     def __init__(self, source: int) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.engine.kernels.host.launch_exchange import HostExchangeKernels
     from penstock.engine.ranks.communicator import ArrayRanks, Communicator
     from penstock.engine.state.device_state import VertexState
+    from penstock.engine.state.state import Bitmap
 
     Kernels = HostExchangeKernels | CudaExchangeKernels
 
@@ -70,12 +71,12 @@ class RankExchange:
         most = self.kernels.exchanged_at_once if state.pages is None else state.pages.rows
         self.at_once = int(ranks.gather_numbers(np.array([most])).min())
 
-    def share_messages(self, everything: bool, bounds: Ints | None = None, kept_above: int | None = None) -> bool:
+    def share_messages(self, everything: bool, bounds: Ints | None = None, owners: Ints | None = None) -> bool:
         """Give all ranks the same accumulators and marks; return whether they have them.
 
         everything: all vertices have messages, and marks do not count. bounds: of a pull, the vertices that each rank
-        owns, and alone has found messages for; None: any rank may have found some for any vertex. kept_above: if a pull
-        finds more messages each rank keeps its own, and no marks but these (`share_pending`); None: all get them.
+        owns, and alone has found messages for; None: any rank may have found some for any vertex. owners: if messages
+        are more than a few, each rank gets those of these vertices of its own, and no marks but these; None: all do.
         """
         if everything:
             self._share_values(bounds, (0, self.state.last))
@@ -89,8 +90,11 @@ class RankExchange:
         counts = gather_few(self.ranks, int(self.kernels.count(state.touched, own, state.target, ours)), ours, found)
         starts = starts_of(counts)
         self.found = int(starts[-1])
-        if kept_above is not None and self.found > kept_above:
-            self.kernels.copy_marks(state.touched, own, state.touched.words.view(np.uint32))
+        if owners is not None and self.found > few:
+            if bounds is None:
+                self._list_to_owners(owners)
+            mine = int(owners[rank]), int(owners[rank + 1])
+            self.kernels.copy_marks(state.touched, mine, state.touched.words.view(np.uint32))
             return False
         if self.found > few:
             self._share_many(own, starts, bounds)
@@ -100,9 +104,38 @@ class RankExchange:
             self.kernels.move_marks(state.touched, state.pending)
         return True
 
-    def share_pending(self) -> None:
-        """Give all ranks the same pending vertices, each of which one of them has marked."""
-        self.combine_marks(self.state.pending)
+    def share_own_marks(self, marks: Bitmap, bounds: Ints) -> None:
+        """Give all ranks the marks of all vertices, of which each rank has those of its own; in host memory."""
+        words = marks.words
+        first = np.minimum(bounds[:-1] // 64, len(words) - 1)  # this word may be another rank's, too
+        cut = self.ranks.gather_numbers(words[first[self.ranks.rank]][np.newaxis])
+        self.arrays.gather_slices(words, -(-bounds // 64))
+        np.bitwise_or.at(words, first, cut.ravel())
+        marks.summarize()
+
+    def _list_to_owners(self, bounds: Ints) -> None:
+        """Give owners what other ranks have found for their vertices: of a part of each rank's at a time."""
+        state, kernels, ranks = self.state, self.kernels, self.ranks
+        rank, size, step = ranks.rank, ranks.size, -(-self.at_once // ranks.size)
+        for first in range(0, int(np.diff(bounds).max()), step):
+            ends = np.minimum(bounds[:-1] + first, bounds[1:]), np.minimum(bounds[:-1] + first + step, bounds[1:])
+            parts = [*zip(*(each.tolist() for each in ends), strict=True)]
+            counts = np.array([kernels.marked(state.touched, part) for part in parts])
+            counts[rank] = 0
+            every = ranks.gather_numbers(counts)
+            starts = starts_of(every.max(axis=0))
+            ids = kernels.buffer("ids", int(starts[-1]), state.vertices.dtype)
+            values = kernels.buffer("values", int(starts[-1]), state.target.dtype)
+            for part, begin, count in zip(parts, starts.tolist(), counts.tolist(), strict=False):
+                here = slice(begin, begin + count)
+                kernels.listed(state.touched, part, count, state.target, ids[here], values[here])
+            room = int(starts[rank + 1] - starts[rank])
+            found = [kernels.buffer(name, size * room, one.dtype) for name, one in (("b", ids), ("c", values))]
+            for ours, theirs in zip((ids, values), found, strict=True):
+                self.arrays.exchange_slices(ours, starts, theirs.reshape(size, room))
+            for other, count in enumerate(every[:, rank].tolist()):
+                part = other * room, other * room + count
+                kernels.merge(*found, part, state.target, state.touched, instead=False)
 
     def gather(self, name: str, bounds: Ints, span: Span) -> None:
         """Give all ranks the values that owners have of a range of vertices, in an array of which it is in memory."""

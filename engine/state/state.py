@@ -131,10 +131,14 @@ class Bitmap:
 
     def unite(self, other: Bitmap) -> None:
         """Set every bit that is set in another bitmap of as many vertices."""
-        for span in np.flatnonzero(other.summary):
-            words = slice(int(span) * 64, (int(span) + 1) * 64)
-            self.words[words] |= other.words[words]
+        spans = np.flatnonzero(other.summary)
+        self.words.reshape(-1, 64)[spans] |= other.words.reshape(-1, 64)[spans]
         self.summary |= other.summary
+
+    def remove(self, other: Bitmap) -> None:
+        """Unset every bit that is set in another bitmap of as many vertices."""
+        spans = np.flatnonzero(self.summary)
+        self.words.reshape(-1, 64)[spans] &= ~other.words.reshape(-1, 64)[spans]
 
     def summarize(self) -> None:
         """Set the summary anew, from the words."""

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 from penstock.engine.checkpoint.checkpoint import Checkpoints
-from penstock.engine.execution import owned_steps
+from penstock.engine.execution import loop, owned_steps
 from penstock.engine.execution.owned_steps import OwnedSteps, keeps_apart
+from penstock.engine.kernels.host.launch_exchange import HostExchangeKernels
 from penstock.engine.program.program import Program
 from penstock.engine.programs.bfs import BFS, BFSLevels, InRounds
+from penstock.engine.programs.diameter import SearchBothWays
 from penstock.engine.programs.pagerank import PageRank
 from penstock.engine.programs.reachability import Reachability
 from penstock.engine.programs.sssp import SSSP
+from penstock.engine.ranks import rank_exchange
 from penstock.engine.session import Session
 from penstock.storage.format.graph import Graph
 from support.graphs import in_memory
@@ -124,6 +127,40 @@ def test_ranks_select_by_priority_all_alike_and_walk_as_one_process_does(noted: 
     assert not noted.parts
 
 
+@pytest.mark.parametrize("few", [0, 40])
+@pytest.mark.parametrize(("size", "at_once"), [(2, 1 << 20), (3, 700), (5, 64)])
+@pytest.mark.parametrize("parents", [True, False])
+def test_pushes_to_what_others_have_reached_change_nothing(
+    few: int, size: int, at_once: int, parents: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pushes and pulls take turns, so that pushes lead to vertices that were reached while values are apart."""
+
+    def chosen(situation: Any, frontier: Any, direction: str, growing: bool) -> str:
+        return "push" if frontier.vertices % 2 else "pull"
+
+    monkeypatch.setattr(loop, "choose", chosen)
+    monkeypatch.setattr(rank_exchange, "FEW", few)
+    monkeypatch.setattr(HostExchangeKernels, "exchanged_at_once", at_once)
+    random = np.random.default_rng(size)
+    for vertices in (70, 3_000, 9_001):
+        edges = random.integers(0, vertices, (2, 3 * vertices))
+        some = in_memory(EdgeList(vertices, *edges, None, True))
+        (alone,) = run_on(lambda: BFS(3, parents=parents), some, 1)
+        for result in run_on(lambda: BFS(3, parents=parents), some, size, **COMPILED):
+            for name, values in alone.fields.items():
+                np.testing.assert_array_equal(result.fields[name], values)
+            told = [(one.direction, one.vertices, one.edges) for one in result.records]
+            assert told == [(one.direction, one.vertices, one.edges) for one in alone.records]
+
+
+class Halting(BFSLevels):
+    """A search of which a vertex may be active or not when it is reached, which others cannot know."""
+
+    def active(level):  # type: ignore[no-untyped-def]
+        """Who goes on."""
+        return level < 3
+
+
 class Sending(BFSLevels):
     """A search that reads what its sources have."""
 
@@ -139,6 +176,8 @@ class Sending(BFSLevels):
         (BFSLevels(0), True),
         (BFS(0, target=5), False),
         (Sending(0), False),
+        (Halting(0), False),
+        (SearchBothWays(0), True),
         (Reachability(0), False),
         (SSSP(0), False),
         (PageRank(), False),
@@ -147,12 +186,3 @@ class Sending(BFSLevels):
 )
 def test_searches_that_read_no_values_of_sources_stay_apart(program: Program, holds: bool) -> None:
     assert keeps_apart(program) == holds
-
-
-def test_few_messages_stay_with_owners_once_values_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owned_steps, "room_for_few", lambda vertices: 3)
-    owned = OwnedSteps.__new__(OwnedSteps)
-    owned._state = type("State", (), {"last": 100})()
-    for apart, most in ((False, 3), (True, 0)):
-        owned.apart = apart
-        assert owned.kept_above == most
