@@ -181,6 +181,19 @@ def read_own(path: Path) -> bytes | None:
         return None
 
 
+def append_own(path: Path, content: bytes) -> int:
+    """Append to a file of this user, which is made if there is none; return its size.
+
+    Raises OSError, InputError for a file of someone else.
+    """
+    with open(path, "ab", buffering=0, opener=_opened) as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
+            raise InputError(f"{path} is no file of this user; remove it")
+        file.write(content)
+        return os.fstat(file.fileno()).st_size
+
+
 def _opened(path: str, flags: int) -> int:
-    """Open no link, and wait for no writer of a pipe."""
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+    """Open no link, and wait for no other end of a pipe; what is made is this user's alone."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)

@@ -11,7 +11,6 @@ import csv
 import json
 import logging
 import os
-import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -21,9 +20,9 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.planning.known_runs import KnownRuns, PastRun
 from penstock.storage.base.atomic import write_text
-from penstock.storage.base.errors import InputError, PenstockError
+from penstock.storage.base.errors import PenstockError
 from penstock.storage.base.hardware_info import fingerprint
-from penstock.storage.base.user_cache import make_place, read_own, user_cache
+from penstock.storage.base.user_cache import append_own, make_place, read_own, user_cache
 from penstock.tools.base.json_record import of_json, to_json
 
 if TYPE_CHECKING:
@@ -145,17 +144,6 @@ def keep_run(run: PastRun, device: Device, stages: Mapping[str, float]) -> None:
 def add_run(place: Path, run: PastRun) -> None:
     """Append a run to a file of this user; of one that is long the older half goes. Raises OSError or PenstockError."""
     make_place(place.parent)
-    line = json.dumps(to_json(run)) + "\n"
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK  # no pipe's reader is waited for
-    handle = os.open(place, flags, 0o600)
-    try:
-        facts = os.fstat(handle)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid():
-            raise InputError(f"{place} is no file of this user; remove it")
-        os.write(handle, line.encode())
-        size = os.fstat(handle).st_size
-    finally:
-        os.close(handle)
-    if size > MOST_BYTES:
+    if append_own(place, json.dumps(to_json(run)).encode() + b"\n") > MOST_BYTES:
         lines = [json.dumps(to_json(one)) for one in read_runs(place)]
         write_text(place, "".join(f"{line}\n" for line in lines[len(lines) // 2 :]), force=True)
