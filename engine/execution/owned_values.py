@@ -209,7 +209,8 @@ class OwnedValues:
         pages.own(0, state.last)
         if state.incoming is not None:
             pages.reset({INCOMING})  # nothing is combined between iterations
-        self._exchange.gather_marks(state.pending, self.starts, (0, state.last))
+        if state.active is not state.pending:  # else of sweeps, which mark nothing
+            self._exchange.gather_marks(state.pending, self.starts, (0, state.last))
         for name in sorted(self._steps.changing):
             for span in pages.spans(0, state.last):
                 with state.held((name,), *span, changes=(name,)):

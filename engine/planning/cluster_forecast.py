@@ -20,7 +20,7 @@ from penstock.engine.planning.requirements import RunSetting, planned, windows_o
 from penstock.engine.program.program import Program, author_function, has_phases, needs_rows
 from penstock.engine.resources.config import Config
 from penstock.engine.state.device_state import device_state_bytes
-from penstock.engine.state.state import exchange_bytes, state_bytes
+from penstock.engine.state.state import bitmap_bytes, state_bytes
 from penstock.storage.base.budget import parse_bytes
 from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.format.frames import Frames
@@ -129,9 +129,7 @@ class SweepWork:
                 "a plan is for programs that do, such as pagerank"
             )
         dtype = np.dtype(np.uint32 if vertices <= 1 << 32 else np.uint64)
-        held = state_bytes(program, vertices, dtype, apart=True) + exchange_bytes(
-            program, vertices, dtype, sliced=True, at_once=vertices, ranks=1
-        )
+        held = state_bytes(program, vertices, dtype, apart=True) + bitmap_bytes(vertices)
         held += device_state_bytes(program, vertices, dtype) + INDEX_BYTES * vertices
         handed = exchanged_bytes(program, "pull", vertices, dtype.itemsize)
         return cls(edges, edges * bytes_per_edge, held, handed)

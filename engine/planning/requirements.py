@@ -14,6 +14,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from penstock.engine.execution import cel, layers, triangles, whole_rows
+from penstock.engine.execution.owned_steps import keeps_apart
 from penstock.engine.execution.windows import AHEAD, WindowCut, cut_windows, window_vertices, windows_walked
 from penstock.engine.program.precision import formed
 from penstock.engine.program.program import (
@@ -38,9 +39,11 @@ from penstock.engine.state.device_state import device_state_bytes
 from penstock.engine.state.row_blocks import message_capacity
 from penstock.engine.state.state import (
     EXCHANGED_AT_ONCE,
+    bitmap_bytes,
     exchange_bytes,
     field_bytes,
     fields_for,
+    is_sweep,
     listing_bytes,
     state_bytes,
     value_bytes,
@@ -504,13 +507,16 @@ def requirements_of(
         if setting.by_windows and graph.out.degrees is not None:
             sizes = value_bytes(program, graph.vertices, graph.vertex_dtype, apart=apart)
             at_once = _value_rows(graph, sizes)
+        owners = setting.on_cores and not setting.by_windows and "pull" in directions and keeps_apart(program)
+        size = {"at_once": at_once, "ranks": setting.ranks}
         held += exchange_bytes(
-            program, graph.vertices, graph.vertex_dtype, sliced=sliced, at_once=at_once, ranks=setting.ranks
+            program, graph.vertices, graph.vertex_dtype, apart=apart, owners=owners, sliced=sliced, **size
         )
     if graph.layout == "list":
         held += list_bytes(graph)
     if setting.device_bytes is not None:
         held += device_state_bytes(program, graph.vertices, graph.vertex_dtype)
+        held += bitmap_bytes(graph.vertices) if is_sweep(program) else 0
     walked = [walk for walks_of in directions.values() for walk in walks_of]
     needs = MemoryRequest.of(
         graph,
@@ -558,9 +564,13 @@ def _walks_by_windows(program: Program, config: Config) -> bool:
 
 def has_value_pages(program: Program) -> bool:
     """Whether values of a program's vertices may be in a file: reached by ranges and positions."""
+    return all(vars(kind).get("by_ranges") for kind in whose_functions(program))
+
+
+def whose_functions(program: Program) -> list[type]:
+    """The classes of a program whose own functions have its fields; each says of these whether they go `by_ranges`."""
     methods = {"phases", "instead", "finish"} | (set() if program.starts_anywhere else {"start"})
-    written = (vars(kind) for kind in type(program).__mro__ if kind is not Program)
-    return all(kind.get("by_ranges") for kind in written if not methods.isdisjoint(kind))
+    return [kind for kind in type(program).__mro__ if kind is not Program and not methods.isdisjoint(vars(kind))]
 
 
 def wants_rows_in_order(graph: Graph, program: Program, directions: Mapping[Direction, object]) -> bool:
@@ -755,8 +765,9 @@ def _first_in_windows(
 ) -> tuple[int, tuple[tuple[RunRequirements, ...], MemoryPlan]]:
     """The number of the first form that fits with its values in a file, and what it asks for.
 
-    Raises BudgetError where none does, with the least budget of all; refused: of all forms in memory, which of few
-    vertices take more by hashes than by ranks.
+    Raises BudgetError where none does, with the least budget of all, and the name of a class that does not say whether
+    its functions go by ranges, as those that it derives from do. refused: of all forms in memory, which of few vertices
+    take more by hashes than by ranks.
     """
     for number, form in sorted(enumerate(forms), key=lambda one: not one[1].on_cores):  # values of fewer bytes first
         if _has_pages(graph, form, setting, tuple(_all_requirements(graph, form, setting))):

@@ -403,15 +403,19 @@ def state_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
     """Bytes that a State of `vertices` vertices takes; `apart` as in `State.accumulate_apart`."""
     total = sum(value_bytes(program, vertices, vertex_dtype, apart=apart).values())
     spans = max(1, -(-vertices // SPAN))
-    bitmap = spans * (SPAN // 8 + 8)
-    total += bitmap if is_sweep(program) else (2 + apart) * bitmap
+    total += 0 if is_sweep(program) else (2 + apart) * bitmap_bytes(vertices)  # sweeps write no marks on the cores
     if author_function(program, "priority") is not None:
-        total += bitmap + 8 * spans  # `State.lows`
+        total += bitmap_bytes(vertices) + 8 * spans  # `State.lows`
     listed = listing_bytes(program, vertices, vertex_dtype)
     if has_frontier(program):
         listed += _listed(vertices) * np.dtype(vertex_dtype).itemsize  # `State.lists`
     partial = spans * 8 * max(1, len(globals_of(program)))
     return int(total + listed + partial + 4096)
+
+
+def bitmap_bytes(vertices: int) -> int:
+    """Bytes of a bitmap of so many vertices."""
+    return max(1, -(-vertices // SPAN)) * (SPAN // 8 + 8)
 
 
 def listing_bytes(program: Program, vertices: int, vertex_dtype: Any) -> int:
@@ -431,17 +435,21 @@ def value_bytes(program: Program, vertices: int, vertex_dtype: Any, *, apart: bo
 
 
 def exchange_bytes(
-    program: Program, vertices: int, vertex_dtype: Any, *, sliced: bool, at_once: int, ranks: int
-) -> int:
+    program: Program, vertices: int, vertex_dtype: Any, *, apart: bool, owners: bool, sliced: bool, at_once: int,
+    ranks: int,
+) -> int:  # fmt: skip
     """Bytes that merging the states of several ranks takes beside a State (`engine/ranks/rank_exchange.py`).
 
-    Marks of their own; a message of each vertex that is exchanged at once, ids and marks for those that are listed, and
-    all ranks' marks of these where they are not all vertices. sliced: every exchange is of slices, in their places.
+    A message of each vertex that is exchanged at once, ids and marks for those that are listed, and all ranks' marks of
+    these where they are not all vertices. apart: as in `State.accumulate_apart`; else marks of messages have a place of
+    their own here. owners: whether messages may be listed for owners, who then alone know values: of all vertices there
+    are marks of who was reached. sliced: every exchange is of slices, in their places.
     """
-    marks = max(1, -(-vertices // SPAN)) * (SPAN // 8 + 8)
-    message = message_dtype(program, vertex_dtype).itemsize * int(np.prod(program.message_shape))
+    marks = 0 if apart and not owners else bitmap_bytes(vertices)
     if sliced:
         return int(marks)
+    message = message_dtype(program, vertex_dtype).itemsize * int(np.prod(program.message_shape))
     if at_once < vertices:
         marks += ranks * at_once // 8
-    return int(marks + max(2 * message, message + 10) * min(at_once, vertices))
+    listed = 2 * (message + np.dtype(vertex_dtype).itemsize) if owners else message + 10
+    return int(marks + max(2 * message, listed) * min(at_once, vertices))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.kernels.host.atomics import COMBINE, prefetch
+from penstock.engine.kernels.host.atomics import prefetch
 from penstock.engine.kernels.host.device_functions import degree_of, is_marked
 from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.host.launch import SMALL, HostKernels, _vertices_of, kernel_index
@@ -35,17 +35,6 @@ PICKED_AHEAD = np.int64(8)  # the same among edges with an active end
 STEPS = 32
 """Runs of edges for each thread, so that the last ones to end do not matter."""
 ALL_BLOCKS = np.ones(1, np.bool_)
-
-
-def make_take_unmarked(author: Author) -> Any:
-    """Inlined: combine a message with what vertex `at` has, and mark nothing: `apply` looks at every vertex."""
-    combine = COMBINE[author.combine]
-
-    @inline
-    def take(vertices, at, value):  # type: ignore[no-untyped-def]
-        combine(vertices.target, at, value)
-
-    return take
 
 
 def make_send(author: Author, take: Any) -> Any:
@@ -94,9 +83,6 @@ def make_push_blocks(author: Author, ways: WaysName) -> Any:
     """
     forward, reverse, loops_once = WAYS[ways]
     send, ask = make_send(author, make_take(author)), make_ask(author, ways)
-    swept = send
-    if author.everywhere:
-        swept = make_send(author, make_take_unmarked(author))
 
     @inline
     def sweep(view, low, high, index, fields, scalars, vertices):  # type: ignore[no-untyped-def]
@@ -107,9 +93,9 @@ def make_push_blocks(author: Author, ways: WaysName) -> Any:
             pair = view.neighbors[np.uint64(e)]
             u, v = pair >> HALF, pair & LOWER
             if forward:
-                swept(view, e, u, v, index, fields, scalars, vertices)
+                send(view, e, u, v, index, fields, scalars, vertices)
             if reverse and not (loops_once and u == v):
-                swept(view, e, v, u, index, fields, scalars, vertices)
+                send(view, e, v, u, index, fields, scalars, vertices)
 
     @inline
     def pick(view, low, high, active, picked, base):  # type: ignore[no-untyped-def]

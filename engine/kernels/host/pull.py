@@ -147,20 +147,20 @@ def make_sweep(author: Author) -> Any:
 
 def make_reduce_partials(author: Author) -> Any:
     """Kernel: combine the partials that `pull` left into `target`, in the order of the blocks."""
-    return _make_reduce_partials(author.combine)
+    return _make_reduce_partials(author.combine, not author.everywhere)
 
 
 @cache
-def _make_reduce_partials(combine: str) -> Any:
+def _make_reduce_partials(combine: str, marks: bool) -> Any:
     absorb = make_absorb(combine)
 
-    @kernel(f"reduce_partials {combine}")
+    @kernel(f"reduce_partials {combine} {marks}")
     def reduce_partials(partials, target, touched, summary, base):  # type: ignore[no-untyped-def]
         partial_vertices, partial_values, partial_found = partials
         for number in range(partial_found.shape[0]):
             if partial_found[number]:
                 at = np.uint64(partial_vertices[number]) - base
-                if absorb(target, at, partial_values[number]):
+                if absorb(target, at, partial_values[number]) and marks:
                     mark(touched, summary, at)
 
     return reduce_partials

@@ -66,12 +66,15 @@ class ApartArrays(NamedTuple):
 
 
 def make_take(author: Author) -> Any:
-    """Inlined: combine a message with what vertex `at` (uint64, less base) has; mark it if that changes."""
-    combine = COMBINE[author.combine]
+    """Inlined: combine a message with what vertex `at` (uint64, less base) has; mark it if that changes.
+
+    Of sweeps nothing is marked: `apply` looks at every vertex.
+    """
+    combine, marks = COMBINE[author.combine], not author.everywhere
 
     @inline
     def take(vertices, at, value):  # type: ignore[no-untyped-def]
-        if combine(vertices.target, at, value):
+        if combine(vertices.target, at, value) and marks:
             mark(vertices.touched, vertices.summary, at)
 
     return take
@@ -79,14 +82,15 @@ def make_take(author: Author) -> Any:
 
 def make_take_apart(author: Author) -> Any:
     """Inlined: the same, of ApartArrays: the first vertices' messages are added to their sums."""
-    combine = COMBINE[author.combine]
+    rest, marks = make_take(author), not author.everywhere
 
     @inline
     def take(vertices, at, value):  # type: ignore[no-untyped-def]
-        if at < np.uint64(vertices.sums.shape[0]):
-            vertices.sums[at] += value
-            mark(vertices.touched, vertices.summary, at)
-        elif combine(vertices.target, at, value):
+        if at >= np.uint64(vertices.sums.shape[0]):
+            rest(vertices, at, value)
+            return
+        vertices.sums[at] += value
+        if marks:
             mark(vertices.touched, vertices.summary, at)
 
     return take

@@ -84,9 +84,9 @@ def make_apply(author: Author) -> Any:
 
     Touched vertices, active ones too where `vertex` asks `is_active`, or all vertices if `whole`.
     partial float64[spans, globals]: each span's share of the Globals of those vertices.
-    `touched` is cleared; `following` (whose words may hold bits already) gains the next frontier. Of sweeps that
-    combine messages in a field (`Author.in_place`), `incoming` is what was sent, if anything, in `places` as in
-    `make_send`.
+    `touched` is cleared, but of sweeps, which mark nothing; `following` (whose words may hold bits already) gains the
+    next frontier. Of sweeps that combine messages in a field (`Author.in_place`), `incoming` is what was sent, if
+    anything, in `places` as in `make_send`.
     """
     vertex, load, store = author.calls["vertex"], author.calls["load"], author.calls["store"]
     is_next, accumulate = author.calls["active"], author.calls["accumulate"]
@@ -130,9 +130,11 @@ def make_apply(author: Author) -> Any:
         for over in range(first_step, end_step):
             first = np.uint64(over) * SPAN
             if whole:
-                touched_summary[over] = np.uint64(0)
+                if not everywhere:
+                    touched_summary[over] = np.uint64(0)
                 for word in range(first >> SIX, (min(first + SPAN, count) + LOW) >> SIX):
-                    touched[np.uint64(word)] = np.uint64(0)
+                    if not everywhere:
+                        touched[np.uint64(word)] = np.uint64(0)
                     start = np.uint64(word) << SIX
                     chosen = np.uint64(0)
                     for at in range(start, min(start + np.uint64(64), count)):

@@ -75,9 +75,9 @@ def test_the_bytes_announced_are_the_bytes_taken(program: Program, apart: bool) 
     if apart:
         state.accumulate_apart()
     arrays = [*state.arrays, state.sent, state.vertices, state.work, state.partial]
-    arrays += [] if program.everywhere else [state.lists]
-    arrays += [a for b in {id(x): x for x in (state.pending, state.active, state.touched)}.values()
-               for a in (b.words, b.summary)]  # fmt: skip
+    if not program.everywhere:  # else nothing is marked
+        marks = {id(one): one for one in (state.pending, state.active, state.touched)}.values()
+        arrays += [state.lists, *(array for one in marks for array in (one.words, one.summary))]
     arrays += [] if state.incoming is None or program.accumulator else [state.incoming]
     taken = sum(array.nbytes for array in arrays)
     announced = state_bytes(program, vertices, KIND, apart=apart)
