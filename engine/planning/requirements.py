@@ -775,4 +775,9 @@ def _first_in_windows(
                 return number, requirements_within(graph, form, setting)
             except BudgetError as other:
                 refused = [*refused, other.with_traceback(None)]
-    raise min(refused, key=lambda one: one.least_mib) from None
+    least = min(refused, key=lambda one: one.least_mib)
+    unsaid = [kind.__name__ for kind in whose_functions(forms[-1]) if "by_ranges" not in vars(kind)]
+    if unsaid and forms[-1].by_ranges:
+        say = f", or say by_ranges = True in {unsaid[0]} if its functions go by ranges, for values in a file"
+        least = BudgetError(least.option, least.reason, least.least_mib, least.otherwise + say, least.processes)
+    raise least from None

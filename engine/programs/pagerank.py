@@ -139,6 +139,7 @@ class ChebyshevPageRank(PageRank):
     change = None  # type: ignore[assignment]
     tolerance = 1e-6
     extendable = ("max_iter",)
+    by_ranges = True
     omega: float = 1.0
 
     def form(self, graph: Graph, mode: str) -> Program:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.parameters import NonNegative, Width
 from penstock.engine.program.program import LARGEST, Field, Program, Start, like
 from penstock.engine.program.vertex_ids import internal_ids
-from penstock.engine.program.vertex_ranges import is_any
+from penstock.engine.program.vertex_ranges import is_any, over_ranges
 from penstock.engine.programs.search_ends import Ending, Vertices
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.base.errors import InputError, RunError
@@ -158,6 +158,8 @@ class FloatSSSP(WideSSSP):
 class HugeSSSP(FloatSSSP):
     """FloatSSSP for weights whose sums may be larger than any float64, which would read as not reached."""
 
+    by_ranges = True
+
     def edge(distance, weight):  # type: ignore[no-untyped-def]
         """Travels along an edge: the distance by way of it, or the largest number there is."""
         return distance + weight if distance <= FARTHEST - weight else FARTHEST
@@ -165,7 +167,8 @@ class HugeSSSP(FloatSSSP):
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The distances. Raises InputError where one is larger than any number."""
         found = super().finish(graph, state)
-        far = int(np.count_nonzero(state["distance"] == FARTHEST))
+        distance = state["distance"]
+        far = sum(over_ranges(lambda a, b: int(np.count_nonzero(distance[a:b] == FARTHEST)), len(distance)))
         if far:
             raise InputError(
                 f"{far:,} vertices are farther than {FARTHEST:.3g} from the source, the largest float64; scale the "

@@ -26,10 +26,11 @@ from penstock.engine.planning import requirements
 from penstock.engine.program.program import Field, Start
 from penstock.engine.programs import bfs
 from penstock.engine.programs.bfs import BFS
-from penstock.engine.programs.pagerank import PageRank
-from penstock.engine.programs.sssp import SSSP
+from penstock.engine.programs.pagerank import ChebyshevPageRank, PageRank
+from penstock.engine.programs.sssp import SSSP, HugeSSSP
+from penstock.engine.state.state import State
 from penstock.engine.state.state_arrays import StepValues
-from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.errors import BudgetError, InputError, RunError
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.checkpoint.state_pages import StatePages, Unit
 from support.catalogue_oracles import SOURCE
@@ -56,6 +57,7 @@ __all__ = ["forgotten", "graphs_in_windows", "in_memory", "paged_graphs"]
 
 ALONE = WAYS | {"three threads": {"threads": 3}}
 WINDOWS = (1, 2, 6)
+PATTERN = np.uint64(0xF0F0_F0F0_F0F0_F0F0)
 
 
 class Busiest(Program):
@@ -113,6 +115,61 @@ def _compare(
     assert kept or set(counts) == {count}
     assert forgotten or count < 6
     assert_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: ChebyshevPageRank(tol=0, max_iter=4, weight=None), lambda: HugeSSSP(SOURCE)], ids=["ranks", "far"]
+)
+def test_forms_for_some_graphs_have_values_in_a_file_too(
+    make: Callable[[], Program], paged_graphs: dict[bool, Graph], in_memory: InMemory, forgotten: list[Unit],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(SSSP, "form", lambda program, graph, mode: program)
+    _compare(make, paged_graphs[False], {"threads": 1}, (6, True), forgotten, in_memory(make, False))
+
+
+@covering("paged, direction, threads", (True, False), ("push", "pull"), (1, 2), strength=2)
+def test_sweeps_neither_write_marks_nor_read_them(
+    paged: bool, direction: str, threads: int, paged_graphs: dict[bool, Graph], in_memory: InMemory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """So that the bitmap, which is of zeros, takes no memory."""
+    made, begin = [], State.__init__
+
+    def marked(state: State, *args: Any, **options: Any) -> None:
+        begin(state, *args, **options)
+        state.pending.words[:], state.pending.summary[:] = PATTERN, PATTERN
+        made.append(state.pending)
+
+    monkeypatch.setattr(State, "__init__", marked)
+    room = room_for(6, paged_graphs[True].vertices) if paged else nullcontext()
+    with room:
+        found = answer(paged_graphs[True], MAKERS["pagerank"](), threads=threads, direction=direction)
+    np.testing.assert_allclose(found["rank"], in_memory(MAKERS["pagerank"], True)["rank"], rtol=1e-12)
+    for bitmap in made:
+        assert (bitmap.words == PATTERN).all()
+        assert (bitmap.summary == PATTERN).all()
+    assert made
+
+
+class Forgetful(BFS):
+    """A search with a start of its own, which does not say whether it goes by ranges."""
+
+    starts_anywhere = False
+
+    def start(self, graph: Graph, state: dict[str, Any]) -> Start:
+        return super().start(graph, state)
+
+
+def test_a_refusal_names_the_class_that_does_not_say_that_it_goes_by_ranges(paged_graphs: dict[bool, Graph]) -> None:
+    for kind, named in ((BFS, False), (Forgetful, True)):
+        with (
+            mock.patch.object(requirements, "plan_memory", side_effect=BudgetError("--host-memory", "so much", 7)),
+            Session(paged_graphs[True]) as session,
+            pytest.raises(BudgetError) as refused,
+        ):
+            session.run(kind(SOURCE))
+        assert ("say by_ranges = True in Forgetful" in str(refused.value)) == named
 
 
 @covering("name, kept", ("cf", "sssp"), (False, True), strength=1)

@@ -8,6 +8,7 @@ quarter of its edges, plain Python and compiled, pushed and pulled. Kernels are 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ import pytest
 from penstock.engine import Program, Session, run
 from penstock.engine.api import make
 from penstock.engine.kernels.cuda import driver as seam
+from penstock.engine.planning.requirements import whose_functions
 from penstock.engine.programs.adsorption import Adsorption
 from penstock.engine.programs.betweenness import Betweenness
 from penstock.engine.programs.catalogue import CATALOGUE
@@ -88,6 +90,17 @@ def test_every_way_gives_the_answer(name: str, way: str, directed: bool) -> None
 def test_each_program_in_another_way_on_the_cores(name: str, way: str, directed: bool) -> None:
     """In one of several by default, where the reference takes all directions and `auto` takes what suits the graph."""
     gives_the_answer(name, way, directed)
+
+
+def test_classes_say_whether_their_functions_go_by_ranges() -> None:
+    """Each itself: what a class derives from says nothing of the functions that it replaces."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("penstock.engine.programs.")]
+    kinds = {kind for module in modules for kind in vars(module).values() if isinstance(kind, type)}
+    for kind in (kind for kind in kinds if kind.__module__.startswith("penstock.engine.programs.")):
+        program = issubclass(kind, Program)
+        made = kind.__new__(kind if program else type(kind.__name__, (kind, Program), {"by_ranges": True}))
+        for one in whose_functions(made) if made.by_ranges else ():
+            assert "by_ranges" in vars(one), f"{one.__name__}, of {kind.__name__}, does not say by_ranges"
 
 
 @pytest.mark.parametrize("directed", [True, False])
