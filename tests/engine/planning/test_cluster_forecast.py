@@ -80,7 +80,7 @@ CRAWL = paper_graph(3_560_000_000, 128_700_000_000, 0.85)
 """Common Crawl 2012."""
 
 
-@pytest.mark.parametrize(("gib", "windows", "passes"), [(4, 8, 12), (16, 2, 6), (32, 1, 5)])
+@pytest.mark.parametrize(("gib", "windows", "passes"), [(4, 7, 11), (16, 2, 6), (32, 1, 5)])
 def test_a_rank_without_memory_for_the_state_plans_windows_as_a_run(gib: int, windows: int, passes: int) -> None:
     vertices, edges, each = CRAWL.vertices, CRAWL.edges, 0.85
     found = plan_run(PageRank(), CRAWL, replace(LAPTOP, host_memory=gib << 30))
@@ -94,15 +94,18 @@ def test_a_rank_without_memory_for_the_state_plans_windows_as_a_run(gib: int, wi
     assert found.price == pytest.approx(found.seconds / 100)
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_ranks_without_memory_for_the_state_divide_values_and_edges(ranks: int) -> None:
-    alone = plan_run(PageRank(), CRAWL, LAPTOP)
-    found = plan_run(PageRank(), CRAWL, LAPTOP, ranks)
-    assert (found.ranks, found.hosts, found.windows, found.lacking) == (ranks, ranks, alone.windows, None)
+@pytest.mark.parametrize(("ranks", "gib"), [(2, 16), (4, 16), (2, 1)])
+def test_ranks_without_memory_for_the_state_divide_values_and_edges(ranks: int, gib: int) -> None:
+    machine = replace(LAPTOP, host_memory=gib << 30)
+    alone = plan_run(PageRank(), CRAWL, machine)
+    found = plan_run(PageRank(), CRAWL, machine, ranks)
+    assert (found.ranks, found.hosts, found.lacking) == (ranks, ranks, None)
+    more = found.windows / alone.windows  # what travels at once takes some MiB
+    assert 1 <= more < 1.04
     assert found.memory == pytest.approx(alone.memory, rel=0.02)
     assert found.value_bytes < 1.05 * alone.value_bytes / ranks
-    assert found.costs["disk"] == pytest.approx(alone.costs["disk"] / ranks, rel=0.01)
-    assert found.costs["kernel"] == pytest.approx(alone.costs["kernel"] / ranks, rel=0.01)
+    assert found.costs["disk"] == pytest.approx(more * alone.costs["disk"] / ranks, rel=0.01)
+    assert found.costs["kernel"] == pytest.approx(more * alone.costs["kernel"] / ranks, rel=0.01)
     assert found.exchange == pytest.approx((ranks - 1) / ranks * 8 * CRAWL.vertices / 1e9)
     assert found.price == pytest.approx(found.seconds / 100 * ranks)
 
@@ -122,7 +125,7 @@ def test_a_run_needs_less_memory_than_state_in_every_rank() -> None:
     assert (found.windows, found.value_bytes, found.lacking) == (0, 0, None)
     assert found.memory == pytest.approx(64 << 30)
     assert found.places["host"] + found.places["disk"] == pytest.approx(128.7e9 * 0.85, rel=0.01)
-    small = plan_run(PageRank(), CRAWL, replace(LAPTOP, host_memory=1 << 28))
+    small = plan_run(PageRank(), CRAWL, replace(LAPTOP, host_memory=1 << 25))
     assert "--host-memory" in str(small.lacking)
 
 

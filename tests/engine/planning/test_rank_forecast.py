@@ -96,7 +96,7 @@ def test_a_rank_walks_its_share(graph: Graph, ranks: int) -> None:
     assert part.first.disk_bytes < whole.first.disk_bytes
     assert part.later.disk_bytes == 0
     assert part.host.parts["cache"] <= whole.host.parts["cache"]
-    assert part.host.parts["state"] > whole.host.parts["state"]
+    assert part.host.parts["state"] == whole.host.parts["state"]  # slices are exchanged in their places
     assert part.later.seconds == part.later.cost.busiest + part.later.vertices + part.later.exchange
     assert part.later.vertices == whole.later.vertices > 0  # of all vertices, in every rank
 
