@@ -190,7 +190,7 @@ class DevicePages(StatePages):
     by `id` (`DeviceIndex`).
     """
 
-    row_bytes, ahead = OFFSET_BYTES, 4
+    row_bytes, ahead, carrier = OFFSET_BYTES, 4, "link"
 
     def __init__(
         self, device: Device, host: StatePages, together: int, room: int, unpacker: Unpacker,

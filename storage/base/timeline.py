@@ -138,15 +138,15 @@ class Timeline:
         return found
 
 
-def during(timeline: Timeline | None, group: str, name: str) -> AbstractContextManager[None]:
+def during(timeline: Timeline | None, group: str, name: str, work: Work = NO_WORK) -> AbstractContextManager[None]:
     """Stamp a block that the calling thread runs; without a timeline do nothing. A block that raises is stamped too."""
-    return NOTHING if timeline is None else _stamped(timeline, group, name)
+    return NOTHING if timeline is None else _stamped(timeline, group, name, work)
 
 
 @contextmanager
-def _stamped(timeline: Timeline, group: str, name: str) -> Iterator[None]:
+def _stamped(timeline: Timeline, group: str, name: str, work: Work) -> Iterator[None]:
     began = time.perf_counter()
     try:
         yield
     finally:
-        timeline.add(timeline.here(group), name, began, time.perf_counter() - began)
+        timeline.add(timeline.here(group), name, began, time.perf_counter() - began, work)

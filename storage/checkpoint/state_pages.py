@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -22,7 +22,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from penstock.storage.base.slot_pool import HUGE_PAGE, ReservedArray
 from penstock.storage.base.stage_clock import BusyTimer
 from penstock.storage.base.threads import ThreadPool
-from penstock.storage.base.timeline import Timeline, during
+from penstock.storage.base.timeline import Timeline, Work, during
 from penstock.storage.checkpoint.page_file import PageFile, slot_bytes
 from penstock.storage.format.row_pages import RowPages, places_by_page
 
@@ -93,11 +93,11 @@ class StatePages:
     what was used last makes room first, and the rest stays; arrays of which several passes come behind one another
     (`read_often`) make room after the others.
     timeline: where reads, writes and waiting are stamped, if anywhere. row_bytes: what comes for a row of an index
-    besides, in the same room. ahead: ranges of rows that come before they are wanted, where there is room. owned: the
-    first and past the last vertex whose values are here (`own`).
+    besides, in the same room. ahead: ranges of rows that come before they are wanted, where there is room. carrier: the
+    group of a timeline that pages move in. owned: the first and past the last vertex whose values are here (`own`).
     """
 
-    row_bytes, ahead = 0, 1
+    row_bytes, ahead, carrier = 0, 1, "disk"
 
     def __init__(self, vertices: int, rows: int, room: int, file: PageStore, timeline: Timeline | None = None) -> None:
         self._timeline, self._waiting = timeline, BusyTimer()
@@ -361,7 +361,7 @@ class StatePages:
             if page.arrives is not None:
                 page.arrives.result()
             if page.changed:
-                with during(self._timeline, "disk", "write values"):
+                with self._moving("write", one):
                     self.file.write(one, self._bytes(one))
             self.give_back(one)
 
@@ -384,11 +384,15 @@ class StatePages:
             other.result()
         self._arrays[unit[0]].space.back(*self._vertices_of(unit))
         if reads and unit in self.file:
-            with during(self._timeline, "disk", "read values"):
+            with self._moving("read", unit):
                 self.file.read(unit, self._bytes(unit))
         elif reads:
             array, first = self._arrays[unit[0]], unit[1] * self.rows
             array.space.values[first : first + self.rows] = array.first
+
+    def _moving(self, done: str, unit: Unit) -> AbstractContextManager[None]:
+        """Stamp that a page is read, or written, where its store is."""
+        return during(self._timeline, self.carrier, f"{done} values", Work(bytes=self._size(unit), first=unit[1]))
 
     def give_back(self, unit: Unit) -> None:
         """Give the memory of a page back to the system."""

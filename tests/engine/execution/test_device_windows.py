@@ -6,6 +6,7 @@ Values and rows that the device does not have are wrong numbers here (`forgotten
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -31,6 +32,7 @@ from penstock.engine.state.device_pages import DevicePages
 from penstock.storage.base import slot_pool
 from penstock.storage.base.errors import BudgetError, RunError
 from penstock.storage.base.slot_pool import ReservedArray
+from penstock.storage.base.timeline import Timeline
 from penstock.storage.checkpoint.page_file import PageFile
 from penstock.storage.checkpoint.state_pages import Unit
 from penstock.storage.format.frames import Frames
@@ -413,7 +415,10 @@ def test_rows_come_ahead_before_values_of_the_page_that_they_are_not_wanted_with
 def test_a_forecast_tells_what_goes_between_host_memory_and_the_file(
     forgotten: list[Unit], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sent values are read once for each of seven windows, and host memory has room for six of their seven pages."""
+    """Sent values are read once for each of seven windows, and host memory has room for six of their seven pages.
+
+    A trace has both ways of values apart.
+    """
     planned, made, files = requirements.in_windows, engine.session.PageFile, list[PageFile]()
 
     def little(*given: Any) -> Any:
@@ -427,12 +432,18 @@ def test_a_forecast_tells_what_goes_between_host_memory_and_the_file(
         graph = on_disk(some_edges(7 * CHUNK - 100), tmp_path / "g.h5", both=False, window_vertices=CHUNK)
         monkeypatch.setattr(engine.session, "PageFile", noted)
         room, program, moved = mock.patch.object(requirements, "in_windows", little), MAKERS["pagerank"], list[int]()
-        with room, short_of_room(6), Session(graph, **DEVICE) as session:
+        timeline = Timeline()
+        with room, short_of_room(6), Session(graph, timeline=timeline, **DEVICE) as session:
             sweep = session.forecast(program()).later
             for _ in session.steps(program()):
                 moved.append(files[-1].bytes_moved)
     assert np.diff(moved).tolist() == pytest.approx([sweep.file_bytes] * 2, rel=0.5)  # what comes ahead leaves again
     assert (sweep.limit, sweep.value_tasks) == ("values", 3 * 7 * 7)  # windows, ranges
+    told = Counter[str]()
+    for span in timeline.spans():
+        told[span.group] += span.work.bytes if span.name in ("read values", "write values") else 0
+    assert told["disk"] == files[-1].bytes_moved
+    assert told["link"] > sweep.value_bytes
 
 
 def test_the_least_memory_of_a_device_is_that_of_a_window(
