@@ -6,6 +6,15 @@ unless what is here already leads to so many of the vertices whose rows are not 
 these: then it is linked first, and the rows of its vertices need not come (`_reach`). The edges of a list, which has no
 rows, are linked in one pass. Kernels and the idea's source are
 in `kernels/host/union_find.py`.
+
+Where memory has no room for all trees they are linked by windows (`_PagedTrees`):
+
+    for each window: its trees -> for each view of rows: theirs -> the edges between them, as far as these trees lead
+    pairs of vertices that edges join elsewhere: for each window that has some, the last first, as far as its trees lead
+    for each window, the first first: it, and those behind it, point to what its trees lead to
+
+A parent is no larger than its child. So no tree leads out of the first window, nor back into one that is behind; in the
+last step what it leads to are roots.
 """
 
 from __future__ import annotations
@@ -13,12 +22,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from penstock.engine.execution.shared_loop import SharedLoop
+from penstock.engine.execution.windows import Windows
+from penstock.engine.kernels.interface import OpenPairs
 from penstock.engine.ranks.communicator import broadcast
 from penstock.engine.resources.packed_edges import AT_HAND
 from penstock.engine.state.records import IterationRecord
@@ -28,11 +40,14 @@ from penstock.transfer.staging.unpacked import sample_neighbors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from penstock.engine.execution.loop import Loop
+    from penstock.engine.kernels.interface import WindowKernels
     from penstock.engine.ranks.communicator import ArrayRanks
     from penstock.engine.resources.edge_stream import EdgeStream
+    from penstock.storage.format.index import Index
     from penstock.transfer.values.view import View
 
     Link = Callable[[Loop, View], Any]
+    Vertices = tuple[int, int]
 
 SAMPLED = 2
 LARGE = 0.2  # share of the vertices that the largest tree must hold for its rows to be worth leaving out
@@ -41,6 +56,8 @@ REACH = (
     0.5  # edges at hand for each vertex whose row is not, above which that vertex is likely to be in their largest tree
 )
 SAMPLES = 16, 256  # partitions, and consecutive edges of each, that are looked at to learn where edges lead
+PAIRS_SHARE = 16
+"""This part of the room for trees is for pairs that are still to be joined, where there are several windows."""
 NO_COMPONENT = np.uint64(2**64 - 1)
 
 
@@ -51,6 +68,9 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
     memory then, and linking twice changes nothing.
     """
     if loop.finished:
+        return
+    if isinstance(loop.windows, Windows):
+        yield from _link_by_windows(loop, loop.windows)
         return
     listed = loop.graph.layout != "rows"
     symmetric = not loop.graph.directed and not listed
@@ -261,3 +281,110 @@ def _join_ranks(loop: SharedLoop, ranks: ArrayRanks) -> None:
                 kernels.link_pairs(state, pairs)
     kernels.compress(state, ownership.vertices)
     ranks.gather_slices(forest, ownership.bounds)
+
+
+def _link_by_windows(loop: Loop, windows: Windows) -> Iterator[IterationRecord]:
+    """Link every edge where memory has the trees of a window of vertices, and of the rows at hand."""
+    stream, pages, last = loop.streams["push"], loop.state.pages, loop.graph.vertices
+    assert pages is not None, "trees are in pages"
+    kept = 0 if windows.cut(stream).count == 1 else min(windows.most_kept(stream), pages.room // PAIRS_SHARE)
+    pairs = OpenPairs.within(kept, loop.graph.vertex_dtype)
+    with pages.lent(kept):
+        cut = windows.cut(stream, kept)
+        windows.count = cut.count
+        trees = _PagedTrees(loop, pairs, windows.size(stream, kept))
+        for window in cut.parts(last):
+            began = time.perf_counter()
+            walked = windows.stream_of(stream, window[2]) if cut.of_file else stream
+            record = IterationRecord(loop.iteration, "push", last, walked.index.edges)
+            trees.link(walked, window[:2], record)
+            if window[1] == last:
+                trees.join()
+                trees.flatten()
+                loop.converged = loop.finished = True
+            record.index_bytes = loop.index_bytes_read()
+            windows.note(record)
+            record.seconds = time.perf_counter() - began
+            loop.iteration += 1
+            yield record
+
+
+class _PagedTrees:
+    """Trees of which memory has some pages, and what pairs of vertices have still to be joined.
+
+    size: vertices of a window for which there is room beside a range of rows.
+    """
+
+    def __init__(self, loop: Loop, pairs: OpenPairs, size: int) -> None:
+        assert loop.state.pages is not None, "trees are in pages"
+        self._state, self._pages, self._last = loop.state, loop.state.pages, loop.graph.vertices
+        self._kernels = cast("WindowKernels[Any]", loop.kernels)
+        self._pairs, self._size, self._names = pairs, size, tuple(loop.state.fields)
+        self._symmetric = not loop.graph.directed
+
+    def link(self, stream: EdgeStream, window: Vertices, record: IterationRecord) -> None:
+        """Link the edges that lead to a window; of a symmetric graph, from it and what is behind it."""
+        self._kernels.use()
+        everything = Frontier(self._last, stream.index.edges, everything=True)
+        only = stream.directory.table.v1 > window[0] if self._symmetric and window[0] else None
+        with stream.views(self._kernels, self._state, everything, (), only) as views:
+            for number, view in enumerate(views, start=1):
+                self._link_view(view, stream.index, window)
+                if number & (number - 1) == 0:
+                    self._compress(window)
+        record.tasks.extend(stream.records)
+        self._compress(window)
+
+    def _link_view(self, view: View, index: Index, window: Vertices) -> None:
+        while view.e0 < view.e1:
+            if 2 * self._pairs.free < len(self._pairs.ends):
+                self.join()
+            part = view.part(view.e0, view.e0 + self._pairs.free)
+            rows = view.v0, view.v1
+            with self._held(window, changes=True), self._held(rows, ahead=index):
+                began = time.perf_counter()
+                changed = self._kernels.link_window(part, self._state, index, window, self._pairs)
+                changed |= self._kernels.compress_held(self._state, rows, window)
+                view.record.kernel_seconds += time.perf_counter() - began
+                if changed:
+                    self._note_changes(rows)
+            view = view.part(part.e1, view.e1)
+
+    def join(self) -> None:
+        """Join the listed pairs, in each window that has some, the last one first."""
+        ends = self._pairs.ends[: int(self._pairs.listed[0])]
+        while len(ends) and (top := int(ends[:, 1].max())):
+            first = top // self._size * self._size
+            window = first, min(first + self._size, self._last)
+            with self._held(window, changes=True):
+                self._kernels.join_pairs(self._state, window, self._pairs)
+        self._pairs.listed[0] = 0
+
+    def flatten(self) -> None:
+        """Let every vertex point to its root."""
+        step = self._pages.rows
+        for first in range(0, self._last, self._size):
+            window = first, min(first + self._size, self._last)
+            self._compress(window)
+            for v0 in range(window[1], self._last, step):
+                rows = v0, min(v0 + step, self._last)
+                with self._held(window), self._held(rows):
+                    if self._kernels.compress_held(self._state, rows, window):
+                        self._note_changes(rows)
+
+    def _compress(self, window: Vertices) -> None:
+        with self._held(window, changes=True):
+            self._kernels.compress_held(self._state, window, window)
+
+    def _held(
+        self, vertices: Vertices, *, changes: bool = False, ahead: Index | None = None
+    ) -> AbstractContextManager[None]:
+        """Have the trees of some vertices at hand; ahead: of an index whose rows are wanted, those behind come then."""
+        until = 0
+        if ahead is not None and ahead.pages is not None:
+            until = vertices[1] + self._pages.ahead * self._pages.range_of(ahead.pages)
+        return self._state.held(self._names, *vertices, changes=self._names if changes else (), until=until, rows=ahead)
+
+    def _note_changes(self, rows: Vertices) -> None:
+        for unit in self._pages.of(self._names, *rows):
+            self._pages.change(unit)

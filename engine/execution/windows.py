@@ -166,7 +166,7 @@ class Windows:
         state, steps, pushes, owners = self._state, self._steps, stream.direction == "push", self.owners
         self.settled = settle is not None and pushes and steps.applied_within(state.messages)
         far, near = steps.walked(state.messages, pushes=pushes)
-        most = self._most_kept(stream)
+        most = self.most_kept(stream)
         edges = self._edges_of(frontier, stream, most) if pushes and self._kernels.picks else None
         id_bytes: int = state.vertices.itemsize
         kept = most + 1 if edges is None else edges * (stream.edge_bytes + id_bytes)
@@ -185,7 +185,7 @@ class Windows:
         for first, last, number in cut.parts(state.last):
             if not (pushes or frontier.everything or state.active.part(first, last).words.any()):
                 continue
-            walked = self._stream_of(stream, number) if cut.of_file else stream
+            walked = self.stream_of(stream, number) if cut.of_file else stream
             window = (first, last) if cut.reads > 1 else None
             empty = pushes and self._emptied <= max(first, self._own[0])
             fresh = steps.emptied(state.messages) if empty else frozenset[str]()
@@ -217,16 +217,16 @@ class Windows:
 
     def first(self, stream: EdgeStream) -> EdgeStream:
         """The stream that a walk over all edges begins with."""
-        return self._stream_of(stream, 0) if self.cut(stream).of_file else stream
+        return self.stream_of(stream, 0) if self.cut(stream).of_file else stream
 
-    def cut(self, stream: EdgeStream) -> WindowCut:
-        """The windows of a walk along this stream."""
+    def cut(self, stream: EdgeStream, less: int = 0) -> WindowCut:
+        """The windows of a walk along this stream, for which there is room, but for so many bytes."""
         ((_, near), page, _), adjacency = self._beside(stream), stream.directory.adjacency
         picks = self._kernels.picks
         if picks and not (self._by_file and self._has_windows(stream)):
             adjacency = replace(adjacency, windows=())  # all edges have room, and are read once
         how = {"picks": picks, "pushes": stream.direction == "push"}
-        return cut_windows(adjacency, self._steps, self._state.last, self._size(stream), page, near, **how)
+        return cut_windows(adjacency, self._steps, self._state.last, self.size(stream, less), page, near, **how)
 
     @staticmethod
     def _has_windows(stream: EdgeStream) -> bool:
@@ -234,7 +234,7 @@ class Windows:
         extents = stream.pipeline.cache.extents
         return all(window.direction in extents for window in stream.directory.adjacency.windows)
 
-    def _stream_of(self, stream: EdgeStream, number: int) -> EdgeStream:
+    def stream_of(self, stream: EdgeStream, number: int) -> EdgeStream:
         """The stream of a window of the file."""
         window = stream.directory.adjacency.windows[number]
         key = f"{stream.direction} {window.direction}"
@@ -259,11 +259,11 @@ class Windows:
             return None
         return int(stream.index.lengths_of(self._state.active.members()).sum())
 
-    def _size(self, stream: EdgeStream, less: int = 0) -> int:
+    def size(self, stream: EdgeStream, less: int = 0) -> int:
         """Vertices of a window for which there is room, but for so many bytes."""
         return window_vertices(self._room - less, *self._beside(stream))
 
-    def _most_kept(self, stream: EdgeStream) -> int:
+    def most_kept(self, stream: EdgeStream) -> int:
         """Bytes of edges that may be kept: a part of the room, which leaves that of a window of a page."""
         (far, near), page, together = self._beside(stream)
         room = self._room
@@ -286,7 +286,7 @@ class Windows:
                 reached[view.neighbors // pages.rows] = True
             if self.owners is not None:
                 reached = self.owners.of_all(reached)
-            numbers, most = np.flatnonzero(reached).tolist(), self._size(stream, kept_bytes) // pages.rows
+            numbers, most = np.flatnonzero(reached).tolist(), self.size(stream, kept_bytes) // pages.rows
             groups = [numbers[begin : begin + most] for begin in range(0, len(numbers), most)]
             few = self.owners is not None and frontier.edges * FEW <= len(numbers) * pages.rows
             along = np.concatenate([state.vertices[:0], *(view.neighbors for view in kept if few)])

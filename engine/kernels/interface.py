@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.transfer.values.task import TaskRecord
     from penstock.transfer.values.view import View
 
+LEAST_PAIRS = 1 << 13
 HALF, LOWER = np.uint64(32), np.uint64(0xFFFFFFFF)
 """Of a key, source << 32 | target: the bits of an end, and the target's."""
 STEP_BLOCKS = 256
@@ -285,6 +286,31 @@ class Kernels(Protocol[S]):
         """
 
 
+class OpenPairs(NamedTuple):
+    """Pairs of vertices whose trees have still to be joined, most of which are listed once.
+
+    ends: (room, 2), of which the first `listed` (int64, one item) are some, and the others 0. latest: uint32, a power
+    of two of them: where the last pair with a hash is.
+    """
+
+    ends: Any
+    listed: Any
+    latest: Any
+
+    @classmethod
+    def within(cls, size: int, dtype: Any) -> OpenPairs:
+        """Room for those that so many bytes hold, or for the fewest that are worth a call."""
+        pair = 2 * dtype.itemsize
+        slots = 1 << max(LEAST_PAIRS, size // (pair + 4)).bit_length() - 1
+        room = max(slots, (size - 4 * slots) // pair)
+        return cls(np.zeros((room, 2), dtype), np.zeros(1, np.int64), np.zeros(slots, np.uint32))
+
+    @property
+    def free(self) -> int:
+        """How many more have room."""
+        return len(self.ends) - int(self.listed[0])
+
+
 class WindowKernels(Kernels[S], Protocol[S]):
     """The kernels of one program where values of vertices may be in pages.
 
@@ -302,6 +328,21 @@ class WindowKernels(Kernels[S], Protocol[S]):
         self, view: View, state: S, frontier: Frontier, index: Index, window: tuple[int, int], *, pushes: bool
     ) -> View:
         """What a view holds of edges to these vertices; for pushes that of active rows, compacted."""
+
+    # Of the cores, where trees are linked (`execution/union_find.py`).
+
+    def link_window(self, view: View, state: S, index: Index, window: tuple[int, int], pairs: OpenPairs) -> bool:
+        """Link the view's edges to a window of vertices as far as its trees, and those of the view's rows, lead.
+
+        pairs: with room for one of each edge; gets those that have to be joined elsewhere. Returns whether rows outside
+        the window have changed.
+        """
+
+    def join_pairs(self, state: S, window: tuple[int, int], pairs: OpenPairs) -> None:
+        """Join pairs as far as the trees of a window lead, and leave what remains in their place: 0, 0 if nothing."""
+
+    def compress_held(self, state: S, vertices: tuple[int, int], window: tuple[int, int]) -> bool:
+        """Let vertices point to where the trees of a window lead; returns whether this has changed any."""
 
 
 class BlockKernels(Kernels[S], Protocol[S]):

@@ -228,9 +228,10 @@ def in_windows(
     page = rows * max(sum(size // max(1, graph.vertices) + 1 for size in sizes.values()) for sizes in values)
     most = max(sum(sizes.values()) for sizes in values)
     threads = needs.page_threads
+    kept_row = KEPT_ROW_BYTES if any(one.program.combine != "union" for one in asks) else 0
     while True:
         if setting.device_bytes is None:
-            held = others + KEPT_ROW_BYTES * threads * index_rows  # with a chunk's edges to a window, and their rows
+            held = others + kept_row * threads * index_rows  # with a chunk's edges to a window, and their rows
         else:
             coming = PIECE_BYTES + 2 * _packed_bytes(needs, _device_page(graph, setting, threads))
             held = others + MOVERS * coming  # rows come chunk by chunk, and are put together
@@ -382,7 +383,8 @@ def windows_of(
     if one.apart:
         moved += of(steps.applies(messages) - at_hand, (steps.changing | ({messages} - emptied)) - at_hand)
     moved //= ranks
-    moved += cut.count * max(0, of(near) // ranks - stays)  # beside a window, from one walk of the rows to the next
+    written = 1 + (messages in near and pushes)  # trees of rows, which are linked with those of the window
+    moved += written * cut.count * max(0, of(near) // ranks - stays)  # from one walk of the rows to the next
     return cut, moved
 
 
@@ -548,18 +550,19 @@ def requirements_of(
     )
     unmatched = _unmatched_bytes(graph, program, setting, directions, needs)
     needs = replace(needs, state_bytes=needs.state_bytes + unmatched)
-    by_windows = needs.in_order and (setting.on_cores or setting.pages_there) and _walks_by_windows(program, config)
+    by_windows = needs.in_order and (setting.on_cores or setting.pages_there) and _walks_by_windows(program, setting)
     return RunRequirements(program, directions, asynchronous, apart, needs, unmatched, by_windows)
 
 
-def _walks_by_windows(program: Program, config: Config) -> bool:
+def _walks_by_windows(program: Program, setting: RunSetting) -> bool:
     """Whether the values of vertices may be in a file while a program walks edges.
 
-    Not of programs that link trees, nor where tuning options push again what a view has changed.
+    Trees are linked so by the cores of one process. Not where tuning options push again what a view has changed.
     """
-    tuning = config.tuning
+    config, tuning = setting.config, setting.config.tuning
     plain = not (tuning.layers or tuning.local_rounds or config.route in PUSHED or config.kernels == "reference")
-    return plain and program.combine != "union" and has_value_pages(program)
+    links = program.combine == "union" and not (setting.on_cores and setting.ranks == 1)
+    return plain and not links and has_value_pages(program)
 
 
 def has_value_pages(program: Program) -> bool:

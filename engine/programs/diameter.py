@@ -81,7 +81,7 @@ class Diameter(Program):
 
 
 class DiameterByLabels(Diameter):
-    """The same, whose vertices may be in a file."""
+    """The same, whose vertices may be in a file in ranks and on a GPU, too."""
 
     weak = WCCByLabels
     in_pages = True

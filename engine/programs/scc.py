@@ -89,7 +89,7 @@ class SCC(Program):
 
 
 class SCCByLabels(SCC):
-    """Components of an undirected graph, whose vertices may be in a file."""
+    """Components of an undirected graph, whose vertices may be in a file in ranks and on a GPU, too."""
 
     in_pages = True
     weak = WCCByLabels

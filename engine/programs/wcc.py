@@ -1,8 +1,8 @@
 """Weakly connected components by a disjoint-set forest.
 
 Afforest (Sutton, Ben-Nun, Barak, IPDPS 2018): link a few neighbors of every vertex first, then only what is outside
-the largest tree. A component is named by its smallest original id. Trees lead anywhere: where memory does not hold all
-of them, the smallest number of a component travels along its edges instead.
+the largest tree. A component is named by its smallest original id. Where memory does not hold all trees, ranks and a GPU
+let the smallest number of a component travel along its edges instead.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ class WCC(Program):
     component = Field(VERTEX)
     combine = "union"
     starts_anywhere = True
+    by_ranges = True
 
     def lighter(self, graph: Graph) -> Program | None:
-        """Labels, whose vertices may be in a file."""
+        """Labels, whose vertices may be in a file in ranks and on a GPU, too."""
         return WCCByLabels()
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:

@@ -192,6 +192,8 @@ class StepValues:
         has_send = "send" in by_role
         source = by_role.get("edge", frozenset()) | ({SENT} if has_send else set())
         target = pointed | by_role.get("cond", frozenset()) | by_role.get("suffices", frozenset())
+        if program.combine == "union":  # trees of both ends are linked
+            source = frozenset(fields)
         changing = frozenset(name for name, spec in fields.items() if not spec.constant)
         ends = program.accumulator, program.everywhere, "degree" in named
         return cls(by_role, source, target, changing, has_send, program.in_place, *ends)

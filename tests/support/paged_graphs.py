@@ -16,7 +16,8 @@ import pytest
 from _pytest.monkeypatch import MonkeyPatch
 from penstock.engine import Graph, Program, Session
 from penstock.engine.checkpoint.checkpoint import Checkpoints
-from penstock.engine.execution import windows
+from penstock.engine.execution import union_find, windows
+from penstock.engine.execution.loop import Loop
 from penstock.engine.execution.windows import AHEAD, Windows, window_vertices
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.planning import requirements
@@ -166,13 +167,17 @@ def spoil(values: Any) -> None:
 @contextmanager
 def counted_windows() -> Iterator[list[int]]:
     """Yield how many windows each walk had that has ended."""
-    counts, walk = [], Windows.walk
+    counts, walk, link = [], Windows.walk, union_find._link_by_windows
 
     def counted(self: Windows, *given: Any) -> Any:
         yield from walk(self, *given)
         counts.append(self.count)
 
-    with mock.patch.object(Windows, "walk", counted):
+    def linked(loop: Loop, windows: Windows) -> Any:
+        yield from link(loop, windows)
+        counts.append(windows.count)
+
+    with mock.patch.object(Windows, "walk", counted), mock.patch.object(union_find, "_link_by_windows", linked):
         yield counts
 
 

@@ -38,6 +38,7 @@ from penstock.storage.encoding.packed_store import malformed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.kernels.interface import OpenPairs
     from penstock.engine.program.program import Program
     from penstock.engine.state.grouped_sources import GroupedSources
     from penstock.engine.state.row_prefix_cache import RowPrefixCache
@@ -86,6 +87,10 @@ def _vertices_of(state: State) -> tuple[Any, ...]:
 def kernel_index(index: Index) -> tuple[Any, Any, Any]:
     """An index as kernels take it: bases, offsets, shift. The rows that they ask for are at hand (`Index.parts`)."""
     return index.bases, index.offsets, np.uint64(index.shift)
+
+
+def _span(vertices: Vertices) -> tuple[Any, Any]:
+    return np.uint64(vertices[0]), np.uint64(vertices[1])
 
 
 def own_index(offsets: NDArray[Any]) -> tuple[Any, Any, Any]:
@@ -616,6 +621,31 @@ class HostKernels:
         if own is not None:
             return union_find.most_linked(state.arrays[0], *own)
         return union_find.most_frequent(state.arrays[0])
+
+    def link_window(self, view: View, state: State, index: Index, window: Vertices, pairs: OpenPairs) -> bool:
+        """Link the view's edges to a window as far as its trees and those of the rows lead, as in `WindowKernels`."""
+        changed, (cut, block) = np.zeros(1, np.bool_), self._cut(view.e1 - view.e0)
+        self._call(
+            union_find.link_window, *cut, self._edges_of(view), kernel_index(index), block, state.arrays[0],
+            _span(window), tuple(pairs), changed,
+        )  # fmt: skip
+        return bool(changed[0])
+
+    def join_pairs(self, state: State, window: Vertices, pairs: OpenPairs) -> None:
+        """Join the listed pairs as far as the trees of a window lead."""
+        count, changed = int(pairs.listed[0]), np.zeros(1, np.bool_)
+        self._call(
+            union_find.link_listed_pairs, count < SMALL, count, pairs.ends, state.arrays[0], _span(window), changed
+        )
+
+    def compress_held(self, state: State, vertices: Vertices, window: Vertices) -> bool:
+        """Let vertices point to where the trees of a window lead; whether this has changed any."""
+        (first, last), changed = vertices, np.zeros(1, np.bool_)
+        self._call(
+            union_find.compress_held, last - first < SMALL, last - first, np.uint64(first), state.arrays[0],
+            _span(window), changed,
+        )  # fmt: skip
+        return bool(changed[0])
 
     def _fill_partial(self, state: State) -> None:
         if self.author.totals:

@@ -14,9 +14,10 @@ from penstock.engine.kernels.host.atomics import prefetch
 from penstock.engine.kernels.host.device_functions import CACHED, ONE, find_row, row_start
 from penstock.engine.kernels.host.jit import inline, loop_kernel
 from penstock.engine.kernels.interface import EdgeView
-from penstock.storage.base.thread_atomics import atomic_min
+from penstock.storage.base.thread_atomics import atomic_add, atomic_min
 
 PIECE = 16384
+HASHED = np.uint64(0x9E3779B97F4A7C15)
 EDGES_AHEAD, PARENTS_AHEAD, ROOTS_AHEAD = np.uint64(32), np.uint64(20), np.uint64(10)
 """Rows whose edges, the parents of whose neighbors, and the parents of these are loaded before their turn."""
 
@@ -147,6 +148,109 @@ def link_pairs(first_step, end_step, forest, pairs):  # type: ignore[no-untyped-
     for step in range(first_step, end_step):
         at = np.uint64(step)
         link(forest, np.uint64(pairs[at]), np.uint64(pairs[half + at]))
+
+
+@inline
+def is_in(vertex, span):  # type: ignore[no-untyped-def]
+    """Whether a vertex is in a span: the first, and the first that is not meant."""
+    return span[0] <= vertex and vertex < span[1]
+
+
+@inline
+def join_held(forest, low, high, window, rows, changed):  # type: ignore[no-untyped-def]
+    """Join the trees of two vertices as far as they lead through vertices in one of two spans, which are at hand.
+
+    Returns what is still to be joined, of which the larger one is not at hand; one vertex twice if nothing is.
+    changed: is set where a vertex of the rows outside the window gets a parent.
+    """
+    while low != high:
+        if low > high:
+            low, high = high, low
+        inside = is_in(high, window)
+        if not (inside or is_in(high, rows)):
+            break
+        parent = np.uint64(forest[high])
+        if parent == high:
+            if not inside:
+                changed[0] = True
+            parent = np.uint64(atomic_min(forest, high, forest.dtype.type(low)))
+            if parent == high:
+                return low, low
+        high = parent
+        if is_in(low, window) or is_in(low, rows):
+            low = np.uint64(forest[low])
+    return low, high
+
+
+@inline
+def list_pair(pairs, low, high):  # type: ignore[no-untyped-def]
+    """List a pair, if that which was listed last of those with this hash is another."""
+    ends, listed, latest = pairs
+    slot = ((low * HASHED ^ high) * HASHED >> np.uint64(32)) & np.uint64(len(latest) - 1)
+    known = latest[slot]
+    if ends[known, 0] != low or ends[known, 1] != high:
+        place = atomic_add(listed, np.uint64(0), 1)
+        ends[place, 0], ends[place, 1] = low, high
+        latest[slot] = place
+
+
+@loop_kernel("link_window", grain=1)
+def link_window(  # type: ignore[no-untyped-def]
+    first_step, end_step, view, index, block, forest, window, pairs, changed
+):
+    """Link the view's edges to the vertices of a window as far as its trees and those of the rows lead.
+
+    What has to be joined elsewhere is listed in `pairs`, which has room for a pair of each edge.
+    """
+    view = EdgeView(*view)
+    rows = view.v0, view.v1
+    for number in range(first_step, end_step):
+        begin = view.e0 + number * block
+        end = min(begin + block, view.e1)
+        u = find_row(index, view.v0, view.v1, begin)
+        start = row_start(index, u)
+        while start < end and u < view.v1:
+            behind = row_start(index, u + ONE)
+            for e in range(max(start, begin) - view.e0, min(behind, end) - view.e0):
+                v = np.uint64(view.neighbors[np.uint64(e)])
+                if not is_in(v, window):
+                    continue
+                low, high = np.uint64(forest[u]), np.uint64(forest[v])
+                if low == high:
+                    continue
+                low, high = join_held(forest, low, high, window, rows, changed)
+                if low != high:
+                    list_pair(pairs, low, high)
+            start = behind
+            u += ONE
+
+
+@loop_kernel("link_listed_pairs")
+def link_listed_pairs(first_step, end_step, ends, forest, window, changed):  # type: ignore[no-untyped-def]
+    """Join listed pairs as far as the trees of a window lead, and list what is left: of nothing, vertex 0 twice."""
+    none = np.uint64(0), np.uint64(0)
+    for at in range(first_step, end_step):
+        low, high = join_held(forest, np.uint64(ends[at, 0]), np.uint64(ends[at, 1]), window, none, changed)
+        if low == high:
+            low, high = none
+        ends[at, 0], ends[at, 1] = low, high
+
+
+@loop_kernel("compress_held")
+def compress_held(first_step, end_step, first, forest, window, changed):  # type: ignore[no-untyped-def]
+    """Let every vertex from `first` on point to its root, or to what leads out of the window; changed: if one does."""
+    for at in range(first_step, end_step):
+        v = first + np.uint64(at)
+        before = top = np.uint64(forest[v])
+        while is_in(top, window):
+            parent = np.uint64(forest[top])
+            if parent == top:
+                break
+            top = parent
+        if top != before:
+            forest[v] = top
+            if not changed[0]:
+                changed[0] = True
 
 
 def most_frequent(forest: Any, samples: int = 1024) -> tuple[int, float]:

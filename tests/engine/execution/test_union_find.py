@@ -1,20 +1,33 @@
-"""Ranks that link trees: what each of them may leave out, and what they hand out of what they have found."""
+"""Trees that are linked by ranks, what each of them may leave out, and by windows, where memory has few of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from penstock.engine import Graph, Result
+from penstock.engine.checkpoint.checkpoint import Checkpoints
+from penstock.engine.execution import union_find
+from penstock.engine.kernels import interface
 from penstock.engine.kernels.cuda import driver
+from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.programs.wcc import WCC
 from penstock.engine.session import Session
+from penstock.storage.checkpoint.state_pages import Unit
+from support.covering import covering
 from support.graphs import in_memory, on_disk, skewed
 from support.oracles import EdgeList
+from support.paged_graphs import PAGE, VERTICES, answer, forgotten, pages_of, room_for
 from support.program_cases import check
 from support.thread_ranks import ThreadRanks, on_ranks
+
+__all__ = ["forgotten"]
 
 WAYS: dict[str, dict[str, Any]] = {
     "cores": {"device": "cpu", "kernels": "reference"},
@@ -84,3 +97,76 @@ def test_what_is_at_hand_is_linked_first(tmp_path: Path, way: str, size: int) ->
     found = _linked(edges, size, way, graph, device_edge_memory=room, partition_bytes=512, packed="never")
     passes = 1 if size == 1 else 2  # in one process all that is left lies inside the largest tree
     assert [len(result.records) for result in found] == [passes] * size
+
+
+def _shuffled_paths() -> EdgeList:
+    """Paths of 1 to 5,000 vertices through all windows, each edge of which is stored once, or twice."""
+    random = np.random.default_rng(5)
+    numbers, steps = random.permutation(VERTICES), np.arange(VERTICES - 1)
+    cuts = random.integers(0, VERTICES, VERTICES // 500)
+    steps = steps[~np.isin(steps, cuts) & (steps % 9 != 0) | (steps < 5000)]
+    ends = np.stack([numbers[steps], numbers[steps + 1]])
+    return EdgeList(VERTICES, *ends, None, False)
+
+
+def _skewed() -> EdgeList:
+    """Half as many edges as vertices, of which few have many."""
+    return EdgeList(
+        VERTICES, *np.random.default_rng(6).permutation(VERTICES)[skewed(VERTICES, VERTICES // 2, 4)], None, False
+    )
+
+
+@pytest.fixture(scope="module", params=["paths", "skewed"])
+def spread(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[tuple[bool, bool], Graph]]:
+    """Graphs of many components by whether they are directed, and whether the file has windows."""
+    edges = {"paths": _shuffled_paths, "skewed": _skewed}[request.param]()
+    folder, found = tmp_path_factory.mktemp(request.param), {}
+    with pages_of(PAGE):
+        for directed, windows in product((False, True), repeat=2):
+            options = {"window_vertices": 2 * PAGE} if windows else {}
+            path = folder / f"{directed}{windows}.h5"
+            found[directed, windows] = on_disk(replace(edges, directed=directed), path, chunk_edges=512, **options)
+        yield found
+
+
+@covering("directed, of_file, count, few, threads", (False, True), (False, True), (1, 2, 6), (False, True), (1, 3))
+def test_components_by_windows_are_those_of_all_trees_in_memory(
+    directed: bool, of_file: bool, count: int, few: bool, threads: int, spread: dict[tuple[bool, bool], Graph],
+    forgotten: list[Unit], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """few: pairs of roots that have room until they are joined."""
+    graph = spread[directed, of_file]
+    wanted = answer(graph, WCC(), threads=1)["component"]
+    forgotten.clear()
+    joined = mock.patch.object(HostKernels, "join_pairs", autospec=True, side_effect=HostKernels.join_pairs)
+    if few:
+        monkeypatch.setattr(interface, "LEAST_PAIRS", 256)
+        monkeypatch.setattr(union_find, "PAIRS_SHARE", 1 << 40)
+    with room_for(count, graph.vertices) as counts, joined as calls:
+        found = answer(graph, WCC(), threads=threads)["component"]
+    assert np.array_equal(found, wanted)
+    assert len(np.unique(wanted)) > 100
+    assert counts[0] >= count
+    assert bool(forgotten) == bool(calls.called) == (count > 1)
+    assert not few or count == 1 or calls.call_count > 2 * count
+
+
+def test_components_by_windows_go_on_from_a_checkpoint(
+    spread: dict[tuple[bool, bool], Graph], forgotten: list[Unit], tmp_path: Path
+) -> None:
+    graph = spread[True, True]
+    for number, resume in enumerate((False, True)):
+        for adjacency in graph.adjacencies:
+            adjacency.drop_index()
+        kept = Checkpoints(tmp_path / "kept", 1, resume=resume)
+        with room_for(6, graph.vertices), Session(graph, threads=1) as session:
+            steps = session.steps(WCC(), kept)
+            if not number:
+                next(steps), next(steps)
+                steps.close()
+                continue
+            found = session.run(WCC(), kept).fields["component"]
+    assert kept.began == 2
+    assert np.array_equal(found, answer(graph, WCC(), threads=1)["component"])
