@@ -1,7 +1,7 @@
 """Weakly connected components by a disjoint-set forest.
 
 Afforest (Sutton, Ben-Nun, Barak, IPDPS 2018): link a few neighbors of every vertex first, then only what is outside
-the largest tree. A component is named by its smallest original id. Where memory does not hold all trees, ranks and a GPU
+the largest tree. A component is named by its smallest original id. Where memory does not hold all trees, ranks and GPUs
 let the smallest number of a component travel along its edges instead.
 """
 
