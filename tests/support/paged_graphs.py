@@ -166,7 +166,7 @@ def spoil(values: Any) -> None:
 
 @contextmanager
 def counted_windows() -> Iterator[list[int]]:
-    """Yield how many windows each walk had that has ended."""
+    """Yield how many windows each walk had that has ended, or has linked the edges to one of them."""
     counts, walk, link = [], Windows.walk, union_find._link_by_windows
 
     def counted(self: Windows, *given: Any) -> Any:
@@ -174,8 +174,9 @@ def counted_windows() -> Iterator[list[int]]:
         counts.append(self.count)
 
     def linked(loop: Loop, windows: Windows) -> Any:
-        yield from link(loop, windows)
-        counts.append(windows.count)
+        for record in link(loop, windows):
+            counts.append(windows.count)
+            yield record
 
     with mock.patch.object(Windows, "walk", counted), mock.patch.object(union_find, "_link_by_windows", linked):
         yield counts
