@@ -51,7 +51,12 @@ DOORS: dict[str, tuple[str, ...]] = {
     "matplotlib": ("tools/base/plots.py",),
     "mpi4py": ("engine/ranks/mpi.py",),
     "torch": ("engine/queries/neighbors.py",),
-    "os.environ": ("tools/*", "storage/base/user_cache.py", "engine/kernels/host/threads/openmp.py"),
+    "os.environ": (
+        "tools/*",
+        "storage/base/user_cache.py",
+        "storage/base/places.py",
+        "engine/kernels/host/threads/openmp.py",
+    ),
     "numba.get_num_threads": ("engine/kernels/host/threads/openmp.py",),
     "numba.set_num_threads": ("engine/kernels/host/jit.py",),
     "os.getenv": ("tools/*",),

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError, UnsyncedError, brief, refusal
+from penstock.storage.base.places import Address, Place
 from penstock.storage.base.threads import ThreadPool
 
 NAME_BYTES = 255
@@ -89,7 +90,7 @@ def free_bytes(path: Path) -> int:
     return disk.f_bavail * disk.f_frsize
 
 
-def keep_inputs(output: Path, inputs: Iterable[Path]) -> None:
+def keep_inputs(output: Path, inputs: Iterable[Place]) -> None:
     """Refuse an output that is one of the files to be read, under whatever name; `-` among the inputs is passed over.
 
     Raises:
@@ -97,7 +98,8 @@ def keep_inputs(output: Path, inputs: Iterable[Path]) -> None:
     """
     for path in inputs:
         # os.path: names that cannot be are refused where they are opened
-        if str(path) != "-" and os.path.exists(path) and os.path.exists(output) and path.samefile(output):
+        named = str(path) != "-" and not isinstance(path, Address)
+        if named and os.path.exists(path) and os.path.exists(output) and os.path.samefile(path, output):
             raise InputError(f"{output} is an input too, and would be replaced; name another output")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from penstock.storage.base.atomic import keep_inputs
 from penstock.storage.base.budget import default_host_memory, parse_bytes
 from penstock.storage.base.errors import InputError, for_python
+from penstock.storage.base.places import place_of
 from penstock.storage.convert.convert import convert_opened
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
 from penstock.storage.convert.sort.workspace import ignore
@@ -97,7 +98,7 @@ def convert(
     kept = named.get("edge_properties")
     read_as["edge_properties"] = parse_names(kept) if kept is None or isinstance(kept, str) else tuple(kept)
     read_as["query_reads"] = _paths(named.get("query_reads") or ())
-    paths = _paths(inputs)
+    paths = [place_of(one) for one in ([inputs] if isinstance(inputs, str | PathLike) else inputs)]
     target = Path(output)
     keep_inputs(target, [*paths, *([] if conversion.vertices_file is None else [conversion.vertices_file])])
     read = conversion.reading(IngestOptions(**read_as), target)

@@ -6,9 +6,9 @@ CSV), and, where that looks like an edge list (CSV, DIMACS, METIS, adjacency lis
 
 import importlib
 from collections.abc import Sequence
-from pathlib import Path
 
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.places import Place, exists, place_of
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT, RawFile
 from penstock.storage.ingest.bytes.stream import Stream
 from penstock.storage.ingest.core.formats import (
@@ -20,23 +20,25 @@ from penstock.storage.ingest.core.formats import (
     suffix_of,
 )
 from penstock.storage.ingest.core.source import IngestOptions, Source
+from penstock.storage.ingest.tables.folders import files_of
 from penstock.storage.ingest.tables.layout import check_dividers, is_blank_divided, looks_quoted
 from penstock.storage.ingest.text.edge_list import SAMPLE_BYTES
 
 
-def open_source(paths: Sequence[str | Path], format: str | None, options: IngestOptions) -> Source:
+def open_source(paths: Sequence[Place], format: str | None, options: IngestOptions) -> Source:
     """Open raw input.
 
     ``paths`` are files of one format, read one after another (for ``csr``: offsets, neighbors and
-    perhaps weights); ``-`` is standard input, which is text, or CSV with a
-    ``delimiter``, unless ``format`` says otherwise.
+    perhaps weights), on this machine or in a store (``s3://bucket/key``), folders of such files, or patterns of their
+    names; ``-`` is standard input, which is text, or CSV with a ``delimiter``, unless ``format`` says otherwise.
     ``format`` is one of `FORMATS`, or None to recognize it.
 
     Raises:
-        InputError: a file is absent, is a folder, or is not of a format that can be read.
+        InputError: a file is absent, or is not of a format that can be read.
     """
     if not paths:
         raise InputError("no input is named; '-' is standard input")
+    paths = [file for place in paths for file in files_of(place_of(place))]
     if format is not None and format not in FORMATS:
         raise InputError(f"--format {format!r} is unknown; there are {', '.join(FORMATS)}")
     found = FORMATS[format or "csv"] if format or options.delimiter else _recognize(paths, options)
@@ -65,7 +67,7 @@ def _check_options(form: Format, options: IngestOptions) -> None:
         raise InputError(f"--query-reads {missing} does not exist; name a file or a folder that the query reads")
 
 
-def _recognize(paths: Sequence[str | Path], options: IngestOptions) -> Format:
+def _recognize(paths: Sequence[Place], options: IngestOptions) -> Format:
     found = {form.name: form for form in (_format_of(path, options) for path in paths)}
     if len(found) > 1:
         raise InputError(
@@ -75,7 +77,7 @@ def _recognize(paths: Sequence[str | Path], options: IngestOptions) -> Format:
     return found.popitem()[1]
 
 
-def _format_of(path: str | Path, options: IngestOptions) -> Format:
+def _format_of(path: Place, options: IngestOptions) -> Format:
     if str(path) == STANDARD_INPUT:
         return FORMATS["text"]
     suffix, raw = suffix_of(path), RawFile(path)
@@ -94,18 +96,14 @@ def _format_of(path: str | Path, options: IngestOptions) -> Format:
     return FORMATS["csv"] if by_name.name == "text" and looks_quoted(first) else by_name
 
 
-def _sample(path: str | Path, options: IngestOptions) -> bytes:
+def _sample(path: Place, options: IngestOptions) -> bytes:
     """The first lines of a file's content, whole; fewer than `SAMPLE_BYTES`, or else the last one may be cut."""
     with Stream(path, options.host_memory) as stream:
         first = stream.read(SAMPLE_BYTES)
     return first if len(first) < SAMPLE_BYTES or b"\n" not in first else first[: first.rindex(b"\n")]
 
 
-def _check_present(path: str | Path) -> None:
-    """Refuse an absent file and a folder before any work."""
-    if str(path) == STANDARD_INPUT:
-        return
-    if Path(path).is_dir():
-        raise InputError(f"{path} is a folder; name the files in it")
-    if not Path(path).exists():
+def _check_present(path: Place) -> None:
+    """Refuse an absent file before any work."""
+    if str(path) != STANDARD_INPUT and not exists(path):
         raise InputError(f"{path} does not exist; check the name ('-' is standard input)")

@@ -26,7 +26,7 @@ def edges_in(source: Source) -> Edges:
     return found
 
 
-def edges_of(path: Path, format: str | None = None, **options: Any) -> tuple[Edges, Source]:
+def edges_of(path: Path | str, format: str | None = None, **options: Any) -> tuple[Edges, Source]:
     """The edges of a file, and the source."""
     source = open_source([path], format, IngestOptions(threads=2, **options))
     return edges_in(source), source

@@ -7,6 +7,7 @@ parameters and each group is declared in one place.
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -20,6 +21,7 @@ from penstock.storage.base.atomic import check_target, keep_inputs
 from penstock.storage.base.budget import parse_bytes
 from penstock.storage.base.errors import InputError, brief
 from penstock.storage.base.measurement import parse_seconds
+from penstock.storage.base.places import place_of
 from penstock.storage.tables.formats import TableStyle, check_style, format_of, formats_of, style_options
 from penstock.tools.base import log
 from penstock.tools.base.find_program import is_negative, read_vertex
@@ -64,6 +66,16 @@ WEIGHT_RANGE = ParsedType("low..high", _weight_range)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 ANY = click.Path(path_type=Path)
+
+
+class _PlaceType(click.Path):
+    """A path of this machine, or an address of a store."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return place_of(os.fsdecode(super().convert(value, param, ctx)))
+
+
+PLACE = _PlaceType()
 GRAPH_SUFFIXES = (".h5", ".hdf5")
 """How the name of a graph file ends."""
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 from penstock.storage.base.atomic import check_target, keep_inputs
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.places import Place
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.ingest.core.formats import FORMATS
 from penstock.storage.ingest.core.source import IngestOptions, parse_columns, parse_delimiter, parse_names
@@ -13,6 +14,7 @@ from penstock.tools.base.graph_making import converting, make_graph
 from penstock.tools.base.options import (
     ANY,
     OUTPUT,
+    PLACE,
     is_graph_name,
     lasting_console_options,
     option,
@@ -67,14 +69,14 @@ naming = option_group(
 
 
 @click.command(name="convert", short_help="Turn raw edge lists into a graph file.")
-@click.argument("inputs", nargs=-1, required=True, type=ANY, metavar="INPUT...")
+@click.argument("inputs", nargs=-1, required=True, type=PLACE, metavar="INPUT...")
 @click.argument("output", type=OUTPUT, metavar="OUTPUT.h5")
 @naming
 @reading
 @converting
 @lasting_console_options
 def command(
-    inputs: tuple[Path, ...],
+    inputs: tuple[Place, ...],
     output: Path,
     naming: dict[str, Any],
     reading: IngestOptions,
@@ -85,7 +87,8 @@ def command(
 
     INPUT is text (blanks, tabs or commas; # and % comments), CSV, MatrixMarket, GraphML, Parquet, a
     database (--query) or another of the formats of --format; text, CSV and the like may be gz, bz2, xz or
-    zst; - is standard input. Several inputs make one graph.
+    zst; - is standard input. Several inputs make one graph. An input may be a folder, a pattern of
+    names, a table of Delta Lake or Iceberg, and an address: s3://bucket/key, gs://bucket/key.
 
     Files named .csv or .tsv, quoted fields and --delimiter are CSV: only the delimiter divides fields.
     The first two columns are source and target. A header with names like source, src, from, target,
@@ -99,6 +102,7 @@ def command(
       penstock convert roads.csv roads.h5 --columns from,to,metres --undirected
       penstock convert part-*.parquet all.h5 --direction both --dedupe first
       penstock convert mesh.graph.bz2 mesh.h5
+      penstock convert s3://shop/payments/ payments.h5 --columns payer,payee,amount
       penstock convert shop.db follows.h5 --query "select follower, followed from follows"
       penstock convert ratings.csv ratings.h5 --bipartite --weights
       penstock convert payments.csv payments.h5 --columns payer,payee,amount --renumber

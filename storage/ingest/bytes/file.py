@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.places import Address, Place, open_stored, place_of
 
 STANDARD_INPUT = "-"
 
@@ -25,8 +26,8 @@ class RawFile:
     Attributes: ``name`` for messages, ``size`` in bytes or None on a pipe, ``done`` bytes read.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.name, self._file, self.size = _open(path)
+    def __init__(self, path: Place) -> None:
+        self.name, self._file, self.size = _open(path, ordered=True)
         self.done = 0
         self._ahead = b""
         try:
@@ -70,13 +71,14 @@ class RawFile:
 
 
 class PositionedFile:
-    """A regular file whose bytes any number of threads read by position. Use as a context manager.
+    """A file whose bytes any number of threads read by position. Use as a context manager.
 
     Reading is not mapping: mapped pages would count as our memory.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: Place) -> None:
         self.name, self._file, size = _open(path)
+        self._stored = hasattr(self._file, "read_at")
         if size is None:
             self.close()
             raise InputError(f"{path} is no regular file, and its bytes are wanted in any order; copy it to one")
@@ -92,11 +94,18 @@ class PositionedFile:
         view = memoryview(out.reshape(-1).view(np.uint8))
         with _reading(self.name):
             while view:
-                count = os.preadv(self._file.fileno(), [view], start)
+                count = self._read_at(view, start)
                 if count == 0:
                     raise InputError(f"{self.name} became shorter while it was read")
                 start += count
                 view = view[count:]
+
+    def _read_at(self, view: memoryview, start: int) -> int:
+        if not self._stored:
+            return os.preadv(self._file.fileno(), [view], start)
+        piece = self._file.read_at(len(view), start)
+        view[: len(piece)] = piece
+        return len(piece)
 
     def close(self) -> None:
         """Close the file (standard input stays open)."""
@@ -136,11 +145,13 @@ def _reading(name: str) -> Iterator[None]:
         raise RunError(f"{name}: reading failed: {error.strerror or error}") from error
 
 
-def _open(path: str | Path) -> tuple[str, Any, int | None]:
+def _open(path: Place, *, ordered: bool = False) -> tuple[str, Any, int | None]:
     if str(path) == STANDARD_INPUT:
         stdin: Any = sys.stdin.buffer
         return "standard input", stdin.raw, None
-    path = Path(path)
+    path = place_of(path)
+    if isinstance(path, Address):
+        return str(path), *open_stored(path, ordered=ordered)
     if path.is_dir():
         raise InputError(f"{path} is a folder; name the files in it")
     try:

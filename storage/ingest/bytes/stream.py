@@ -19,12 +19,12 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any, TypeVar
 
 import zstandard
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.places import Place, file_size
 from penstock.storage.base.threads import start
 from penstock.storage.ingest.bytes.file import RawFile
 from penstock.storage.ingest.core.edge_columns import EdgeColumns
@@ -124,7 +124,7 @@ class Stream:
     closed = False
     """What Arrow asks of a file before it reads."""
 
-    def __init__(self, path: str | Path, host_memory: int = 1 << 30) -> None:
+    def __init__(self, path: Place, host_memory: int = 1 << 30) -> None:
         self._raw = RawFile(path)
         self.name = self._raw.name
         self.raw_bytes = self._raw.size
@@ -188,10 +188,10 @@ class InputFiles:
     known_vertices: int | None = None
     undirected = False
 
-    def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
+    def __init__(self, paths: Sequence[Place], options: IngestOptions) -> None:
         self.name = ", ".join(map(str, paths))
         self._paths, self._options = list(paths), options
-        sizes = [Path(path).stat().st_size if Path(path).is_file() else None for path in paths]
+        sizes = [file_size(path) for path in paths]
         self.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
         self.edge_columns = EdgeColumns(options.edge_properties) if options.edge_properties else None
         self._closed_bytes = 0

@@ -1,18 +1,23 @@
 """The only door to pyarrow for reading: Parquet files, blocks of CSV, tables that other libraries hold."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError, brief
+from penstock.storage.base.places import Address, Place, open_stored
 
 READ_AHEAD = 256 << 10
 """Bytes of a column of Parquet that are read at once."""
+STORED_AHEAD = 4 << 20
+"""The same of a file in a store, where a request takes as long as some MiB of an answer."""
 WHOLE_SHARE = 4
 """One part in so many of the budget has room for what is decoded as a whole: the text of a column in a row group, which
 may be one value, or a record batch."""
@@ -23,40 +28,79 @@ Strings = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
 @contextmanager
-def parquet_file(path: Path) -> Iterator[Any]:
+def parquet_file(path: Place) -> Iterator[Any]:
     """Open a Parquet file as pyarrow does; what goes wrong in the block becomes one of our errors.
 
     Raises:
         InputError: it is no Parquet, or damaged.
         RunError: the disk failed.
     """
-    from pyarrow import parquet
-
-    with _reading(path), parquet.ParquetFile(path, pre_buffer=False, buffer_size=READ_AHEAD) as file:
+    with _reading(path), _parquet(path) as file:
         yield file
 
 
-def parquet_batches(path: Path, names: list[str], rows: int, memory: int) -> Iterator[Any]:
-    """Columns of a Parquet file in record batches of so many rows, or of fewer where text is long.
+def _parquet(path: Place, **known: Any) -> Any:
+    """A pyarrow.parquet.ParquetFile, which owns what it reads from."""
+    from pyarrow import parquet
+
+    if isinstance(path, Address):
+        file, ahead = open_stored(path, ordered=False)[0], STORED_AHEAD
+    else:
+        file, ahead = path, READ_AHEAD
+    return parquet.ParquetFile(file, pre_buffer=False, buffer_size=ahead, **known)
+
+
+def parquet_batches(path: Place, names: list[str], rows: int, memory: int) -> Iterator[Any]:
+    """Columns of a Parquet file (of `with_folders`) in record batches of so many rows, or of fewer where text is long.
 
     Raises as `parquet_file`, and InputError where the text of a row group is too long for a budget of ``memory`` bytes.
     """
-    from pyarrow import parquet
+    import pyarrow
 
     with parquet_file(path) as file:
-        texts = [name for name in names if str(file.schema_arrow.field(name).type).removeprefix("large_") == "string"]
-        if not texts:
-            yield from file.iter_batches(batch_size=rows, columns=names, use_threads=True)
-            return
-        known = {"metadata": file.metadata, "read_dictionary": texts}
-        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=READ_AHEAD, **known) as encoded:
-            for group in range(file.metadata.num_row_groups):
-                size = max(_column_bytes(file.metadata.row_group(group), texts))
-                if size > memory // WHOLE_SHARE:
-                    raise _too_large(path, f"row group {group} has a column of text", size)
-                longest = sum(_longest_known(encoded, group, name) for name in texts)
-                fitting = max(1, min(rows, memory // BATCH_SHARE // max(1, longest)))
-                yield from file.iter_batches(batch_size=fitting, row_groups=[group], columns=names, use_threads=True)
+        stored = [name for name in names if name in file.schema_arrow.names]
+        values = _folder_values(path)
+        for batch in _stored_batches(path, file, stored, rows, memory):
+            for name in names:
+                if name not in stored:
+                    batch = batch.append_column(name, pyarrow.repeat(values[name], len(batch)))
+            yield batch
+
+
+def _folder_values(path: Place) -> dict[str, Any]:
+    """What the names of a file's folders say, as Hive writes them (``year=2024/kind=wire``), as Arrow's scalars."""
+    import pyarrow
+
+    parts = (unquote(part).partition("=") for part in PurePath(path).parts[:-1])
+    numbers = re.compile(r"\d{1,18}", re.ASCII)
+    return {
+        name: pyarrow.scalar(int(value) if numbers.fullmatch(value) else value) for name, mark, value in parts if mark
+    }
+
+
+def with_folders(path: Place, schema: Any, wanted: Sequence[int | str] | None) -> Any:
+    """The schema of a Parquet file, and of the values that names of its folders give where they are ``wanted``."""
+    import pyarrow
+
+    for name, value in _folder_values(path).items():
+        if name in (wanted or ()) and name not in schema.names:
+            schema = schema.append(pyarrow.field(name, value.type))
+    return schema
+
+
+def _stored_batches(path: Place, file: Any, names: list[str], rows: int, memory: int) -> Iterator[Any]:
+    texts = [name for name in names if str(file.schema_arrow.field(name).type).removeprefix("large_") == "string"]
+    if not texts:
+        yield from file.iter_batches(batch_size=rows, columns=names, use_threads=True)
+        return
+    with _parquet(path, metadata=file.metadata, read_dictionary=texts) as encoded:
+        for group in range(file.metadata.num_row_groups):
+            size = max(_column_bytes(file.metadata.row_group(group), texts))
+            if size > memory // WHOLE_SHARE:
+                raise _too_large(path, f"row group {group} has a column of text", size)
+            longest = sum(_longest_known(encoded, group, name) for name in texts)
+            fitting = max(1, min(rows, memory // BATCH_SHARE // max(1, longest)))
+            yield from file.iter_batches(batch_size=fitting, row_groups=[group], columns=names, use_threads=True)
 
 
 def _column_bytes(group: Any, names: list[str]) -> list[int]:
@@ -74,13 +118,13 @@ def _longest_known(file: Any, group: int, name: str) -> int:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def _reading(path: Place) -> Iterator[None]:
     import pyarrow
 
     try:
         yield
     except OSError as error:
-        if error.errno is None:  # not the disk's: what was read is of another format
+        if error.errno is None and "AWS Error" not in str(error):  # not the disk's: of another format
             raise _unreadable(path, error) from error
         raise RunError(f"{path}: reading failed: {error}") from error
     except (pyarrow.ArrowException, UnicodeDecodeError) as error:
@@ -88,7 +132,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def taking(path: Path, names: list[str]) -> Iterator[None]:
+def taking(path: Place, names: list[str]) -> Iterator[None]:
     """Make an InputError of what pyarrow refuses of these columns, which were read."""
     import pyarrow
 
@@ -101,22 +145,22 @@ def taking(path: Path, names: list[str]) -> Iterator[None]:
         ) from error
 
 
-def parquet_schema(path: str | Path) -> Any:
+def parquet_schema(path: Place) -> Any:
     """The schema of a Parquet file, None if it cannot be read (reading the file says why)."""
     import pyarrow
-    from pyarrow import parquet
 
     try:
-        return parquet.read_schema(path)
+        with _parquet(path) as file:
+            return file.schema_arrow
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError):
         return None
 
 
-def feather_batches(path: Path, memory: int) -> Iterator[Any]:
+def feather_batches(path: Place, memory: int) -> Iterator[Any]:
     """The record batches of an Arrow file (Feather), as they are in it, within a budget. Raises as `parquet_file`."""
     import pyarrow
 
-    with _reading(path), pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_file(file) as reader:
+    with _reading(path), _arrow_file(path) as file, pyarrow.ipc.open_file(file) as reader:
         _ = reader.schema.names  # not decoded before
         try:
             size = _decoded_bytes(file)
@@ -128,6 +172,13 @@ def feather_batches(path: Path, memory: int) -> Iterator[Any]:
             batch = reader.get_batch(number)
             batch.validate(full=True)  # Arrow looks at no offset before it is used
             yield batch
+
+
+def _arrow_file(path: Place) -> Any:
+    """A file that Arrow reads by position, without mapping it."""
+    import pyarrow
+
+    return open_stored(path, ordered=False)[0] if isinstance(path, Address) else pyarrow.OSFile(str(path))
 
 
 def _decoded_bytes(file: Any) -> int:
@@ -199,11 +250,11 @@ def _entries(data: bytes, table: int, number: int, kind: Any) -> NDArray[Any]:
     return np.frombuffer(data, kind, int.from_bytes(data[begin : begin + 4], "little"), begin + 4)
 
 
-def feather_schema(path: Path) -> Any:
+def feather_schema(path: Place) -> Any:
     """The schema of an Arrow file. Raises as `parquet_file`."""
     import pyarrow
 
-    with _reading(path), pyarrow.OSFile(str(path)) as file, pyarrow.ipc.open_file(file) as reader:
+    with _reading(path), _arrow_file(path) as file, pyarrow.ipc.open_file(file) as reader:
         return reader.schema
 
 
@@ -349,14 +400,14 @@ def arrow_table(table: Any) -> Any:
     return pyarrow.RecordBatchReader.from_stream(table).read_all()
 
 
-def _too_large(path: Path, what: str, size: int) -> InputError:
+def _too_large(path: Place, what: str, size: int) -> InputError:
     return InputError(
         f"{path}: {what} of {format_bytes(size)}, which is decoded as a whole; give --host-memory "
         f"{-(-size * WHOLE_SHARE >> 20)}MiB, or write smaller ones"
     )
 
 
-def _unreadable(path: Path, error: Exception) -> InputError:
+def _unreadable(path: Place, error: Exception) -> InputError:
     reason = brief(str(error).partition("\n")[0])
-    kind = "Parquet" if path.suffix.lower() == ".parquet" else "Parquet or Arrow"
+    kind = "Parquet" if str(path).lower().endswith(".parquet") else "Parquet or Arrow"
     return InputError(f"{path} is no readable {kind} file: {reason}; fetch or write it again")

@@ -8,10 +8,11 @@ could be read as edges of another graph, without an error.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.places import Place
 
 Recognize = Callable[[bytes, str], bool]
 """Whether a file that begins so, of so much of a suffix, is of a format."""
@@ -168,9 +169,9 @@ _OTHER_SUFFIXES = {
 }
 
 
-def suffix_of(file: str | Path) -> str:
+def suffix_of(file: Place) -> str:
     """Return the last suffix of a name, in lower case, that is not of a compression; "" where there is none."""
-    suffixes = [suffix.lower() for suffix in Path(file).suffixes]
+    suffixes = [suffix.lower() for suffix in PurePath(file).suffixes]
     return next((one for one in reversed(suffixes) if one not in (".gz", ".bz2", ".xz", ".zst")), "")
 
 

@@ -9,10 +9,10 @@ a weight follows each neighbor. Refuses counts that do not hold.
 
 from collections.abc import Generator, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.places import Place
 from penstock.storage.ingest.bytes.blocks import Bytes, lines_of
 from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions
@@ -27,7 +27,7 @@ class AdjacencySource(RowsSource):
     ``known_vertices`` of ``rows`` is known when all are read.
     """
 
-    def __init__(self, paths: Sequence[str | Path], format: str, options: IngestOptions) -> None:
+    def __init__(self, paths: Sequence[Place], format: str, options: IngestOptions) -> None:
         if options.columns is not None:
             raise InputError(
                 f"--format {format} has no columns to choose; --weights takes a weight after each neighbor"

@@ -8,10 +8,10 @@ size that is no multiple of a pair's.
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.places import Place
 from penstock.storage.base.threads import PerThread, pooled_map
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.ingest.bytes.file import PositionedFile
@@ -23,7 +23,7 @@ from penstock.storage.ingest.core.source import IngestOptions
 class PairSource(InputFiles):
     """Files of (source, target) pairs, one after another. See `core/source.Source`."""
 
-    def __init__(self, paths: Sequence[str | Path], dtype: str, options: IngestOptions) -> None:
+    def __init__(self, paths: Sequence[Place], dtype: str, options: IngestOptions) -> None:
         super().__init__(paths, options)
         self._dtype = np.dtype(dtype)
         self._block_bytes = options.block_bytes // 16 * 16

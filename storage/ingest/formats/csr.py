@@ -6,13 +6,14 @@ neighbors, and neighbors that are no vertex.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
+from penstock.storage.base.places import Place
 from penstock.storage.base.threads import pooled_map
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT, PositionedFile
 from penstock.storage.ingest.core.edges import EdgeBatch
@@ -27,7 +28,7 @@ class CsrSource:
 
     undirected = False
 
-    def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
+    def __init__(self, paths: Sequence[Place], options: IngestOptions) -> None:
         if len(paths) not in (2, 3):
             raise InputError("--format csr takes two or three files: OFFSETS NEIGHBORS [WEIGHTS]")
         self.name = ", ".join(map(str, paths))
@@ -119,7 +120,7 @@ class CsrSource:
                 "before, or larger than the last; offsets must rise from 0 to the number of edges"
             )
 
-    def _width(self, path: str | Path, size: int, widths: tuple[int, ...], what: str) -> int:
+    def _width(self, path: Place, size: int, widths: tuple[int, ...], what: str) -> int:
         for width in widths:
             if size == width * self.edges:
                 return width
@@ -164,7 +165,7 @@ def fill_sources(offsets: NDArray[np.int64], first: int, sources: NDArray[Any]) 
             sources[at] = first + row
 
 
-def _column(path: str | Path, dtype: np.dtype[Any]) -> Callable[[int, int], NDArray[Any]]:
+def _column(path: Place, dtype: np.dtype[Any]) -> Callable[[int, int], NDArray[Any]]:
     """What reads items start..stop-1 of an array in a file, by position."""
 
     def read(start: int, stop: int) -> NDArray[Any]:
@@ -176,13 +177,13 @@ def _column(path: str | Path, dtype: np.dtype[Any]) -> Callable[[int, int], NDAr
     return read
 
 
-def _weight_dtype(path: str | Path, width: int) -> np.dtype[Any]:
+def _weight_dtype(path: Place, width: int) -> np.dtype[Any]:
     """By width; four bytes are floats if the file is named so (``.f32``, ``.float32``)."""
-    floats = any(part in (".f32", ".float32", ".float") for part in Path(path).suffixes)
+    floats = any(part in (".f32", ".float32", ".float") for part in PurePath(path).suffixes)
     return np.dtype("<f4" if width == 4 and floats else _WEIGHTS[width])
 
 
-def _file_size(path: str | Path) -> int:
+def _file_size(path: Place) -> int:
     if str(path) == STANDARD_INPUT:
         raise InputError("--format csr reads files, not standard input")
     with PositionedFile(path) as file:

@@ -7,9 +7,8 @@ taken as they stand, because nothing then says whether they count from 0 or from
 problem line, and a problem line that does not tell the truth.
 """
 
-from pathlib import Path
-
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.places import Place
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.declared_size import DeclaredSize, DeclaredSource
@@ -82,7 +81,7 @@ class DimacsSource(DeclaredSource):
     _line = "problem line"
     _explain = staticmethod(what_is_wrong)
 
-    def __init__(self, path: str | Path, options: IngestOptions) -> None:
+    def __init__(self, path: Place, options: IngestOptions) -> None:
         if options.columns is not None:
             raise InputError(f"{path}: DIMACS arcs have no columns to choose; --format text reads any columns")
         super().__init__(path, options)

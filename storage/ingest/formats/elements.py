@@ -6,12 +6,12 @@ whole numbers, or text (a GraphML file whose first id is no number).
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, brief
+from penstock.storage.base.places import Place, file_size
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
 from penstock.storage.ingest.core.arrow import record_batch
 from penstock.storage.ingest.core.edges import EdgeBatch, local_names, places_of
@@ -88,8 +88,8 @@ class ElementSource(InputFiles):
     named = False
     """Whether ids are text."""
 
-    def __init__(self, path: str | Path, options: IngestOptions, made: Callable[[], ElementParser]) -> None:
-        if not Path(path).is_file():
+    def __init__(self, path: Place, options: IngestOptions, made: Callable[[], ElementParser]) -> None:
+        if file_size(path) is None:
             raise InputError(f"{path} is not a file; GraphML and GML cannot be read from a pipe")
         super().__init__([path], options)
         self._made = made

@@ -9,9 +9,9 @@ what is no pair of a name and a number, text or list.
 import re
 from functools import partial
 from html import unescape
-from pathlib import Path
 
 from penstock.storage.base.errors import InputError, brief
+from penstock.storage.base.places import Place
 from penstock.storage.ingest.core.source import LONGEST_VALUE, IngestOptions
 from penstock.storage.ingest.formats.elements import DEEPEST, Edge, ElementParser, ElementSource, Node
 from penstock.storage.ingest.formats.graphml import weight_name
@@ -24,7 +24,7 @@ _TOKEN = re.compile(rb'\s+|\xef\xbb\xbf|#[^\n]*\n|(\[|\]|"[^"]*"|[^\s\[\]"#][^\s
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|nan)", re.ASCII | re.IGNORECASE)
 
 
-def gml_source(path: str | Path, options: IngestOptions) -> ElementSource:
+def gml_source(path: Place, options: IngestOptions) -> ElementSource:
     """The file as a source. Raises InputError."""
     names: tuple[str, ...] = ()
     if options.columns is not None:

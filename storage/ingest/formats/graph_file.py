@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from itertools import repeat
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.places import Place, local
 from penstock.storage.encoding.edge_keys import sources_of_keys, targets_of_keys
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.frames import StringIdFrames
@@ -39,8 +39,8 @@ class GraphFileSource:
         The ids that its vertices had, to be read by `original_ids`; None where they are the same.
     """
 
-    def __init__(self, path: str | Path, options: IngestOptions) -> None:
-        graph = Graph.open(path)
+    def __init__(self, path: Place, options: IngestOptions) -> None:
+        graph = Graph.open(local(path))
         if graph.layout != "list":
             raise InputError(
                 f"{path} is a graph with sorted rows already, and only one made by --layout list is read as input; run "

@@ -8,10 +8,10 @@ none, data of a key that is not declared before, and what could be of any size: 
 """
 
 from functools import partial
-from pathlib import Path
 from xml.parsers import expat
 
 from penstock.storage.base.errors import InputError, brief
+from penstock.storage.base.places import Place
 from penstock.storage.ingest.core.source import LONGEST_VALUE, IngestOptions
 from penstock.storage.ingest.formats.elements import (
     DEEPEST,
@@ -41,7 +41,7 @@ _FOR = ("all", "graphml", "graph", "node", "edge", "hyperedge", "port", "endpoin
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def graphml_source(path: str | Path, options: IngestOptions) -> ElementSource:
+def graphml_source(path: Place, options: IngestOptions) -> ElementSource:
     """The file as a source: of text where the options say so or the first id is no number. Raises InputError."""
     made = partial(GraphMLParser, str(path), weight_name(options, str(path)), required=options.columns is not None)
     source = ElementSource(path, options, made)

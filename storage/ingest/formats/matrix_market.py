@@ -8,9 +8,8 @@ edge would have opposite weights), and files whose size line does not tell the t
 is that of Boisvert, Pozo, Remington (NIST, 1996).
 """
 
-from pathlib import Path
-
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.places import Place
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.text.columns import Columns
 from penstock.storage.ingest.text.declared_size import DeclaredSize, DeclaredSource
@@ -26,7 +25,7 @@ class MatrixMarketSource(DeclaredSource):
     _ends = ("row", "column")
     _whole = "matrix"
 
-    def __init__(self, path: str | Path, options: IngestOptions) -> None:
+    def __init__(self, path: Place, options: IngestOptions) -> None:
         super().__init__(path, options)
         if options.weights and self._size.columns.weight < 0:
             raise InputError(f"{self.name} is a pattern: it has no values to take as weights")

@@ -11,13 +11,13 @@ nothing is kept). Where the two weights of an edge differ, that in the row of th
 import threading
 from collections.abc import Generator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
+from penstock.storage.base.places import Place
 from penstock.storage.ingest.bytes.blocks import Bytes, lines_of
 from penstock.storage.ingest.core.edges import EdgeBatch
 from penstock.storage.ingest.core.source import IngestOptions
@@ -37,7 +37,7 @@ class MetisSource(RowsSource):
     undirected = True
     one_based = True
 
-    def __init__(self, path: str | Path, options: IngestOptions) -> None:
+    def __init__(self, path: Place, options: IngestOptions) -> None:
         if options.columns is not None:
             raise InputError(f"{path}: METIS files have no columns to choose; --no-weights drops edge weights")
         super().__init__([path], options)

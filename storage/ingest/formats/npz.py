@@ -11,12 +11,12 @@ import zipfile
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, brief
+from penstock.storage.base.places import Place, local
 from penstock.storage.ingest.bytes.stream import DAMAGE
 from penstock.storage.ingest.core.edges import EdgeBatch, as_ids, as_weights, edge_batch
 from penstock.storage.ingest.core.source import IngestOptions
@@ -34,14 +34,14 @@ class NpzSource:
 
     undirected = False
 
-    def __init__(self, path: str | Path, options: IngestOptions) -> None:
+    def __init__(self, path: Place, options: IngestOptions) -> None:
         self.name = str(path)
-        if not Path(path).is_file():
+        if not local(path).is_file():
             raise InputError(f"{path} is not a file; an archive cannot be read from a pipe")
         if options.columns is not None:
             raise InputError(f"{path}: a matrix has no columns to choose; --no-weights drops its values")
         self._options = options
-        self.total_bytes = Path(path).stat().st_size
+        self.total_bytes = local(path).stat().st_size
         self.bytes_done = 0
         with ExitStack() as stack:
             members = _Members(self.name, stack)

@@ -7,12 +7,12 @@ numbers as ids, and text of which a row group has more than the budget has room 
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, brief
+from penstock.storage.base.places import Place, file_size
 from penstock.storage.encoding.string_array import LONGEST_NAME
 from penstock.storage.ingest.bytes.stream import InputFiles
 from penstock.storage.ingest.core.arrow import (
@@ -22,6 +22,7 @@ from penstock.storage.ingest.core.arrow import (
     parquet_schema,
     strings_of,
     taking,
+    with_folders,
 )
 from penstock.storage.ingest.core.edges import EdgeBatch, as_ids, as_weights, edge_batch, local_names
 from penstock.storage.ingest.core.source import IngestOptions
@@ -34,10 +35,10 @@ class ParquetSource(InputFiles):
     named = False
     """Whether ids are strings."""
 
-    def __init__(self, paths: Sequence[str | Path], options: IngestOptions) -> None:
+    def __init__(self, paths: Sequence[Place], options: IngestOptions) -> None:
         super().__init__(paths, options)
         for path in paths:
-            if not Path(path).is_file():
+            if file_size(path) is None:
                 raise InputError(f"{path} is not a file; Parquet cannot be read from a pipe")
         self.columns_taken: list[TakenColumns] = []
 
@@ -48,8 +49,8 @@ class ParquetSource(InputFiles):
             InputError: a file is no Parquet, lacks a column, or a value is no id or weight.
             RunError: the disk failed.
         """
-        for path in map(Path, self._paths):
-            before, size, read = self._closed_bytes, path.stat().st_size, 0
+        for path in self._paths:
+            before, size, read = self._closed_bytes, file_size(path) or 0, 0
             with closing(self._rows(path)) as found:
                 for taken, columns, of in found:
                     names = [brief(taken.names[column]) for column in taken.columns if column >= 0]
@@ -63,10 +64,11 @@ class ParquetSource(InputFiles):
                     yield batch
             self._closed_bytes = before + size
 
-    def _rows(self, path: Path) -> Generator[tuple[TakenColumns, list[Any], int | None]]:
+    def _rows(self, path: Place) -> Generator[tuple[TakenColumns, list[Any], int | None]]:
         """Rows of a file: what is taken, these columns of some rows, and how many rows there are in all, if known."""
         with parquet_file(path) as file:
-            taken = columns_of(path, file.schema_arrow.names, self._options)
+            schema = with_folders(path, file.schema_arrow, self._options.columns)
+            taken = columns_of(path, schema.names, self._options)
             note_columns(self.columns_taken, taken)
             names = self._wanted(taken)
             row_bytes = (256 if self.named else 16) + 32 * len(self._options.edge_properties)
@@ -82,7 +84,7 @@ class ParquetSource(InputFiles):
         return [taken.names[column] for column in taken.columns if column >= 0] + kept
 
     def _batch(
-        self, columns: list[Any], weights: NDArray[Any] | None, names: list[str], place: tuple[Path, int]
+        self, columns: list[Any], weights: NDArray[Any] | None, names: list[str], place: tuple[Place, int]
     ) -> EdgeBatch:
         """The edges of some rows; ``place`` is the file and the first row's number."""
         if self.named:
@@ -93,15 +95,19 @@ class ParquetSource(InputFiles):
         return edge_batch(sources, targets, weights)
 
 
-def parquet_source(paths: Sequence[str | Path], options: IngestOptions) -> ParquetSource:
+def parquet_source(paths: Sequence[Place], options: IngestOptions) -> ParquetSource:
     """The files as a source, of strings where the options say so or the columns do."""
     source = ParquetSource(paths, options)
     strings = options.string_ids
-    source.named = holds_strings(Path(paths[0]), parquet_schema(paths[0]), options) if strings is None else strings
+    if strings is None:
+        schema = parquet_schema(paths[0])
+        schema = schema and with_folders(paths[0], schema, options.columns)
+        strings = holds_strings(paths[0], schema, options)
+    source.named = strings
     return source
 
 
-def holds_strings(path: Path, schema: Any, options: IngestOptions) -> bool:
+def holds_strings(path: Place, schema: Any, options: IngestOptions) -> bool:
     """Whether an id column of a schema holds strings; None, of a file that reading refuses, or an empty one: no."""
     if schema is None:
         return False
@@ -109,7 +115,7 @@ def holds_strings(path: Path, schema: Any, options: IngestOptions) -> bool:
     return any("string" in str(schema.field(column).type) for column in (columns.source, columns.target))
 
 
-def columns_of(path: Path, names: list[str], options: IngestOptions) -> TakenColumns:
+def columns_of(path: Place, names: list[str], options: IngestOptions) -> TakenColumns:
     """The columns that the options ask for, or the names say. Raises InputError for one that is not there."""
     if options.columns is None:
         columns = choose_columns(names, len(names), options.weights, str(path))
@@ -122,7 +128,7 @@ def columns_of(path: Path, names: list[str], options: IngestOptions) -> TakenCol
 
 
 def string_fields(
-    columns: list[Any], names: list[str], path: Path, row: int
+    columns: list[Any], names: list[str], path: Place, row: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     """Both columns' strings as bytes, and where each lies in them, as `text.parser.parse_lines` says it."""
     texts = []
@@ -147,7 +153,7 @@ def string_fields(
     return np.concatenate(texts), places
 
 
-def _ids(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
+def _ids(column: Any, name: str, path: Place, row: int) -> NDArray[Any]:
     values = _numbers(column, name, path, row)
     if values.dtype.kind not in "iu":
         raise InputError(
@@ -157,12 +163,12 @@ def _ids(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
     return as_ids(values, name, str(path), row)
 
 
-def weights_of(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
+def weights_of(column: Any, name: str, path: Place, row: int) -> NDArray[Any]:
     """A column as weights. Raises InputError for what is none, with its row."""
     return as_weights(_numbers(as_floats(column), name, path, row), name, str(path), row)
 
 
-def _numbers(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
+def _numbers(column: Any, name: str, path: Place, row: int) -> NDArray[Any]:
     _check_nulls(column, name, path, row)
     values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     if values.dtype.kind not in "iuf":
@@ -173,7 +179,7 @@ def _numbers(column: Any, name: str, path: Path, row: int) -> NDArray[Any]:
     return values
 
 
-def _check_nulls(column: Any, name: str, path: Path, row: int) -> None:
+def _check_nulls(column: Any, name: str, path: Place, row: int) -> None:
     if column.null_count:
         at = row + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
         raise InputError(f"{path}, row {at} (from 0): {name} is null; drop such rows")

@@ -16,6 +16,7 @@ from typing import Any
 from penstock.storage.base.atomic import scratch_folder
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError, brief
+from penstock.storage.base.places import Place, local
 from penstock.storage.encoding.string_array import LONGEST_NAME
 from penstock.storage.ingest.core.arrow import BATCH_SHARE, feather_batches, feather_schema, gathered, record_batch
 from penstock.storage.ingest.core.source import LONGEST_VALUE, IngestOptions
@@ -41,7 +42,7 @@ class BatchSource(ParquetSource):
 
     format = ""
 
-    def _rows(self, path: Path) -> Generator[tuple[TakenColumns, list[Any], int | None]]:
+    def _rows(self, path: Place) -> Generator[tuple[TakenColumns, list[Any], int | None]]:
         with closing(record_batches(path, self.format, self._options)) as found:
             for batch in found:
                 taken = columns_of(path, batch.schema.names, self._options)
@@ -49,9 +50,9 @@ class BatchSource(ParquetSource):
                 yield taken, [batch.column(name) for name in self._wanted(taken)], None
 
 
-def batch_source(paths: Sequence[str | Path], format: str, options: IngestOptions) -> BatchSource:
+def batch_source(paths: Sequence[Place], format: str, options: IngestOptions) -> BatchSource:
     """The files as a source, of text where the options say so or the first rows do. Raises InputError."""
-    path = Path(paths[0])
+    path = paths[0]
     named = options.string_ids
     if named is None:
         named = holds_strings(path, _schema(path, format, options), options)
@@ -60,7 +61,7 @@ def batch_source(paths: Sequence[str | Path], format: str, options: IngestOption
     return source
 
 
-def _schema(path: Path, format: str, options: IngestOptions) -> Any:
+def _schema(path: Place, format: str, options: IngestOptions) -> Any:
     """The schema of a table, None of a query without rows. Raises InputError."""
     if format == "feather":
         return feather_schema(path)
@@ -68,11 +69,13 @@ def _schema(path: Path, format: str, options: IngestOptions) -> Any:
         return getattr(next(found, None), "schema", None)
 
 
-def record_batches(path: Path, format: str, options: IngestOptions) -> Generator[Any]:
+def record_batches(path: Place, format: str, options: IngestOptions) -> Generator[Any]:
     """Yield the record batches of a table. Raises InputError."""
     if format == "feather":
         yield from feather_batches(path, options.host_memory)
-    elif options.query is not None:
+        return
+    path = local(path)
+    if options.query is not None:
         yield from (_duckdb_batches if format == "duckdb" else _sqlite_batches)(path, options.query, options)
     else:
         tables = f" (tables: {brief(', '.join(_sqlite_tables(path)))})" if format == "sqlite" else ""

@@ -12,11 +12,11 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.places import Place
 from penstock.storage.ingest.bytes.blocks import LONGEST_LINE, Bytes, line_blocks
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import Stream
@@ -88,7 +88,7 @@ class DelimitedSource(TextSource):
         return file
 
 
-def delimited_source(paths: Sequence[str | Path], options: IngestOptions) -> DelimitedSource:
+def delimited_source(paths: Sequence[Place], options: IngestOptions) -> DelimitedSource:
     """The files as a source, of strings where the options or the first record say so."""
     strings = options.string_ids
     if strings is None:
@@ -96,7 +96,7 @@ def delimited_source(paths: Sequence[str | Path], options: IngestOptions) -> Del
     return DelimitedSource(paths, options, named=strings)
 
 
-def _begins_with_strings(path: str | Path, options: IngestOptions) -> bool:
+def _begins_with_strings(path: Place, options: IngestOptions) -> bool:
     """Whether an end of the first edge of a file is no number; a pipe is not looked into."""
     if str(path) == STANDARD_INPUT:
         return False

@@ -9,12 +9,12 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.places import Place
 from penstock.storage.ingest.bytes.blocks import Bytes, line_blocks, lines_of
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
@@ -48,7 +48,7 @@ class DeclaredSource(InputFiles, ABC):
     """What messages call the declaration, the ends of an entry, and what the ids are in."""
     _explain: Explain = staticmethod(diagnose.what_is_wrong)
 
-    def __init__(self, path: str | Path, options: IngestOptions) -> None:
+    def __init__(self, path: Place, options: IngestOptions) -> None:
         super().__init__([path], options)
         self._start()
         try:

@@ -15,12 +15,12 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.places import Place
 from penstock.storage.base.threads import ThreadPool, ordered_map
 from penstock.storage.ingest.bytes.blocks import NEWLINE, Bytes, line_at, line_blocks, lines_of
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT
@@ -160,7 +160,7 @@ class TextSource(InputFiles):
 
     def __init__(
         self,
-        paths: Sequence[str | Path],
+        paths: Sequence[Place],
         options: IngestOptions,
         *,
         named: bool = False,
@@ -225,13 +225,13 @@ class TextSource(InputFiles):
                 yield file, block
 
 
-def text_source(paths: Sequence[str | Path], options: IngestOptions) -> TextSource:
+def text_source(paths: Sequence[Place], options: IngestOptions) -> TextSource:
     """Edge lists as a source, of strings where the options or the first line say so."""
     named = _begins_with_strings(paths[0], options) if options.string_ids is None else options.string_ids
     return TextSource(paths, options, named=named)
 
 
-def _begins_with_strings(path: str | Path, options: IngestOptions) -> bool:
+def _begins_with_strings(path: Place, options: IngestOptions) -> bool:
     """Whether an end of the first edge of a file is no number; a pipe is not looked into."""
     if str(path) == STANDARD_INPUT:
         return False
@@ -257,7 +257,7 @@ def text_blocks(stream: Stream, options: IngestOptions) -> Iterator[Bytes]:
         yield block
 
 
-def read_ids(path: str | Path, options: IngestOptions) -> Iterator[NDArray[Any]]:
+def read_ids(path: Place, options: IngestOptions) -> Iterator[NDArray[Any]]:
     """Yield the ids of a list of vertices: the first column of a text file, a block at a time.
 
     Raises:

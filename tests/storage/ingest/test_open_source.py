@@ -63,11 +63,11 @@ def test_unknown_and_mixed_formats(tmp_path: Path) -> None:
         open_source([], None, IngestOptions())
 
 
-def test_absent_files_and_folders_are_refused_in_every_format(tmp_path: Path) -> None:
+def test_absent_files_and_empty_folders_are_refused_in_every_format(tmp_path: Path) -> None:
     for name in FORMATS:
         with pytest.raises(InputError, match="does not exist"):
             open_source([tmp_path / "a"] * (2 if name == "csr" else 1), name, IngestOptions())
-        with pytest.raises(InputError, match="is a folder"):
+        with pytest.raises(InputError, match="there is no file"):
             open_source([tmp_path] * (2 if name == "csr" else 1), name, IngestOptions())
 
 

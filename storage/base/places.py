@@ -1,0 +1,165 @@
+"""Owns addresses of object stores: `s3://bucket/key`, `gs://bucket/key`.
+
+pyarrow's file systems do the work: credentials, regions and retries are theirs. Credentials come from where the stores'
+own tools look for them (`AWS_ACCESS_KEY_ID`, `~/.aws`, `GOOGLE_APPLICATION_CREDENTIALS`); `AWS_ENDPOINT_URL` names
+another server that speaks S3 (MinIO, Ceph), which pyarrow does not look at itself (its issue 49643).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from penstock.storage.base.errors import InputError, RunError, brief
+
+STORES = ("s3", "gs")
+_ADDRESS = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://(.*)", re.DOTALL)
+
+
+class Address(PurePosixPath):
+    """A file or a folder of an object store: a name with parts, as a path has them, that no call of this machine's
+    file system takes."""
+
+    def __str__(self) -> str:
+        return super().__str__().replace(":/", "://", 1)
+
+    def __fspath__(self) -> str:
+        raise InputError(f"{brief(str(self))} is no file of this machine, which is wanted here; copy it first")
+
+
+Place = str | Path | Address
+"""A file as it is named: text of a path, "-" among them, a path or an address."""
+
+
+def place_of(given: str | os.PathLike[str]) -> Path | Address:
+    """Return what a name means: an address, or a path (of `file://` too).
+
+    Raises
+    ------
+    InputError
+        It is an address of another kind, or has no bucket.
+    """
+    if isinstance(given, Address):
+        return given
+    text = os.fspath(given)
+    found = _ADDRESS.fullmatch(text)
+    if found is None:
+        return Path(text)
+    scheme, rest = found[1].lower(), found[2]
+    if scheme == "file" and rest.startswith("/"):
+        return Path(rest)
+    if scheme not in STORES or not re.match(r"[^/@?]+(/|$)", rest):
+        raise InputError(f"{brief(text)!r} is no address that can be read; there are s3://, gs:// and file:///")
+    return Address(f"{scheme}://{rest}")
+
+
+def local(place: Place) -> Path:
+    """Return a place as a path of this machine. Raises InputError for an address."""
+    return Path(os.fspath(place))
+
+
+def exists(place: Place) -> bool:
+    """Return whether there is something of that name, but a folder of a store. Raises as `asking`."""
+    return file_size(place) is not None if isinstance(place, Address) else os.path.exists(place)
+
+
+@contextmanager
+def asking(place: Place) -> Iterator[None]:
+    """Make an error that names the place of what its file system says.
+
+    Raises
+    ------
+    InputError
+        There is no such file, or no access to it.
+    RunError
+        The store failed, or is not reached.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"{place} does not exist; check the name") from None
+    except OSError as error:
+        reason = brief(str(error).partition("\n")[0])
+        if "NO_SUCH_BUCKET" in reason:
+            raise InputError(f"{place} does not exist: there is no such bucket; check the name") from None
+        if "ACCESS_DENIED" in reason or "PermissionDenied" in reason or isinstance(error, PermissionError):
+            raise InputError(f"{place}: access is refused ({reason}); check the credentials") from error
+        raise RunError(f"{place}: the store failed: {reason}") from error
+
+
+def s3_server() -> str | None:
+    """Return the server that `AWS_ENDPOINT_URL` names, where S3 is not Amazon's."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+
+
+@cache
+def _store(scheme: str, bucket: str) -> Any:
+    from pyarrow import fs
+
+    if scheme == "s3" and s3_server():
+        return fs.S3FileSystem(endpoint_override=s3_server())
+    return fs.FileSystem.from_uri(f"{scheme}://{bucket}")[0]
+
+
+def store_of(place: Place) -> tuple[Any, str]:
+    """Return the pyarrow.fs.FileSystem of a place, and its name there. Raises as `asking`."""
+    if isinstance(place, Address):
+        scheme, _, rest = str(place).partition("://")
+        with asking(place):
+            return _store(scheme, rest.partition("/")[0]), rest
+    from pyarrow import fs
+
+    return fs.LocalFileSystem(), str(place)
+
+
+def open_stored(address: Address, *, ordered: bool) -> tuple[Any, int]:
+    """Open a file of a store, and return its size in bytes, too. ordered: it is read from its beginning to its end.
+
+    Raises as `asking`.
+    """
+    store, name = store_of(address)
+    with asking(address):
+        size = file_size(address)
+        if size is None:
+            raise FileNotFoundError
+        if ordered:
+            return store.open_input_stream(name, compression=None, buffer_size=ORDERED_BYTES), size
+        return store.open_input_file(name), size
+
+
+ORDERED_BYTES = 8 << 20
+"""Asked of a store at once: a request takes tens of milliseconds, whatever it brings."""
+
+
+def file_size(place: Place) -> int | None:
+    """Return the bytes of a file; None where there is none, or a pipe. Raises as `asking`."""
+    if not isinstance(place, Address):
+        return os.path.getsize(place) if os.path.isfile(place) else None
+    store, name = store_of(place)
+    with asking(place):
+        found = store.get_file_info(name)
+    return int(found.size) if found.is_file else None
+
+
+def names_below(folder: Path | Address) -> list[str]:
+    """Return the names of all files below a folder, from it on, in order. Raises as `asking`."""
+    from pyarrow import fs
+
+    store, base = store_of(folder)
+    with asking(folder):
+        found = store.get_file_info(fs.FileSelector(base, recursive=True))
+    return sorted(os.path.relpath(one.path, base) for one in found if one.is_file)
+
+
+def send(partial: Path, address: Address) -> None:
+    """Copy a file to a store, where it appears whole or not at all. Raises as `asking`."""
+    from pyarrow import fs
+
+    store, name = store_of(address)
+    with asking(address):
+        fs.copy_files(str(partial), name, source_filesystem=fs.LocalFileSystem(), destination_filesystem=store)
