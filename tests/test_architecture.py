@@ -222,7 +222,7 @@ PLACES = "storage/base/places.py"
 
 
 def tabular_doors(known: dict[str, Module]) -> list[str]:
-    """One file reads tables (storage/ingest), one folder makes and writes them (storage/tables), one file has stores."""
+    """One file reads tables (storage/ingest), one folder writes them (storage/tables), one file asks stores."""
     paths = [m.path for m in known.values() if m.touched & set(TABULAR)]
     reading = [path for path in paths if path.startswith("storage/ingest/")]
     others = [path for path in paths if not path.startswith(("storage/ingest/", "storage/tables/", PLACES))]
