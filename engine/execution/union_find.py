@@ -1,7 +1,8 @@
 """A run whose combiner is `union`: linking trees instead of sending messages.
 
 With the edges at hand: link the first two neighbors of every vertex, compress, find the largest tree, link only what
-is outside it, compress. Where most edges have to come from elsewhere they are linked in one pass, as they arrive;
+is outside it, compress. Where most edges have to come from elsewhere they are linked in one pass, as they arrive, but
+for rows of a tree that has become large meanwhile;
 unless what is here already leads to so many of the vertices whose rows are not that a large tree will hold most of
 these: then it is linked first, and the rows of its vertices need not come (`_reach`). The edges of a list, which has no
 rows, are linked in one pass. Kernels and the idea's source are
@@ -81,7 +82,8 @@ def link_components(loop: Loop) -> Iterator[IterationRecord]:
     if here is not None:
         yield from _link_from(loop, _link_rows, here)
         return
-    record = _pass(loop, partial(_link_rows, symmetric=symmetric))
+    leaves = symmetric and not isinstance(loop, SharedLoop)
+    record = _pass(loop, partial(_link_rows, symmetric=symmetric), leaves_out=leaves)
     _join(loop, record)
     loop.converged = loop.finished = True
     yield record
@@ -216,13 +218,20 @@ def _reached_share(stream: EdgeStream, here: NDArray[np.bool_], own: tuple[int, 
 
 
 def _pass(
-    loop: Loop, link: Link, *, only: NDArray[np.bool_] | None = None, frontier: Frontier | None = None
+    loop: Loop,
+    link: Link,
+    *,
+    only: NDArray[np.bool_] | None = None,
+    frontier: Frontier | None = None,
+    leaves_out: bool = False,
 ) -> IterationRecord:
     """Link the edges that the stream brings.
 
     only: which partitions to bring. frontier: whose rows are wanted, of ranks each rank's own; None for all.
+    leaves_out: whether rows of a tree are not linked once it is large: an edge between two of them lies inside it, and
+    any other is in a row that is linked.
     """
-    began = time.perf_counter()
+    began, tree = time.perf_counter(), -1
     vertices, edges = loop.graph.vertices, loop.graph.edges
     if frontier is None:
         frontier = Frontier(vertices, edges, everything=True)
@@ -239,12 +248,26 @@ def _pass(
                 if not stream.resident and number & (number - 1) == 0:
                     # After views 1, 2, 4, 8 ...: flat trees make the links of the next views short.
                     loop.kernels.compress(loop.state)
+                    if leaves_out:
+                        tree = _root_of_large(loop, tree)
+                        link = partial(_link_rows, skipped=NO_COMPONENT if tree < 0 else np.uint64(tree))
                 view.record.kernel_seconds += time.perf_counter() - started
         record.tasks.extend(stream.records)
     record.index_bytes = loop.index_bytes_read()
     record.seconds = time.perf_counter() - began
     loop.iteration += 1
     return record
+
+
+def _root_of_large(loop: Loop, tree: int) -> int:
+    """The root, after compressing, of the tree that has this vertex; of no vertex (-1) of the largest, if it is large.
+
+    It stays the same tree: an edge between two that were left out at different times would be missed.
+    """
+    if tree >= 0:
+        return int(loop.state.to_host(loop.state.arrays[0][tree : tree + 1])[0])
+    root, share = loop.kernels.largest_tree(loop.state)
+    return root if share >= LARGE else -1
 
 
 def _join(loop: Loop, record: IterationRecord) -> None:

@@ -81,6 +81,28 @@ def test_trees_that_hold_nearly_all_are_joined_once(way: str, size: int) -> None
     assert all(len(result.records) == 2 for result in _linked(hub, size, way))
 
 
+def test_rows_of_one_large_tree_are_left_out_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First the tree of 0 is large; that of 100 becomes larger, and an edge between late rows joins both."""
+    first, second = [*range(1, 100), 398], [*range(101, 398), 399]
+    pairs = [*((0, v) for v in first), *((100, v) for v in second), *((v, v + 1) for v in range(101, 390)), (398, 399)]
+    edges = _edges(pairs)
+    graph = on_disk(edges, tmp_path / "g.h5", chunk_edges=128)
+    told: list[int] = []
+    link_rows = HostKernels.link_rows
+
+    def noted(kernels: Any, view: Any, state: Any, index: Any, done_each: int, skipped: Any, symmetric: bool) -> None:
+        told.append(int(skipped))
+        link_rows(kernels, view, state, index, done_each, skipped, symmetric)
+
+    monkeypatch.setattr(HostKernels, "link_rows", noted)
+    options: dict[str, Any] = {"device_edge_memory": 1200, "partition_bytes": 512, "packed": "never", "route": "filter"}
+    with Session(graph, device="emulated", threads=1, **options) as session:
+        check("wcc", edges, session.run(WCC()).fields)
+    assert len(told) > 8
+    assert told[0] == union_find.NO_COMPONENT
+    assert set(told[1:]) == {0}
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_small_trees_of_ranks_are_joined_before_any_is_left_out(seed: int) -> None:
     count = 90
