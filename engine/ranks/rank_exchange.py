@@ -92,7 +92,7 @@ class RankExchange:
         self.found = int(starts[-1])
         if owners is not None and self.found > few:
             if bounds is None:
-                self._list_to_owners(owners)
+                self._push_to_owners(owners)
             mine = int(owners[rank]), int(owners[rank + 1])
             self.kernels.copy_marks(state.touched, mine, state.touched.words.view(np.uint32))
             return False
@@ -113,29 +113,38 @@ class RankExchange:
         np.bitwise_or.at(words, first, cut.ravel())
         marks.summarize()
 
-    def _list_to_owners(self, bounds: Ints) -> None:
+    def _push_to_owners(self, bounds: Ints) -> None:
         """Give owners what other ranks have found for their vertices: of a part of each rank's at a time."""
-        state, kernels, ranks = self.state, self.kernels, self.ranks
-        rank, size, step = ranks.rank, ranks.size, -(-self.at_once // ranks.size)
+        step = -(-self.at_once // self.ranks.size)
         for first in range(0, int(np.diff(bounds).max()), step):
             ends = np.minimum(bounds[:-1] + first, bounds[1:]), np.minimum(bounds[:-1] + first + step, bounds[1:])
             parts = [*zip(*(each.tolist() for each in ends), strict=True)]
-            counts = np.array([kernels.marked(state.touched, part) for part in parts])
-            counts[rank] = 0
-            every = ranks.gather_numbers(counts)
-            starts = starts_of(every.max(axis=0))
-            ids = kernels.buffer("ids", int(starts[-1]), state.vertices.dtype)
-            values = kernels.buffer("values", int(starts[-1]), state.target.dtype)
-            for part, begin, count in zip(parts, starts.tolist(), counts.tolist(), strict=False):
-                here = slice(begin, begin + count)
-                kernels.listed(state.touched, part, count, state.target, ids[here], values[here])
-            room = int(starts[rank + 1] - starts[rank])
-            found = [kernels.buffer(name, size * room, one.dtype) for name, one in (("b", ids), ("c", values))]
-            for ours, theirs in zip((ids, values), found, strict=True):
-                self.arrays.exchange_slices(ours, starts, theirs.reshape(size, room))
-            for other, count in enumerate(every[:, rank].tolist()):
-                part = other * room, other * room + count
-                kernels.merge(*found, part, state.target, state.touched, instead=False)
+            self._list_to_owners(parts, *self._counts_for([parts]))
+
+    def _counts_for(self, parts: Sequence[Sequence[Span]]) -> Ints:
+        """How many messages each rank has for each other one, int64 (len(parts), ranks, owners); parts: of owners."""
+        rank, marked = self.ranks.rank, self.kernels.marked
+        ours = [[0 if one == rank else marked(self.state.touched, span) for one, span in enumerate(of)] for of in parts]
+        return np.moveaxis(self.ranks.gather_numbers(np.array(ours)), 0, 1)
+
+    def _list_to_owners(self, parts: Sequence[Span], counts: Ints) -> None:
+        """Give each rank what others have found for a part of its vertices; counts: of `_counts_for`."""
+        if not counts.any():
+            return
+        state, kernels, rank, size = self.state, self.kernels, self.ranks.rank, self.ranks.size
+        starts = starts_of(counts.max(axis=0))
+        room = int(starts[rank + 1] - starts[rank])
+        dtypes = {"ids": state.vertices.dtype, "values": state.target.dtype}
+        ours = [kernels.buffer(name, int(starts[-1]), dtype) for name, dtype in dtypes.items()]
+        found = [kernels.buffer(f"found {name}", size * room, dtype) for name, dtype in dtypes.items()]
+        for part, begin, count in zip(parts, starts[:-1].tolist(), counts[rank].tolist(), strict=True):
+            listed = (one[begin : begin + count] for one in ours)
+            kernels.listed(state.touched, part, count, state.target, *listed)
+        for mine, theirs in zip(ours, found, strict=True):
+            self.arrays.exchange_slices(mine, starts, theirs.reshape(size, room))
+        for other, count in enumerate(counts[:, rank].tolist()):
+            part = other * room, other * room + count
+            kernels.merge(*found, part, state.target, state.touched, instead=False)
 
     def gather(self, name: str, bounds: Ints, span: Span) -> None:
         """Give all ranks the values that owners have of a range of vertices, in an array of which it is in memory."""
@@ -161,22 +170,18 @@ class RankExchange:
         as in `share_messages`. whole: whether messages that are not marked are what nothing was combined with.
         """
         state, rank = self.state, self.ranks.rank
-        mine = int(bounds[rank]), int(bounds[rank + 1])
-        if not whole and self._give_few(spans, mine):
+        if not whole and self._give_few(spans, (int(bounds[rank]), int(bounds[rank + 1]))):
             return
-        counts = self.ranks.gather_numbers(np.array([self.kernels.marked(state.touched, span) for span in spans]))
-        for number, span in enumerate(spans):
-            starts = starts_of(counts[:, number])
-            total, size = int(starts[-1]), span[1] - span[0]
-            form = "dense" if everything else form_of(total, size, pulled=False)
-            form = "marked" if form == "dense" and not whole else form
-            if form == "dense":
-                self._slices_to_owners(state.target[slice(*span)], np.clip(bounds, *span) - span[0])
-            elif form != "nothing":
-                self._share_listed(span, starts, None, span if form == "marked" else None, mine)
-            if form == "dense" and state.touched is not state.pending:
+        cuts = [np.clip(bounds, *span) for span in spans]
+        parts = [[*pairwise(cut.tolist())] for cut in cuts]
+        for span, cut, part, counts in zip(spans, cuts, parts, self._counts_for(parts), strict=True):
+            if not (everything or (whole and counts.sum() > MARKED_SHARE * (span[1] - span[0]))):
+                self._list_to_owners(part, counts)
+                continue
+            self._slices_to_owners(state.target[slice(*span)], cut - span[0])
+            if state.touched is not state.pending:
                 marks = state.touched.part(*span)
-                words = (SPAN // 32) * -(-(np.clip(bounds, *span) - span[0]) // SPAN)
+                words = (SPAN // 32) * -(-(cut - span[0]) // SPAN)
                 self._slices_to_owners(marks.words.view(np.uint32), words, "or")
                 marks.summarize()
 
@@ -261,13 +266,8 @@ class RankExchange:
         else:
             self.arrays.gather_slices(self.state.target, np.clip(bounds, *span))
 
-    def _share_listed(
-        self, own: Span, starts: Ints, bounds: Ints | None, marked: Span | None, mine: Span | None = None
-    ) -> None:
-        """Exchange messages with their ids; marked: whole spans, with whose bitmap in the place of these.
-
-        mine: as `_merge` has it.
-        """
+    def _share_listed(self, own: Span, starts: Ints, bounds: Ints | None, marked: Span | None) -> None:
+        """Exchange messages with their ids; marked: whole spans, with whose bitmap in the place of these."""
         state, kernels, rank = self.state, self.kernels, self.ranks.rank
         total, ours = int(starts[-1]), slice(int(starts[rank]), int(starts[rank + 1]))
         ids = kernels.buffer("ids", total, state.vertices.dtype)
@@ -278,7 +278,7 @@ class RankExchange:
             self._list_marked(own, marked, ids, starts.tolist())
         else:
             self.arrays.gather_slices(ids, starts)
-        self._merge(ids, values, starts, bounds, mine)
+        self._merge(ids, values, starts, bounds)
 
     def _list_marked(self, own: Span, span: Span, ids: Any, starts: list[int]) -> None:
         """List in `ids` what other ranks have marked in a span, by their bitmaps of it."""

@@ -20,8 +20,7 @@ Chakaravarthy et al. (IPDPS 2014) pull long edges so; that a row serves both way
 A row that a block cuts is only pulled, and stays pending.
 
 Replicas: threads that add to one address wait for its line of memory, and in a skewed graph most add to few. Where the
-first vertices are the most pointed to, what a part of the edges sends to them is added up apart; `launch.py` adds the
-parts up, in their order.
+first vertices are the most pointed to, what a part of edges sends to them is added up apart (in order: `launch.py`).
 """
 
 from __future__ import annotations
@@ -66,10 +65,7 @@ class ApartArrays(NamedTuple):
 
 
 def make_take(author: Author) -> Any:
-    """Inlined: combine a message with what vertex `at` (uint64, less base) has; mark it if that changes.
-
-    Of sweeps nothing is marked: `apply` looks at every vertex.
-    """
+    """Inlined: combine a message with what vertex `at` (uint64, less base) has; mark what changes, but in sweeps."""
     combine, marks = COMBINE[author.combine], not author.everywhere
 
     @inline
@@ -86,12 +82,12 @@ def make_take_apart(author: Author) -> Any:
 
     @inline
     def take(vertices, at, value):  # type: ignore[no-untyped-def]
-        if at >= np.uint64(vertices.sums.shape[0]):
+        if at < np.uint64(vertices.sums.shape[0]):
+            vertices.sums[at] += value
+            if marks:
+                mark(vertices.touched, vertices.summary, at)
+        else:
             rest(vertices, at, value)
-            return
-        vertices.sums[at] += value
-        if marks:
-            mark(vertices.touched, vertices.summary, at)
 
     return take
 
