@@ -37,6 +37,8 @@ def run(
     checkpoint: Path | str | None = None,
     checkpoint_every: str | int | None = None,
     resume: bool = False,
+    where: str | None = None,
+    weight_column: str | None = None,
     progress: Callable[[RunProgress], None] | None = None,
     **options: Any,
 ) -> Result:
@@ -56,6 +58,11 @@ def run(
         A number of iterations (10) or a time ("30s", "5min", "2h"); by default 5 minutes.
     resume : bool
         Continue from the newest checkpoint, if there is one.
+    where : str, optional
+        Run on the edges of which this holds: "amount >= 100 and kind = 'wire' and day < 2026-01-01", of columns that
+        `convert(edge_properties=...)` kept.
+    weight_column : str, optional
+        The column that is the weight; `weight="amount"` is the same.
     progress : callable, optional
         Called with a `RunProgress` after each iteration; what it raises ends the run. `penstock.run` shows a bar for
         True.
@@ -86,6 +93,8 @@ def run(
     """
     if isinstance(program, str):
         program = named(program)
+    if isinstance(options.get("weight"), str):
+        weight_column = options.pop("weight")
     if isinstance(program, type):
         parameters = {name: options.pop(name) for name in list(options) if name not in _OPTIONS}
         program = make(program, parameters)
@@ -102,6 +111,13 @@ def run(
 
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume=resume)
     opened = _opened(graph)
+    if weight_column is not None:
+        opened = opened.with_weight(weight_column)
+    if where is not None:
+        from penstock.engine.subgraph import edges_where
+
+        config = Config.of(**options)
+        opened = edges_where(opened, where, config)
     with checkpoints or nullcontext(), Session(opened, **options) as session:
         result = (
             session.run(program, checkpoints) if progress is None else _told(session, program, checkpoints, progress)

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from penstock.engine.queries.selection import Conditions, Interval, all_conditions_hold, bounds_of, listed
 from penstock.engine.resources.config import Config
 from penstock.engine.session import Session
-from penstock.storage.base.atomic import check_target
+from penstock.storage.base.atomic import check_target, debris
 from penstock.storage.base.errors import for_python
 from penstock.storage.base.freed_memory import give_back_freed_memory
 from penstock.storage.convert.subgraph.chosen_vertices import VertexBitmap
+from penstock.storage.convert.subgraph.edge_filter import EdgeFilter
 from penstock.storage.convert.subgraph.extract import (
     ExtractOptions,
     Watch,
-    check_weighted,
+    as_selection,
     extract_to_file,
     extract_to_memory,
+    select_to_file,
 )
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
+
+if TYPE_CHECKING:
+    from penstock.engine.ranks.communicator import Communicator
 
 
 @for_python
@@ -29,6 +37,7 @@ def extract(
     output: Path | str | None = None,
     *,
     weights: Interval | None = None,
+    where: str | None = None,
     degrees: Interval | None = None,
     drop_isolated: bool = False,
     force: bool = False,
@@ -50,6 +59,8 @@ def extract(
     weights, degrees : str or tuple of float, optional
         "0.5..2", "10.." or "..5", or (low, high) with None for no bound: of the weights of edges, and of the degrees of
         vertices, in and out together. Both bounds are included.
+    where : str, optional
+        A condition on edges: "amount >= 100 and kind = 'wire' and day < 2026-01-01" (storage/convert/where.md).
     drop_isolated : bool
         Leave out vertices to which no edge is left.
     force : bool
@@ -81,21 +92,24 @@ def extract(
     >>> extract(graph, around="ann", hops=2).original_ids().tolist()
     ['ann', 'bob', 'cy']
     """
-    mine = {name: options.pop(name) for name in list(options) if name in Conditions.__dataclass_fields__}
-    conditions = Conditions(weights=bounds_of(weights, "--weights"), degrees=bounds_of(degrees, "--degrees"), **mine)
+    mine: dict[str, Any] = {
+        name: options.pop(name) for name in list(options) if name in Conditions.__dataclass_fields__
+    }
+    mine |= {"weights": bounds_of(weights, "--weights"), "degrees": bounds_of(degrees, "--degrees"), "where": where}
+    conditions = Conditions(**mine)
     opened = graph if isinstance(graph, Graph) else Graph.open(graph)
     if output is not None:
         check_target(Path(output), force=force)
     chosen = chosen_vertices(opened, conditions, **options)
     config = Config.of(**options)
     settings = ExtractOptions(
-        weights=conditions.weights,
+        where=conditions.on_edges(opened),
         drop_isolated=drop_isolated,
         conditions=conditions.given,
         host_memory=config.memory_bytes,
         threads=config.threads,
         force=force,
-        **({} if progress is None else {"watch": progress}),
+        watch=progress or (lambda stage, done, total: None),
     )
     if output is None:
         return extract_to_memory(opened, chosen, settings)
@@ -103,10 +117,42 @@ def extract(
     return Graph.open(output)
 
 
+def edges_where(
+    graph: Graph,
+    where: str,
+    config: Config,
+    ranks: Communicator | None = None,
+) -> Graph:
+    """The same graph with only the edges of which a condition holds: what `run --where` runs on.
+
+    Edges are read once. Those that stay are written to a file, in the scratch folder or beside the graph, which loses
+    its name when it is open; of a graph in memory to memory. config: memory, threads, scratch. ranks: the first writes
+    it, all open it. Raises as `extract`.
+    """
+    condition = EdgeFilter.of(where, graph)
+    limits: dict[str, Any] = {"host_memory": config.memory_bytes, "threads": config.threads}
+    options = ExtractOptions(where=condition, columns=False, **limits)
+    if graph.path is None:
+        return as_selection(graph, extract_to_memory(graph, VertexBitmap.whole(graph.vertices), options))
+    number = np.array([int.from_bytes(os.urandom(8))], np.uint64)
+    number = number if ranks is None else ranks.gather_numbers(number)[0]
+    place = (config.scratch or graph.path.parent) / f".penstock-where-{int(number[0]):016x}.h5"
+    first = ranks is None or ranks.rank == 0
+    with debris(place) if first else nullcontext():
+        if first:
+            select_to_file(graph, place, options)
+        if ranks is not None:
+            ranks.wait()
+        made = Graph.open(place)
+        if ranks is not None:
+            ranks.wait()
+    give_back_freed_memory()
+    return as_selection(graph, made)
+
+
 def chosen_vertices(graph: Graph, conditions: Conditions, **options: Any) -> VertexBitmap:
     """The vertices for which all conditions hold. options: the fields of `Config`. Raises as `extract`."""
-    if conditions.weights is not None:
-        check_weighted(graph)
+    conditions.on_edges(graph)  # refused before programs run
     with Session(graph, **options) as session:
         found = all_conditions_hold(graph, conditions, lambda program: session.run(program).stored)
         config = session.config

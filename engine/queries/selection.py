@@ -27,6 +27,8 @@ from penstock.engine.programs.wcc import WCC
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.subgraph.chosen_vertices import VertexBitmap, listed_in_file, listed_vertices
+from penstock.storage.convert.subgraph.edge_filter import EdgeFilter
+from penstock.storage.convert.subgraph.extract import check_weighted
 from penstock.storage.convert.subgraph.kept_edges import Bounds
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
@@ -42,7 +44,7 @@ class Conditions:
     around, hops, along: what at most `hops` edges lead to from these vertices, along "out"-edges, "in"-edges or
     "both". component_of, largest_component: the weakly connected component of a vertex, or the largest; strong: the
     strongly connected one. core: the k-core. vertices: ids, or a file of them; skip_missing: of which those count that
-    the graph has. degrees: of vertices, in and out together. weights: of edges.
+    the graph has. degrees: of vertices, in and out together. weights: of edges. where: a condition on edges.
 
     Raises InputError where nothing is given, or what is given excludes each other.
     """
@@ -58,12 +60,13 @@ class Conditions:
     skip_missing: bool = False
     degrees: Bounds | None = None
     weights: Bounds | None = None
+    where: str | None = None
 
     def __post_init__(self) -> None:
         if not self.given:
             raise InputError(
                 "nothing says what to extract; give --around, --component-of, --largest-component, --core, --vertices, "
-                "--degrees or --weights"
+                "--degrees, --weights or --where"
             )
         if self.along not in ALONG:
             raise InputError(f"--along {self.along} is none of {', '.join(ALONG)}")
@@ -95,7 +98,15 @@ class Conditions:
             bounds = getattr(self, name)
             if bounds is not None:
                 found[name] = f"{bounds.low:g}..{bounds.high:g}"
-        return found
+        return found | ({} if self.where is None else {"where": self.where})
+
+    def on_edges(self, graph: Graph) -> EdgeFilter | None:
+        """The conditions on edges; None for none. Raises InputError where the graph has no such columns."""
+        parts = [] if self.where is None else [EdgeFilter.of(self.where, graph)]
+        if self.weights is not None:
+            check_weighted(graph)
+            parts.append(EdgeFilter.between("weight", *self.weights, graph))
+        return reduce(EdgeFilter.joined, parts) if parts else None
 
 
 def bounds_of(given: Interval | None, name: str) -> Bounds | None:

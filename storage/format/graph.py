@@ -611,6 +611,45 @@ class Graph(GraphQueries):
         """The adjacencies, each followed by its windows."""
         return [one for adjacency in self.adjacencies for one in (adjacency, *adjacency.windows)]
 
+    def with_weight(self, name: str) -> "Graph":
+        """Return the same graph with a column beside its edges as their weights (``--edge-properties``).
+
+        Parallel edges stay in the order of the weights that the file has. Windows have no columns, and are left out.
+
+        Parameters
+        ----------
+        name : str
+            A column of numbers without nulls; "weight" is the weights that there are.
+
+        Raises
+        ------
+        InputError
+            There is no such column, or it cannot be weights.
+        """
+        if name == "weight" and self.weight_dtype is not None:
+            return self
+        names = list(self.edge_properties)
+        if name not in names:
+            have = f"they have {', '.join(names)}" if names else "they have none"
+            raise InputError(f"edges have no {name!r} to be their weight ({have}); convert with --edge-properties")
+        number = names.index(name)
+        known = self.out.columns[number].property
+        if known.range is None or not all(np.isfinite(known.range)):
+            why = "has nulls" if known.nulls else f"is a {known.type}"
+            raise InputError(f"{name!r} {why}, and weights are finite numbers; name another column")
+        out, into = (
+            replace(
+                rows,
+                weights=rows.columns[number].frames,
+                weight_dtype=rows.columns[number].frames.kind,
+                windows=(),
+                window_vertices=0,
+            )
+            for rows in (self.out, self.into or self.out)
+        )
+        both = None if self.into is None else out if self.into is self.out else into
+        return replace(self, out=out, into=both, weight_range=known.range)
+
     def with_adjacencies(self, out: Adjacency, into: Adjacency | None) -> "Graph":
         """Return the same graph with other adjacencies, such as the rows of some vertices (`Adjacency.of_rows`)."""
         return replace(self, out=out, into=into)

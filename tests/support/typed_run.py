@@ -106,6 +106,7 @@ def _camel(name: str) -> str:
 def text() -> str:
     """The whole file."""
     shared = {"checkpoint": Path | str | None, "checkpoint_every": str | int | None, "resume": bool}
+    shared |= {"where": str | None, "weight_column": str | None}
     own = ["    progress: bool | Callable[[RunProgress], None]", *fields_of(shared, set())]
     blocks = [
         HEAD,

@@ -49,6 +49,7 @@ choosing = option_group(
     option("--skip-missing", is_flag=True, help="Pass over ids in --vertices that the graph does not have."),
     option("--degrees", help="Vertices whose degree, in and out together, is in a range: 10.. or 2..5."),
     option("--weights", help="Edges whose weight is in a range: 0.5..2 or ..5."),
+    option("--where", help="Edges of which a condition holds: \"amount >= 100 and kind = 'wire'\"."),
     title="Conditions",
 )
 
@@ -85,6 +86,7 @@ def command(graph: Path, output: Path | None, chosen: dict[str, Any], taking: di
       penstock extract web.h5 dense.h5 --core 20
       penstock extract users.h5 some.h5 --vertices ids.txt --skip-missing
       penstock extract roads.h5 short.h5 --weights ..500 --drop-isolated
+      penstock extract payments.h5 large.h5 --where "amount >= 100 and kind = 'wire' and day < 2026-01-01"
       penstock extract web.h5 --degrees 100.. --dry-run
     """
     dry_run, device, stripes = (taking.pop(name) for name in ("dry_run", "device", "stripes"))
@@ -110,7 +112,7 @@ def command(graph: Path, output: Path | None, chosen: dict[str, Any], taking: di
         limits = {name: taking[name] for name in ("host_memory", "threads")}
         found = chosen_vertices(opened, conditions, device=device, **limits)
         options = ExtractOptions(
-            weights=conditions.weights,
+            where=conditions.on_edges(opened),
             conditions=conditions.given,
             watch=update.convert,
             **taking,

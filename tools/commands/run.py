@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from inspect import Parameter, signature
+from itertools import pairwise
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -13,6 +14,7 @@ from click.core import ParameterSource
 from penstock.engine.programs.catalogue import CATALOGUE, ProgramInfo
 from penstock.engine.programs.table import grouped, info_of
 from penstock.storage.base.errors import InputError
+from penstock.storage.format.edge_properties import NAME
 from penstock.tools.base.find_program import completed, find_program, option_of
 from penstock.tools.base.joined_ranks import Joined, join
 from penstock.tools.base.options import ANY, Titled, lasting_console_options, option_group
@@ -55,6 +57,7 @@ Examples:
   penstock run pagerank web.h5 --top 10 --output ranks.parquet --host-memory 1GiB
   penstock run pagerank web.h5 --tol 0 --max-iter 10 --direct-io --json
   penstock run pagerank roads.h5 --no-weight
+  penstock run sssp payments.h5 --source ann --weight fee --where "amount >= 100 and kind = 'wire'"
   penstock run betweenness web.h5 --k 64 --top 10
   penstock run harmonic web.h5 --k 64 --top 10
   penstock run leiden web.h5 --resolution 1.5 --output communities.csv
@@ -92,6 +95,9 @@ class _RunCommand(Titled):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; a program among them is what help is about."""
         ctx.meta[__name__] = next((info for info in map(info_of, args) if info is not None), None)
+        for at, (one, following) in enumerate(pairwise(args)):
+            if one == "--weight" and NAME.fullmatch(following) and info_of(following) is None:  # else it is a flag
+                args[at] = "--weight-column"
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -43,6 +43,8 @@ class RunOptions(TypedDict, total=False):
     checkpoint: Path | str | None
     checkpoint_every: str | int | None
     resume: bool
+    where: str | None
+    weight_column: str | None
     host_memory: int | str | None
     """Most memory to allocate, for instance 800MiB; interpreter and libraries take up to 150MiB more. By default a
     share of what is free."""

@@ -104,7 +104,8 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
     from penstock.engine.resources.config import Config
     from penstock.transfer.devices.named import expected_kernels
 
-    opened = cache(job.opened)
+    communicator = None if ranks is None else ranks.communicator
+    opened = cache(partial(job.opened, communicator))
     programs = [step.make(opened) for step in job.steps]
     clock.turn_to("other")
     with ExitStack() as stack:
@@ -129,7 +130,6 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         seen = LiveTable(show)
         facts: Facts = {"programs": [step.title for step in job.steps], "graph": job.graph}
         begun = partial(getattr, record, "begun")  # called later: has an iteration run?
-        communicator = None if ranks is None else ranks.communicator
         tracing = communicator if job.traced else None
         timeline = stack.enter_context(open_trace(placed.trace, tracing, force=job.force, facts=facts, begun=begun))
         told = record.placed(placed.metrics)

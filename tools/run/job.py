@@ -22,6 +22,7 @@ from penstock.tools.run.run_options import Execution, execution, keeping, watchi
 
 if TYPE_CHECKING:
     from penstock.engine.program.program import Program
+    from penstock.engine.ranks.communicator import Communicator
     from penstock.storage.format.graph import Graph
 
 JOB_GROUPS = (execution, watching, checkpointing, keeping)
@@ -131,11 +132,20 @@ class Job:
         """What becomes of each answer, and of the table of all."""
         return [*(step.wanted for step in self.steps), self.table]
 
-    def opened(self) -> Graph:
-        """The graph. Raises as `Graph.open`."""
+    def opened(self, ranks: Communicator | None = None) -> Graph:
+        """The graph, or what of it is run on; ranks: that open it together. Raises as `Graph.open`, `edges_where`."""
         from penstock.storage.format.graph import Graph
 
-        return Graph.open(self.graph, stripes=self.execution.stripes)
+        execution = self.execution
+        graph = Graph.open(self.graph, stripes=execution.stripes)
+        if execution.weight_column is not None:
+            graph = graph.with_weight(execution.weight_column)
+        if execution.where is None:
+            return graph
+        from penstock.engine.resources.config import Config
+        from penstock.engine.subgraph import edges_where
+
+        return edges_where(graph, execution.where, Config.of(**execution.options), ranks)
 
     def inputs(self) -> list[Path]:
         """The files that it reads, as far as it names them itself."""

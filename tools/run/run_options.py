@@ -109,13 +109,16 @@ def names_of(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Execution:
-    """Where the graph's shards are, which rates to use, and the options of the engine that were given, by name.
+    """What of the graph is run on, which rates to use, and the options of the engine that were given, by name.
 
+    stripes: where its shards are. where: a condition on its edges; weight_column: what beside them is their weight.
     rates: a file of them; None for those of this machine, which is measured first if need be and if `measure`. devices:
     of each rank of this host, or what stands for them; none: it is one process, or ranks find their devices themselves.
     """
 
     stripes: tuple[Path, ...] = ()
+    where: str | None = None
+    weight_column: str | None = None
     rates: Path | None = None
     measure: bool = True
     options: dict[str, Any] = field(default_factory=dict)
@@ -125,6 +128,8 @@ class Execution:
     def of(
         cls,
         stripes: tuple[Path, ...],
+        where: str | None,
+        weight_column: str | None,
         rates: Path | None,
         no_calibrate: bool,
         devices: str | None,
@@ -138,7 +143,7 @@ class Execution:
             raise InputError(f"--device {options['device']} and --devices {devices}: give one of them")
         if named and named[0] not in (ALL, AUTO):
             options["device"], named = named[0], named if len(named) > 1 else ()
-        return cls(stripes, rates, not no_calibrate, options, named)
+        return cls(stripes, where, weight_column, rates, not no_calibrate, options, named)
 
     def forecast_options(self, ranks: int) -> dict[str, Any]:
         """The options of the engine for a forecast of so many ranks: shares are of another number of them, or count."""
@@ -154,6 +159,17 @@ class Execution:
 execution = option_group(
     "execution",
     Execution.of,
+    option(
+        "--where",
+        metavar="CONDITION",
+        help="Run on the edges of which this holds: \"amount >= 100 and kind = 'wire' and day < 2026-01-01\", of "
+        "columns that convert --edge-properties kept. Those that stay are written to --scratch first.",
+    ),
+    option(
+        "--weight-column",
+        metavar="NAME",
+        help="The column of --edge-properties that is the weight; --weight NAME is the same.",
+    ),
     *RUN_OPTIONS,
     option(
         "--devices",

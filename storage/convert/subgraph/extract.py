@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from penstock.storage.base.atomic import keep_inputs
 from penstock.storage.base.budget import cores, format_bytes
 from penstock.storage.base.errors import BudgetError, InputError
-from penstock.storage.base.threads import pooled_map
+from penstock.storage.base.threads import ThreadPool, pooled_map
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.row_writer import EdgelessCount, RowSink, csr_of, set_ends, set_rows
 from penstock.storage.convert.sort.groups import EDGELESS_SHARE
 from penstock.storage.convert.sort.options import SMALLEST_MEMORY, ConvertOptions
 from penstock.storage.convert.sort.sort_groups import SortedRows
 from penstock.storage.convert.subgraph.chosen_vertices import VertexBitmap
+from penstock.storage.convert.subgraph.edge_filter import EdgeFilter
 from penstock.storage.convert.subgraph.kept_edges import (
-    Bounds,
     all_kept_ids,
     kept_batches,
     kept_ids,
@@ -35,6 +35,7 @@ from penstock.storage.convert.subgraph.kept_edges import (
     kept_rows,
     piece_bytes,
 )
+from penstock.storage.convert.windows import write_windows
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.csr_input import Csr
 from penstock.storage.format.frames import StringIdFrames
@@ -54,11 +55,13 @@ Watch = Callable[[str, int, int], None]
 class ExtractOptions:
     """How a part of a graph is taken.
 
-    weights: of the edges that stay. drop_isolated: leave out chosen vertices to which no edge is left. conditions: what
-    chose the vertices, for the file. host_memory, threads, force: as `ConvertOptions` has them.
+    where: which edges stay. drop_isolated: leave out chosen vertices to which no edge is left. columns: whether what
+    is beside edges stays, too. conditions: what chose the vertices, for the file. host_memory, threads, force: as
+    `ConvertOptions` has them.
     """
 
-    weights: Bounds | None = None
+    where: EdgeFilter | None = None
+    columns: bool = True
     drop_isolated: bool = False
     conditions: dict[str, Any] = field(default_factory=dict)
     host_memory: int = 1 << 30
@@ -79,8 +82,6 @@ class Subgraph:
     @classmethod
     def of(cls, graph: Graph, chosen: VertexBitmap, options: ExtractOptions) -> Subgraph:
         """Check what was asked for; leave out vertices without an edge, where that is wanted. Raises InputError."""
-        if options.weights is not None:
-            check_weighted(graph)
         part = cls(graph, chosen, options, 1)._affordable()
         return replace(part, chosen=part._with_edges()) if options.drop_isolated else part
 
@@ -99,8 +100,10 @@ class Subgraph:
         """Yield the rows that stay of each chunk, and their self-loops."""
         done = 0
         adjacency.index(self.threads)
-        read = partial(kept_rows, adjacency, self.chosen, self.options.weights)
-        for rows, loops, entries in pooled_map(read, range(adjacency.chunks), self.threads, "extract"):
+        where = self.options.where
+        read = partial(kept_rows, adjacency, self.chosen, where, columns=self.options.columns)
+        possible = range(adjacency.chunks) if where is None else where.possible_chunks(adjacency).nonzero()[0].tolist()
+        for rows, loops, entries in pooled_map(read, possible, self.threads, "extract"):
             done += entries
             yield rows, loops
             self.options.watch(stage or adjacency.direction, done, adjacency.edges)
@@ -108,7 +111,7 @@ class Subgraph:
     def batches(self, stage: str) -> Iterator[EdgeBatch]:
         """Yield the edges that stay of each chunk of a list."""
         done, edges = 0, self.graph.edges
-        for batch in kept_batches(self.graph, self.chosen, self.options.weights):
+        for batch in kept_batches(self.graph, self.chosen, self.options.where):
             done = min(done + self.graph.out.chunk_edges, edges)
             yield batch
             self.options.watch(stage, done, edges)
@@ -251,21 +254,58 @@ def _rows_to_file(part: Subgraph, target: Path, properties: dict[str, Any]) -> t
         columns=[(column.property, column.frames.kind) for column in graph.out.columns],
     ) as writer:
         edgeless = EdgelessCount(vertices, part.options.host_memory // EDGELESS_SHARE, ends=graph.into is None)
-        edges = loops = 0
-        for adjacency in graph.adjacencies:
-            sink = RowSink(writer.adjacency(adjacency.direction), vertices, edgeless)
-            loops = 0
-            for rows, more in part.rows(adjacency):
-                loops += more
-                if rows is not None:
-                    sink.put(rows)
-            sink.finish()
-            edges = sink.edges
+        edges, input_edges = _write_adjacencies(part, writer, edgeless)
         writer.without_edges, writer.left = edgeless.count, part.left
-        writer.input_edges = input_edges = edges if graph.directed else (edges + loops) // 2
         for ids in kept_ids(graph, part.chosen):
             writer.original_ids(ids)
     return edges, input_edges, writer.file_bytes
+
+
+def _write_adjacencies(part: Subgraph, writer: GraphWriter, edgeless: EdgelessCount | None) -> tuple[int, int]:
+    """Write the rows that stay of every adjacency; return the entries of one, and edges as the input counts them."""
+    edges = loops = 0
+    for adjacency in part.graph.adjacencies:
+        sink = RowSink(writer.adjacency(adjacency.direction), len(part.chosen), edgeless)
+        loops = 0
+        for rows, more in part.rows(adjacency):
+            loops += more
+            if rows is not None:
+                sink.put(rows)
+        sink.finish()
+        edges = sink.edges
+    writer.input_edges = edges if part.graph.directed else (edges + loops) // 2
+    return edges, writer.input_edges
+
+
+def select_to_file(graph: Graph, target: Path, options: ExtractOptions) -> None:
+    """Write the edges of which a condition holds, and windows of them, for `as_selection`, and nothing else.
+
+    Raises as `extract_to_file`.
+    """
+    part = Subgraph.of(graph, VertexBitmap.whole(graph.vertices), options)
+    if graph.layout == "list":
+        _list_to_file(part, target, time.perf_counter())
+        return
+    with GraphWriter(
+        target,
+        vertices=graph.vertices,
+        directed=graph.directed,
+        vertex_dtype=graph.vertex_dtype,
+        weight_dtype=graph.weight_dtype,
+        encoding=graph.out.encoding,
+        threads=part.threads,
+        window_vertices=graph.out.window_vertices,
+    ) as writer:
+        _write_adjacencies(part, writer, None)
+        if graph.out.window_vertices:
+            with ThreadPool(part.threads, "windows") as pool:
+                write_windows(writer, graph.out.window_vertices, pool, part.threads, lambda done: None)
+
+
+def as_selection(graph: Graph, made: Graph) -> Graph:
+    """The edges that were selected, as a graph of the vertices, ids and properties of the whole."""
+    provenance = {name: value for name, value in graph.provenance.items() if name != WITHOUT_EDGES}
+    return replace(made, path=graph.path, original=graph.original, left=graph.left, provenance=provenance)
 
 
 def extract_to_memory(graph: Graph, chosen: VertexBitmap, options: ExtractOptions) -> Graph:

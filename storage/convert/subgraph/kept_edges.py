@@ -18,6 +18,7 @@ from penstock.storage.base.atomic import flush, writing
 from penstock.storage.base.jit import jit
 from penstock.storage.convert.sort.sort_groups import SortedRows
 from penstock.storage.convert.subgraph.chosen_vertices import STEP, VertexBitmap, is_member, rank_of
+from penstock.storage.convert.subgraph.edge_filter import EdgeFilter
 from penstock.storage.convert.vertex_properties import beside, forgetting
 from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.frames import StringIdFrames
@@ -48,8 +49,12 @@ def piece_bytes(rows: Adjacency, members: int) -> int:
     return rows.chunk_edges * (3 * rows.stored_edge_bytes + 2 * vertex_dtype(members).itemsize + 9)
 
 
-def kept_rows(adjacency: Adjacency, chosen: VertexBitmap, bounds: Bounds | None, chunk: int) -> KeptPiece:
-    """What is kept of a chunk: edges between chosen vertices, of which the weights are within bounds. Raises RunError.
+def kept_rows(
+    adjacency: Adjacency, chosen: VertexBitmap, where: EdgeFilter | None, chunk: int, *, columns: bool = True
+) -> KeptPiece:
+    """What is kept of a chunk: edges between chosen vertices, of which a condition holds. Raises RunError.
+
+    columns: whether those beside edges are, too.
 
     The index of the adjacency must have been read.
     """
@@ -59,18 +64,20 @@ def kept_rows(adjacency: Adjacency, chosen: VertexBitmap, bounds: Bounds | None,
     v0, v1 = index.row_of(first), index.row_of(last - 1) + 1
     new = chosen.below(v0)
     degrees = np.zeros(chosen.below(v1) - new, np.uint32)
-    if len(degrees) == 0:
+    allowed = np.empty(0, np.bool_)
+    if len(degrees) and where is not None:
+        allowed = where.holds(adjacency, first, last)
+    if len(degrees) == 0 or (len(allowed) and not allowed.any()):
         return None, 0, last - first
     starts = np.clip(index.starts(v0, v1 + 1), first, last) - first
     targets, weights = adjacency.edges_in(first, last)
-    allowed = np.empty(0, np.bool_) if bounds is None or weights is None else bounds.hold(weights)
     kept = np.empty(len(targets), vertex_dtype(len(chosen)))
     places = np.empty(len(targets), np.int32)
     count, loops = keep_edges(starts, v0, targets, allowed, chosen.words, chosen.before, degrees, kept, places)
     here = places[:count]
     values = None if weights is None else weights[here]
-    columns = tuple(column.frames.part(first, last)[here] for column in adjacency.columns)
-    return SortedRows(new, degrees, kept[:count].copy(), values, columns=columns), loops, last - first
+    beside = tuple(one.frames.part(first, last)[here] for one in adjacency.columns if columns)
+    return SortedRows(new, degrees, kept[:count].copy(), values, columns=beside), loops, last - first
 
 
 @jit
@@ -111,14 +118,14 @@ def keep_edges(
     return count, loops
 
 
-def kept_batches(graph: Graph, chosen: VertexBitmap, weights: Bounds | None) -> Iterator[EdgeBatch]:
+def kept_batches(graph: Graph, chosen: VertexBitmap, where: EdgeFilter | None) -> Iterator[EdgeBatch]:
     """Yield the edges of a list that stay, a chunk at a time, in new ids. Raises RunError where it cannot be read."""
     pieces, kind = ListPieces(graph.out, both=False), vertex_dtype(len(chosen))
     for number in range(pieces.count):
         sources, targets, values = pieces.read(number)
         stays = chosen.holds(sources) & chosen.holds(targets)
-        if weights is not None and values is not None:
-            stays &= weights.hold(values)
+        if where is not None and values is not None:
+            stays &= where.holds_of_weights(values)
         ends = [chosen.ranks(part[stays]).astype(kind) for part in (sources, targets)]
         yield EdgeBatch(ends[0], ends[1], None if values is None else values[stays])
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from penstock.engine import Graph, convert, from_edges
 from penstock.storage.base.errors import BudgetError, InputError, RunError
 from penstock.storage.convert.subgraph.chosen_vertices import VertexBitmap, listed_in_file, listed_vertices
+from penstock.storage.convert.subgraph.edge_filter import EdgeFilter
 from penstock.storage.convert.subgraph.extract import (
     ExtractOptions,
     count_extracted,
     extract_to_file,
     extract_to_memory,
 )
-from penstock.storage.convert.subgraph.kept_edges import Bounds
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.read.verify import verify
 from penstock.storage.tables import property_file
@@ -64,7 +64,7 @@ def test_a_set_counts_its_members(mask: list[bool], seed: int) -> None:
 def test_the_edges_between_chosen_vertices_stay(name: str, directed: bool, tmp_path: Path) -> None:
     edges = shape(name, directed=directed, weights="float32")
     graph = on_disk(edges, tmp_path / "g.h5")
-    bounds = Bounds(0.2, 0.9)
+    bounds = EdgeFilter.between("weight", 0.2, 0.9, graph)
     names = {v for v in range(edges.vertices) if v % 3}
     assert edges.weights is not None
     kept = Counter(
@@ -72,7 +72,7 @@ def test_the_edges_between_chosen_vertices_stay(name: str, directed: bool, tmp_p
         for u, v, w in zip(edges.sources.tolist(), edges.targets.tolist(), edges.weights.tolist(), strict=True)
         if {u, v} <= names and np.float32(0.2) <= w <= np.float32(0.9)
     )
-    chosen, options = some(graph, names), ExtractOptions(weights=bounds)
+    chosen, options = some(graph, names), ExtractOptions(where=bounds)
     report = extract_to_file(graph, chosen, tmp_path / "part.h5", options)
     part = Graph.open(tmp_path / "part.h5")
     for one in (part, extract_to_memory(graph, chosen, options)):
@@ -87,7 +87,7 @@ def test_the_edges_between_chosen_vertices_stay(name: str, directed: bool, tmp_p
     ends = {v for edge in kept for v in edge[:2]}
     assert part.without_edges == len(names - ends)
     assert verify(tmp_path / "part.h5").whole
-    fewer = extract_to_memory(graph, chosen, ExtractOptions(weights=bounds, drop_isolated=True))
+    fewer = extract_to_memory(graph, chosen, ExtractOptions(where=bounds, drop_isolated=True))
     assert fewer.original_ids_in(0, fewer.vertices).tolist() == sorted(ends)
 
 
@@ -109,11 +109,18 @@ def test_a_list_stays_a_list_and_names_stay(tmp_path: Path) -> None:
     for layout in ("list", "rows"):
         graph = convert(raw, tmp_path / f"{layout}.h5", renumber=True, weights=True, layout=layout)
         chosen = some(graph, {"ann", "bob", "cy"})
-        extract_to_file(graph, chosen, tmp_path / f"{layout}-part.h5", ExtractOptions(weights=Bounds(2, 9)))
+        extract_to_file(
+            graph,
+            chosen,
+            tmp_path / f"{layout}-part.h5",
+            ExtractOptions(where=EdgeFilter.between("weight", 2, 9, graph)),
+        )
         part = Graph.open(tmp_path / f"{layout}-part.h5")
         assert rows(part) == Counter([("bob", "ann", 3), ("cy", "bob", 2)])
         assert (part.layout, part.neighbors("cy").tolist() if layout == "rows" else ["bob"]) == (layout, ["bob"])
-        dry = count_extracted(graph, chosen, ExtractOptions(drop_isolated=True, weights=Bounds(3, 3)))
+        dry = count_extracted(
+            graph, chosen, ExtractOptions(drop_isolated=True, where=EdgeFilter.between("weight", 3, 3, graph))
+        )
         assert (dry.vertices, dry.edges) == (2, 1)
 
 
@@ -165,8 +172,10 @@ def test_too_little_memory_is_refused_and_a_failure_leaves_nothing(tmp_path: Pat
     chosen = VertexBitmap.whole(graph.vertices)
     with pytest.raises(BudgetError, match=r"--host-memory \d+MiB or more"):
         extract_to_file(graph, chosen, tmp_path / "part.h5", ExtractOptions(host_memory=1 << 20))
-    with pytest.raises(InputError, match="no weights to go by"):
-        extract_to_file(graph, chosen, tmp_path / "part.h5", ExtractOptions(weights=Bounds(0, 1)))
+    with pytest.raises(InputError, match="edges have no 'weight'"):
+        extract_to_file(
+            graph, chosen, tmp_path / "part.h5", ExtractOptions(where=EdgeFilter.between("weight", 0, 1, graph))
+        )
     with pytest.raises(InputError, match="is an input too"):
         extract_to_file(graph, chosen, tmp_path / "g.h5", ExtractOptions(force=True))
 
