@@ -114,7 +114,7 @@ def run(
     if weight_column is not None:
         opened = opened.with_weight(weight_column)
     if where is not None:
-        from penstock.engine.subgraph import edges_where
+        from penstock.engine.queries.edges_where import edges_where
 
         config = Config.of(**options)
         opened = edges_where(opened, where, config)

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 from penstock.engine.queries.selection import Conditions, Interval, all_conditions_hold, bounds_of, listed
 from penstock.engine.resources.config import Config
 from penstock.engine.session import Session
-from penstock.storage.base.atomic import check_target, debris
+from penstock.storage.base.atomic import check_target
 from penstock.storage.base.errors import for_python
 from penstock.storage.base.freed_memory import give_back_freed_memory
 from penstock.storage.convert.subgraph.chosen_vertices import VertexBitmap
-from penstock.storage.convert.subgraph.edge_filter import EdgeFilter
 from penstock.storage.convert.subgraph.extract import (
     ExtractOptions,
     Watch,
-    as_selection,
     extract_to_file,
     extract_to_memory,
-    select_to_file,
 )
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions
-
-if TYPE_CHECKING:
-    from penstock.engine.ranks.communicator import Communicator
 
 
 @for_python
@@ -115,39 +106,6 @@ def extract(
         return extract_to_memory(opened, chosen, settings)
     extract_to_file(opened, chosen, Path(output), settings)
     return Graph.open(output)
-
-
-def edges_where(
-    graph: Graph,
-    where: str,
-    config: Config,
-    ranks: Communicator | None = None,
-) -> Graph:
-    """The same graph with only the edges of which a condition holds: what `run --where` runs on.
-
-    Edges are read once. Those that stay are written to a file, in the scratch folder or beside the graph, which loses
-    its name when it is open; of a graph in memory to memory. config: memory, threads, scratch. ranks: the first writes
-    it, all open it. Raises as `extract`.
-    """
-    condition = EdgeFilter.of(where, graph)
-    limits: dict[str, Any] = {"host_memory": config.memory_bytes, "threads": config.threads}
-    options = ExtractOptions(where=condition, columns=False, **limits)
-    if graph.path is None:
-        return as_selection(graph, extract_to_memory(graph, VertexBitmap.whole(graph.vertices), options))
-    number = np.array([int.from_bytes(os.urandom(8))], np.uint64)
-    number = number if ranks is None else ranks.gather_numbers(number)[0]
-    place = (config.scratch or graph.path.parent) / f".penstock-where-{int(number[0]):016x}.h5"
-    first = ranks is None or ranks.rank == 0
-    with debris(place) if first else nullcontext():
-        if first:
-            select_to_file(graph, place, options)
-        if ranks is not None:
-            ranks.wait()
-        made = Graph.open(place)
-        if ranks is not None:
-            ranks.wait()
-    give_back_freed_memory()
-    return as_selection(graph, made)
 
 
 def chosen_vertices(graph: Graph, conditions: Conditions, **options: Any) -> VertexBitmap:

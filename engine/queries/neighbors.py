@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import VertexFinder
+from penstock.engine.queries.edges_where import opened_where
 from penstock.engine.queries.walk_memory import SLAB_BYTES
 from penstock.engine.queries.walk_options import check_graph, source_vertices
 from penstock.engine.resources.config import Config
@@ -138,6 +139,8 @@ class NeighborSampler:
         weight 0 is never drawn, but by -1.
     direction : {"in", "out"}
         "in": neighbors from which edges lead to a node, as messages go; for an undirected graph both are the same.
+    where : str, optional
+        Sample of the edges of which this holds ("day < 2026-01-01"); edges are numbered among these.
     host_memory : int or str, optional
         Ceiling in bytes on what the sampler keeps, besides samples; a text such as "1GiB".
     threads : int, optional
@@ -162,18 +165,19 @@ class NeighborSampler:
         replace: bool = False,
         weight: bool = False,
         direction: str = "in",
+        where: str | None = None,
         host_memory: int | str | None = None,
         threads: int | None = None,
         direct_io: bool = False,
     ) -> None:
-        self.graph = graph if isinstance(graph, Graph) else Graph.open(Path(graph))
+        config = Config.of(host_memory=host_memory, threads=threads or None, direct_io=direct_io)
+        self.graph = opened_where(graph, where, config)
         check_graph(self.graph, weighted=weight)
         if weight and self.graph.weight_dtype is None:
             raise InputError("weight is True, and the graph has no weights; leave it out")
         self.fanouts, self.replace, self.weight = _checked(fanouts, replace=replace), replace, weight
         self._rows = _rows_of(self.graph, direction)
         self._finder = VertexFinder(self.graph)
-        config = Config.of(host_memory=host_memory, threads=threads or None, direct_io=direct_io)
         self._threads = config.thread_count
         self._edges = ChunkedEdges(self.graph, self._rows, config, weighted=weight)
 
@@ -294,7 +298,8 @@ def sample_neighbors(
     seed : int
         Of the random numbers.
     **options
-        ``replace``, ``weight``, ``direction``, ``host_memory``, ``threads`` and ``direct_io`` of `NeighborSampler`.
+        ``replace``, ``weight``, ``direction``, ``where``, ``host_memory``, ``threads`` and ``direct_io`` of
+        `NeighborSampler`.
 
     Returns
     -------

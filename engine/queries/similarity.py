@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.host.jit import use_workers
 from penstock.engine.program.vertex_ids import VertexReferences
+from penstock.engine.queries.edges_where import opened_where
 from penstock.engine.queries.pair_table import MEASURES, PairTable
 from penstock.engine.queries.pairs import best_pairs, common_of, counter_on, internal_pairs
 from penstock.engine.queries.walk_options import check_graph
@@ -44,6 +45,7 @@ def similarity(
     by: str = "jaccard",
     missing_only: bool = False,
     sources: Iterable[int | str] | None = None,
+    where: str | None = None,
     host_memory: int | str | None = None,
     threads: int | None = None,
     device: str = "cpu",
@@ -65,6 +67,8 @@ def similarity(
         With `k`: leave out pairs that an edge joins (link prediction).
     sources : iterable of ids, optional
         With `k`: of which vertices; default: all.
+    where : str, optional
+        Neighbors along the edges of which this holds: "amount >= 100 and kind = 'wire'".
     host_memory : int or str, optional
         Ceiling in bytes, or a text such as "1GiB"; by default a share of what is free.
     threads : int, optional
@@ -94,10 +98,10 @@ def similarity(
     >>> similarity(square, [(0, 2), (0, 1)]).scores("jaccard").tolist()
     [1.0, 0.0]
     """
-    opened = graph if isinstance(graph, Graph) else Graph.open(Path(graph))
     check_request(pairs, k, by, sources, device, device_memory, missing_only=missing_only)
-    check_graph(opened, weighted=False, why="no vertex has a row of them")
     config = Config.of(host_memory=host_memory, threads=threads)
+    opened = opened_where(graph, where, config)
+    check_graph(opened, weighted=False, why="no vertex has a row of them")
     workers = config.thread_count
     room = HostBudgetRequest.of(opened, config.memory_bytes, _held(opened) + OWN_BYTES, workers)
     use_workers(workers)

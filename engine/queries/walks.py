@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import VertexFinder
+from penstock.engine.queries.edges_where import opened_where
 from penstock.engine.queries.row_windows import chunk_of, longest_span
 from penstock.engine.queries.walk_memory import (
     ROUNDING,
@@ -48,6 +49,7 @@ def walk(
     length: int = 80,
     walks_per_vertex: int = 10,
     sources: Sources = None,
+    where: str | None = None,
     host_memory: int | str | None = None,
     threads: int | None = None,
     direct_io: bool = False,
@@ -72,6 +74,8 @@ def walk(
         Walks from each source.
     sources : vertex id or iterable of them, optional
         Where walks begin; by default every vertex.
+    where : str, optional
+        Walk on the edges of which this holds: "amount >= 100 and kind = 'wire'".
     host_memory : int or str, optional
         Ceiling in bytes, or a text such as "1GiB"; by default a share of what is free.
     threads : int, optional
@@ -110,9 +114,9 @@ def walk(
     [[0, 1, 2, 0], [1, 2, 0, 1], [2, 0, 1, 2]]
     """
     wanted = WalkOptions.of(length=length, walks_per_vertex=walks_per_vertex, **options)
-    opened = graph if isinstance(graph, Graph) else Graph.open(Path(graph))
     given: dict[str, Any] = {"device": device, "device_memory": device_memory, "device_edge_memory": device_edge_memory}
-    config = Config.of(**given, host_memory=host_memory, threads=threads, direct_io=direct_io)
+    config = Config.of(**given, host_memory=host_memory, threads=threads, direct_io=direct_io, scratch=scratch)
+    opened = opened_where(graph, where, config)
 
     def lend() -> closing[Device]:
         return closing(device_of(config))

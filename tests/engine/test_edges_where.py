@@ -11,12 +11,12 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from penstock.engine import Graph, convert, run
+from penstock.engine import Graph, convert, run, sample_neighbors, similarity, walk
 from penstock.engine.api import make
 from penstock.engine.programs.table import named
+from penstock.engine.queries.edges_where import edges_where
 from penstock.engine.resources.config import Config
 from penstock.engine.session import Session
-from penstock.engine.subgraph import edges_where
 from pyarrow import compute, csv, parquet
 from support.commands import answered, refused
 from support.covering import covering
@@ -198,3 +198,23 @@ def test_a_checkpoint_is_of_the_edges_that_stayed(folder: Path, tmp_path: Path) 
     assert len(resumed.records) < len(fresh.records)
     other = run("pagerank", whole, where="fee > 1", max_iter=5, **options)
     same(other, run("pagerank", whole, where="fee > 1", max_iter=5, tol=0))
+
+
+def test_walks_similarity_and_samples(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole, some = graphs(folder, "fee", "both")
+    one = walk(whole, length=5, walks_per_vertex=1, where=WHERE)
+    assert np.array_equal(one.to_numpy(), walk(some, length=5, walks_per_vertex=1).to_numpy())
+    seeds = [0, 233, 466]
+    found = sample_neighbors(whole, seeds, [5, 5], where=WHERE)
+    assert np.array_equal(found.edge_index, sample_neighbors(some, seeds, [5, 5]).edge_index)
+    pairs = [(0, 233), (233, 466), (0, 699)]
+    assert np.array_equal(similarity(whole, pairs, where=WHERE).common, similarity(some, pairs).common)
+    files = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    for file, graph, given in zip(files, (whole, some), (["--where", WHERE], []), strict=True):
+        answered(capsys, "walk", graph.path, "--length", 3, "--walks-per-vertex", 1, "--output", file, *given)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    told = [
+        answered(capsys, "similarity", graph.path, "--k", 2, *given)["top"]
+        for graph, given in ((whole, ["--where", WHERE]), (some, []))
+    ]
+    assert told[0] == told[1]

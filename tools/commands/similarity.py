@@ -63,6 +63,7 @@ showing = option_group(
 using = option_group(
     "using",
     dict,
+    option("--where", metavar="CONDITION", help='Along the edges of which this holds: "amount >= 100".'),
     HOST_MEMORY,
     THREADS,
     engine_option("device", default="cpu", help="Where neighbors are counted: cpu, or for --pairs cuda:0."),

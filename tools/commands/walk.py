@@ -54,6 +54,7 @@ walking = option_group(
         default="end",
         help="What a walk does at a vertex without out-edges.",
     ),
+    option("--where", metavar="CONDITION", help='Walk on the edges of which this holds: "amount >= 100".'),
     option("--no-weight", is_flag=True, help="Choose each edge with the same probability, whatever its weight."),
     title="Walks",
 )

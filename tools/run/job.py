@@ -142,8 +142,8 @@ class Job:
             graph = graph.with_weight(execution.weight_column)
         if execution.where is None:
             return graph
+        from penstock.engine.queries.edges_where import edges_where
         from penstock.engine.resources.config import Config
-        from penstock.engine.subgraph import edges_where
 
         return edges_where(graph, execution.where, Config.of(**execution.options), ranks)
 
