@@ -222,7 +222,11 @@ keeping = option_group(
     _kept,
     option("--run-dir", type=FOLDER, help="Keep answer, metrics, log and all that repeats the run in this folder."),
     option("--force", is_flag=True, help="Replace existing outputs."),
-    option("--dry-run", is_flag=True, help="Say what the run would take of memory and time, and read no edges."),
+    option(
+        "--dry-run",
+        is_flag=True,
+        help="Say what the run would take of memory and time, and read no edges (but those that --where selects).",
+    ),
     option("--ranks", metavar="N,N...", help="With --dry-run: say it for so many CPU ranks on this host, too."),
     title="Run directory and forecast",
 )
