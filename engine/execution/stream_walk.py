@@ -74,7 +74,7 @@ def _push(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[
     with stream.views(kernels, state, frontier, scalars) as arrivals:
         for view in at_hand(arrivals):
             began, rounds = time.perf_counter(), 0
-            if view.record.route in LOADED and not stream.resident:
+            if view.record.route in LOADED and not stream.resident and stream.has_all(view):
                 rounds = cel.rounds(stream, view) if follows else run.local_rounds
             if rounds:
                 kernels.unmark_sent(view, state, frontier, index)

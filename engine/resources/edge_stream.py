@@ -151,6 +151,11 @@ class EdgeStream:
         """Whether cores read edges from disk again, in one iteration after another, for lack of memory."""
         return self.from_disk and not self.pipeline.cache.whole
 
+    def has_all(self, view: View) -> bool:
+        """Whether all edges of a view are there, of rows that were not wanted too: not those between resident ones."""
+        parts = view.record.partitions
+        return view.record.route != "resident" or bool(self.here[parts[0] : parts[-1] + 1].all())
+
     @property
     def scans(self) -> bool:
         """Whether an iteration reads most edges, however few its frontier has: never, where they are in rows."""

@@ -63,10 +63,11 @@ class PageLocks:
 
     def copies(self, direction: str, chunks: Ints, with_weights: bool) -> list[Ints]:
         """Split locked chunks, ascending, into what one copy may bring: neighbors that were locked together."""
-        ends = np.diff(self._runs[direction, False][chunks]) != 0
-        if with_weights:
-            ends |= np.diff(self._runs[direction, True][chunks]) != 0
-        return consecutive(chunks, ends)
+        kinds = [self._runs[direction, of_weights] for of_weights in (False, True)[: 1 + with_weights]]
+        first, last = chunks[[0, -1]] if len(chunks) else (0, -2)
+        if last - first + 1 == len(chunks) and all(runs[first] == runs[last] for runs in kinds):
+            return [chunks]  # as nearly always: many small operations otherwise
+        return consecutive(chunks, np.any([np.diff(runs[chunks]) != 0 for runs in kinds], axis=0))
 
 
 def consecutive(chunks: Ints, ends: NDArray[np.bool_] | None = None) -> list[Ints]:

@@ -190,3 +190,33 @@ def test_everybody_may_start_an_asynchronous_run(kernels: Any, direction: Any) -
     graph = in_memory(EdgeList(3, *ends, None, False))
     result = run(Labels(), graph, device=device, kernels=kernels, direction=direction)
     assert result.fields["label"].tolist() == [0, 0, 0]
+
+
+class Some(Labels):
+    """Rows of two partitions of 32 edges send first, and reach the one between them in the second iteration."""
+
+    def start(self, graph: Graph, state: dict[str, Any]) -> Start:
+        """Their labels are larger than those between them, but for two."""
+        state["label"][:] = np.where(np.isin(np.arange(graph.vertices) // 4, (0, 2)), 900, 500)
+        state["label"][[1, 8]] = 50, 8
+        return Start(active=np.array([0, 1, 2, 3, 8, 9, 10, 11]))
+
+
+def test_rows_are_sent_again_only_where_their_edges_are(tmp_path: Path) -> None:
+    """What is resident is read in one view, over partitions that are not wanted: these may have no edges yet."""
+    sources = np.repeat(np.arange(40), 8)
+    targets = sources.copy()
+    for u, v in ((1, 2), (2, 3), (8, 9), (9, 5), (5, 30)):
+        targets[u * 8 + 1] = v
+    edges = EdgeList(40, sources, targets, None, True)
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=32, both=False)
+    expected = run(Some(), in_memory(edges), kernels="reference").fields["label"]
+    tuning = {"local_rounds": 1, "combine": 1, "link_rate": 1e5}
+    options = {"partition_bytes": 128, "device_edge_memory": 768, "direction": "push", "tuning": tuning}
+    over = False
+    with Session(graph, device="emulated", kernels="reference", **options) as session:
+        for _ in range(2):
+            result = session.run(Some())
+            np.testing.assert_array_equal(result.fields["label"], expected)
+            over |= any(task.route == "resident" and task.partitions == (0, 1, 2) for task in tasks_of(result))
+    assert over
