@@ -63,7 +63,7 @@ from penstock.engine.resources.device_resources import RESOURCES, device_of
 from penstock.engine.resources.host_resources import HostResources
 from penstock.engine.resources.memory_plan import HeldBytes, MemoryPlan
 from penstock.engine.resources.requirements_types import MemoryRequest
-from penstock.engine.state.device_pages import DevicePages, KeptRows
+from penstock.engine.state.device_pages import DevicePages, KeptRows, LockedPages
 from penstock.engine.state.fused_iterations import RunRecords
 from penstock.engine.state.records import IterationRecord, PhaseRecord
 from penstock.engine.state.result import Result
@@ -758,16 +758,14 @@ class Session:
         assert pages is not None, "values come with the rows of the index"
         file = PageFile(*self._paged)
         rows, room = self._planned.value_rows, self._planned.value_room
-        found = StatePages(graph.vertices, rows, room, file, self._timeline)
-        needs = self._planned
+        given, needs = (graph.vertices, rows, room, file, self._timeline), self._planned
         if not needs.device_room:
-            return found
+            return StatePages(*given)
         unpacker = unpacker_of(self._device, self.config.kernels)
-        given = self._device, found, pages.together, needs.device_room, unpacker, self._timeline
         if not needs.keeps_rows:
             self._kept_rows.clear()
-        kept = self._kept_rows if needs.keeps_rows else None
-        return DevicePages(*given, keeps_values=not self._paged[0], kept_rows=kept)
+        of_device = self._device, LockedPages(self._device, *given), pages.together, needs.device_room, unpacker
+        return DevicePages(*of_device, self._timeline, kept_rows=self._kept_rows if needs.keeps_rows else None)
 
     def _degree_index(self, direction: AdjacencyDirection) -> Index:
         """Return the index whose rows are as long as the vertices' degrees; a list's are read or counted once."""

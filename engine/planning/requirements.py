@@ -34,7 +34,7 @@ from penstock.engine.resources.block_stream import check_listed, list_bytes
 from penstock.engine.resources.direction import Traversal, traversals
 from penstock.engine.resources.memory_plan import MemoryPlan, left_for_edges, plan_memory
 from penstock.engine.resources.requirements_types import SMALL_CHANGE, MemoryRequest, index_bytes, row_index_bytes
-from penstock.engine.state.device_pages import PIECE_BYTES, device_page_rows
+from penstock.engine.state.device_pages import device_page_rows
 from penstock.engine.state.device_state import device_state_bytes
 from penstock.engine.state.row_blocks import message_capacity
 from penstock.engine.state.state import (
@@ -233,8 +233,8 @@ def in_windows(
         if setting.device_bytes is None:
             held = others + kept_row * threads * index_rows  # with a chunk's edges to a window, and their rows
         else:
-            coming = PIECE_BYTES + 2 * _packed_bytes(needs, _device_page(graph, setting, threads))
-            held = others + MOVERS * coming  # rows come chunk by chunk, and are put together
+            packed = _packed_bytes(needs, _device_page(graph, setting, threads))
+            held = others + MOVERS * 2 * packed  # rows come chunk by chunk, and are put together
         if of_file:  # pages of the rows of one at a time
             held += max(index_bytes(one, threads) for one in of_file) + len(of_file) * (
                 row_index_bytes(0) + graph.vertices // 8192

@@ -40,20 +40,41 @@ def device_page_rows(grain: int, together: int) -> int:
 
 KeptRows: TypeAlias = "weakref.WeakKeyDictionary[RowPages, dict[tuple[int, int], NDArray[np.uint32]]]"
 """Packed degrees in host memory, of each index, by the first row of a page of the device and its rows."""
-PIECE_BYTES = 2 << 20
-"""Bytes of values that a thread copies to page-locked memory at once before the link takes them."""
+
+
+class LockedPages(StatePages):
+    """Pages in host memory that are page-locked while they are there: a device copies from and to them at full speed.
+
+    Where memory is not page-locked the driver holds its lock for as long as a copy takes.
+    """
+
+    def __init__(self, device: Device, *given: Any) -> None:
+        super().__init__(*given)
+        self._device = device
+        self._locked: dict[Unit, NDArray[np.uint8]] = {}
+        weakref.finalize(self, _unlock, device, self._locked).atexit = False
+
+    def fill(self, unit: Unit, *, reads: bool) -> None:
+        """As `StatePages.fill`."""
+        super().fill(unit, reads=reads)
+        self._locked[unit] = np.frombuffer(self._bytes(unit), np.uint8)
+        self._device.register(self._locked[unit])
+
+    def give_back(self, unit: Unit) -> None:
+        """As `StatePages.give_back`."""
+        if unit in self._locked:
+            self._device.unregister(self._locked.pop(unit))
+        super().give_back(unit)
 
 
 @dataclass(slots=True)
 class Mover:
     """Of a thread that moves pages: its stream of copies, and bytes of values that it moved.
 
-    piece: page-locked memory, if it copies from memory that is not: the driver would hold its lock for as long as such
-    a copy takes. room: of the device, for packed rows.
+    room: of the device, for packed rows.
     """
 
     stream: Any
-    piece: NDArray[np.uint8] | None
     moved: int = 0
     room: Any = None
 
@@ -61,21 +82,19 @@ class Mover:
 class HostSide:
     """What a device's pages are read from and written to, as a `PageFile` is by pages of the host.
 
-    pages: of the host, page-locked or not. rows: vertices of a page of the device. unpacker: makes offsets of packed
-    degrees there. kept: where these stay in host memory, None: nowhere. mover: a thread's own; the device is the
-    thread's current one from then on.
+    pages: of the host. rows: vertices of a page of the device. unpacker: makes offsets of packed degrees there. kept:
+    where these stay in host memory, None: nowhere. mover: a thread's own; the device is the thread's current one from
+    then on.
     """
 
     def __init__(
-        self, device: Device, pages: StatePages, rows: int, unpacker: Unpacker, *, locked: bool,
-        kept: KeptRows | None,
-    ) -> None:  # fmt: skip
+        self, device: Device, pages: LockedPages, rows: int, unpacker: Unpacker, *, kept: KeptRows | None
+    ) -> None:
         self._device, self._pages, self._rows, self._unpacker = device, pages, rows, unpacker
         self.indexes: dict[str, Index] = {}
         self._kept = kept
         self.movers: list[Mover] = []
-        made = partial(_new_mover, device, self.movers, 0 if locked else PIECE_BYTES)
-        self.mover, self._moving = PerThread(made), BusyTimer()
+        self.mover, self._moving = PerThread(partial(_new_mover, device, self.movers)), BusyTimer()
 
     @property
     def bytes_moved(self) -> int:
@@ -99,42 +118,33 @@ class HostSide:
             with self._moving:
                 self._read_rows(unit, page)
             return
-        with self._moving, self._at_hand(unit, len(page)) as source:
-            for here, there, piece in self._pieces(source, page):
-                if piece is not here:
-                    np.copyto(piece, here)
-                self._device.copy_in(there, piece, self.mover().stream)
-                self._arrive(here.nbytes)
+        with self._moving, self._at_hand(unit, page) as parts:
+            for here, there in parts:
+                self._device.copy_in(there, here, self.mover().stream)
+            self._arrive(page.nbytes)
 
     def write(self, unit: Unit, page: Any) -> None:
         """Keep a page of the device. Raises RunError where the host has to make room and cannot."""
-        with self._moving, self._at_hand(unit, len(page), changed=(unit[0],)) as target:
-            for here, there, piece in self._pieces(target, page):
-                self._device.copy_out(piece, there, self.mover().stream)
-                self._arrive(here.nbytes)
-                if piece is not here:
-                    np.copyto(here, piece)
-
-    def _pieces(self, values: NDArray[Any], page: Any) -> Iterator[tuple[NDArray[np.uint8], Any, NDArray[np.uint8]]]:
-        """Yield bytes of values, of a page of the device, and the page-locked memory between: the first themselves."""
-        here, there, room = values.reshape(-1).view(np.uint8), page.reshape(-1).view(np.uint8), self.mover().piece
-        step = max(1, len(here)) if room is None else len(room)
-        for first in range(0, len(here), step):
-            part = here[first : first + step]
-            yield part, there[first : first + step], part if room is None else room[: len(part)]
+        with self._moving, self._at_hand(unit, page, changed=(unit[0],)) as parts:
+            for here, there in parts:
+                self._device.copy_out(here, there, self.mover().stream)
+            self._arrive(page.nbytes)
 
     def _arrive(self, size: int) -> None:
-        """Wait until a copy of values is done, and count it."""
+        """Wait until copies of values are done, and count them."""
         mover = self.mover()
         self._device.finish(mover.stream)
         mover.moved += size
 
     @contextmanager
-    def _at_hand(self, unit: Unit, count: int, *, changed: tuple[str, ...] = ()) -> Iterator[NDArray[Any]]:
-        """The values of a page while they are in host memory."""
+    def _at_hand(
+        self, unit: Unit, page: Any, *, changed: tuple[str, ...] = ()
+    ) -> Iterator[Iterator[tuple[NDArray[Any], Any]]]:
+        """The values of a page while they are in host memory, and their places in it, by pages of the host."""
         name, first = unit[0], unit[1] * self._rows
-        with self._pages.held(self._pages.of((name,), first, first + count), changed, changed):
-            yield self._pages.values(name)[first : first + count]
+        last, values = first + len(page), self._pages.values(name)
+        with self._pages.held(self._pages.of((name,), first, last), changed, changed):
+            yield ((values[v0:v1], page[v0 - first : v1 - first]) for v0, v1 in self._pages.spans(first, last))
 
     def _read_rows(self, unit: Unit, page: Any) -> None:
         """Bring the packed degrees of rows to the device, and make offsets of them there."""
@@ -167,10 +177,10 @@ class HostSide:
         self._device.finish(mover.stream)
 
 
-def _new_mover(device: Device, movers: list[Mover], piece: int) -> Mover:
-    """A thread's own; not a method, so that the memory of the host goes with its last user. piece: its bytes, or 0."""
+def _new_mover(device: Device, movers: list[Mover]) -> Mover:
+    """A thread's own; not a method, so that the memory of the host goes with its last user."""
     device.use()
-    movers.append(Mover(device.stream(), device.host_array(piece, np.uint8) if piece else None))
+    movers.append(Mover(device.stream()))
     return movers[-1]
 
 
@@ -185,32 +195,25 @@ class DevicePages(StatePages):
     """Arrays of all vertices on a device, of which pages take so many bytes there; `StatePages` says the rest.
 
     host: pages of the same arrays in host memory. together: rows of a range that comes at once. room: bytes of the
-    device. keeps_values: whether host memory keeps all values: page-locked ones then, which what leaves may not be;
-    kept_rows: where it keeps all rows of indexes, packed, if so. placed: indexes whose offsets are among the pages,
-    by `id` (`DeviceIndex`).
+    device. kept_rows: where host memory keeps all rows of indexes, packed, if so. placed: indexes whose offsets are
+    among the pages, by `id` (`DeviceIndex`).
     """
 
     row_bytes, ahead, carrier = OFFSET_BYTES, 4, "link"
 
     def __init__(
-        self, device: Device, host: StatePages, together: int, room: int, unpacker: Unpacker,
-        timeline: Timeline | None = None, *, keeps_values: bool,
-        kept_rows: KeptRows | None,
+        self, device: Device, host: LockedPages, together: int, room: int, unpacker: Unpacker,
+        timeline: Timeline | None = None, *, kept_rows: KeptRows | None,
     ) -> None:  # fmt: skip
-        self._device, self.host, self._keeps_values = device, host, keeps_values
+        self._device, self.host = device, host
         rows = device_page_rows(device.grain, together)
-        self.side = HostSide(device, host, rows, unpacker, locked=keeps_values, kept=kept_rows)
+        self.side = HostSide(device, host, rows, unpacker, kept=kept_rows)
         super().__init__(host.vertices, rows, room, self.side, timeline)
         self.placed: dict[int, Any] = {}
-        self._locked: dict[str, NDArray[Any]] = {}
-        weakref.finalize(self, _unlock, device, self._locked, self.side.movers).atexit = False
 
     def add(self, name: str, dtype: DTypeLike, first: Any) -> Any:
         """Return a new array of the device, as `StatePages.add`; the host has one, too."""
-        values = self.host.add(name, dtype, first)
-        if self._keeps_values:  # the link then reads them at its rate
-            self._device.register(values)
-            self._locked[name] = values
+        self.host.add(name, dtype, first)
         return super().add(name, dtype, first)
 
     def on_host(self, name: str) -> PagedValues:
@@ -220,8 +223,6 @@ class DevicePages(StatePages):
     def keep(self, names: Collection[str]) -> None:
         """Have only these arrays from now on, and the rows of indexes; as `StatePages.keep`."""
         super().keep({*names, *self.side.indexes})
-        for name in self._locked.keys() - self._arrays.keys():
-            self._device.unregister(self._locked.pop(name))
         self.host.keep(names)
 
     def read_often(self, names: Collection[str]) -> None:
@@ -279,6 +280,6 @@ def _rows_name(index: Index) -> str:
     return f"rows of {id(index)}"
 
 
-def _unlock(device: Device, arrays: dict[str, NDArray[Any]], movers: list[Mover]) -> None:
-    for locked in (*arrays.values(), *(mover.piece for mover in movers if mover.piece is not None)):
-        device.unregister(locked)
+def _unlock(device: Device, locked: dict[Unit, NDArray[np.uint8]]) -> None:
+    for page in locked.values():
+        device.unregister(page)

@@ -382,6 +382,10 @@ class StatePages:
         left.set_result(None)
         for other in others:
             other.result()
+        self.fill(unit, reads=reads)
+
+    def fill(self, unit: Unit, *, reads: bool) -> None:
+        """Give a page memory and, if it reads, what it holds."""
         self._arrays[unit[0]].space.back(*self._vertices_of(unit))
         if reads and unit in self.file:
             with self._moving("read", unit):

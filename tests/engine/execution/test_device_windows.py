@@ -28,7 +28,7 @@ from penstock.engine.programs.sssp import SSSP
 from penstock.engine.resources import direction
 from penstock.engine.resources.memory_plan import MemoryPlan, plan_memory
 from penstock.engine.state import device_state
-from penstock.engine.state.device_pages import DevicePages
+from penstock.engine.state.device_pages import DevicePages, HostSide
 from penstock.storage.base import slot_pool
 from penstock.storage.base.errors import BudgetError, RunError
 from penstock.storage.base.slot_pool import ReservedArray
@@ -307,6 +307,33 @@ def test_the_memory_of_values_goes_with_the_run(graphs: dict[tuple[int, bool], G
     """Of the host, too."""
     with short_of_room(14), Session(graphs[2, True], **DEVICE) as session, no_pages_left():
         session.run(MAKERS["pagerank"]())
+
+
+def test_values_are_copied_from_and_to_memory_that_is_page_locked_meanwhile(
+    graphs: dict[tuple[int, bool], Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Page by page of the host, while it is in memory: the driver holds its lock while it copies other memory."""
+    locked, copied, parts = dict[int, int](), list[int](), HostSide._at_hand
+
+    def register(device: Any, array: Any) -> None:
+        assert array.ctypes.data not in locked
+        locked[array.ctypes.data] = array.nbytes
+
+    @contextmanager
+    def noted(side: HostSide, *given: Any, **how: Any) -> Iterator[Any]:
+        with parts(side, *given, **how) as pairs:
+            found = list(pairs)
+            copied.extend(locked[here.ctypes.data] - here.nbytes for here, _ in found)
+            yield found
+
+    monkeypatch.setattr(HostSide, "_at_hand", noted)
+    monkeypatch.setattr(EmulatedDevice, "register", register)
+    monkeypatch.setattr(EmulatedDevice, "unregister", lambda device, array: locked.pop(array.ctypes.data))
+    with short_of_room(14), Session(graphs[2, True], **DEVICE) as session, no_pages_left():
+        session.run(MAKERS["pagerank"]())
+    assert copied
+    assert min(copied) >= 0
+    assert not locked
 
 
 def test_a_value_that_is_no_number_is_found_in_pages(
