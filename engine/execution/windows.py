@@ -91,13 +91,14 @@ def windows_walked(adjacency: Adjacency, steps: StepValues, *, pushes: bool = Tr
 
 
 def cut_windows(
-    adjacency: Adjacency, steps: StepValues, vertices: int, size: int, page: int, near: int, *, picks: bool = True,
-    pushes: bool = True,
+    adjacency: Adjacency, steps: StepValues, vertices: int, size: int, page: int, beside: tuple[int, int],
+    room: int = 0, *, picks: bool = True, pushes: bool = True,
 ) -> WindowCut:  # fmt: skip
     """Cut the vertices that edges lead to into windows of at most `size`, of the file where that moves fewer bytes.
 
-    page: vertices of a page; near: bytes that come for a vertex of the rows, in each window. picks: whether edges to a
-    part of the vertices may be picked from others; else windows are those of the file, or there is one.
+    page: vertices of a page; beside: as of `window_vertices`; room: of values in memory, of which those of rows stay
+    from one window to the next that have some beside a window. picks: whether edges to a part of the vertices may be
+    picked from others; else windows are those of the file, or there is one.
     """
     of_file = adjacency.window_vertices if windows_walked(adjacency, steps, pushes=pushes) else 0
     if not picks:
@@ -109,8 +110,13 @@ def cut_windows(
     reads = -(-of_file // size)
     part = -(-of_file // (reads * page)) * page
     cut = WindowCut(part, sum(1 for _ in WindowCut(part, 0, 0, of_file).parts(vertices)), reads, of_file)
-    edges = adjacency.edges * adjacency.edge_bytes(with_weights=False)
-    return min(plain, cut, key=lambda one: one.count * near * vertices + one.reads * edges)
+    edges, (far, near) = adjacency.edges * adjacency.edge_bytes(with_weights=False), beside
+
+    def moved(one: WindowCut) -> int:
+        stays = max(0, room - far * min(one.size, vertices))
+        return one.count * max(0, near * vertices - stays) + one.reads * edges
+
+    return min(plain, cut, key=moved)
 
 
 class Windows:
@@ -221,12 +227,13 @@ class Windows:
 
     def cut(self, stream: EdgeStream, less: int = 0) -> WindowCut:
         """The windows of a walk along this stream, for which there is room, but for so many bytes."""
-        ((_, near), page, _), adjacency = self._beside(stream), stream.directory.adjacency
+        (beside, page, _), adjacency = self._beside(stream), stream.directory.adjacency
         picks = self._kernels.picks
         if picks and not (self._by_file and self._has_windows(stream)):
             adjacency = replace(adjacency, windows=())  # all edges have room, and are read once
         how = {"picks": picks, "pushes": stream.direction == "push"}
-        return cut_windows(adjacency, self._steps, self._state.last, self.size(stream, less), page, near, **how)
+        size, room = self.size(stream, less), self._room - less
+        return cut_windows(adjacency, self._steps, self._state.last, size, page, beside, room, **how)
 
     @staticmethod
     def _has_windows(stream: EdgeStream) -> bool:

@@ -287,7 +287,7 @@ def in_device_windows(
             whole, pushes = graph.adjacency(walk.key), walk.direction == "push"
             assert whole is not None, "a direction that is walked is stored"
             far, near = steps.at_hand(each, messages, pushes=pushes)
-            cut = cut_windows(whole, steps, graph.vertices, 0, page, near, picks=False, pushes=pushes)
+            cut = cut_windows(whole, steps, graph.vertices, 0, page, (far, near), picks=False, pushes=pushes)
             pages = -(-min(cut.size, graph.vertices) // page) + (cut.of_file % page > 0)  # it may begin inside of one
             taken = far * pages * page + AHEAD * (near + OFFSET_BYTES) * page
             least, window = max((least, window), (taken, cut.size if far else page))
@@ -366,7 +366,7 @@ def windows_of(
     walked = graph.adjacency(one.directions[direction][0].key)
     assert walked is not None, "a direction that is walked is stored"
     how = {"picks": not needs.device_room, "pushes": pushes}
-    cut = cut_windows(walked, steps, graph.vertices, size, rows, beside[1], **how)
+    cut = cut_windows(walked, steps, graph.vertices, size, rows, beside, room, **how)
     stays = max(0, room - beside[0] * min(cut.size, graph.vertices)) if not of_file else needs.value_room
     if of_file and stays >= sum(sizes.values()):
         return cut, 0

@@ -273,13 +273,15 @@ def test_degrees_of_sources_are_those_of_all_edges(
 def test_vertices_are_cut_as_moves_the_fewest_bytes(graphs_in_windows: dict[bool, Graph]) -> None:
     adjacency, page = graphs_in_windows[True].out, PAGE
     count, size, steps = adjacency.vertices, adjacency.window_vertices, StepValues.of(BFS(SOURCE))
-    assert cut_windows(adjacency, steps, count, 6 * PAGE, page, 4) == WindowCut(6 * PAGE, 1, 1)
-    assert cut_windows(adjacency, steps, count, 3 * PAGE, page, 4) == WindowCut(size, 3, 1, size)
-    assert cut_windows(adjacency, steps, count, 3 * PAGE, page, 4000) == WindowCut(3 * PAGE, 2, 2)
-    assert cut_windows(adjacency, steps, count, PAGE, page, 4) == WindowCut(PAGE, 6, 2, size)
-    assert cut_windows(adjacency, steps, count, 3 * PAGE, 3 * PAGE, 4) == WindowCut(3 * PAGE, 2, 2)
-    assert cut_windows(adjacency, steps, count, 5 * PAGE, page, 4000) == WindowCut(3 * PAGE, 2, 2), "of equal size"
-    assert cut_windows(adjacency, replace(steps, asks_degree=True), count, 3 * PAGE, page, 4).of_file == 0
+    assert cut_windows(adjacency, steps, count, 6 * PAGE, page, (4, 4)) == WindowCut(6 * PAGE, 1, 1)
+    assert cut_windows(adjacency, steps, count, 3 * PAGE, page, (4, 4)) == WindowCut(size, 3, 1, size)
+    assert cut_windows(adjacency, steps, count, 3 * PAGE, page, (4, 4000)) == WindowCut(3 * PAGE, 2, 2)
+    assert cut_windows(adjacency, steps, count, PAGE, page, (4, 4)) == WindowCut(PAGE, 6, 2, size)
+    assert cut_windows(adjacency, steps, count, 3 * PAGE, 3 * PAGE, (4, 4)) == WindowCut(3 * PAGE, 2, 2)
+    assert cut_windows(adjacency, steps, count, 5 * PAGE, page, (4, 4000)) == WindowCut(3 * PAGE, 2, 2), "of equal size"
+    assert cut_windows(adjacency, replace(steps, asks_degree=True), count, 3 * PAGE, page, (4, 4)).of_file == 0
+    room = 4000 * count
+    assert cut_windows(adjacency, steps, count, 3 * PAGE, page, (0, 4000), room).of_file == size, "all values stay"
     parts = list(WindowCut(PAGE, 6, 2, size).parts(count))
     assert parts[:3] == [(0, PAGE, 0), (PAGE, 2 * PAGE, 0), (2 * PAGE, 3 * PAGE, 1)]
     assert parts[-1] == (5 * PAGE, count, 2)
