@@ -383,9 +383,14 @@ def windows_of(
     if one.apart:
         moved += of(steps.applies(messages) - at_hand, (steps.changing | ({messages} - emptied)) - at_hand)
     moved //= ranks
-    written = 1 + (messages in near and pushes)  # trees of rows, which are linked with those of the window
-    moved += written * cut.count * max(0, of(near) // ranks - stays)  # from one walk of the rows to the next
+    again = max(0, of(near) // ranks - stays)  # from one walk of the rows to the next
+    moved += int(2 * linked_share(graph, cut) * cut.count * again) if messages in near and pushes else cut.count * again
     return cut, moved
+
+
+def linked_share(graph: Graph, cut: WindowCut) -> float:
+    """The share of rows walked for a window where trees are linked: of a symmetric graph those from the window on."""
+    return 1.0 if graph.directed else (cut.count + 1) / (2 * cut.count)
 
 
 def retried(setting: RunSetting, attempt: Callable[[RunSetting], Found]) -> Found:

@@ -23,7 +23,7 @@ from penstock.storage.checkpoint.state_pages import Unit
 from support.covering import covering
 from support.graphs import in_memory, on_disk, skewed
 from support.oracles import EdgeList
-from support.paged_graphs import PAGE, VERTICES, answer, forgotten, pages_of, room_for
+from support.paged_graphs import PAGE, VERTICES, answer, forgotten, no_edges_kept, pages_of, room_for
 from support.program_cases import check
 from support.thread_ranks import ThreadRanks, on_ranks
 
@@ -192,3 +192,17 @@ def test_components_by_windows_go_on_from_a_checkpoint(
             found = session.run(WCC(), kept).fields["component"]
     assert kept.began == 2
     assert np.array_equal(found, answer(graph, WCC(), threads=1)["component"])
+
+
+@pytest.mark.parametrize("of_file", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+def test_values_that_components_by_windows_move_are_forecast(
+    directed: bool, of_file: bool, spread: dict[tuple[bool, bool], Graph], forgotten: list[Unit]
+) -> None:
+    graph = spread[directed, of_file]
+    with room_for(2, graph.vertices), no_edges_kept(), Session(graph, threads=1) as session:
+        told = session.forecast(WCC())
+        records = session.run(WCC()).records
+    moved = sum(one.value_bytes for one in records)
+    assert told.windows == len(records) == (3 if of_file else 2)
+    assert moved <= told.first.value_bytes <= 2 * moved, "of six pages some stay that are counted"
