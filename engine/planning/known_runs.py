@@ -112,7 +112,7 @@ class PastRun:
     def work(self, iterations: float, sweeps: float) -> list[float]:
         """What takes time: the run, edges and vertices that come into memory, iterations, edges that are walked.
 
-        And the last two once more where not all edges stay.
+        And the last two once more where not all edges stay. Last the vertices of each sweep.
         """
         walked = sweeps * self.edges
         return [
@@ -121,6 +121,7 @@ class PastRun:
             iterations,
             walked,
             *((iterations, walked) if self.stays < 1 else (0, 0)),
+            sweeps * self.vertices,
         ]
 
 

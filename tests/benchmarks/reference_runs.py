@@ -1,9 +1,10 @@
 """Measures the runs that forecasts begin with: `tools/data/reference_runs.csv`.
 
-    PYTHONPATH=tests python tests/benchmarks/reference_runs.py FOLDER FILE.csv CORES...
+    PYTHONPATH=tests python tests/benchmarks/reference_runs.py FOLDER FILE.csv DEVICE CORES...
 
-A line is one run of a program on a made graph, on cores; FOLDER has the graphs, kernels and rates. CORES: 0,1 4,5: each
-pair measures by itself. The machine should have nothing else to do. Every command runs once before, for its kernels.
+A line is one run of a program on a made graph; FOLDER has the graphs, kernels and rates. DEVICE: cpu or cuda:0. CORES:
+0,1 4,5: each pair measures by itself, a GPU one process at a time. The machine should have nothing else to do. Every
+command runs once before, for its kernels.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ SMALL = ("rmat14", "rmat17", "grid25k", "web60k")
 Command = tuple[str, str, tuple[object, ...]]
 
 
-def commands(folder: Path) -> Iterator[Command]:
+def commands(folder: Path, device: str) -> Iterator[Command]:
     """Graph, program, words."""
     for name in GRAPHS:
         graph = Graph.open(folder / f"{name}.h5")
@@ -61,23 +62,26 @@ def commands(folder: Path) -> Iterator[Command]:
             if PROGRAMS.get(program):
                 yield name, program, PROGRAMS[program]
             if program in PROGRAMS and name not in ("rmat14", "grid25k"):
-                yield from ((name, program, (*given, *PROGRAMS[program], *one)) for one in budgets(graph, program))
+                every = budgets(graph, program, device)
+                yield from ((name, program, (*given, *PROGRAMS[program], *one)) for one in every)
 
 
-def budgets(graph: Graph, program: str) -> list[tuple[object, ...]]:
+def budgets(graph: Graph, program: str, device: str) -> list[tuple[object, ...]]:
     """Options with which not all edges stay."""
     edges = 4 * graph.edges
+    if device != "cpu":
+        return [("--device-edge-memory", edges // 4)]
     least = least_bytes(graph, program, sources_of(graph)[0])
     return [("--host-memory", least + more, "--direct-io") for more in (edges // 2, 1 << 20)]
 
 
-def run(command: Command, folder: Path, cores: str) -> dict[str, Any] | None:
+def run(command: Command, device: str, folder: Path, cores: str) -> dict[str, Any] | None:
     """The line of one run; None where it cannot run."""
     (name, program, words), cache = command, folder / cores
     variables = os.environ | {"XDG_CACHE_HOME": str(cache), "NUMBA_CACHE_DIR": str(folder / "kernels")}
     for old in cache.glob("penstock/runs-*"):
         old.unlink()
-    line = [*COMMAND, "run", program, folder / f"{name}.h5", *words, "--device", "cpu", "--top", 0, "--json"]
+    line = [*COMMAND, "run", program, folder / f"{name}.h5", *words, "--device", device, "--top", 0, "--json"]
     try:
         done = subprocess.run(
             ["taskset", "-c", cores, *map(str, line)], env=variables, capture_output=True, text=True, timeout=60
@@ -96,7 +100,7 @@ def _text(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value).lower()
 
 
-def main(folder: Path, target: Path, pairs: list[str]) -> None:
+def main(folder: Path, target: Path, device: str, pairs: list[str]) -> None:
     """Generate, run everything once, then measure."""
     for name, words in GRAPHS.items():
         if not (folder / f"{name}.h5").exists():
@@ -110,12 +114,12 @@ def main(folder: Path, target: Path, pairs: list[str]) -> None:
     def one(command: Command) -> dict[str, Any] | None:
         pair = free.get()
         try:
-            return run(command, folder, pair)
+            return run(command, device, folder, pair)
         finally:
             free.put(pair)
 
     with ThreadPoolExecutor(len(pairs)) as pool:
-        every = list(commands(folder))
+        every = list(commands(folder, device))
         compiling: dict[str, float] = {}
         for told in filter(None, pool.map(one, every)):
             compiling[told["program"]] = max(told["compiling"], compiling.get(told["program"], 0.0))
@@ -132,4 +136,4 @@ def main(folder: Path, target: Path, pairs: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4:])

@@ -35,11 +35,7 @@ SEARCH = "how many iterations it takes, and which edges each of them walks, only
 
 
 def forecast_job(job: Job, console: Console) -> None:
-    """Say what a job would take.
-
-    Raises InputError for all that the run would refuse before it starts, RunError where edges that it searches are
-    damaged or cannot be read, as the run itself would.
-    """
+    """Say what a job would take. Raises InputError for what the run would refuse, RunError for damaged edges."""
     from penstock.engine.resources.config import Config
     from penstock.engine.session import Session
     from penstock.storage.base.timeline import Timeline

@@ -40,7 +40,7 @@ APART = ("iterations", "compiling", "calibrating", "writing")
 """Stages of a job that do not count as the rest of it."""
 REFERENCE = Path(__file__).parents[1] / "data" / "reference_runs.csv"
 REFERENCE_EDGES, REFERENCE_THREADS = 6.1e8, 2
-"""The rate `kernel_edges` of the machine of these, and its threads."""
+"""The rate `kernel_edges` of the machine of those on cores, and its threads."""
 _log = logging.getLogger("penstock.tools.run.past_runs")
 
 
@@ -66,7 +66,7 @@ def run_ahead(step: JobStep, program: Program, session: Session, held: HeldBytes
 
 @cache
 def reference_runs() -> list[PastRun]:
-    """The runs on cores that come with Penstock; none where their file is missing or damaged."""
+    """The runs that come with Penstock, of a GPU without threads; none where their file is missing or damaged."""
     try:
         with REFERENCE.open(encoding="utf-8", newline="") as file:
             return [_reference_run(row) for row in csv.DictReader(file)]
@@ -106,10 +106,12 @@ def past_runs(device: Device, rates: Rates | None, threads: int) -> KnownRuns:
     own: list[PastRun] = []
     with suppress(PenstockError):
         own = read_runs(place_of_runs(device))
-    if device.kind == "cuda":  # of GPUs no runs come with Penstock
-        return KnownRuns(own, [], 1.0)
+    on_gpu = device.kind == "cuda"
+    reference = [one for one in reference_runs() if (one.threads == 0) == on_gpu]
+    if on_gpu:  # the host takes most of the time of short runs, whatever the rates of the GPU are
+        return KnownRuns(own, reference, 1.0)
     pace = REFERENCE_THREADS / threads if rates is None else REFERENCE_EDGES / rates.kernel_edges
-    return KnownRuns(own, reference_runs(), pace)
+    return KnownRuns(own, reference, pace)
 
 
 def read_runs(place: Path) -> list[PastRun]:

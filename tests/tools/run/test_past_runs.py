@@ -103,6 +103,7 @@ def test_runs_of_another_machine_are_there() -> None:
     assert {"bfs", "sssp", "wcc", "pagerank", "hits", "coreness", "triangles", "cdlp"} <= {run.program for run in found}
     assert all(run.seconds > 0 and run.sweeps > 0 and run.depth > 0 for run in found)
     assert any(run.besides > 0 for run in found)
+    assert {run.stays < 1 for run in found if run.threads == 0} == {False, True}, "on a GPU"
 
 
 @pytest.mark.parametrize("text", [None, "", "bfs,1,x\n", "bfs,1\n", f"{'bfs,' * 20}\n", "\xff\n"])
@@ -117,20 +118,24 @@ def test_without_a_whole_file_of_runs_of_another_machine_there_are_none(
     assert reference_runs.__wrapped__() == []
 
 
-@pytest.mark.parametrize(("kind", "by_rates"), [("cpu", False), ("cuda", True)])
-def test_a_first_run_on_a_gpu_is_told_by_the_rates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, by_rates: bool
+@pytest.mark.parametrize(("kind", "threads"), [("cpu", 2), ("cuda", 0)])
+def test_a_first_run_is_told_by_runs_on_a_device_of_its_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, threads: int
 ) -> None:
     monkeypatch.setattr(past_runs, "place_of_runs", lambda _: tmp_path / "none")
+    others = [replace(run, threads=2 - threads, seconds=1e6) for run in reference_runs() if run.threads == threads]
+    of_kind = [run for run in reference_runs() if run.threads == threads]
+    monkeypatch.setattr(past_runs, "reference_runs", lambda: [*of_kind, *others])
     sweep = SimpleNamespace(seconds=3.0, cost=Cost())
     found: Any = SimpleNamespace(
         first=sweep, later=sweep, most_iterations=10, everywhere=True, phases=False, compiles=True
     )
     device: Any = SimpleNamespace(kind=kind)
-    will = past_runs.past_runs(device, None, 2).expected(replace(RUN, threads=0 if by_rates else 2), found)
+    will = past_runs.past_runs(device, None, 2).expected(replace(RUN, threads=threads), found)
     assert will is not None
-    assert (will.by_rates, will.alone_seconds == 30.0, will.besides == 0.0) == (by_rates,) * 3
-    assert (dry_run._whole([will]) is None) == by_rates
+    assert not will.by_rates
+    assert 0 < will.alone_seconds < 1
+    assert (dry_run._whole([will]) is None) == (will.besides == 0) == (kind == "cuda"), "where the rest is not known"
 
 
 @pytest.fixture
