@@ -4,7 +4,7 @@ Names are imported when first used, so that opening a graph does not load a comp
 
 Run a program: `run`, `Session` (several programs on one graph), `Result`, `Checkpoints`.
 Random walks: `walk` (corpora for DeepWalk and node2vec), `sample_neighbors`, `NeighborSampler` (batches for GNNs).
-Compare vertices by their neighbors: `similarity`.
+Compare vertices by their neighbors: `similarity`. All shortest paths, or the k shortest: `shortest_paths`.
 Write a program: `Program`, `Field`, `Global`, `Start`, `VERTEX`, `LARGEST` (engine/writing_programs.md).
 Take a part of a graph: `extract`.
 Make a graph: `Graph.open`, `convert` (files), `from_edges`, `from_table`, `from_scipy`, `from_networkx`, `from_igraph`,
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.engine.checkpoint.checkpoint import Checkpoints
     from penstock.engine.program.program import LARGEST, VERTEX, Field, Global, Program, Start
     from penstock.engine.queries.neighbors import NeighborSampler, sample_neighbors
+    from penstock.engine.queries.shortest_paths import shortest_paths
     from penstock.engine.queries.similarity import similarity
     from penstock.engine.queries.walks import walk
     from penstock.engine.session import Session
@@ -53,6 +54,7 @@ _HOMES = {
     "from_torch": "penstock.storage.convert.from_libraries",
     "run": "penstock.engine.api",
     "sample_neighbors": "penstock.engine.queries.neighbors",
+    "shortest_paths": "penstock.engine.queries.shortest_paths",
     "similarity": "penstock.engine.queries.similarity",
     "walk": "penstock.engine.queries.walks",
 }
@@ -79,6 +81,7 @@ __all__ = [
     "from_torch",
     "run",
     "sample_neighbors",
+    "shortest_paths",
     "similarity",
     "walk",
 ]

@@ -358,6 +358,15 @@ class StoredNumbers:
         return self.graph.original_ids_of(rows)
 
 
+def labels_of(graph: Graph, vertices: NDArray[Any]) -> list[Any]:
+    """Return original ids of vertices, with their sides if the graph is bipartite: an id may be on both sides."""
+    names: list[Any] = graph.original_ids_of(vertices).tolist()
+    if (left := graph.left) is None:
+        return names
+    sides = np.where(vertices < left, "source", "target").tolist()
+    return [f"{side}:{name}" for side, name in zip(sides, names, strict=True)]
+
+
 def tie_breakers(graph: Graph) -> NDArray[Any] | StoredNumbers:
     """Numbers in the order of the original ids: these themselves, of strings and of two sides their ranks."""
     if not _are_numbered(graph):

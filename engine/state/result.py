@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.program.precision import Widened
 from penstock.engine.program.program import fields_of, value_of, weighted
-from penstock.engine.program.vertex_ids import VertexReferences, in_original_order, tie_breakers, vertex_column
+from penstock.engine.program.vertex_ids import (
+    VertexReferences,
+    in_original_order,
+    labels_of,
+    tie_breakers,
+    vertex_column,
+)
 from penstock.engine.state.answer_table import AnswerTable
 from penstock.engine.state.found_paths import FoundPath, ParentLinks
 from penstock.engine.state.result_columns import (
@@ -94,7 +100,7 @@ class Result(AnswerTable):
     def _repr_html_(self) -> str:
         """Return the first rows by original id, as notebooks show them."""
         first = first_by_id(self.graph, SHOWN)
-        columns = {"vertex": self._names(first), **values_of(self._with_absent(), first)}
+        columns = {"vertex": labels_of(self.graph, first), **values_of(self._with_absent(), first)}
         columns |= property_values(self.graph, self.joined, first)
         return html_table(repr(self)[1:-1], columns, self.graph.vertices)
 
@@ -262,7 +268,7 @@ class Result(AnswerTable):
         """
         chosen = self.best(count, by=by, smallest=smallest, threads=threads)
         values = self.stored[self._named(by)]
-        return list(zip(self._names(chosen), values[chosen].tolist(), strict=True))
+        return list(zip(labels_of(self.graph, chosen), values[chosen].tolist(), strict=True))
 
     def top_rows(
         self, count: int, *, by: str | None = None, smallest: bool | None = None, threads: int | None = None
@@ -272,7 +278,10 @@ class Result(AnswerTable):
         Parameters and errors are the same.
         """
         chosen, name = self.best(count, by=by, smallest=smallest, threads=threads), self._named(by)
-        columns: dict[str, list[Any]] = {"vertex": self._names(chosen), name: self.stored[name][chosen].tolist()}
+        columns: dict[str, list[Any]] = {
+            "vertex": labels_of(self.graph, chosen),
+            name: self.stored[name][chosen].tolist(),
+        }
         columns |= property_values(self.graph, self.joined, chosen)
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -323,7 +332,7 @@ class Result(AnswerTable):
         """
         name = self._named(field)
         present = np.flatnonzero(self.reached(name))
-        return dict(zip(self._names(present), self.stored[name][present].tolist(), strict=True))
+        return dict(zip(labels_of(self.graph, present), self.stored[name][present].tolist(), strict=True))
 
     def _named(self, field: str | None) -> str:
         """Return the name of a field, by default of the first. Raises InputError where the result has none such."""
@@ -335,7 +344,7 @@ class Result(AnswerTable):
     @property
     def targets(self) -> list[int | str]:
         """Original ids of the vertices at which the program was to end, in the order in which they were given."""
-        return self._names(np.asarray(self.program.watched, np.intp))
+        return labels_of(self.graph, np.asarray(self.program.watched, np.intp))
 
     def path(self, target: int | str) -> FoundPath | None:
         """Return the path to a vertex from the nearest source, along the parents of the answer.
@@ -364,21 +373,13 @@ class Result(AnswerTable):
         length = self.stored[name][at : at + 1][0]
         if length == self.absent(name):
             return None
-        vertices = self._names(np.asarray(self._links.upwards(at)[::-1], np.intp))
+        vertices = labels_of(self.graph, np.asarray(self._links.upwards(at)[::-1], np.intp))
         return FoundPath(vertices, length.item())
 
     @cached_property
     def _links(self) -> ParentLinks:
         """The parents as links between internal ids."""
         return ParentLinks(self.numbers("parent")[0])
-
-    def _names(self, chosen: NDArray[np.intp]) -> list[int | str]:
-        """Return original ids of vertices, with their sides if the graph is bipartite: an id may be on both sides."""
-        vertex: list[int | str] = self.graph.original_ids_of(chosen).tolist()
-        if (left := self.graph.left) is None:
-            return vertex
-        sides = np.where(chosen < left, "source", "target").tolist()
-        return [f"{side}:{name}" for side, name in zip(sides, vertex, strict=True)]
 
 
 def _descending(values: NDArray[Any]) -> NDArray[Any]:

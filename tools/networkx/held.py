@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.program.vertex_ids import VertexFinder
+from penstock.engine.program.vertex_ids import VertexFinder, labels_of
 from penstock.storage.format.graph import Graph
 
 if TYPE_CHECKING:
@@ -166,11 +166,7 @@ class StoredGraph:
 
     def of(self, vertices: NDArray[Any]) -> list[Any]:
         """The ids of some vertices (bipartite: `"source:7"`); of a file only their chunks are read."""
-        names: list[Any] = self.graph.original_ids_of(vertices).tolist()
-        if (left := self.graph.left) is None:
-            return names
-        sides = np.where(vertices < left, "source", "target").tolist()
-        return [f"{side}:{name}" for side, name in zip(sides, names, strict=True)]
+        return labels_of(self.graph, vertices)
 
     def find(self, node: object) -> int | None:
         """The vertex of a name, if there is one.

@@ -48,6 +48,7 @@ LENGTHS: tuple[Reason, ...] = (
         "weights are not negative here; bellman-ford is not supported",
     ),
 )
+ALL_PATHS = LENGTHS[1:]
 PATHS: tuple[Reason, ...] = (
     (
         lambda call: call["source"] is None and call["target"] is not None and call["G"].is_directed(),
@@ -80,6 +81,7 @@ NEIGHBORS: tuple[Reason, ...] = (
 NODE: Absent = ("NodeNotFound", "Node {} not found in graph")
 SOURCE: Absent = ("NodeNotFound", "Source {} is not in G")
 PATH_SOURCE: Absent = ("NodeNotFound", "Source {} not in G")
+WEIGHED_SOURCE: Absent = ("NodeNotFound", "Node {} is not found in the graph")
 TARGET: Absent = ("NodeNotFound", "Target {} is not in G")
 ROOT: Absent = ("NodeNotFound", "Root node {} is not in graph")
 PAIR: Absent = ("NodeNotFound", "Node {} not in G.")
@@ -136,6 +138,8 @@ TABLE = (
     Function("multi_source_dijkstra", "searches:lengths_and_paths"),
     Function("bidirectional_shortest_path", "searches:path_between"),
     Function("bidirectional_dijkstra", "searches:between"),
+    Function("all_shortest_paths", "searches", reasons=ALL_PATHS),
+    Function("shortest_simple_paths", "searches", reasons=(PARALLEL,)),
     # components and communities
     Function("connected_components", "groups:parts", "wcc", "component"),
     Function("weakly_connected_components", "groups:parts", "wcc", "component"),

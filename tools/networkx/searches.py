@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from penstock.tools.networkx.held import Call, LeftToNetworkxError, Node, StoredGraph, networkx
-from penstock.tools.networkx.info import NODE, PATH_SOURCE, SOURCE, TARGET
+from penstock.tools.networkx.info import NODE, PATH_SOURCE, SOURCE, TARGET, WEIGHED_SOURCE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from penstock.engine.queries.shortest_paths import Ways
     from penstock.engine.state.found_paths import ParentLinks
 
 
@@ -222,6 +223,46 @@ def shortest_path(call: Call) -> Any:
     end = target if source is None else source
     found = _to_all(call, [call.vertex(end, PATH_SOURCE if weight is None else NODE)])[1]
     return {node: path[::-1] for node, path in found.items()} if source is None else found
+
+
+def all_shortest_paths(call: Call) -> Iterator[list[Node]]:
+    """Those of the least length. Raises NetworkXNoPath where there is none, when they are read."""
+    source, target, weight = _ends_and_weight(call)
+    first = call.vertex(source, PATH_SOURCE if weight is None else WEIGHED_SOURCE)
+    last = call.graph.find(target)
+    check_lengths(call.graph, weight)
+    none = f"Target {target} cannot be reached from given sources"
+    return _all(call, None if last is None else _ways(call, first, last), none, shortest=True)
+
+
+def shortest_simple_paths(call: Call) -> Iterator[list[Node]]:
+    """All paths without a node twice, the shortest first. Raises NetworkXNoPath where there is none."""
+    ends = []
+    for role in ("source", "target"):
+        vertex = call.graph.find(call[role])
+        if vertex is None:
+            raise networkx().NodeNotFound(f"{role} node {call[role]} not in graph")
+        ends.append(vertex)
+    check_lengths(call.graph, call["weight"])
+    none = f"No path between {call['source']} and {call['target']}."
+    yield from _all(call, _ways(call, *ends), none, shortest=False)
+
+
+def _ways(call: Call, first: int, last: int) -> Ways:
+    """Paths between two vertices, after the search."""
+    from penstock.engine.queries.shortest_paths import Ways
+
+    graph = call.graph.graph
+    weighted = call["weight"] is not None and graph.weight_range is not None
+    return Ways(graph, first, last, weighted=weighted, options=dict(call.options))
+
+
+def _all(call: Call, ways: Ways | None, none: str, *, shortest: bool) -> Iterator[list[Node]]:
+    """The paths by their nodes; none: what is said where there is none."""
+    if ways is None or not ways.some:
+        raise networkx().NetworkXNoPath(none)
+    for _, vertices in ways.shortest() if shortest else ways.loopless():
+        yield call.graph.of(np.array(vertices))
 
 
 def _to_one(

@@ -59,6 +59,32 @@ def test_paths_are_shortest(kind: Any, weight: str | None) -> None:
         assert isinstance(can_run("shortest_path", (graph,), {"target": 7}), str)
 
 
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph, nx.MultiDiGraph])
+@pytest.mark.parametrize("weight", [None, "weight"])
+def test_all_shortest_and_simple_paths_are_networkxs(kind: Any, weight: str | None) -> None:
+    graph = graph_of(kind)
+    graph.add_weighted_edges_from([(9, 31, 4.0), (3, 30, 2.0)])
+    for target in (9, 31, 30, 7):
+        found = [*nx.all_shortest_paths(graph, 7, target, weight=weight, **ON)]
+        assert sorted(found) == sorted(nx.all_shortest_paths(graph, 7, target, weight=weight))
+        if kind is nx.MultiDiGraph:
+            assert isinstance(can_run("shortest_simple_paths", (graph, 7, target), {}), str)
+            continue
+        simple = [*nx.shortest_simple_paths(graph, 7, target, weight=weight, **ON)]
+        right = [*nx.shortest_simple_paths(graph, 7, target, weight=weight)]
+        assert sorted(simple) == sorted(right)
+        assert [length(graph, one, weight) for one in simple] == [length(graph, one, weight) for one in right]
+
+    def read(function: Any) -> Callable[..., Any]:
+        return lambda *given, **named: [*function(*given, **named)]
+
+    for source, last in ((7, 50), (7, "absent"), ("absent", 7)):
+        fails_alike(read(nx.all_shortest_paths), graph, source, last, weight=weight)
+        if kind is not nx.MultiDiGraph:
+            fails_alike(read(nx.shortest_simple_paths), graph, source, last, weight=weight)
+    fails_alike(read(nx.all_shortest_paths), graph, 7, 9, weight="weight", method="neither")
+
+
 def test_what_has_no_path_is_said_as_networkx_does() -> None:
     graph = graph_of(nx.DiGraph)
     for source, target in ((7, 50), (7, "absent"), ("absent", 7)):
