@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.engine.api import run
     from penstock.engine.checkpoint.checkpoint import Checkpoints
+    from penstock.engine.paths_between import shortest_paths
     from penstock.engine.program.program import LARGEST, VERTEX, Field, Global, Program, Start
     from penstock.engine.queries.neighbors import NeighborSampler, sample_neighbors
-    from penstock.engine.queries.shortest_paths import shortest_paths
     from penstock.engine.queries.similarity import similarity
     from penstock.engine.queries.walks import walk
     from penstock.engine.session import Session
@@ -54,7 +54,7 @@ _HOMES = {
     "from_torch": "penstock.storage.convert.from_libraries",
     "run": "penstock.engine.api",
     "sample_neighbors": "penstock.engine.queries.neighbors",
-    "shortest_paths": "penstock.engine.queries.shortest_paths",
+    "shortest_paths": "penstock.engine.paths_between",
     "similarity": "penstock.engine.queries.similarity",
     "walk": "penstock.engine.queries.walks",
 }

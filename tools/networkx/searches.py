@@ -15,7 +15,7 @@ from penstock.tools.networkx.info import NODE, PATH_SOURCE, SOURCE, TARGET, WEIG
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.queries.shortest_paths import Ways
+    from penstock.engine.paths_between import PathsBetween
     from penstock.engine.state.found_paths import ParentLinks
 
 
@@ -248,16 +248,16 @@ def shortest_simple_paths(call: Call) -> Iterator[list[Node]]:
     yield from _all(call, _ways(call, *ends), none, shortest=False)
 
 
-def _ways(call: Call, first: int, last: int) -> Ways:
+def _ways(call: Call, first: int, last: int) -> PathsBetween:
     """Paths between two vertices, after the search."""
-    from penstock.engine.queries.shortest_paths import Ways
+    from penstock.engine.paths_between import PathsBetween
 
     graph = call.graph.graph
     weighted = call["weight"] is not None and graph.weight_range is not None
-    return Ways(graph, first, last, weighted=weighted, options=dict(call.options))
+    return PathsBetween(graph, first, last, weighted=weighted, options=dict(call.options))
 
 
-def _all(call: Call, ways: Ways | None, none: str, *, shortest: bool) -> Iterator[list[Node]]:
+def _all(call: Call, ways: PathsBetween | None, none: str, *, shortest: bool) -> Iterator[list[Node]]:
     """The paths by their nodes; none: what is said where there is none."""
     if ways is None or not ways.some:
         raise networkx().NetworkXNoPath(none)

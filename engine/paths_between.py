@@ -74,12 +74,14 @@ def shortest_paths(
     if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
         raise InputError(f"k is {k!r}; give a whole number above 0, or leave it out for all shortest paths")
     ends = internal_id(graph, source), internal_id(graph, target)
-    ways = Ways(graph, *ends, weighted=counts_by_weight(weight) and graph.weight_range is not None, options=options)
+    ways = PathsBetween(
+        graph, *ends, weighted=counts_by_weight(weight) and graph.weight_range is not None, options=options
+    )
     found = ways.shortest() if k is None else ways.loopless(k)
     return (FoundPath(labels_of(graph, np.array(vertices)), length) for length, vertices in found)
 
 
-class Ways:
+class PathsBetween:
     """Paths from one vertex to another (internal ids), after a search against the edges from the latter."""
 
     def __init__(self, graph: Graph, first: int, last: int, *, weighted: bool, options: dict[str, Any]) -> None:
