@@ -15,6 +15,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.base.jit import jit
 from penstock.storage.convert.sort.groups import bucket_of
 from penstock.storage.convert.sort.weights import WeightExtent, bits, narrow, working_dtype
+from penstock.storage.ingest.core.edge_columns import taken
 from penstock.storage.ingest.core.edges import EdgeBatch
 
 Keys = NDArray[np.uint64]
@@ -141,8 +142,7 @@ def _from_bits(moved: NDArray[Any], weights: NDArray[Any] | None) -> NDArray[Any
     if weights is None:
         return None
     if weights.dtype.names:
-        placed: NDArray[Any] = weights[moved]
-        return placed
+        return taken(weights, moved)
     return moved.view(working_dtype(weights.dtype)).astype(weights.dtype, copy=False)
 
 

@@ -25,7 +25,7 @@ from penstock.storage.convert.sort.seen_ids import OccurringIds
 from penstock.storage.convert.sort.spill import Part, Spill
 from penstock.storage.convert.sort.spill_room import SpillRoom
 from penstock.storage.convert.sort.weights import bits, from_ordered, to_ordered, working_dtype
-from penstock.storage.ingest.core.edge_columns import WEIGHT, StoredColumns
+from penstock.storage.ingest.core.edge_columns import WEIGHT, StoredColumns, taken
 from penstock.storage.ingest.core.edges import EdgeBatch
 
 
@@ -262,7 +262,7 @@ class _SpillSort:
             left = np.concatenate([left, self.spill.gather(part, group.first, working)[1]])
             same = np.full(len(left), pair.low, np.uint64)
             if self.ordering.records is not None:
-                left = joined_records(same, left[by_weight(left, rule)])[1]
+                left = joined_records(same, taken(left, by_weight(left, rule)))[1]
             else:
                 radix.join_ties(same, left, rule)
             left = left[:1].copy()
@@ -300,7 +300,8 @@ def sort_group(
         order = by_weight(weights, ordering.rule)
         keys[:] = keys[order]
         keys, order = radix.sort_keys(keys, order, parts, spare)
-        return (keys, weights[order]) if ordering.rule is None else joined_records(keys, weights[order])
+        records = taken(weights, order)
+        return (keys, records) if ordering.rule is None else joined_records(keys, records)
     keys, moved = radix.sort_keys(keys, bits(weights), parts, spare)
     weights = moved.view(weights.dtype)
     if ordering.rule is not None:
@@ -346,4 +347,4 @@ def joined_records(keys: Keys, records: NDArray[Any]) -> tuple[Keys, NDArray[Any
     """The first of equal keys, and its record."""
     first = np.ones(len(keys), np.bool_)
     np.not_equal(keys[1:], keys[:-1], out=first[1:])
-    return keys[first], records[first]
+    return keys[first], taken(records, first.nonzero()[0])

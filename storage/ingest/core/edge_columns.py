@@ -219,6 +219,11 @@ class StoredColumns:
         return moved if null is None else np.where(null, kind.type(0), moved)
 
 
+def taken(records: NDArray[Any], places: NDArray[Any]) -> NDArray[Any]:
+    """Records at these places; as plain bytes, which NumPy moves ten times as fast as fields."""
+    return records.view(f"V{records.itemsize}").take(places).view(records.dtype)
+
+
 @dataclass(frozen=True, slots=True)
 class KeptCells:
     """The cells of a CSV file that are kept beside edges. Raises InputError where a column is not there."""
