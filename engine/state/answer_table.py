@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+from penstock.storage.base.places import Place, place_of
 from penstock.storage.results.result_tables import bytes_of, write, write_to
 from penstock.storage.tables.columns import WriteOptions
 
@@ -69,7 +69,7 @@ class AnswerTable(ABC):
 
     def write(
         self,
-        path: Path | str,
+        path: Place,
         *,
         force: bool = False,
         format: str | None = None,
@@ -82,7 +82,7 @@ class AnswerTable(ABC):
         Parameters
         ----------
         path : Path or str
-            The file; its suffix sets the format.
+            The file, also of a store (``s3://bucket/key``); its suffix sets the format.
         force : bool
             Replace an existing file.
         format : str, optional
@@ -102,7 +102,7 @@ class AnswerTable(ABC):
             The disk is full or failed.
         """
         options = WriteOptions(threads, written, style)
-        write(Path(path), self._table(), force=force, format=format, options=options)
+        write(place_of(path), self._table(), force=force, format=format, options=options)
 
     def write_to(
         self, file: OrderedFile, *, format: str = "csv", threads: int | None = None, **style: Unpack[TableStyle]
@@ -110,27 +110,27 @@ class AnswerTable(ABC):
         """Write the table to an open file from its beginning to its end."""
         write_to(file, self._table(), format=format, options=WriteOptions(threads, style=style))
 
-    def bytes_to_write(self, path: Path | str, format: str | None = None) -> int | None:
+    def bytes_to_write(self, path: Place, format: str | None = None) -> int | None:
         """Return about how many bytes `write` will write; None where only writing can tell."""
-        return bytes_of(Path(path), self._table(), format)
+        return bytes_of(place_of(path), self._table(), format)
 
-    def to_csv(self, path: Path | str, *, force: bool = False, **style: Unpack[TableStyle]) -> None:
+    def to_csv(self, path: Place, *, force: bool = False, **style: Unpack[TableStyle]) -> None:
         """Write CSV with a header; the value of a vertex that was not reached is empty. style: as in `write`."""
         self.write(path, force=force, format="csv", **style)
 
-    def to_parquet(self, path: Path | str, *, force: bool = False) -> None:
+    def to_parquet(self, path: Place, *, force: bool = False) -> None:
         """Write Parquet; the value of a vertex that was not reached is null."""
         self.write(path, force=force, format="parquet")
 
-    def to_hdf5(self, path: Path | str, *, force: bool = False) -> None:
+    def to_hdf5(self, path: Place, *, force: bool = False) -> None:
         """Write one dataset per column; vertices that were not reached keep the field's `unreached` value."""
         self.write(path, force=force, format="hdf5")
 
-    def to_graphalytics(self, path: Path | str, *, force: bool = False) -> None:
+    def to_graphalytics(self, path: Place, *, force: bool = False) -> None:
         """Write the first field as LDBC Graphalytics' validator reads it: `id value` lines."""
         self.write(path, force=force, format="graphalytics")
 
-    def to_npy(self, path: Path | str, *, force: bool = False) -> None:
+    def to_npy(self, path: Place, *, force: bool = False) -> None:
         """Write the first field's values, by ascending original id.
 
         Where ids are not 0 to n-1 it is an array of records, with the ids as field `vertex` (and `side`, if the graph

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError, UnsyncedError, brief, refusal
-from penstock.storage.base.places import Address, Place
+from penstock.storage.base.places import Address, FilePlace, Place, exists, send
 from penstock.storage.base.threads import ThreadPool
 
 NAME_BYTES = 255
@@ -58,6 +58,20 @@ def check_target(path: Path | str, *, force: bool, follow: bool = True) -> Path:
     return target
 
 
+def check_place(place: FilePlace, *, force: bool) -> FilePlace:
+    """Refuse, before any work, a target as `check_target` does, of a store too. Raises as it, and as `asking`."""
+    if not isinstance(place, Address):
+        return check_target(place, force=force)
+    if exists(place) and not force:
+        raise InputError(f"{place} exists already; --force replaces it")
+    return place
+
+
+def written_at(place: FilePlace) -> Path:
+    """Return where a file is written: itself, or one in the system's folder for temporary files that a store gets."""
+    return temporary_place() / place.name if isinstance(place, Address) else place
+
+
 def check_room(needed: Mapping[Path, int]) -> None:
     """Refuse, before any work, files that their disks have no room for.
 
@@ -90,7 +104,7 @@ def free_bytes(path: Path) -> int:
     return disk.f_bavail * disk.f_frsize
 
 
-def keep_inputs(output: Path, inputs: Iterable[Place]) -> None:
+def keep_inputs(output: FilePlace, inputs: Iterable[Place]) -> None:
     """Refuse an output that is one of the files to be read, under whatever name; `-` among the inputs is passed over.
 
     Raises:
@@ -98,7 +112,9 @@ def keep_inputs(output: Path, inputs: Iterable[Place]) -> None:
     """
     for path in inputs:
         # os.path: names that cannot be are refused where they are opened
-        named = str(path) != "-" and not isinstance(path, Address)
+        if str(output) == str(path) != "-" and isinstance(output, Address):
+            raise InputError(f"{output} is an input too, and would be replaced; name another output")
+        named = str(path) != "-" and not isinstance(path, Address) and not isinstance(output, Address)
         if named and os.path.exists(path) and os.path.exists(output) and os.path.samefile(path, output):
             raise InputError(f"{output} is an input too, and would be replaced; name another output")
 
@@ -183,8 +199,17 @@ def _disk_error(error: Exception) -> OSError:
 
 
 @contextmanager
-def whole_file(path: Path | str, *, force: bool) -> Iterator[Path]:
-    """As `replacing`, for a block that does nothing but write the file: what fails in it is a RunError too."""
+def whole_file(path: Place, *, force: bool) -> Iterator[Path]:
+    """As `replacing`, for a block that does nothing but write the file: what fails in it is a RunError too.
+
+    A file of a store is written on this machine, and sent when the block ends.
+    """
+    if isinstance(path, Address):
+        check_place(path, force=force)
+        with debris(partial_name(written_at(path))) as partial, writing(partial):
+            yield partial
+            send(partial, path)
+        return
     with replacing(path, force=force) as partial, writing(path):
         yield partial
 

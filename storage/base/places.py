@@ -28,15 +28,21 @@ class Address(PurePosixPath):
     def __str__(self) -> str:
         return super().__str__().replace(":/", "://", 1)
 
+    def absolute(self) -> Address:
+        """Return the same: an address is whole."""
+        return self
+
     def __fspath__(self) -> str:
         raise InputError(f"{brief(str(self))} is no file of this machine, which is wanted here; copy it first")
 
 
-Place = str | Path | Address
+FilePlace = Path | Address
+"""A file of this machine, or of a store."""
+Place = str | FilePlace
 """A file as it is named: text of a path, "-" among them, a path or an address."""
 
 
-def place_of(given: str | os.PathLike[str]) -> Path | Address:
+def place_of(given: str | os.PathLike[str]) -> FilePlace:
     """Return what a name means: an address, or a path (of `file://` too).
 
     Raises
@@ -56,6 +62,11 @@ def place_of(given: str | os.PathLike[str]) -> Path | Address:
     if scheme not in STORES or not re.match(r"[^/@?]+(/|$)", rest):
         raise InputError(f"{brief(text)!r} is no address that can be read; there are s3://, gs:// and file:///")
     return Address(f"{scheme}://{rest}")
+
+
+def beside(folder: Path, place: FilePlace) -> FilePlace:
+    """Return what a name in a folder means: a relative path is of a file there."""
+    return place if isinstance(place, Address) else folder / place
 
 
 def local(place: Place) -> Path:
@@ -146,7 +157,7 @@ def file_size(place: Place) -> int | None:
     return int(found.size) if found.is_file else None
 
 
-def names_below(folder: Path | Address) -> list[str]:
+def names_below(folder: FilePlace) -> list[str]:
     """Return the names of all files below a folder, from it on, in order. Raises as `asking`."""
     from pyarrow import fs
 

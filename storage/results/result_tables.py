@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.atomic import whole_file
+from penstock.storage.base.places import FilePlace
 from penstock.storage.base.threads import ThreadPool
 from penstock.storage.format import hdf5
 from penstock.storage.format.driver_file import DriverFile
@@ -27,7 +28,7 @@ Save = Callable[[Path, Columns, WriteOptions], None]
 
 
 def write(
-    path: Path,
+    path: FilePlace,
     columns: Columns,
     *,
     force: bool = False,
@@ -38,7 +39,7 @@ def write(
 
     Parameters
     ----------
-    path : Path
+    path : Path or Address
         The file to write.
     columns : Columns
         The table: "vertex" (and "side" of a bipartite graph), then the fields of the result.
@@ -86,7 +87,7 @@ def write_to(file: OrderedFile, columns: Columns, *, format: str = "csv", option
     _write_by_arrow(file, columns, options, format)
 
 
-def bytes_of(path: Path, columns: Columns, format: str | None = None) -> int | None:
+def bytes_of(path: PurePath, columns: Columns, format: str | None = None) -> int | None:
     """About how many bytes writing will take; None where only writing can tell. Raises InputError as `format_of`."""
     name = format_of(path, format, ANSWERS)
     written = npy_columns(columns) if name == "npy" else columns

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_args, get_type_hints
 
 from penstock.storage.base.errors import InputError, for_python
@@ -129,7 +129,7 @@ def endings_of(what: str) -> str:
     return ", ".join(end for one in formats_of(what).values() for end in one.ends)
 
 
-def format_of(path: Path, format: str | None, what: str) -> str:
+def format_of(path: PurePath, format: str | None, what: str) -> str:
     """Return `format`, or the name of the one of `what` that a file's name asks for. Raises InputError."""
     known = formats_of(what)
     if format is not None and format not in known:

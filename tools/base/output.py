@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from threading import Event
 from typing import Any
 
@@ -111,7 +111,7 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if np is not None and isinstance(value, np.generic):
         return plain(value.item())
-    if isinstance(value, str | Path) or (np is not None and isinstance(value, np.dtype)):
+    if isinstance(value, str | PurePath) or (np is not None and isinstance(value, np.dtype)):
         return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
     return value
 

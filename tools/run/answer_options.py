@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from penstock.storage.base.atomic import check_target
+from penstock.storage.base.atomic import check_place
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.places import FilePlace, beside
 from penstock.storage.tables.formats import (
     ANSWERS,
     TableStyle,
@@ -18,7 +19,7 @@ from penstock.storage.tables.formats import (
     format_of,
     formats_of,
 )
-from penstock.tools.base.options import ANY, STYLES, OptionGroup, flags_of, option, option_group, style_of
+from penstock.tools.base.options import PLACE, STYLES, OptionGroup, flags_of, option, option_group, style_of
 from penstock.tools.base.output import NAME
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class AnswerOptions:
     """What to do with the answer. smallest: whether the smallest values come first; None: as the program means them."""
 
     top: int = 0
-    path: Path | None = None
+    path: FilePlace | None = None
     format: str | None = None
     by: str | None = None
     smallest: bool | None = None
@@ -67,11 +68,11 @@ class AnswerOptions:
         if self.printed:
             raise InputError("--output - and --run-dir exclude each other: a run directory keeps the answer as a file")
         ending = ".txt" if self.format == "graphalytics" else f".{self.format or 'parquet'}"
-        return replace(self, path=folder / (self.path or f"{name}{ending}"))
+        return replace(self, path=beside(folder, self.path or Path(f"{name}{ending}")))
 
     def beside(self, folder: Path) -> AnswerOptions:
         """The same with a relative output in a folder, if there is an output in a file."""
-        return self if self.path is None or self.printed else replace(self, path=folder / self.path)
+        return self if self.path is None or self.printed else replace(self, path=beside(folder, self.path))
 
     def check(self, *, force: bool, there: bool = True, table: bool = False) -> None:
         """Refuse, before the run, what could not be written.
@@ -98,7 +99,7 @@ class AnswerOptions:
                 check_streamed(self.format or "csv", ANSWERS)
                 return
             if there:
-                check_target(self.path, force=force)
+                check_place(self.path, force=force)
 
     def _check_join(self) -> None:
         if not self.joined or len(set(self.joined)) < len(self.joined):
@@ -153,7 +154,7 @@ wanting = option_group(
         "-o",
         "--output",
         "path",
-        type=ANY,
+        type=PLACE,
         help=f"Write all values: {endings_of(ANSWERS)}; - is standard output. Beside a job file: of all its programs, "
         "as one table.",
     ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from penstock.storage.access.graph_queries import text_bytes
-from penstock.storage.base.atomic import check_room, free_bytes
+from penstock.storage.base.atomic import check_room, free_bytes, written_at
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.tables.formats import ColumnSize, SizeRange, column_size, digits_of_first, table_size
 
@@ -29,7 +29,7 @@ def check_answer_room(
     sizes = {}
     for wanted, programs in answers:
         if wanted.path is not None and not wanted.printed:
-            sizes[wanted.path] = answer_size(programs, graph, str(wanted.file_format), wanted.joined)
+            sizes[written_at(wanted.path)] = answer_size(programs, graph, str(wanted.file_format), wanted.joined)
     check_sizes(sizes, note)
 
 

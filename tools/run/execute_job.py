@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.storage.base.atomic import temporary_place
+from penstock.storage.base.atomic import temporary_place, written_at
 from penstock.storage.base.budget import peak_resident_bytes
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.freed_memory import give_back_freed_memory
+from penstock.storage.base.places import file_size
 from penstock.storage.base.stage_clock import installed, stage
 from penstock.storage.base.threads import ThreadPool
 from penstock.tools.base import process
@@ -150,7 +151,7 @@ def _execute(job: Job, console: Console, clock: JobClock, ranks: Joined | None) 
         if placed.table.path is not None:
             from penstock.engine.state.joined_answers import JoinedAnswers
 
-            folder = temporary_place() if placed.table.printed else placed.table.path.parent
+            folder = temporary_place() if placed.table.printed else written_at(placed.table.path).parent
             joined = JoinedAnswers(graph, folder, placed.table.joined)
         context = JobContext(placed, session, record, metrics, seen, checkpoints, console, clock, [], joined)
         for step, program in zip(placed.steps, programs, strict=True):
@@ -287,7 +288,7 @@ def _write(answer: AnswerTable, wanted: AnswerOptions, context: JobContext, thre
     with stage("writing", answer.bytes_to_write(wanted.path, wanted.format)) as meter:
         how: Any = {"threads": threads, "written": partial(setattr, meter, "bytes"), **wanted.style}
         answer.write(wanted.path, force=context.job.replaces(wanted.path), format=wanted.format, **how)
-        meter.bytes = wanted.path.stat().st_size
+        meter.bytes = file_size(wanted.path) or 0
 
 
 def _told(step: JobStep, summary: ResultSummary, context: JobContext) -> tuple[Facts, Facts, list[str]]:

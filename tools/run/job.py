@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.engine.programs.table import info_of
 from penstock.storage.base.atomic import check_target, keep_inputs
 from penstock.storage.base.errors import InputError
+from penstock.storage.base.places import Address, FilePlace
 from penstock.tools.base.find_program import find_program, make_program
 from penstock.tools.base.output import NAME, short
 from penstock.tools.run.answer_options import AnswerOptions, tabling
@@ -117,7 +118,7 @@ class Job:
         traced = more["trace"] is not None
         return cls(graph, tuple(steps), given, made["execution"], made["checkpointing"], **more, traced=traced)
 
-    def replaces(self, path: Path | None) -> bool:
+    def replaces(self, path: FilePlace | None) -> bool:
         """Whether an answer of this name may be replaced."""
         place = Path(os.path.abspath(self.run_dir or "."))
         return self.force or (self.goes_on and _inside(place, path and path.absolute()) is not None)
@@ -187,7 +188,7 @@ class Job:
         """Folders in the run directory that outputs of `kept` lie in."""
         place = self.run_dir
         named = [*(wanted.path for wanted in self._wanted), self.metrics, self.trace]
-        parents = {path.parent for path in named if path is not None}
+        parents = {path.parent for path in named if isinstance(path, Path)}
         return [] if place is None else sorted(path for path in parents if path != place and place in path.parents)
 
     def recorded(self, path: Path) -> Path:
@@ -204,7 +205,9 @@ class Job:
         inside = [_inside(place, path and path.absolute()) for path in written]
         taken = {*(str(path) for path in inside if path is not None), JOB, RUN, RATES, LOG}
 
-        def name(path: Path | None) -> Path | None:
+        def name(path: FilePlace | None) -> FilePlace | None:
+            if isinstance(path, Address):
+                return path
             if path is None or (found := _inside(place, path)) is not None:
                 return None if path is None else found
             others = (f"{path.stem}-{number}{path.suffix}" for number in itertools.count(2))
@@ -213,8 +216,8 @@ class Job:
             return Path(free)
 
         steps = [replace(step, wanted=replace(step.wanted, path=name(step.wanted.path))) for step in self.steps]
-        seen = {"metrics": self.metrics, "trace": self.trace, "folder": self.checkpointing.folder}
-        seen["path"] = self.table.path
+        seen = {"metrics": self.metrics, "trace": self.trace, "path": self.table.path}
+        seen["folder"] = self.checkpointing.folder
         return replace(self, steps=tuple(steps), given={**self.given, **{key: name(seen[key]) for key in seen}})
 
     def check(self, *, made: bool = True) -> None:
@@ -233,9 +236,9 @@ class Job:
         folder = self.run_dir
         if there:
             own = () if folder is None else [folder / name for name in OWN]
-            for path in (self.metrics, self.trace):
-                if path is not None and path not in own:
-                    check_target(path, force=self.force)
+            for lines in (self.metrics, self.trace):
+                if lines is not None and lines not in own:
+                    check_target(lines, force=self.force)
         named = [*(wanted.path for wanted in self._wanted), self.metrics, self.trace]
         outputs = [path for path in named if path is not None and path != NAME]
         if len([wanted for wanted in self._wanted if wanted.printed]) > 1:
@@ -248,7 +251,7 @@ class Job:
                 raise InputError(f"{path} is written {count} times by this job; give every output a name of its own")
 
 
-def _inside(place: Path, path: Path | None) -> Path | None:
+def _inside(place: Path, path: FilePlace | None) -> Path | None:
     """The name in a folder of a path that is relative to it, or is in it; None for one outside."""
-    whole = None if path is None else Path(os.path.abspath(place / path))
+    whole = None if path is None or isinstance(path, Address) else Path(os.path.abspath(place / path))
     return whole.relative_to(place) if whole is not None and whole.is_relative_to(place) else None

@@ -24,6 +24,7 @@ from typing import Any
 
 import click
 from penstock.storage.base.errors import InputError, brief
+from penstock.storage.base.places import Address, beside
 from penstock.tools.base.options import FILE, SIZE, VERTEX, Option
 from penstock.tools.base.output import NAME
 from penstock.tools.run.answer_options import tabling, wanting
@@ -60,9 +61,8 @@ class JobFile:
         """The same with its relative outputs beside the file: those of a job without a run directory."""
         place = self.path.parent
         options = {str(option.name): key_of(option) for group in WHOLE_GROUPS for option in group.options}
-        placed = {
-            name: place / v if options[name] in OUTPUTS and v != Path(NAME) else v for name, v in self.options.items()
-        }
+        own = {name: v for name, v in self.options.items() if options[name] in OUTPUTS and v != Path(NAME)}
+        placed = self.options | {name: beside(place, v) for name, v in own.items()}
         steps = [replace(step, wanted=step.wanted.beside(place)) for step in self.steps]
         return replace(self, options=placed, steps=tuple(steps))
 
@@ -207,8 +207,8 @@ class _Reading:
             found = option.type.convert(text, option, None)
             if not isinstance(option.type, click.Path):
                 return found
-            place = Path(value).expanduser()
-            return place if key_of(option) in OUTPUTS else self.path.parent / place
+            place = found if isinstance(found, Address) else Path(value).expanduser()
+            return place if key_of(option) in OUTPUTS else beside(self.path.parent, place)
         except click.BadParameter as error:
             raise self.error(keys, f"{keys[-1]}: {error.message}") from None
 
@@ -299,7 +299,7 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Path):
+    if isinstance(value, Path | Address):
         return str(value)
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 

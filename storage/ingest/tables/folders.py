@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from penstock.storage.base.errors import InputError, installing
-from penstock.storage.base.places import Address, exists, names_below, place_of, s3_server
+from penstock.storage.base.places import Address, FilePlace, exists, names_below, place_of, s3_server
 
-Files = Sequence[Path | Address]
+Files = Sequence[FilePlace]
 _WILD = re.compile(r"[*?\[]")
 
 
-def files_of(place: Path | Address) -> Files:
+def files_of(place: FilePlace) -> Files:
     """Return the files that a name means, in order: itself, those of a table, below a folder, or that match a pattern.
 
     In a pattern ``*`` matches within one part of a name, ``**`` any parts; a folder that matches is taken whole. Names
@@ -46,7 +46,7 @@ def files_of(place: Path | Address) -> Files:
     return found
 
 
-def _below(folder: Path | Address) -> Files:
+def _below(folder: FilePlace) -> Files:
     names = names_below(folder)
     for mark, files in _TABLES.items():
         if any(re.match(mark, name) for name in names):
@@ -69,7 +69,7 @@ def _matches(parts: tuple[str, ...], patterns: tuple[str, ...]) -> bool:
     return fnmatchcase(parts[0], patterns[0]) and _matches(parts[1:], patterns[1:])
 
 
-def _delta_files(folder: Path | Address, names: Sequence[str]) -> Sequence[str]:
+def _delta_files(folder: FilePlace, names: Sequence[str]) -> Sequence[str]:
     table = _package("deltalake", folder).DeltaTable(str(folder))
     features = table.protocol().reader_features or []
     for feature, out in (("deletionVectors", "REORG TABLE ... APPLY (PURGE)"), ("columnMapping", "write it anew")):
@@ -78,7 +78,7 @@ def _delta_files(folder: Path | Address, names: Sequence[str]) -> Sequence[str]:
     return sorted(table.file_uris())
 
 
-def _iceberg_files(folder: Path | Address, names: Sequence[str]) -> Sequence[str]:
+def _iceberg_files(folder: FilePlace, names: Sequence[str]) -> Sequence[str]:
     numbers = {name: re.search(r"metadata/v?(\d+)", name) for name in names if name.endswith(".metadata.json")}
     newest = max(numbers, key=lambda name: int(found[1]) if (found := numbers[name]) else -1)
     options = {"s3.endpoint": server} if (server := s3_server()) else {}
@@ -94,14 +94,14 @@ def _iceberg_files(folder: Path | Address, names: Sequence[str]) -> Sequence[str
     return sorted(task.file.file_path for task in tasks)
 
 
-_TABLES: dict[str, Callable[[Path | Address, Sequence[str]], Sequence[str]]] = {
+_TABLES: dict[str, Callable[[FilePlace, Sequence[str]], Sequence[str]]] = {
     r"_delta_log/\d+\.(json|checkpoint)": _delta_files,
     r"metadata/[^/]*\.metadata\.json": _iceberg_files,
 }
 """By the name of a file of its log."""
 
 
-def _package(name: str, folder: Path | Address) -> Any:
+def _package(name: str, folder: FilePlace) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
