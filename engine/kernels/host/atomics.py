@@ -17,26 +17,33 @@ from penstock.engine.kernels.shared_functions import make_combine, make_combine_
 from penstock.engine.program.combiners import COMBINERS
 from penstock.storage.base.thread_atomics import atomic_add, atomic_max, atomic_min, atomic_or
 
-_TO_READ, _TO_FIRST_LEVEL, _DATA = 0, 3, 1
+_TO_READ, _TO_FIRST_LEVEL, _TO_SECOND_LEVEL, _DATA = 0, 3, 2, 1
 """How LLVM prefetches."""
 ATOMICS = {"add": atomic_add, "min": atomic_min, "max": atomic_max, "or_": atomic_or}
 
 
-@intrinsic
-def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Fetch the line of array[index] (uint64) for reading; nothing is bounds-checked, and nothing can fail."""
-    signature = types.void(array, types.uint64)
+def _make_prefetch(level: int) -> Any:
+    def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+        signature = types.void(array, types.uint64)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        pointer = builder.bitcast(builder.gep(data, [arguments[1]]), cgutils.voidptr_t)
-        word = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-        builder.call(function, [pointer, word(_TO_READ), word(_TO_FIRST_LEVEL), word(_DATA)])
-        return context.get_dummy_value()
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            pointer = builder.bitcast(builder.gep(data, [arguments[1]]), cgutils.voidptr_t)
+            word = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+            builder.call(function, [pointer, word(_TO_READ), word(level), word(_DATA)])
+            return context.get_dummy_value()
 
-    return signature, generate
+        return signature, generate
+
+    return intrinsic(prefetch)
+
+
+prefetch = _make_prefetch(_TO_FIRST_LEVEL)
+"""Fetch the line of array[index] (uint64) for reading; nothing is bounds-checked, and nothing can fail."""
+prefetch_early = _make_prefetch(_TO_SECOND_LEVEL)
+"""The same for what is read so much later that the first-level cache would not hold what is asked for meanwhile."""
 
 
 @intrinsic

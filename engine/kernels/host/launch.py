@@ -426,7 +426,7 @@ class HostKernels:
         rows = kernel_index(into) if view.offsets is None else own_index(view.offsets)
         if frontier.everything and self.author.sweeps:
             self._call(
-                pull.make_sweep, small, blocks, edges, rows, kernel_index(out), block,
+                pull.make_sweep, small, blocks, edges, rows, kernel_index(out), block, pull.SECOND_LEVEL,
                 state.arrays, scalars, state.identity, vertices, partials,
             )  # fmt: skip
             self._call_alone(pull.make_reduce_partials, partials, *vertices[1:])
