@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.parameters import Count, PositiveCount, check_value
+from penstock.engine.program.parameters import Count, Finite, PositiveCount, check_value
 from penstock.engine.program.program import Field, Program, Start, like
 from penstock.engine.program.program_description import class_maker
 from penstock.engine.program.shuffle import each_hashed, hashed_again
@@ -54,7 +54,7 @@ class FastRP(Program):
         if not isinstance(steps, list | tuple) or not steps:
             raise InputError(f"FastRP: steps is {steps!r}; give the weight of each step, as in [0, 1, 1]")
         for one in steps:
-            check_value("FastRP: steps", one, float)
+            check_value("FastRP: steps", one, Finite)
         self.dimension, self.steps, self.seed = dimension, list(steps), seed
         self.needs_weights, self.max_iter = counts_by_weight(weight), len(steps)
         self.share = 0.0

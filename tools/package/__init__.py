@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         from_table,
         from_torch,
         sample_neighbors,
+        shortest_paths,
         similarity,
         walk,
     )
@@ -64,6 +65,7 @@ __all__ = [
     "from_torch",
     "run",
     "sample_neighbors",
+    "shortest_paths",
     "similarity",
     "walk",
 ]

@@ -27,8 +27,9 @@ ELSEWHERE = {
     "inputs",
     "dtype",
     "function",
+    "steps",
 }
-"""Vertices are looked up in a graph, and whether edges count by their weights is no number."""
+"""Vertices are looked up in a graph, whether edges count by their weights is no number, and steps are several."""
 
 
 def parameters() -> list[tuple[str, str]]:
