@@ -20,7 +20,7 @@ from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.convert.windows import most_windows, window_vertices
 from penstock.storage.format.fingerprint import fingerprint
 from penstock.storage.format.graph import Adjacency, Graph
-from penstock.storage.format.schema import FORMAT_VERSION, ROWS_VERSION, HeaderError
+from penstock.storage.format.schema import ROWS_VERSION, WINDOWS_VERSION, HeaderError
 from penstock.storage.format.writer import GraphWriter
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
@@ -96,7 +96,7 @@ def test_a_graph_is_the_same_with_windows_and_without(tmp_path: Path) -> None:
     for size in (0, 50):
         with h5py.File(tmp_path / f"{size}.h5") as file:
             versions.append(int(file.attrs["penstock_format"]))
-    assert versions == [ROWS_VERSION, FORMAT_VERSION]
+    assert versions == [ROWS_VERSION, WINDOWS_VERSION]
 
 
 @pytest.mark.parametrize("wrong", ["window", "edges"])
