@@ -167,6 +167,7 @@ QUERIES: dict[str, Query] = {
     "louvain": Query(lambda e: UNWEIGHTED, "community", as_modular),
     "leiden": Query(lambda e: UNWEIGHTED, "community", as_modular),
     "degrees": Query(_none, "degree", exact),
+    "strength": Query(_none, "strength", near),
     "coreness": Query(_none, "core", exact),
     "kcore": Query(lambda e: {"k": CORE}, "member", exact),
     "triangles": Query(_none, "triangles", exact),
