@@ -108,7 +108,10 @@ def test_what_a_run_would_refuse_is_refused(
     assert shown.out == ""
 
 
-def test_a_damaged_chunk_ends_it_as_any_other_reader(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_chunk_ends_it_as_any_other_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # where runs are known, no search reads the graph
     neighbors = Graph.open("g.h5").out.neighbors
     assert neighbors is not None
     with Path("g.h5").open("r+b") as file:
