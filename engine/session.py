@@ -198,6 +198,7 @@ class Session:
             self._dropped()
             self._indexes.clear()
             self._plans.clear()
+            self._kept_rows.clear()
 
     @property
     def _equipment(self) -> HostResources | None:
@@ -357,6 +358,8 @@ class Session:
             announced, self._announced = program is self._announced, None
             program, asks, plan = self._plan_of(program)
             self._planned, self._served = plan.needs, []
+            if not self._planned.keeps_rows:  # they are not among what it takes
+                self._kept_rows.clear()
             self._setting = replace(self._setting, by_windows=self._planned.value_room > 0)
             self._paged = self._value_file(program, asks, self._planned)
             self._asked = None if has_phases(program) or checkpoints is not None else asks[0]
@@ -762,8 +765,6 @@ class Session:
         if not needs.device_room:
             return StatePages(*given)
         unpacker = unpacker_of(self._device, self.config.kernels)
-        if not needs.keeps_rows:
-            self._kept_rows.clear()
         of_device = self._device, LockedPages(self._device, *given), pages.together, needs.device_room, unpacker
         return DevicePages(*of_device, self._timeline, kept_rows=self._kept_rows if needs.keeps_rows else None)
 

@@ -256,6 +256,21 @@ def test_rows_that_host_memory_keeps_are_read_once_in_a_session(
     assert (read[1] == 0) == keeps
 
 
+@pytest.mark.parametrize("then", ["run", "close"])
+def test_rows_that_host_memory_keeps_go_before_a_run_that_does_not_count_them(
+    then: str, graphs: dict[tuple[int, bool], Graph]
+) -> None:
+    with short_of_room(14), Session(graphs[2, True], **DEVICE) as session:
+        session.run(Falling())
+        assert session._kept_rows
+        with mock.patch.object(session, "_make_room", side_effect=RunError("here")), pytest.raises(RunError):
+            session.run(Falling())
+        assert session._kept_rows, "the next run keeps them, too"
+        with short_of_room(14), mock.patch.object(requirements, "plan_memory", plan_memory):
+            session.run(Falling()) if then == "run" else session.close()
+        assert not session._kept_rows
+
+
 def _compare(
     make: Callable[[], Program], graph: Graph, count: int, forgotten: list[Unit], in_memory: Answers, **options: Any
 ) -> None:
