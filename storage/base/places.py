@@ -158,13 +158,31 @@ def file_size(place: Place) -> int | None:
 
 
 def names_below(folder: FilePlace) -> list[str]:
-    """Return the names of all files below a folder, from it on, in order. Raises as `asking`."""
+    """Return the names of all files below a folder, from it on, in order; of links that lead nowhere, too.
+
+    Raises as `asking`, and InputError for a link to a folder that it lies in, which would have files many times.
+    """
+    if not isinstance(folder, Address):
+        with asking(folder):
+            return sorted(_names_here(os.fspath(folder), "", ()))
     from pyarrow import fs
 
     store, base = store_of(folder)
     with asking(folder):
         found = store.get_file_info(fs.FileSelector(base, recursive=True))
     return sorted(os.path.relpath(one.path, base) for one in found if one.is_file)
+
+
+def _names_here(folder: str, before: str, above: tuple[os.stat_result, ...]) -> Iterator[str]:
+    own = os.stat(folder)
+    if any(os.path.samestat(own, one) for one in above):
+        raise InputError(f"{folder} is a link to a folder that it lies in; name the files, or remove the link")
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _names_here(entry.path, f"{before}{entry.name}/", (*above, own))
+            elif entry.is_file() or not os.path.exists(entry.path):
+                yield before + entry.name
 
 
 def send(partial: Path, address: Address) -> None:

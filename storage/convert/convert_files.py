@@ -19,6 +19,7 @@ from penstock.storage.convert.sort.workspace import ignore
 from penstock.storage.format.graph import Graph
 from penstock.storage.ingest.core.source import IngestOptions, parse_columns, parse_delimiter, parse_names
 from penstock.storage.ingest.open_source import open_source
+from penstock.storage.ingest.tables.folders import keep_read
 
 _NAMES = {"vertices": "vertices_file", "stripe": "stripes"}
 """Options of the command line that have another name here."""
@@ -100,7 +101,8 @@ def convert(
     read_as["query_reads"] = _paths(named.get("query_reads") or ())
     paths = [place_of(one) for one in ([inputs] if isinstance(inputs, str | PathLike) else inputs)]
     target = Path(output)
-    keep_inputs(target, [*paths, *([] if conversion.vertices_file is None else [conversion.vertices_file])])
+    keep_inputs(target, [] if conversion.vertices_file is None else [conversion.vertices_file])
+    keep_read(target, paths)
     read = conversion.reading(IngestOptions(**read_as), target)
     convert_opened(lambda: open_source(paths, format, read), target, conversion, progress or ignore)
     return Graph.open(target)

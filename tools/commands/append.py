@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from penstock.storage.base.atomic import keep_inputs
 from penstock.storage.base.budget import default_host_memory, format_bytes, peak_resident_bytes
 from penstock.storage.ingest.core.formats import FORMATS
 from penstock.storage.ingest.core.source import IngestOptions
+from penstock.storage.ingest.tables.folders import keep_read
 from penstock.tools.base.graph_making import size_of, watching
 from penstock.tools.base.options import (
     ANY,
@@ -62,7 +62,7 @@ def command(
       penstock append web.h5 today.txt.gz
       penstock append payments.h5 part-*.parquet --columns payer,payee,amount
     """
-    keep_inputs(graph, inputs)
+    keep_read(graph, inputs)
     from penstock.storage.convert.append import append_opened
     from penstock.storage.ingest.open_source import open_source
 

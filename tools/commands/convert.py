@@ -10,6 +10,7 @@ from penstock.storage.base.places import Place
 from penstock.storage.convert.sort.options import ConvertOptions
 from penstock.storage.ingest.core.formats import FORMATS
 from penstock.storage.ingest.core.source import IngestOptions, parse_columns, parse_delimiter, parse_names
+from penstock.storage.ingest.tables.folders import keep_read
 from penstock.tools.base.graph_making import converting, make_graph
 from penstock.tools.base.options import (
     ANY,
@@ -114,7 +115,8 @@ def command(
       penstock convert big.txt big.h5 --stripe /ssd0 --stripe /ssd1 --scratch /ssd2
     """
     vertices = conversion.vertices_file
-    keep_inputs(output, [*inputs, *([] if vertices is None else [vertices])])
+    keep_inputs(output, [] if vertices is None else [vertices])
+    keep_read(output, inputs)
     if not (naming["any_suffix"] or is_graph_name(output)):
         raise InputError(
             f"{output} does not end in .h5, and the last name is that of the graph file to write; add one, such as "

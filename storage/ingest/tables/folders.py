@@ -6,15 +6,17 @@ files alone would give other edges than the table has.
 """
 
 import glob
+import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from penstock.storage.base.errors import InputError, installing
-from penstock.storage.base.places import Address, FilePlace, exists, names_below, place_of, s3_server
+from penstock.storage.base.atomic import keep_inputs
+from penstock.storage.base.errors import InputError, PenstockError, brief, installing
+from penstock.storage.base.places import Address, FilePlace, Place, exists, names_below, place_of, s3_server
 
 Files = Sequence[FilePlace]
 _WILD = re.compile(r"[*?\[]")
@@ -33,31 +35,57 @@ def files_of(place: FilePlace) -> Files:
     """
     wild = _WILD.search(str(place))
     if isinstance(place, Address):
-        found = [place] if exists(place) else _below(place) if wild is None else _matching(place, wild.start())
+        found = [place] if exists(place) else _below(place) if wild is None else _matching(place)
     elif place.is_dir():
         found = _below(place)
     elif wild is None or place.exists():
         return [place]
-    else:
-        named = map(Path, sorted(glob.glob(str(place), recursive=True)))
+    elif "**" in place.parts:
+        found = _matching(place)
+    else:  # without a walk through all that is below
+        before = len(_before_pattern(place).parts)
+        named = [one for one in map(Path, sorted(glob.glob(str(place)))) if not _hidden("/".join(one.parts[before:]))]
         found = [file for one in named for file in (_below(one) if one.is_dir() else [one])]
     if not found:
         raise InputError(f"{place}: there is no file; name files, or a folder or a pattern of such")
     return found
 
 
+def keep_read(output: Path, inputs: Iterable[Place]) -> None:
+    """Refuse an output that is one of the files that inputs mean. Raises as `keep_inputs` and `files_of`."""
+    if os.path.exists(output):
+        here = (place for place in map(place_of, inputs) if not isinstance(place, Address))
+        keep_inputs(output, (file for place in here for file in files_of(place)))
+
+
 def _below(folder: FilePlace) -> Files:
     names = names_below(folder)
     for mark, files in _TABLES.items():
         if any(re.match(mark, name) for name in names):
-            return [place_of(one) for one in files(folder, names)]
-    return [folder / name for name in names if not re.search(r"(^|/)[._]", name)]
+            try:
+                return [place_of(one) for one in files(folder, names)]
+            except PenstockError:
+                raise
+            except Exception as error:  # of many kinds, by the package
+                reason = brief(str(error).partition("\n")[0])
+                raise InputError(f"{folder}: the log of the table cannot be read: {reason}; mend the table") from error
+    return [folder / name for name in names if not _hidden(name)]
 
 
-def _matching(pattern: Address, wild: int) -> Files:
-    base = place_of(str(pattern)[:wild].rpartition("/")[0])
+def _hidden(name: str) -> bool:
+    return re.search(r"(^|/)[._]", name) is not None
+
+
+def _before_pattern(pattern: FilePlace) -> FilePlace:
+    """The folder that the first part with a pattern lies in."""
+    first = next(at for at, part in enumerate(pattern.parts) if _WILD.search(part))
+    return type(pattern)(*pattern.parts[:first])
+
+
+def _matching(pattern: FilePlace) -> Files:
+    base = _before_pattern(pattern)
     parts = pattern.parts[len(base.parts) :]
-    names = [name for name in names_below(base) if not re.search(r"(^|/)[._]", name)]
+    names = [name for name in names_below(base) if not _hidden(name)]
     return [base / name for name in names if _matches(tuple(name.split("/")), parts)]
 
 
@@ -71,11 +99,16 @@ def _matches(parts: tuple[str, ...], patterns: tuple[str, ...]) -> bool:
 
 def _delta_files(folder: FilePlace, names: Sequence[str]) -> Sequence[str]:
     table = _package("deltalake", folder).DeltaTable(str(folder))
-    features = table.protocol().reader_features or []
+    features = set(table.protocol().reader_features or ())
+    if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
+        features.add("columnMapping")  # which tables of older protocols do not list
     for feature, out in (("deletionVectors", "REORG TABLE ... APPLY (PURGE)"), ("columnMapping", "write it anew")):
         if feature in features:
             raise InputError(f"{folder}: the table has Delta's {feature}, so its files do not tell its rows; {out}")
-    return sorted(table.file_uris())
+    root = table.table_uri.removeprefix("file://")  # with %20 for a blank, and what follows is as it is on the disk
+    return sorted(
+        str(folder / uri.removeprefix(root).lstrip("/")) if uri.startswith(root) else uri for uri in table.file_uris()
+    )
 
 
 def _iceberg_files(folder: FilePlace, names: Sequence[str]) -> Sequence[str]:

@@ -1,3 +1,4 @@
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.places import Address, place_of, send
+from penstock.storage.convert.convert_files import convert
 from penstock.storage.ingest.tables.folders import files_of
+from penstock.tools import cli
 from pyarrow import feather
 from support.object_store import BUCKET, object_store
 from support.reading import edges_of
@@ -95,6 +98,78 @@ def test_hidden_names_and_empty_folders(tmp_path: Path) -> None:
     for name in ("*.parquet", "empty"):
         with pytest.raises(InputError, match="there is no file; name files, or a folder or a pattern"):
             files_of(tmp_path / name)
+
+
+def test_a_local_pattern_passes_over_the_same_names_and_gives_no_file_twice(tmp_path: Path) -> None:
+    for name in ("a.csv", "_SUCCESS", "_t/b.csv", "f/c.csv", "f/g/d.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("1 2\n")
+    names = {
+        pattern: [one.relative_to(tmp_path).as_posix() for one in files_of(tmp_path / pattern)]
+        for pattern in ("*", "**", "**/*.csv", "f/**/d.csv")
+    }
+    every = ["a.csv", "f/c.csv", "f/g/d.csv"]
+    assert names == {"*": every, "**": every, "**/*.csv": every, "f/**/d.csv": ["f/g/d.csv"]}
+
+
+def test_links_in_folders(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a.csv").write_text("1 2\n")
+    loop = tmp_path / "d" / "loop"
+    loop.symlink_to(tmp_path / "d")
+    for name in ("d", "d/**", "d/*"):
+        with pytest.raises(InputError, match="loop is a link to a folder that it lies in"):
+            files_of(tmp_path / name)
+    loop.unlink()
+    (tmp_path / "d" / "b.csv").symlink_to(tmp_path / "moved.csv")
+    with pytest.raises(InputError, match=r"b\.csv does not exist"):
+        edges_of(tmp_path / "d")
+
+
+def test_an_output_that_a_folder_or_a_pattern_means_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "e.csv").write_text("1,2\n")
+    place = tmp_path / "d"
+    place.mkdir()
+    graph = place / "g.h5"
+    convert(tmp_path / "e.csv", graph, layout="list")
+    before = graph.read_bytes()
+    for given in (place, place / "*.h5", graph):
+        with pytest.raises(InputError, match=r"g\.h5 is an input too"):
+            convert(given, graph, force=True)
+        assert cli.run_command(["convert", str(given), str(graph), "--force"]) == 2
+    assert graph.read_bytes() == before
+    convert(place, tmp_path / "other.h5")
+
+
+def test_delta_lake_with_blanks_in_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = pa.array(["a b", "c/d%", "e"])
+    place = tmp_path / "a table"
+    deltalake.write_deltalake(place, EDGES.append_column("kind", kinds), partition_by=["kind"])
+    assert sorted(edges_of(place)[0]) == ROWS
+    monkeypatch.chdir(tmp_path)
+    assert sorted(edges_of("a table")[0]) == ROWS
+
+
+def test_delta_lake_whose_columns_have_other_names_in_files(tmp_path: Path) -> None:
+    deltalake.write_deltalake(tmp_path / "t", EDGES)
+    (log,) = (tmp_path / "t" / "_delta_log").glob("*.json")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for line in lines:
+        if "protocol" in line:
+            line["protocol"] = {"minReaderVersion": 2, "minWriterVersion": 5}
+        if "metaData" in line:
+            line["metaData"]["configuration"] = {"delta.columnMapping.mode": "name"}
+            schema = json.loads(line["metaData"]["schemaString"])
+            for number, (field, stored) in enumerate(zip(schema["fields"], ("dst", "src"), strict=True)):
+                mapping = {"id": number + 1, "physicalName": stored}
+                field["metadata"] = {f"delta.columnMapping.{key}": value for key, value in mapping.items()}
+            line["metaData"]["schemaString"] = json.dumps(schema)
+    log.write_text("\n".join(map(json.dumps, lines)))
+    with pytest.raises(InputError, match="Delta's columnMapping, so its files do not tell its rows"):
+        edges_of(tmp_path / "t")
+    log.write_text("{}}")
+    with pytest.raises(InputError, match="the log of the table cannot be read"):
+        edges_of(tmp_path / "t")
 
 
 def test_delta_lake(store: Any, tmp_path: Path) -> None:
