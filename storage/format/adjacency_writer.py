@@ -72,7 +72,7 @@ class WeightStats:
         """Take note of some weights."""
         self.low = min(self.low, float(weights.min()))
         self.high = max(self.high, float(weights.max()))
-        with np.errstate(over="ignore"):  # the mean of weights near the largest float is infinite then
+        with np.errstate(over="ignore", invalid="ignore"):  # infinite, near the largest float; NaN of both infinities
             self.total += float(weights.sum(dtype=np.float64))
         self.count += len(weights)
 

@@ -21,7 +21,7 @@ from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format import csr_input
 from penstock.storage.format.degrees import ListFacts, read_index
 from penstock.storage.format.direct_io import OpenFile
-from penstock.storage.format.edge_properties import property_path
+from penstock.storage.format.edge_properties import NUMBERS, property_path
 from penstock.storage.format.frames import EdgeColumn, Frames, OpenedGraph, StoredIds, StringIdFrames, open_frames
 from penstock.storage.format.index import WIDEST_SHIFT, Index, from_offsets, of_equal_rows
 from penstock.storage.format.schema import (
@@ -634,8 +634,9 @@ class Graph(GraphQueries):
             raise InputError(f"edges have no {name!r} to be their weight ({have}); convert with --edge-properties")
         number = names.index(name)
         known = self.out.columns[number].property
-        if known.range is None or not all(np.isfinite(known.range)):
-            why = "has nulls" if known.nulls else f"is a {known.type}"
+        if known.range is None or not np.isfinite(known.range[::2]).all():
+            large = "has numbers beyond 2^53" if known.type in NUMBERS else f"is a {known.type}"
+            why = "has nulls" if known.nulls else large if known.range is None else "has values that are infinite"
             raise InputError(f"{name!r} {why}, and weights are finite numbers; name another column")
         out, into = (
             replace(

@@ -82,8 +82,8 @@ class _Bound:
         if operator == "null":
             return both & bool(self.column.nulls), both
         if operator == "in":
-            inside = [(low <= value) & (value <= high) for value, exact in self.values if exact]
-            return np.any([~both, *inside], axis=0), both
+            inside = ((low <= value) & (value <= high) for value, exact in self.values if exact)
+            return reduce(np.logical_or, inside, ~both), both
         ((value, exact),) = self.values
         if operator in ("=", "!="):
             inside = (low <= value) & (value <= high) & exact
@@ -124,12 +124,15 @@ class EdgeFilter:
     def possible_chunks(self, adjacency: Adjacency) -> Mask:
         """The chunks in which it may hold of an edge."""
         none = np.ones(adjacency.chunks, np.bool_)
+        held: dict[int, NDArray[Any]] = {}
 
         def ask(test: _Bound) -> tuple[Mask, Mask]:
             if test.number < 0:
                 return none, none
-            bounds = adjacency.columns[test.number].bounds.whole()
-            return test.possible(*test.column.numbers(bounds)[0].reshape(-1, 2).T)
+            if test.number not in held:
+                bounds = adjacency.columns[test.number].bounds.whole()
+                held[test.number] = test.column.numbers(bounds)[0].reshape(-1, 2).T
+            return test.possible(*held[test.number])
 
         return self._truth(self.condition, ask)[0]
 
@@ -160,9 +163,12 @@ class EdgeFilter:
             true, false = self._truth(condition.of, ask)
             return false, true
         if isinstance(condition, Several):
-            parts = [self._truth(one, ask) for one in condition.of]
             joins = (np.logical_and, np.logical_or) if condition.word == "and" else (np.logical_or, np.logical_and)
-            return reduce(joins[0], (true for true, _ in parts)), reduce(joins[1], (false for _, false in parts))
+            true, false = self._truth(condition.of[0], ask)
+            for one in condition.of[1:]:  # one by one: there may be thousands, and each takes 2 bytes of every edge
+                more = self._truth(one, ask)
+                true, false = joins[0](true, more[0]), joins[1](false, more[1])
+            return true, false
         return ask(self._bound(condition))
 
     def _bind(self, condition: Condition) -> None:

@@ -232,7 +232,7 @@ class _Parser:
         try:
             return moment_of(token.text) if token.kind == "moment" else _number(token.text)
         except ValueError as error:
-            raise refusal(self._place(token.at), f"{token.text}: {error}") from None
+            raise refusal(self._place(token.at), f"{brief(token.text)}: {error}") from None
 
 
 def _number(text: str) -> int | float:
@@ -249,4 +249,7 @@ def moment_of(text: str) -> date | datetime:
     if "T" not in text and " " not in text:
         return date.fromisoformat(text)
     found = datetime.fromisoformat(text)
-    return found if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)
+    try:
+        return found if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        raise ValueError("in UTC its year is not one of 1 to 9999") from None

@@ -359,6 +359,8 @@ def column_values(column: Any, kind: str) -> tuple[NDArray[Any], NDArray[np.bool
         column = column.combine_chunks()
     if pyarrow.types.is_timestamp(column.type) and column.type.tz:
         column = column.cast(pyarrow.timestamp(column.type.unit))  # the same moment, in UTC
+    if kind == "timestamp" and type_name(column.type) == "string":
+        column = _in_utc(column.cast(pyarrow.string()))
     column = column.cast(to)  # pyarrow's errors are ValueErrors
     words = None
     if kind == "string":
@@ -369,6 +371,17 @@ def column_values(column: Any, kind: str) -> tuple[NDArray[Any], NDArray[np.bool
     column = column if plain is None else column.cast(plain)
     values = column.fill_null(0).to_numpy(zero_copy_only=False)
     return values, null if null.any() else None, words
+
+
+def _in_utc(texts: Any) -> Any:
+    """ISO texts as moments, with a zone and without, which is UTC. Raises ValueError where one is none."""
+    import pyarrow
+    from pyarrow import compute
+
+    moment, none = pyarrow.timestamp("us"), pyarrow.scalar(None, texts.type)
+    zoned = compute.match_substring_regex(texts, r"[T ].*(Z|[+-]\d\d(:?\d\d)?)$")
+    there = compute.if_else(zoned, texts, none).cast(pyarrow.timestamp("us", "UTC")).cast(moment)
+    return compute.coalesce(there, compute.if_else(zoned, none, texts).cast(moment))
 
 
 def csv_batch(block: NDArray[np.uint8], delimiter: str, names: Sequence[str], types: dict[str, str]) -> list[Any]:

@@ -180,6 +180,31 @@ def test_a_value_of_another_type_is_named_with_its_line(tmp_path: Path) -> None:
         convert(tmp_path / "in.txt", tmp_path / "g.h5", edge_properties="amount")
 
 
+def test_times_of_csv_may_have_zones(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text(
+        "src,dst,at\n1,2,2026-01-01T12:00:00+02:00\n2,3,2026-01-01T11:00:00Z\n3,4,\n4,5,2026-01-01 12:00:00\n"
+    )
+    graph = convert(path, tmp_path / "g.h5", columns="src,dst", edge_properties="at:timestamp")
+    column = graph.out.columns[0]
+    numbers, null = column.property.numbers(column.frames.whole())
+    assert null is not None
+    found = [None if no else column.property.shown(n)[11:16] for n, no in zip(numbers, null, strict=True)]
+    assert found == ["10:00", "11:00", None, "12:00"]
+    path.write_text("src,dst,at\n1,2,2026-01-01T12:00:00Z\n2,3,soonTZ\n")
+    with pytest.raises(InputError, match="line 3: column 'at'"):
+        convert(path, tmp_path / "g.h5", columns="src,dst", edge_properties="at:timestamp", force=True)
+
+
+def test_both_infinities_are_numbers(tmp_path: Path) -> None:
+    table = pa.table({"src": [0, 1, 2], "dst": [1, 2, 0], "x": [np.inf, -np.inf, 1.5]})
+    graph = convert(write(table, tmp_path / "in.parquet"), tmp_path / "g.h5", columns="src,dst", edge_properties="x")
+    assert graph.out.columns[0].frames.whole().tolist() == [np.inf, -np.inf, 1.5]
+    assert extract(graph, where="x < 0").edges == 1
+    with pytest.raises(InputError, match="'x' has values that are infinite"):
+        graph.with_weight("x")
+
+
 def test_an_older_penstock_refuses_the_file_and_append_does_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

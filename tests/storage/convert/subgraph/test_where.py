@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -189,6 +190,8 @@ def test_chunks_in_which_nothing_can_hold_are_not_read(graph: Graph, text: str, 
         ("n in 3", 1, 6, r"where \( is expected"),
         ("day = 2026-02-30", 1, 7, "day"),
         ("n = 1e999", 1, 5, "finite"),
+        ("at < 0001-01-01T00:00:00+14:00", 1, 6, "in UTC its year"),
+        ("at > '9999-12-31T23:00:00-10:00'", 1, 1, "at is a timestamp"),
         ("n = 1 or price > 2", 1, 10, "edges have no 'price'"),
         ("kind = 3", 1, 1, "kind is a 'string', and is compared with 3"),
         ("n = '3'", 1, 1, "n is a number, and is compared with '3'"),
@@ -208,6 +211,20 @@ def test_long_conditions_are_read_without_recursion_or_refused(graph: Graph) -> 
     assert EdgeFilter.of(many, graph).holds(graph.out, 0, EDGES).sum() == 340
     with pytest.raises(InputError, match="characters"):
         parse("n = 1 or " * 10000)
+
+
+def test_memory_and_reads_do_not_grow_with_a_condition(graph: Graph) -> None:
+    found = EdgeFilter.of(" or ".join(f"n = {n}" for n in range(1000)), graph)
+    with mock.patch.object(type(graph.out.columns[0].bounds), "whole", autospec=True) as read:
+        read.return_value = np.zeros(2 * graph.out.chunks, np.float32)
+        found.possible_chunks(graph.out)
+    assert read.call_count == 1
+    tracemalloc.start()
+    try:
+        found.holds(graph.out, 0, EDGES)
+        assert tracemalloc.get_traced_memory()[1] < 200 * EDGES  # 2 bytes of each test would be 2,000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_part_by_a_condition_and_by_weights(graph: Graph, tmp_path: Path) -> None:
