@@ -876,6 +876,7 @@ class Session:
     def _drop(self, equipment: HostResources) -> None:
         """Close the resources of earlier runs; bounds that they moved hold on, as they do in other ranks."""
         self._held.equipment, self._served = None, []
+        self._kept_rows.clear()  # of its indexes
         self._moved = equipment.moved
         for index in equipment.own_indexes:
             self._indexes.pop(id(index), None)

@@ -5,6 +5,7 @@ Values and rows that the device does not have are wrong numbers here (`forgotten
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -254,6 +255,20 @@ def test_rows_that_host_memory_keeps_are_read_once_in_a_session(
             read.append(graph.index_bytes_read - before)
     assert read[0] > 0
     assert (read[1] == 0) == keeps
+
+
+def test_rows_that_host_memory_keeps_are_those_that_a_run_counts(graphs: dict[tuple[int, bool], Graph]) -> None:
+    gc.disable()  # indexes of runs before are in circles
+    try:
+        with short_of_room(14), Session(graphs[2, True], **DEVICE) as session:
+            for name in ("hits", "sssp", "pagerank", "sssp"):
+                session.run(MAKERS[name]())
+                needs = session._planned
+                assert needs is not None
+                read = {id(one) for one in (*needs.indexed, *needs.adjacencies)}
+                assert 0 < len(session._kept_rows) <= len(read)
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("then", ["run", "close"])
