@@ -18,7 +18,7 @@ from pathlib import Path
 
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import InputError, RunError, UnsyncedError, brief, refusal
-from penstock.storage.base.places import Address, FilePlace, Place, exists, send
+from penstock.storage.base.places import Address, FilePlace, Place, check_bucket, exists, send
 from penstock.storage.base.threads import ThreadPool
 
 NAME_BYTES = 255
@@ -62,7 +62,8 @@ def check_place(place: FilePlace, *, force: bool) -> FilePlace:
     """Refuse, before any work, a target as `check_target` does, of a store too. Raises as it, and as `asking`."""
     if not isinstance(place, Address):
         return check_target(place, force=force)
-    if exists(place) and not force:
+    check_bucket(place)
+    if not force and exists(place):
         raise InputError(f"{place} exists already; --force replaces it")
     return place
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -155,6 +155,24 @@ def file_size(place: Place) -> int | None:
     with asking(place):
         found = store.get_file_info(name)
     return int(found.size) if found.is_file else None
+
+
+def check_bucket(address: Address) -> None:
+    """Refuse an address without a file in a bucket, or with a bucket that is not there, as far as one may ask.
+
+    Raises
+    ------
+    InputError
+        It is such an address.
+    """
+    _, bucket, *names = address.parts
+    if not names:
+        raise InputError(f"{address} is a bucket; name a file in it")
+    from pyarrow import fs
+
+    with suppress(OSError):  # who may write a file need not have the right to see the bucket
+        if store_of(address)[0].get_file_info(bucket).type == fs.FileType.NotFound:
+            raise InputError(f"{address} does not exist: there is no such bucket; check the name")
 
 
 def names_below(folder: FilePlace) -> list[str]:

@@ -21,7 +21,7 @@ from penstock.storage.base.atomic import check_target, keep_inputs
 from penstock.storage.base.budget import parse_bytes
 from penstock.storage.base.errors import InputError, brief
 from penstock.storage.base.measurement import parse_seconds
-from penstock.storage.base.places import place_of
+from penstock.storage.base.places import local, place_of
 from penstock.storage.tables.formats import TableStyle, check_style, format_of, formats_of, style_options
 from penstock.tools.base import log
 from penstock.tools.base.find_program import is_negative, read_vertex
@@ -63,9 +63,18 @@ VERTEX = ParsedType("id", _vertex)
 """An id of a vertex: a number, or a string where ids are strings."""
 WEIGHT_RANGE = ParsedType("low..high", _weight_range)
 """Smallest and largest weight: 1..63."""
-FOLDER = click.Path(file_okay=False, path_type=Path)
-FILE = click.Path(dir_okay=False, path_type=Path)
-ANY = click.Path(path_type=Path)
+
+
+class _HereType(click.Path):
+    """A path of this machine; an address of a store is refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return super().convert(local(place_of(value)), param, ctx)
+
+
+FOLDER = _HereType(file_okay=False, path_type=Path)
+FILE = _HereType(dir_okay=False, path_type=Path)
+ANY = _HereType(path_type=Path)
 
 
 class _PlaceType(click.Path):

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 from penstock.storage.base.budget import default_host_memory, format_bytes, peak_resident_bytes
+from penstock.storage.base.places import Place
 from penstock.storage.ingest.core.formats import FORMATS
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.tables.folders import keep_read
@@ -17,6 +18,7 @@ from penstock.tools.base.options import (
     ANY,
     FOLDER,
     HOST_MEMORY,
+    PLACE,
     THREADS,
     lasting_console_options,
     option,
@@ -30,7 +32,7 @@ from penstock.tools.commands.convert import reading
 
 @click.command(name="append", short_help="Add edges to a graph file.")
 @click.argument("graph", type=ANY, metavar="GRAPH.h5")
-@click.argument("inputs", nargs=-1, required=True, type=ANY, metavar="INPUT...")
+@click.argument("inputs", nargs=-1, required=True, type=PLACE, metavar="INPUT...")
 @option_group(
     "adding",
     dict,
@@ -43,7 +45,7 @@ from penstock.tools.commands.convert import reading
 @reading
 @lasting_console_options
 def command(
-    graph: Path, inputs: tuple[Path, ...], adding: dict[str, Any], reading: IngestOptions, console: Console
+    graph: Path, inputs: tuple[Place, ...], adding: dict[str, Any], reading: IngestOptions, console: Console
 ) -> None:
     """Add edges to a graph file.
 

@@ -94,3 +94,24 @@ def test_a_store_that_fails_gets_nothing(store: Any, folder: Path, monkeypatch: 
             result.write("s3://bucket/f/wcc.csv")
     assert not exists(Address("s3://bucket/f/wcc.csv"))
     assert list((folder / "temporary").iterdir()) == []
+
+
+def test_addresses_that_cannot_be_written_are_refused_before_the_run(
+    store: Any, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Session, "run", lambda *_, **__: pytest.fail("it ran"))
+    said = refused(capsys, "run", "wcc", "g.h5", "--output", "s3://others/wcc.csv", "--force")
+    assert "s3://others/wcc.csv does not exist: there is no such bucket" in said
+    said = refused(capsys, "run", "wcc", "g.h5", "--output", "s3://bucket", "--format", "csv")
+    assert "s3://bucket is a bucket; name a file in it" in said
+    for words in (("--run-dir", "s3://bucket/a"), ("--checkpoint", "s3://bucket/a")):
+        assert "s3://bucket/a is no file of this machine" in refused(capsys, "run", "wcc", "g.h5", *words)
+    assert "s3://bucket/g.h5 is no file of this machine" in refused(capsys, "run", "wcc", "s3://bucket/g.h5")
+    assert not (folder / "s3:").exists()
+
+
+def test_edges_of_a_store_are_appended(store: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with store.open_output_stream("bucket/more.csv") as file:
+        file.write(b"8,9\n")
+    answered(capsys, "append", "g.h5", "s3://bucket/more.csv")
+    assert Graph.open("g.h5").edges == 4
