@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
+from os import W_OK, X_OK, access
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.resources.config import Config
-from penstock.storage.base.atomic import debris
+from penstock.storage.base.atomic import debris, temporary_place
 from penstock.storage.base.freed_memory import give_back_freed_memory
 from penstock.storage.convert.subgraph.chosen_vertices import VertexBitmap
 from penstock.storage.convert.subgraph.edge_filter import EdgeFilter
@@ -34,9 +35,9 @@ def edges_where(
 ) -> Graph:
     """The same graph with only the edges of which a condition holds: what `run --where` runs on.
 
-    Edges are read once. Those that stay are written to a file, in the scratch folder or beside the graph, which loses
-    its name when it is open; of a graph in memory to memory. config: memory, threads, scratch. ranks: the first writes
-    it, all open it. Raises as `extract`.
+    Edges are read once. Those that stay are written to a file, in the scratch folder or beside the graph, or in the
+    system's where that cannot be written, which loses its name when it is open; of a graph in memory to memory.
+    config: memory, threads, scratch. ranks: the first writes it, all open it. Raises as `extract`.
     """
     condition = EdgeFilter.of(where, graph)
     limits: dict[str, Any] = {"host_memory": config.memory_bytes, "threads": config.threads}
@@ -45,7 +46,8 @@ def edges_where(
         return as_selection(graph, extract_to_memory(graph, VertexBitmap.whole(graph.vertices), options))
     number = np.array([int.from_bytes(os.urandom(8))], np.uint64)
     number = number if ranks is None else ranks.gather_numbers(number)[0]
-    place = (config.scratch or graph.path.parent) / f".penstock-where-{int(number[0]):016x}.h5"
+    folder = config.scratch or _writable(graph.path.parent)
+    place = folder / f".penstock-where-{int(number[0]):016x}.h5"
     first = ranks is None or ranks.rank == 0
     with debris(place) if first else nullcontext():
         if first:
@@ -57,3 +59,8 @@ def edges_where(
             ranks.wait()
     give_back_freed_memory()
     return as_selection(graph, made)
+
+
+def _writable(folder: Path) -> Path:
+    """A folder, or the system's for temporary files where that cannot be written."""
+    return folder if access(folder, W_OK | X_OK) else temporary_place()

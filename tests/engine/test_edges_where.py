@@ -17,6 +17,7 @@ from penstock.engine.programs.table import named
 from penstock.engine.queries.edges_where import edges_where
 from penstock.engine.resources.config import Config
 from penstock.engine.session import Session
+from penstock.storage.convert.subgraph.extract import select_to_file
 from pyarrow import compute, csv, parquet
 from support.commands import answered, refused
 from support.covering import covering
@@ -218,3 +219,18 @@ def test_walks_similarity_and_samples(folder: Path, tmp_path: Path, capsys: pyte
         for graph, given in ((whole, ["--where", WHERE]), (some, []))
     ]
     assert told[0] == told[1]
+
+
+def test_the_folder_of_a_graph_need_not_be_writable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "temporary").mkdir()
+    (tmp_path / "in.csv").write_text("src,dst,fee\n1,2,3\n2,3,4\n3,1,5\n")
+    graph = convert(tmp_path / "in.csv", tmp_path / "data/g.h5", columns="src,dst", edge_properties="fee")
+    (tmp_path / "data").chmod(0o500)
+    monkeypatch.setattr("penstock.engine.queries.edges_where.access", lambda place, mode: place != tmp_path / "data")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    with mock.patch("penstock.engine.queries.edges_where.select_to_file", wraps=select_to_file) as written:
+        assert run("wcc", graph, where="fee > 3").graph.edges == 2
+    assert written.call_args.args[1].parent == tmp_path / "temporary"
+    assert list((tmp_path / "temporary").iterdir()) == []
+    (tmp_path / "data").chmod(0o700)
