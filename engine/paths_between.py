@@ -106,18 +106,20 @@ class PathsBetween:
     def shortest(self) -> Iterator[Way]:
         """Yield all paths of the least length; of cycles of length 0 none is walked."""
         path, lengths, open_rows = [self._first], [0], [iter(self._tight(self._first))]
+        on_path = {self._first}  # a path may have as many vertices as the graph
         if self._first == self._last:
             yield 0, path
         while self.some and open_rows:
             other, length = next(open_rows[-1], (None, 0))
             if other is None:
                 open_rows.pop()
-                path.pop()
+                on_path.remove(path.pop())
                 lengths.pop()
             elif other == self._last:
                 yield lengths[-1] + length, [*path, other]
-            elif other not in path:
+            elif other not in on_path:
                 path.append(other)
+                on_path.add(other)
                 lengths.append(lengths[-1] + length)
                 open_rows.append(iter(self._tight(other)))
 
