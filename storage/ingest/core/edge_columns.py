@@ -187,6 +187,8 @@ class EdgeColumns:
 
     def stored(self) -> StoredColumns:
         """How records become what the file holds; all of the input was read."""
+        for column in self._columns:
+            column.type = column.type or "int"  # the input had no row, and nothing was said
         known = [column.stored() for column in self._columns]
         ranks = []
         for column in self._columns:

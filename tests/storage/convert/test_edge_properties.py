@@ -196,6 +196,14 @@ def test_times_of_csv_may_have_zones(tmp_path: Path) -> None:
         convert(path, tmp_path / "g.h5", columns="src,dst", edge_properties="at:timestamp", force=True)
 
 
+def test_an_input_without_rows(tmp_path: Path) -> None:
+    path = write(payments(0), tmp_path / "in.parquet")
+    graph = convert(path, tmp_path / "g.h5", columns="src,dst", edge_properties="amount,kind:string")
+    assert graph.edge_properties == {"amount": "int", "kind": "string"}
+    assert extract(graph, where="amount > 1 and kind = 'wire'").edges == 0
+    assert verify(tmp_path / "g.h5").problems == []
+
+
 def test_both_infinities_are_numbers(tmp_path: Path) -> None:
     table = pa.table({"src": [0, 1, 2], "dst": [1, 2, 0], "x": [np.inf, -np.inf, 1.5]})
     graph = convert(write(table, tmp_path / "in.parquet"), tmp_path / "g.h5", columns="src,dst", edge_properties="x")
