@@ -14,7 +14,6 @@ from click.core import ParameterSource
 from penstock.engine.programs.catalogue import CATALOGUE, ProgramInfo
 from penstock.engine.programs.table import grouped, info_of
 from penstock.storage.base.errors import InputError
-from penstock.storage.format.edge_properties import NAME
 from penstock.tools.base.find_program import completed, find_program, option_of
 from penstock.tools.base.joined_ranks import Joined, join
 from penstock.tools.base.options import ANY, Titled, lasting_console_options, option_group
@@ -96,7 +95,7 @@ class _RunCommand(Titled):
         """Parse the arguments; a program among them is what help is about."""
         ctx.meta[__name__] = next((info for info in map(info_of, args) if info is not None), None)
         for at, (one, following) in enumerate(pairwise(args)):
-            if one == "--weight" and NAME.fullmatch(following) and info_of(following) is None:  # else it is a flag
+            if one == "--weight" and following.isidentifier() and info_of(following) is None:  # else it is a flag
                 args[at] = "--weight-column"
         return super().parse_args(ctx, args)
 
