@@ -62,7 +62,8 @@ def run(
         Run on the edges of which this holds: "amount >= 100 and kind = 'wire' and day < 2026-01-01", of columns that
         `convert(edge_properties=...)` kept.
     weight_column : str, optional
-        The column that is the weight; `weight="amount"` is the same.
+        The column that is the weight; `weight="amount"` is the same where edges have columns, and else any name is the
+        graph's weights.
     progress : callable, optional
         Called with a `RunProgress` after each iteration; what it raises ends the run. `penstock.run` shows a bar for
         True.
@@ -93,8 +94,7 @@ def run(
     """
     if isinstance(program, str):
         program = named(program)
-    if isinstance(options.get("weight"), str):
-        weight_column = options.pop("weight")
+    asked = options.get("weight") if isinstance(program, type) else options.pop("weight", None)
     if isinstance(program, type):
         parameters = {name: options.pop(name) for name in list(options) if name not in _OPTIONS}
         program = make(program, parameters)
@@ -111,6 +111,8 @@ def run(
 
         checkpoints = Checkpoints(checkpoint, checkpoint_every, resume=resume)
     opened = _opened(graph)
+    if weight_column is None and isinstance(asked, str) and opened.edge_properties:
+        weight_column = asked
     if weight_column is not None:
         opened = opened.with_weight(weight_column)
     if where is not None:

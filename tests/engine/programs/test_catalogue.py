@@ -7,10 +7,10 @@ quarter of its edges, plain Python and compiled, pushed and pulled. Kernels are 
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import isabstract, signature
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -94,8 +94,9 @@ def test_each_program_in_another_way_on_the_cores(name: str, way: str, directed:
 
 def test_classes_say_whether_their_functions_go_by_ranges() -> None:
     """Each itself: what a class derives from says nothing of the functions that it replaces."""
-    modules = [module for name, module in sys.modules.items() if name.startswith("penstock.engine.programs.")]
-    kinds = {kind for module in modules for kind in vars(module).values() if isinstance(kind, type)}
+    modules = [sys.modules[kind.__module__] for kind in PROGRAMS.values()]
+    named = {kind for module in modules for kind in vars(module).values() if isinstance(kind, type)}
+    kinds = {base for kind in named if issubclass(kind, Program) for base in kind.__mro__ if not isabstract(base)}
     for kind in (kind for kind in kinds if kind.__module__.startswith("penstock.engine.programs.")):
         program = issubclass(kind, Program)
         made = kind.__new__(kind if program else type(kind.__name__, (kind, Program), {"by_ranges": True}))
@@ -207,6 +208,8 @@ BY_WEIGHT: dict[str, Fields] = {
     "heat": {"initial": HELD, "max_iter": 3},
     "circuit": {"fixed": HELD, "floating": True},
     "neural": {"inputs": HELD, "gain": 1e-3},
+    "strength": {},
+    "fastrp": {},
 }
 """Every program that has a parameter `weight`, with what else it needs."""
 
@@ -233,7 +236,7 @@ def test_weights_count_unless_they_are_switched_off(name: str) -> None:
 
 def test_every_program_that_reads_weights_has_the_parameter() -> None:
     """All but `cf`, whose weights are the ratings."""
-    takes = {name for name, kind in PROGRAMS.items() if "weight" in inspect.signature(kind).parameters}
+    takes = {name for name, kind in PROGRAMS.items() if "weight" in signature(kind).parameters}
     assert takes == BY_WEIGHT.keys() == {info.name for info in CATALOGUE if info.weighted}
     reads = {name for name in takes if make(PROGRAMS[name], BY_WEIGHT[name]).needs_weights}
     assert reads == takes
