@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from penstock.storage.base.errors import InputError, RunError, brief
+from penstock.storage.base.errors import InputError, RunError, brief, refusal
 
 STORES = ("s3", "gs")
 _ADDRESS = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://(.*)", re.DOTALL)
@@ -96,6 +96,8 @@ def asking(place: Place) -> Iterator[None]:
         raise InputError(f"{place} does not exist; check the name") from None
     except OSError as error:
         reason = brief(str(error).partition("\n")[0])
+        if not isinstance(place, Address):
+            raise refusal(error, f"{place} cannot be read whole: {reason}; name the files in it") from error
         if "NO_SUCH_BUCKET" in reason:
             raise InputError(f"{place} does not exist: there is no such bucket; check the name") from None
         if "ACCESS_DENIED" in reason or "PermissionDenied" in reason or isinstance(error, PermissionError):
