@@ -119,7 +119,7 @@ def test_rows_are_not_read_to_find_edges_that_a_dense_frontier_does_not_want(
 
 def test_other_programs_ask_for_a_whole_index(paged_graphs: dict[bool, Graph], forgotten: list[int]) -> None:
     graph = paged_graphs[True]
-    for name in set(ROWS) - {"hyperball"}:  # vectors are combined as they come
+    for name in set(ROWS) - {"hyperball", "fastrp"}:  # vectors are combined as they come
         needs = requirements.requirements_within(graph, MAKERS[name](), requirements.RunSetting(Config()))[1].needs
         assert (name, needs.in_order) == (name, False)
     answer_of(graph, MAKERS["triangles"]())
