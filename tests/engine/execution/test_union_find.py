@@ -204,5 +204,5 @@ def test_values_that_components_by_windows_move_are_forecast(
         told = session.forecast(WCC())
         records = session.run(WCC()).records
     moved = sum(one.value_bytes for one in records)
-    assert told.windows == len(records) == 2, "of the file there would be three, each with all rows"
+    assert 2 <= told.windows == len(records) <= (3 if of_file else 2)
     assert moved <= told.first.value_bytes <= 2 * moved, "of six pages some stay that are counted"

@@ -29,7 +29,7 @@ class _Gpu(cuda.CudaDevice):
 
 
 def job(path: Path, **options: Any) -> Job:
-    execution = Execution.of((), None, False, "auto", **options)
+    execution = Execution.of((), None, None, None, False, "auto", **options)
     steps = (JobStep("pagerank", {"weight": False}), JobStep("wcc"))
     return SimpleNamespace(graph=path, steps=steps, execution=execution, opened=lambda: Graph.open(path))  # type: ignore[return-value]
 

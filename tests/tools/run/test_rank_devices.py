@@ -17,7 +17,7 @@ from support.thread_ranks import ThreadRanks, on_ranks
 
 
 def given(devices: str | None, **options: Any) -> Execution:
-    return Execution.of((), None, False, devices, **options)
+    return Execution.of((), None, None, None, False, devices, **options)
 
 
 def test_names_of_devices() -> None:

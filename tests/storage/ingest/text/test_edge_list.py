@@ -328,7 +328,7 @@ def test_vertex_lists(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["absent.txt", "."])
 def test_absent_files_and_folders_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match=r"does not exist|is a folder"):
+    with pytest.raises(InputError, match=r"does not exist|there is no file"):
         open_source([tmp_path / name], None, IngestOptions())
-    with pytest.raises(InputError, match=r"does not exist|is a folder"):
+    with pytest.raises(InputError, match=r"does not exist|there is no file"):
         open_source([tmp_path / name], "text", IngestOptions())
