@@ -112,12 +112,15 @@ def keep_inputs(output: FilePlace, inputs: Iterable[Place]) -> None:
         InputError: it is.
     """
     for path in inputs:
-        # os.path: names that cannot be are refused where they are opened
-        if str(output) == str(path) != "-" and isinstance(output, Address):
+        if str(path) != "-" and _is_same(path, output):
             raise InputError(f"{output} is an input too, and would be replaced; name another output")
-        named = str(path) != "-" and not isinstance(path, Address) and not isinstance(output, Address)
-        if named and os.path.exists(path) and os.path.exists(output) and os.path.samefile(path, output):
-            raise InputError(f"{output} is an input too, and would be replaced; name another output")
+
+
+def _is_same(one: Place, other: FilePlace) -> bool:
+    if isinstance(one, Address) or isinstance(other, Address):
+        return str(one) == str(other)
+    # os.path: names that cannot be are refused where they are opened
+    return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
 
 
 @contextmanager

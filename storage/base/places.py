@@ -135,14 +135,12 @@ def open_stored(address: Address, *, ordered: bool) -> tuple[Any, int]:
 
     Raises as `asking`.
     """
+    from pyarrow import BufferedInputStream
+
     store, name = store_of(address)
     with asking(address):
-        size = file_size(address)
-        if size is None:
-            raise FileNotFoundError
-        if ordered:
-            return store.open_input_stream(name, compression=None, buffer_size=ORDERED_BYTES), size
-        return store.open_input_file(name), size
+        file = store.open_input_file(name)
+        return BufferedInputStream(file, ORDERED_BYTES) if ordered else file, file.size()
 
 
 ORDERED_BYTES = 8 << 20

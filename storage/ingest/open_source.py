@@ -5,10 +5,11 @@ CSV), and, where that looks like an edge list (CSV, DIMACS, METIS, adjacency lis
 """
 
 import importlib
+import os
 from collections.abc import Sequence
 
 from penstock.storage.base.errors import InputError
-from penstock.storage.base.places import Place, exists, place_of
+from penstock.storage.base.places import Address, Place, place_of
 from penstock.storage.ingest.bytes.file import STANDARD_INPUT, RawFile
 from penstock.storage.ingest.bytes.stream import Stream
 from penstock.storage.ingest.core.formats import (
@@ -104,6 +105,6 @@ def _sample(path: Place, options: IngestOptions) -> bytes:
 
 
 def _check_present(path: Place) -> None:
-    """Refuse an absent file before any work."""
-    if str(path) != STANDARD_INPUT and not exists(path):
+    """Refuse an absent file of this machine before any work; a store was asked for its own."""
+    if str(path) != STANDARD_INPUT and not isinstance(path, Address) and not os.path.exists(path):
         raise InputError(f"{path} does not exist; check the name ('-' is standard input)")

@@ -191,8 +191,8 @@ class InputFiles:
     def __init__(self, paths: Sequence[Place], options: IngestOptions) -> None:
         self.name = ", ".join(map(str, paths))
         self._paths, self._options = list(paths), options
-        sizes = [file_size(path) for path in paths]
-        self.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
+        self._sizes = [file_size(path) for path in paths]
+        self.total_bytes = None if None in self._sizes else sum(size or 0 for size in self._sizes)
         self.edge_columns = EdgeColumns(options.edge_properties) if options.edge_properties else None
         self._closed_bytes = 0
         self._open: Stream | None = None

@@ -145,13 +145,13 @@ def taking(path: Place, names: list[str]) -> Iterator[None]:
         ) from error
 
 
-def parquet_schema(path: Place) -> Any:
-    """The schema of a Parquet file, None if it cannot be read (reading the file says why)."""
+def parquet_schema(path: Place, wanted: Sequence[int | str] | None) -> Any:
+    """The schema of `with_folders`, None of a file that cannot be read (reading it says why)."""
     import pyarrow
 
     try:
         with _parquet(path) as file:
-            return file.schema_arrow
+            return with_folders(path, file.schema_arrow, wanted)
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError):
         return None
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, brief
-from penstock.storage.base.places import Place, file_size
+from penstock.storage.base.places import Place
 from penstock.storage.ingest.bytes.stream import InputFiles, Stream
 from penstock.storage.ingest.core.arrow import record_batch
 from penstock.storage.ingest.core.edges import EdgeBatch, local_names, places_of
@@ -89,9 +89,9 @@ class ElementSource(InputFiles):
     """Whether ids are text."""
 
     def __init__(self, path: Place, options: IngestOptions, made: Callable[[], ElementParser]) -> None:
-        if file_size(path) is None:
-            raise InputError(f"{path} is not a file; GraphML and GML cannot be read from a pipe")
         super().__init__([path], options)
+        if self.total_bytes is None:
+            raise InputError(f"{path} is not a file; GraphML and GML cannot be read from a pipe")
         self._made = made
         self._first = "0"
         self._above = 0

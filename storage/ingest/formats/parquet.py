@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError, brief
-from penstock.storage.base.places import Place, file_size
+from penstock.storage.base.places import Place
 from penstock.storage.encoding.string_array import LONGEST_NAME
 from penstock.storage.ingest.bytes.stream import InputFiles
 from penstock.storage.ingest.core.arrow import (
@@ -37,8 +37,8 @@ class ParquetSource(InputFiles):
 
     def __init__(self, paths: Sequence[Place], options: IngestOptions) -> None:
         super().__init__(paths, options)
-        for path in paths:
-            if file_size(path) is None:
+        for path, size in zip(paths, self._sizes, strict=True):
+            if size is None:
                 raise InputError(f"{path} is not a file; Parquet cannot be read from a pipe")
         self.columns_taken: list[TakenColumns] = []
 
@@ -49,8 +49,9 @@ class ParquetSource(InputFiles):
             InputError: a file is no Parquet, lacks a column, or a value is no id or weight.
             RunError: the disk failed.
         """
-        for path in self._paths:
-            before, size, read = self._closed_bytes, file_size(path) or 0, 0
+        for path, size in zip(self._paths, self._sizes, strict=True):
+            assert size is not None, "it is a file"
+            before, read = self._closed_bytes, 0
             with closing(self._rows(path)) as found:
                 for taken, columns, of in found:
                     names = [brief(taken.names[column]) for column in taken.columns if column >= 0]
@@ -100,9 +101,7 @@ def parquet_source(paths: Sequence[Place], options: IngestOptions) -> ParquetSou
     source = ParquetSource(paths, options)
     strings = options.string_ids
     if strings is None:
-        schema = parquet_schema(paths[0])
-        schema = schema and with_folders(paths[0], schema, options.columns)
-        strings = holds_strings(paths[0], schema, options)
+        strings = holds_strings(paths[0], parquet_schema(paths[0], options.columns), options)
     source.named = strings
     return source
 
