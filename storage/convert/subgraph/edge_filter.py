@@ -9,10 +9,10 @@ numbers, a string that does not occur) is replaced by the greatest one below it,
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
-from functools import reduce
+from functools import cached_property, reduce
 from math import floor
 from typing import Any
 
@@ -105,7 +105,7 @@ class EdgeFilter:
     def of(cls, text: str, graph: Graph) -> EdgeFilter:
         """Read a condition on a graph's edges. Raises InputError with line and column."""
         found = cls(text, parse(text), graph)
-        found._bind(found.condition)
+        _ = found._bound  # checks every test
         return found
 
     @classmethod
@@ -169,19 +169,14 @@ class EdgeFilter:
                 more = self._truth(one, ask)
                 true, false = joins[0](true, more[0]), joins[1](false, more[1])
             return true, false
-        return ask(self._bound(condition))
+        return ask(self._bound[id(condition)])
 
-    def _bind(self, condition: Condition) -> None:
-        """Check every test."""
-        if isinstance(condition, Not):
-            self._bind(condition.of)
-        elif isinstance(condition, Several):
-            for one in condition.of:
-                self._bind(one)
-        else:
-            self._bound(condition)
+    @cached_property
+    def _bound(self) -> dict[int, _Bound]:
+        """Every test of the condition with its column, by the identity of the test."""
+        return {id(test): self._with_column(test) for test in _tests(self.condition)}
 
-    def _bound(self, test: Test) -> _Bound:
+    def _with_column(self, test: Test) -> _Bound:
         """A test with its column, and its values as that has them."""
         known = [column.property for column in self.graph.out.columns]
         names = [one.name for one in known]
@@ -234,6 +229,15 @@ class EdgeFilter:
         if near > value:
             near = float(np.nextafter(near, -np.inf))
         return np.float64(near), near == value
+
+
+def _tests(condition: Condition) -> Iterator[Test]:
+    """The tests of a condition, from left to right."""
+    if isinstance(condition, Test):
+        yield condition
+        return
+    for one in (condition.of,) if isinstance(condition, Not) else condition.of:
+        yield from _tests(one)
 
 
 def _weights(adjacency: Adjacency, first: int, last: int) -> NDArray[Any]:
