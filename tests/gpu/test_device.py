@@ -10,7 +10,9 @@ from penstock.engine import run
 from penstock.engine.execution import stream_walk
 from penstock.engine.session import Session
 from penstock.storage.base.errors import InputError, RunError
+from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.format.graph import Graph
+from penstock.transfer.devices.cuda import CudaDevice
 from support.graphs import SHAPES, in_memory, on_disk, shape, skewed, weighed
 from support.oracles import EdgeList
 from support.program_cases import PROGRAMS, check, program_of
@@ -179,3 +181,12 @@ def test_a_device_that_is_not_there() -> None:
     edges = EdgeList(2, np.array([0]), np.array([1]))
     with pytest.raises(InputError, match="cuda:99"):
         run(program_of("wcc", edges), in_memory(edges), device="cuda:99")
+
+
+def test_memory_that_the_driver_refuses_to_page_lock_is_named() -> None:
+    device = CudaDevice(0)
+    memory = aligned_empty(4096, np.uint32)
+    device.register(memory)
+    with pytest.raises(RunError, match=r"cannot page-lock 8192 bytes.*beside 16384 bytes.*lower --host-memory"):
+        device.register(memory[2048:])
+    device.close()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from penstock.storage.base import hardware_info
-from penstock.storage.base.errors import InputError, RunError, installing
+from penstock.storage.base.errors import InputError, RunError, brief, installing
 from penstock.storage.base.slot_pool import aligned_empty
 from penstock.storage.base.stage_clock import stage
 from penstock.transfer.devices.cuda_memory import GRAIN, ReservedDeviceArray
@@ -183,11 +183,17 @@ class CudaDevice(Device):
         return array
 
     def register(self, array: NDArray[Any]) -> None:
-        """Page-lock memory that was allocated elsewhere; it is released by `close`."""
+        """Page-lock memory that was allocated elsewhere; `close` releases it. Raises RunError if the driver refuses."""
         at = array.ctypes.data
         if array.nbytes and self._registered.get(at, 0) < array.nbytes:
             with stage("page_locking") as meter, self._device:
-                self._cupy.cuda.runtime.hostRegister(at, array.nbytes, 2)
+                try:
+                    self._cupy.cuda.runtime.hostRegister(at, array.nbytes, 2)
+                except self._cupy.cuda.runtime.CUDARuntimeError as error:
+                    raise RunError(
+                        f"device {self.name} cannot page-lock {array.nbytes} bytes of host memory beside "
+                        f"{sum(self._registered.values())} bytes ({brief(str(error))}): lower --host-memory"
+                    ) from error
                 meter.bytes += array.nbytes
             self._registered[at] = array.nbytes
             self._pinned[at] = array

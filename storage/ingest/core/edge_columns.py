@@ -82,7 +82,7 @@ class _Column:
         if self.type == "string":
             return self._strings()
         base, nulls = low if low < 0 or self.type in UNITS else 0, int(self.nulls)
-        if high - base + nulls >= 1 << 64:
+        if high - base + nulls >= 1 << 64 or low == _LEAST:  # which is null in a record
             raise InputError(f"column {brief(self.name)!r} has whole numbers from {low} to {high}; keep them as text")
         return EdgeProperty(self.name, self.type, base, nulls), count_dtype(high - base + nulls)
 

@@ -196,6 +196,13 @@ def test_times_of_csv_may_have_zones(tmp_path: Path) -> None:
         convert(path, tmp_path / "g.h5", columns="src,dst", edge_properties="at:timestamp", force=True)
 
 
+def test_the_least_whole_number_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text(f"src,dst,when\n0,1,{-(2**63)}\n1,2,5\n")
+    with pytest.raises(InputError, match=r"'when' has whole numbers from -9223372036854775808 to 5; keep them as text"):
+        convert([tmp_path / "in.csv"], tmp_path / "g.h5", edge_properties=["when"])
+    assert not (tmp_path / "g.h5").exists()
+
+
 def test_an_input_without_rows(tmp_path: Path) -> None:
     path = write(payments(0), tmp_path / "in.parquet")
     graph = convert(path, tmp_path / "g.h5", columns="src,dst", edge_properties="amount,kind:string")
