@@ -4,6 +4,7 @@ Names are imported when first used, so that opening a graph does not load a comp
 
 Run a program: `run`, `Session` (several programs on one graph), `Result`, `Checkpoints`.
 Random walks: `walk` (corpora for DeepWalk and node2vec), `sample_neighbors`, `NeighborSampler` (batches for GNNs).
+Train: `FeatureRows` (features on disk), `pyg_stores` (stores of PyTorch Geometric; not in `__all__`, since it needs that).
 Compare vertices by their neighbors: `similarity`. All shortest paths, or the k shortest: `shortest_paths`.
 Write a program: `Program`, `Field`, `Global`, `Start`, `VERTEX`, `LARGEST` (engine/writing_programs.md).
 Take a part of a graph: `extract`.
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.engine.paths_between import shortest_paths
     from penstock.engine.program.program import LARGEST, VERTEX, Field, Global, Program, Start
     from penstock.engine.queries.neighbors import NeighborSampler, sample_neighbors
+    from penstock.engine.queries.pyg import pyg_stores
     from penstock.engine.queries.similarity import similarity
     from penstock.engine.queries.walks import walk
     from penstock.engine.session import Session
@@ -31,9 +33,11 @@ if TYPE_CHECKING:
     from penstock.storage.convert.from_arrays import from_edges, from_scipy, from_table
     from penstock.storage.convert.from_libraries import from_igraph, from_networkx, from_torch
     from penstock.storage.format.graph import Graph
+    from penstock.storage.read.feature_rows import FeatureRows
 
 _HOMES = {
     "Checkpoints": "penstock.engine.checkpoint.checkpoint",
+    "FeatureRows": "penstock.storage.read.feature_rows",
     "Field": "penstock.engine.program.program",
     "Global": "penstock.engine.program.program",
     "Graph": "penstock.storage.format.graph",
@@ -52,6 +56,7 @@ _HOMES = {
     "from_scipy": "penstock.storage.convert.from_arrays",
     "from_table": "penstock.storage.convert.from_arrays",
     "from_torch": "penstock.storage.convert.from_libraries",
+    "pyg_stores": "penstock.engine.queries.pyg",
     "run": "penstock.engine.api",
     "sample_neighbors": "penstock.engine.queries.neighbors",
     "shortest_paths": "penstock.engine.paths_between",
@@ -63,6 +68,7 @@ __all__ = [
     "LARGEST",
     "VERTEX",
     "Checkpoints",
+    "FeatureRows",
     "Field",
     "Global",
     "Graph",

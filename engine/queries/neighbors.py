@@ -7,7 +7,8 @@ the sampling.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -43,7 +44,7 @@ class SampledNeighbors:
     Attributes
     ----------
     node : ndarray, (nodes,)
-        Ids of the input: the seeds first, then what each hop found first.
+        Ids of the input: the seeds first, as they are given, then what each hop found first.
     vertex : ndarray of int64, (nodes,)
         The same as numbers 0 to vertices - 1, the places of `Graph.original_ids`.
     row, col : ndarray of int64, (edges,)
@@ -124,7 +125,10 @@ MOST_FANOUT = 10_000
 
 
 class NeighborSampler:
-    """Samples neighborhoods of one graph; a context manager.
+    """Samples neighborhoods of one graph; a context manager, and the `collate_fn` of a `DataLoader` of PyTorch.
+
+    Each worker of a `DataLoader` reads the graph by itself, on one thread, and keeps what `host_memory` allows; a
+    forked one shares what its parent kept, a spawned one opens the file again (a graph in memory is copied to it).
 
     Parameters
     ----------
@@ -170,16 +174,41 @@ class NeighborSampler:
         threads: int | None = None,
         direct_io: bool = False,
     ) -> None:
+        self._source = graph if isinstance(graph, Graph) else Graph.open(graph)
+        self._options = {
+            "replace": replace,
+            "weight": weight,
+            "direction": direction,
+            "where": where,
+            "host_memory": host_memory,
+            "threads": threads,
+            "direct_io": direct_io,
+        }
         config = Config.of(host_memory=host_memory, threads=threads or None, direct_io=direct_io)
-        self.graph = opened_where(graph, where, config)
+        self.graph = opened_where(self._source, where, config)
         check_graph(self.graph, weighted=weight)
         if weight and self.graph.weight_dtype is None:
             raise InputError("weight is True, and the graph has no weights; leave it out")
         self.fanouts, self.replace, self.weight = _checked(fanouts, replace=replace), replace, weight
         self._rows = _rows_of(self.graph, direction)
         self._finder = VertexFinder(self.graph)
-        self._threads = config.thread_count
+        self._process, self._threads = os.getpid(), config.thread_count
         self._edges = ChunkedEdges(self.graph, self._rows, config, weighted=weight)
+        self._prepare()
+        self._rows.index(self._threads)  # before a fork, which then shares it, and ids
+        self._finder.names(np.empty(0, np.int64))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process makes the same of: the graph's file, or the graph itself where it is in memory."""
+        graph = self._source
+        options = {**self._options, "threads": self._options["threads"] or 1}
+        return {"graph": graph.path or graph, "id": graph.graph_id, "fanouts": self.fanouts, "options": options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        graph = state["graph"] if isinstance(state["graph"], Graph) else Graph.open(state["graph"])
+        if graph.graph_id != state["id"]:
+            raise InputError(f"{graph.path} is another graph now than the one that this sampler was made for")
+        self.__init__(graph, state["fanouts"], **state["options"])  # type: ignore[misc]
 
     def __enter__(self) -> NeighborSampler:
         return self
@@ -197,14 +226,46 @@ class NeighborSampler:
         """Stop reading."""
         self._edges.close()
 
+    def __call__(self, seeds: Any) -> SampledNeighbors:
+        """Sample the neighborhood of a batch with random numbers of PyTorch's, which `torch.manual_seed` repeats.
+
+        Parameters
+        ----------
+        seeds : sequence of int, or Tensor
+            As `sample` takes them.
+
+        Returns
+        -------
+        SampledNeighbors
+            As of `sample`.
+
+        Raises
+        ------
+        InputError, RunError
+            As `sample`.
+        """
+        import torch
+
+        return self.sample(seeds, seed=int(torch.randint(2**63 - 1, ())))
+
+    def _prepare(self) -> None:
+        """Let this process work with its own threads: what a fork has of them are only their names."""
+        from penstock.engine.kernels.host.jit import use_workers  # the compiler
+
+        if self._process != os.getpid():
+            self._process, self._threads = os.getpid(), 1
+            self._edges.reopen()
+        if self._threads > 1:
+            use_workers(self._threads)
+
     @for_python
-    def sample(self, seeds: int | str | Iterable[int | str], *, seed: int = 0) -> SampledNeighbors:
+    def sample(self, seeds: Any, *, seed: int = 0) -> SampledNeighbors:
         """Sample the neighborhood of some vertices.
 
         Parameters
         ----------
-        seeds : vertex id or iterable of them
-            Ids of the input, each once.
+        seeds : vertex id, iterable of them, or Tensor
+            Ids of the input. One that is given several times keeps all its places, with the same neighbors.
         seed : int
             Of the random numbers: the same seed gives the same sample, whatever memory and threads are.
 
@@ -216,18 +277,14 @@ class NeighborSampler:
         Raises
         ------
         InputError
-            The graph has no such vertex, or one is given twice.
+            The graph has no such vertex.
         RunError
             The graph cannot be read, or is damaged.
         """
-        from penstock.engine.kernels.host.jit import use_workers  # the compiler
-
-        use_workers(self._threads)
-        found = source_vertices(self._finder, seeds)
+        self._prepare()
+        found = source_vertices(self._finder, _plain(seeds))
         assert found is not None, "seeds are given"
         nodes = found.astype(np.int64)
-        if len(np.unique(nodes)) != len(nodes):
-            raise InputError("a vertex is given twice among seeds; give each once")
         known, frontier, per_hop = nodes, nodes, [len(nodes)]
         parts: list[tuple[NDArray[np.int64], ...]] = []
         for hop, fanout in enumerate(self.fanouts):
@@ -245,6 +302,17 @@ class NeighborSampler:
         return SampledNeighbors(
             self._finder.names(known), known, row, col, edge, per_hop, [len(part[0]) for part in parts]
         )
+
+    def vertices(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The vertices of ids that are numbers, -1 for one that the graph lacks."""
+        return self._finder.found(ids)  # type: ignore[arg-type]
+
+    def edge_ends(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The vertices at both ends of all edges, in memory, by the numbers of edges: neighbors, and what has them."""
+        self._prepare()
+        vertices = np.arange(self.graph.vertices)
+        degrees = self._rows.index(self._threads).lengths_of(vertices)
+        return self._edges.targets(np.arange(self._rows.edges)), np.repeat(vertices, degrees)
 
     def _draw(
         self, vertices: NDArray[np.int64], fanout: int, key: tuple[int, int]
@@ -279,7 +347,7 @@ class NeighborSampler:
 @for_python
 def sample_neighbors(
     graph: Graph | Path | str,
-    seeds: int | str | Iterable[int | str],
+    seeds: Any,
     fanouts: Sequence[int],
     *,
     seed: int = 0,
@@ -291,8 +359,8 @@ def sample_neighbors(
     ----------
     graph : Graph, Path or str
         An open graph, or the path of a graph file.
-    seeds : vertex id or iterable of them
-        Ids of the input, each once.
+    seeds : vertex id, iterable of them, or Tensor
+        Ids of the input.
     fanouts : sequence of int
         Of each hop how many neighbors of a node are sampled; -1: all.
     seed : int
@@ -344,14 +412,19 @@ def _rows_of(graph: Graph, direction: str) -> Adjacency:
     return rows
 
 
+def _plain(seeds: Any) -> Any:
+    """Seeds without what PyTorch makes of them: a tensor, or a list of tensors of one number each."""
+    if isinstance(seeds, list) and seeds and hasattr(seeds[0], "detach"):
+        return np.array([one.item() for one in seeds])
+    return np.asarray(seeds)[()] if hasattr(seeds, "detach") else seeds
+
+
 def _joined(known: NDArray[np.int64], found: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Known vertices and, in the order in which they were found, new ones; and where each found one is among them."""
-    both = np.concatenate([known, found])
-    _, firsts, places = np.unique(both, return_index=True, return_inverse=True)
-    order = np.argsort(firsts, kind="stable")
-    rank = np.empty(len(firsts), np.int64)
-    rank[order] = np.arange(len(firsts))
-    return both[firsts[order]], rank[places[len(known) :]]
+    _, firsts, places = np.unique(np.concatenate([known, found]), return_index=True, return_inverse=True)
+    new = np.sort(firsts[firsts >= len(known)])
+    rank = np.where(firsts < len(known), firsts, len(known) + np.searchsorted(new, firsts))
+    return np.concatenate([known, found[new - len(known)]]), rank[places[len(known) :]]
 
 
 class ChunkedEdges:
@@ -361,7 +434,8 @@ class ChunkedEdges:
     """
 
     def __init__(self, graph: Graph, rows: Adjacency, config: Config, *, weighted: bool) -> None:
-        self._rows, self._reader = rows, None
+        self._graph, self._config, self._rows = graph, config, rows
+        self._reader: Reader | None = None
         self._kept: NDArray[Any] | None = None
         self._weights: NDArray[Any] | None = None
         if rows.arrays is not None:
@@ -377,11 +451,19 @@ class ChunkedEdges:
             raise host.refusal("index and names", "reading chunks", reading + rows.chunk_edges * edge)
         self._slab = np.empty(slab, rows.neighbor_dtype)
         self._weight_slab = np.empty(slab, rows.weight_dtype) if weighted else None
-        self._reader = Reader(graph, decode_threads=threads, reads_in_flight=1, direct_io=config.direct_io)
+        reader = self._reader = self._opened(threads)
         if whole:
-            with self._reader:
-                self._reader.fetch_all(rows, self._slab, self._weight_slab)
+            with reader:
+                reader.fetch_all(rows, self._slab, self._weight_slab)
             self._kept, self._weights, self._reader = self._slab, self._weight_slab, None
+
+    def _opened(self, threads: int) -> Reader:
+        return Reader(self._graph, decode_threads=threads, reads_in_flight=1, direct_io=self._config.direct_io)
+
+    def reopen(self) -> None:
+        """Read by a thread of this process, which was forked: it has none of those that its parent started."""
+        if self._reader is not None:
+            self._reader = self._opened(1)
 
     def targets(self, edges: NDArray[np.int64]) -> NDArray[Any]:
         """The neighbors of some edges, in their order. Raises RunError."""

@@ -21,7 +21,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.budget import LIBRARY_BYTES, check_room
-from penstock.storage.base.errors import RunError
+from penstock.storage.base.errors import InputError, RunError, brief
 from penstock.storage.encoding.codec import Coding, checksum, payload_bytes
 from penstock.storage.format.direct_io import DirectFile, OpenFile
 from penstock.storage.format.driver_file import DriverFile
@@ -270,6 +270,26 @@ class SeekableFile:
     def close(self) -> None:
         """Close it; the held file stays open."""
         self._file.close()
+
+
+def read_dataset(path: Path, name: str | None, read: Callable[[Any], T]) -> T:
+    """Return ``read(dataset)`` of a dataset of another program's file, of which it is the only one, or has this name.
+
+    Raises InputError where there is none; OSError when the file cannot be read.
+    """
+
+    def of_file(source: SeekableFile) -> T:
+        with h5py.File(source, "r") as file:
+            names = [one for one in file if isinstance(file[one], h5py.Dataset)] if name is None else [name]
+            found = file.get(names[0]) if len(names) == 1 else None
+            if not isinstance(found, h5py.Dataset) or found.is_virtual or found.external:
+                raise InputError(f"{path} has no dataset {name or ''}of its own; name one of {brief(', '.join(file))}")
+            return read(found)
+
+    try:
+        return _read_through(OpenFile(path), of_file)
+    except (RuntimeError, ValueError, KeyError) as error:
+        raise InputError(f"{path} is no readable HDF5 file: {error}") from None
 
 
 def read_manifest(held: OpenFile) -> Manifest:

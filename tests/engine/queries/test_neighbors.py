@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import pickle
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -130,6 +133,89 @@ def test_weighted_samples_are_the_same_out_of_core(tmp_path: Path, *, replace: b
         assert_same(sampler.sample(seeds, seed=9), expected)
 
 
+def test_a_seed_keeps_all_its_places() -> None:
+    graph = in_memory(shape("skewed"))
+    once, twice = (sample_neighbors(graph, seeds, [4, -1], seed=3) for seeds in ([3, 17], [3, 17, 3]))
+    assert twice.node[:3].tolist() == [3, 17, 3]
+    assert twice.nodes_per_hop == [3, *once.nodes_per_hop[1:]]
+    pairs = [twice.node[twice.row][twice.col == place].tolist() for place in range(3)]
+    assert pairs[0] == pairs[2] == once.node[once.row][once.col == 0].tolist() != []
+    assert pairs[1] == once.node[once.row][once.col == 1].tolist()
+    assert set(twice.row[twice.row < 3].tolist()) <= {0, 1}  # an edge leads from the first place of a seed
+
+
+class Tensor:
+    """What a tensor of PyTorch has of an array."""
+
+    def __init__(self, values: Any) -> None:
+        self.values, self.detach = np.asarray(values), None
+        self.item = self.values.item
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.values
+
+
+def test_seeds_are_tensors_and_batches_of_them() -> None:
+    graph = in_memory(shape("skewed"))
+    expected = sample_neighbors(graph, [3, 17], [4, 2])
+    for seeds in (Tensor([3, 17]), [Tensor(3), Tensor(17)], np.array([3, 17])):
+        assert_same(sample_neighbors(graph, seeds, [4, 2]), expected)
+    assert_same(sample_neighbors(graph, Tensor(3), [4, 2]), sample_neighbors(graph, 3, [4, 2]))
+
+
+def test_a_batch_has_random_numbers_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = NeighborSampler(in_memory(shape("skewed")), [4, 2])
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(randint=lambda end, shape: min(end, 5)))
+    assert_same(sampler([3, 17]), sampler.sample([3, 17], seed=5))
+
+
+def read_in_chunks(sampler: NeighborSampler) -> NeighborSampler:
+    """The same sampler without the edges that it has in memory."""
+    sampler._edges._kept, sampler._edges._slab = None, np.empty(3 * 256, np.uint32)
+    sampler._edges._reader = reader_of(sampler.graph)
+    return sampler
+
+
+def answer(sampler: NeighborSampler, sender: Any) -> None:
+    """Sample in another process."""
+    sender.send(sampler.sample([3, 17, 60], seed=9))
+
+
+@pytest.mark.parametrize(("method", "source"), [("fork", "chunks"), ("fork", "memory"), ("spawn", "file")])
+def test_other_processes_sample_the_same(tmp_path: Path, method: str, source: str) -> None:
+    edges = shape("skewed")
+    graph: Any = on_disk(edges, tmp_path / "g.h5", chunk_edges=256)
+    sampler = NeighborSampler(in_memory(edges) if source == "memory" else graph, [5, 3])
+    if source == "chunks":
+        read_in_chunks(sampler)
+    expected = sampler.sample([3, 17, 60], seed=9)
+    context = multiprocessing.get_context(method)
+    receiver, sender = context.Pipe(duplex=False)
+    with warnings.catch_warnings(action="ignore"):  # of forks beside threads
+        process = context.Process(target=answer, args=(sampler, sender))
+        process.start()
+    assert receiver.poll(120)
+    assert_same(receiver.recv(), expected)
+    process.join(60)
+    assert process.exitcode == 0
+    assert_same(sampler.sample([3, 17, 60], seed=9), expected)
+
+
+def test_a_sampler_is_made_again_of_its_graph_alone(tmp_path: Path) -> None:
+    edges = shape("skewed")
+    graph = on_disk(edges, tmp_path / "g.h5")
+    for source in (in_memory(edges), graph):
+        sampler = NeighborSampler(source, [5, 3], replace=True)
+        kept = pickle.dumps(sampler)
+        again = pickle.loads(kept)
+        assert again._threads == 1
+        assert_same(again.sample([3, 17], seed=2), sampler.sample([3, 17], seed=2))
+    graph.path.unlink()
+    on_disk(shape("path"), tmp_path / "g.h5")
+    with pytest.raises(InputError, match="another graph now"):
+        pickle.loads(kept)
+
+
 def reader_of(graph: Any) -> Any:
     from penstock.storage.read.reader import Reader
 
@@ -144,7 +230,6 @@ def assert_same(one: Any, other: Any) -> None:
 @pytest.mark.parametrize(
     ("seeds", "fanouts", "options", "message"),
     [
-        ([0, 0], [3], {}, "given twice"),
         ([900], [3], {}, "vertex 900 is not in the graph"),
         ([0], [], {}, "fanouts is"),
         ([0], [0], {}, "fanouts has 0; give numbers from 1"),
