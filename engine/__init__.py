@@ -4,7 +4,7 @@ Names are imported when first used, so that opening a graph does not load a comp
 
 Run a program: `run`, `Session` (several programs on one graph), `Result`, `Checkpoints`.
 Random walks: `walk` (corpora for DeepWalk and node2vec), `sample_neighbors`, `NeighborSampler` (batches for GNNs).
-Train: `FeatureRows` (features on disk), `pyg_stores` (stores of PyTorch Geometric; not in `__all__`, since it needs that).
+Train: `FeatureRows` (features on disk), `pyg_stores` (stores of PyTorch Geometric, which `import *` does not need).
 Compare vertices by their neighbors: `similarity`. All shortest paths, or the k shortest: `shortest_paths`.
 Write a program: `Program`, `Field`, `Global`, `Start`, `VERTEX`, `LARGEST` (engine/writing_programs.md).
 Take a part of a graph: `extract`.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.engine.paths_between import shortest_paths
     from penstock.engine.program.program import LARGEST, VERTEX, Field, Global, Program, Start
     from penstock.engine.queries.neighbors import NeighborSampler, sample_neighbors
-    from penstock.engine.queries.pyg import pyg_stores
+    from penstock.engine.queries.pyg import pyg_stores as pyg_stores
     from penstock.engine.queries.similarity import similarity
     from penstock.engine.queries.walks import walk
     from penstock.engine.session import Session
