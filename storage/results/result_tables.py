@@ -1,5 +1,7 @@
 """Result tables as CSV, Parquet, Feather, HDF5, NPY and Graphalytics: a column a field, a row a vertex, all or nothing.
 
+GraphAr's chunks are written by `../tables/graphar_group.py`.
+
 Absent values are empty in CSV and null in Parquet and Feather, and keep the program's own mark in HDF5 and NPY, which
 have no nulls. NPY has the first field alone where ids are 0 to n-1, else records of it and the ids. Strings are UTF-8
 (in NPY, of one width), and in CSV in quotes if any in the table needs them (RFC 4180). Ranges of rows are converted by
@@ -59,6 +61,11 @@ def write(
     """
     name = format_of(path, format, ANSWERS)
     check_style(options.style, name)
+    if name == "graphar":
+        from penstock.storage.tables.graphar_group import write_group
+
+        write_group(path, columns, force=force, options=options)
+        return
     with whole_file(path, force=force) as unfinished:
         _OTHERS.get(name, partial(_save_by_arrow, format=name))(unfinished, columns, options)
 

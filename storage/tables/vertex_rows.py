@@ -127,12 +127,7 @@ class ParquetRows:
     """
 
     def __init__(self, path: Path, read: Callable[[list[str], int], Iterator[Any]]) -> None:
-        self.name, self._path, self._read = str(path), path, read
-
-    def names(self) -> tuple[str, ...]:
-        """The columns. Raises InputError where it is no Parquet."""
-        with _refusing(self.name):
-            return tuple(pyarrow.parquet.read_schema(self._path).names)
+        self.name, self._read = str(path), read
 
     def batches(self, columns: VertexColumns, types: Mapping[str, str], block_bytes: int) -> Iterator[Any]:
         """Yield batches, as `CsvRows.batches`; types: of the id alone."""
@@ -164,6 +159,16 @@ def _named(batch: Any, columns: VertexColumns) -> Any:
         raise InputError("a vertex has no id; drop its line")
     names = [ID, *(name for name, _ in columns.properties.values())]
     return pa.record_batch([ids, *batch.columns[1:]], names=names)
+
+
+def parquet_names(path: Path) -> tuple[tuple[str, ...], bool]:
+    """The columns of a Parquet file, and whether its rows have their number for an id, as icebug-disk says.
+
+    Raises InputError where it is no Parquet.
+    """
+    with _refusing(str(path)):
+        schema = pyarrow.parquet.read_schema(path)
+        return tuple(schema.names), b"icebug_disk_version" in (schema.metadata or {})
 
 
 @contextmanager

@@ -120,6 +120,10 @@ class AnswerOptions:
         from penstock.engine.program.program import fields_of
 
         fields = fields_of(program)
+        if self.path is not None and self.file_format == "graphar":
+            from penstock.storage.tables.graphar_group import check_vertices
+
+            check_vertices(self.path, graph.vertices, plain=graph.original is None and graph.left is None)
         if self.joined:
             from penstock.storage.tables.properties import open_properties
 

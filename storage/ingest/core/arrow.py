@@ -1,7 +1,7 @@
 """The only door to pyarrow for reading: Parquet files, blocks of CSV, tables that other libraries hold."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import PurePath
@@ -273,7 +273,35 @@ def gathered(batches: Iterable[Any], rows: int, size: int) -> Iterator[Any]:
             held, count, held_bytes = [], 0, 0
 
 
-def record_batch(columns: dict[str, list[Any]], types: Sequence[str] = ()) -> Any:
+def side_by_side(readers: Sequence[Iterator[Any]], file: str) -> Iterator[Any]:
+    """Yield record batches of all columns of several readers, whose rows are the same. Raises InputError where not."""
+    import pyarrow
+
+    held: list[Any] = [None] * len(readers)
+    while True:
+        held = [batch or next(filter(len, reader), None) for reader, batch in zip(readers, held, strict=True)]
+        ended = [batch is None for batch in held]
+        if any(ended):
+            if not all(ended):
+                raise InputError(f"{file}: the files of its columns have different numbers of rows; write them again")
+            return
+        rows = min(map(len, held))
+        columns = {name: batch.column(name).slice(0, rows) for batch in held for name in batch.schema.names}
+        yield pyarrow.record_batch(columns)
+        held = [batch.slice(rows) for batch in held]
+
+
+def numbered(batches: Iterable[Any], name: str) -> Iterator[Any]:
+    """Yield record batches with the number of each row, from 0, as their first column."""
+    import pyarrow
+
+    first = 0
+    for batch in batches:
+        yield batch.add_column(0, name, pyarrow.array(np.arange(first, first + len(batch), dtype=np.uint64)))
+        first += len(batch)
+
+
+def record_batch(columns: Mapping[str, Sequence[Any] | NDArray[Any]], types: Sequence[str] = ()) -> Any:
     """Columns of Python's values as a record batch, of these types or their own. Raises TypeError for several types."""
     import pyarrow
 
@@ -302,6 +330,35 @@ def csv_columns(block: NDArray[np.uint8], delimiter: str, width: int, wanted: tu
         csv.ConvertOptions(include_columns=chosen, column_types=dict.fromkeys(chosen, pyarrow.binary())),
     )
     return [strings_of(table.column(name).combine_chunks(), unchecked=True) for name in chosen]
+
+
+def typed_csv_batches(path: Place, types: dict[str, str], block_bytes: int) -> Iterator[Any]:
+    """Columns of a CSV file with a header, of GraphAr's types by name, as record batches; empty fields are null.
+
+    Raises as `parquet_file`.
+    """
+    import pyarrow
+    from pyarrow import csv
+
+    known = {"float": "float32", "double": "float64", "bool": "bool_", "date": "date32"}
+    kinds = {
+        name: pyarrow.timestamp("ms") if kind == "timestamp" else getattr(pyarrow, known.get(kind, kind))()
+        for name, kind in types.items()
+    }
+    source = open_stored(path, ordered=True)[0] if isinstance(path, Address) else path
+    with _reading(path):
+        yield from csv.open_csv(
+            source,
+            csv.ReadOptions(use_threads=False, block_size=block_bytes),
+            csv.ParseOptions(newlines_in_values=True),
+            csv.ConvertOptions(
+                include_columns=list(types),
+                column_types=kinds,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
 
 
 def strings_of(column: Any, *, unchecked: bool = False) -> Strings:

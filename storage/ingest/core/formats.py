@@ -97,6 +97,14 @@ FORMATS = {
         Format("binary64", "formats.binary:PairSource", ("<u8",)),
         Format("csr", "formats.csr:CsrSource"),
         Format("parquet", "formats.parquet:parquet_source", takes=TABLE, recognizes=_begins(b"PAR1")),
+        Format(
+            "graphar",
+            "formats.graphar:GraphArSource",
+            whole=True,
+            takes=("edge_properties",),
+            suffixes=(".yml", ".yaml"),
+        ),
+        Format("icebug", "formats.icebug:IcebugSource", whole=True, takes=("edge_properties",)),
         Format("graph", "formats.graph_file:GraphFileSource", whole=True, recognizes=_begins(b"\x89HDF\r\n\x1a\n")),
         Format(
             "graphml",

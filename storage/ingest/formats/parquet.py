@@ -68,7 +68,8 @@ class ParquetSource(InputFiles):
     def _rows(self, path: Place) -> Generator[tuple[TakenColumns, list[Any], int | None]]:
         """Rows of a file: what is taken, these columns of some rows, and how many rows there are in all, if known."""
         with parquet_file(path) as file:
-            schema = with_folders(path, file.schema_arrow, self._options.columns)
+            kept = self.edge_columns.names if self.edge_columns else ()
+            schema = with_folders(path, file.schema_arrow, (*(self._options.columns or ()), *kept))
             taken = columns_of(path, schema.names, self._options)
             note_columns(self.columns_taken, taken)
             names = self._wanted(taken)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from penstock.engine import run
 from penstock.storage.base.errors import InputError
 from penstock.storage.base.places import Address, place_of, send
 from penstock.storage.convert.convert_files import convert
@@ -82,6 +83,24 @@ def test_text_and_weights_of_hive_folders(tmp_path: Path) -> None:
     assert edges_of(tmp_path)[0] == ROWS * 2
     weighted = [(*row, 2024) for row in ROWS]
     assert edges_of(tmp_path, columns=("src", "dst", "year"), weights=True)[0] == weighted * 2
+
+
+def test_hive_columns_are_kept_beside_edges(tmp_path: Path) -> None:
+    for day, size in (("2024-01-05", 1), ("2024-02-01", 2)):
+        for kind in ("a%20b", "c"):
+            folder = tmp_path / "in" / f"day={day}" / f"kind={kind}"
+            folder.mkdir(parents=True)
+            pq.write_table(EDGES.append_column("size", [[size] * 3]), folder / "part.parquet")
+    graph = tmp_path / "g.h5"
+    convert(tmp_path / "in", graph, edge_properties="day:date,kind,size")
+    for where, edges in (
+        ("day >= 2024-01-31", 6),
+        ("kind = 'a b' and size = 2", 3),
+        ("day < 2024-02-01 and kind = 'c' and size = 2", 0),
+    ):
+        assert int(run("degrees", graph, where=where)["out_degree"].sum()) == edges
+    with pytest.raises(InputError, match="'year' is not the name of one column"):
+        convert(tmp_path / "in", tmp_path / "no.h5", edge_properties="year")
 
 
 def test_hidden_names_and_empty_folders(tmp_path: Path) -> None:
