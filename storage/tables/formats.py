@@ -114,7 +114,7 @@ FORMATS = {
         TableFormat("hdf5", (ANSWERS, PAIRS), endings=(".h5",)),
         TableFormat("npy", (ANSWERS, WALKS)),
         TableFormat("npz", (EDGES,)),
-        TableFormat("graphar", (ANSWERS,), endings=(".vertex.yml", ".vertex.yaml")),
+        TableFormat("graphar", (ANSWERS,), endings=(".vertex.yml", ".vertex.yaml"), most=2048, usual=2),
         TableFormat("graphalytics", (ANSWERS,), "save_graphalytics", endings=(), text=True),
     )
 }
