@@ -10,6 +10,7 @@ Write a program: `Program`, `Field`, `Global`, `Start`, `VERTEX`, `LARGEST` (eng
 Take a part of a graph: `extract`.
 Make a graph: `Graph.open`, `convert` (files), `from_edges`, `from_table`, `from_scipy`, `from_networkx`, `from_igraph`,
 `from_torch`.
+Change a graph file: `append`, `remove`, `compact`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.engine.session import Session
     from penstock.engine.state.result import Result
     from penstock.engine.subgraph import extract
-    from penstock.storage.convert.convert_files import convert
+    from penstock.storage.convert.convert_files import append, compact, convert, remove
     from penstock.storage.convert.from_arrays import from_edges, from_scipy, from_table
     from penstock.storage.convert.from_libraries import from_igraph, from_networkx, from_torch
     from penstock.storage.format.graph import Graph
@@ -48,6 +49,8 @@ _HOMES = {
     "Session": "penstock.engine.session",
     "Start": "penstock.engine.program.program",
     "VERTEX": "penstock.engine.program.program",
+    "append": "penstock.storage.convert.convert_files",
+    "compact": "penstock.storage.convert.convert_files",
     "convert": "penstock.storage.convert.convert_files",
     "extract": "penstock.engine.subgraph",
     "from_edges": "penstock.storage.convert.from_arrays",
@@ -57,6 +60,7 @@ _HOMES = {
     "from_table": "penstock.storage.convert.from_arrays",
     "from_torch": "penstock.storage.convert.from_libraries",
     "pyg_stores": "penstock.engine.queries.pyg",
+    "remove": "penstock.storage.convert.convert_files",
     "run": "penstock.engine.api",
     "sample_neighbors": "penstock.engine.queries.neighbors",
     "shortest_paths": "penstock.engine.paths_between",
@@ -77,6 +81,8 @@ __all__ = [
     "Result",
     "Session",
     "Start",
+    "append",
+    "compact",
     "convert",
     "extract",
     "from_edges",
@@ -85,6 +91,7 @@ __all__ = [
     "from_scipy",
     "from_table",
     "from_torch",
+    "remove",
     "run",
     "sample_neighbors",
     "shortest_paths",

@@ -32,6 +32,8 @@ COMPLETE = "_PENSTOCK_COMPLETE"
 COMMANDS = {
     "convert": "Turn raw edge lists into a graph file.",
     "append": "Add edges to a graph file.",
+    "remove": "Remove edges from a graph file.",
+    "compact": "Write a graph file that edges were added to, or removed from, in one again.",
     "info": "Say what a graph file holds.",
     "extract": "Write a part of a graph as a graph file of its own.",
     "export": "Write the edges of a graph file as a table.",
@@ -48,6 +50,8 @@ COMMANDS = {
     "doctor": "Say what this machine has, and what is missing.",
     "bench": "Measure this machine, and Penstock against others.",
 }
+IN_FILE = {"remove": "append", "compact": "append"}
+"""Commands that share the file of another, by name."""
 IMPORTING = ("run",)
 """Commands that import most of what they need later, and call `process.resume_search` themselves."""
 
@@ -63,10 +67,10 @@ class LazyGroup(click.Group):
         """Import the command; None if there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"penstock.tools.commands.{cmd_name}")
+        module = importlib.import_module(f"penstock.tools.commands.{IN_FILE.get(cmd_name, cmd_name)}")
         if cmd_name not in IMPORTING:
             process.resume_search()
-        command: click.Command = module.command
+        command: click.Command = getattr(module, cmd_name if cmd_name in IN_FILE else "command")
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

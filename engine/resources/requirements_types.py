@@ -162,6 +162,8 @@ def _united(adjacencies: list[Adjacency]) -> tuple[Adjacency, ...]:
 def index_bytes(adjacency: Adjacency, page_threads: int = 0) -> int:
     """Bytes of the row index of an adjacency; page_threads: as in `MemoryRequest`."""
     whole, degrees = row_index_bytes(adjacency.vertices), adjacency.degrees
+    if adjacency.splice is not None:
+        return whole + adjacency.splice.nbytes
     if not page_threads or degrees is None:
         return whole
     reading = page_threads * (degrees.spec.chunk_items * degrees.kind.itemsize + int(degrees.lengths.max(initial=0)))

@@ -1,9 +1,9 @@
-"""Raw edge lists become a graph file, for Python programs: `convert` takes the options of `penstock convert`."""
+"""Graph files are made and changed by Python programs: functions take the options of the commands of their names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
@@ -12,8 +12,11 @@ from typing import Any
 from penstock.storage.base.atomic import keep_inputs
 from penstock.storage.base.budget import default_host_memory, parse_bytes
 from penstock.storage.base.errors import InputError, for_python
-from penstock.storage.base.places import place_of
+from penstock.storage.base.places import Place, place_of
+from penstock.storage.convert import append as _append
+from penstock.storage.convert import remove as _remove
 from penstock.storage.convert.convert import convert_opened
+from penstock.storage.convert.convert_again import NoEdges
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress
 from penstock.storage.convert.sort.workspace import ignore
 from penstock.storage.format.graph import Graph
@@ -89,6 +92,132 @@ def convert(
     >>> convert(folder / "calls.csv", folder / "calls.h5", renumber=True).neighbors("ann").tolist()
     ['bob']
     """
+    conversion, given = _options(options)
+    paths, target = _places(inputs), Path(output)
+    keep_inputs(target, [] if conversion.vertices_file is None else [conversion.vertices_file])
+    keep_read(target, paths)
+    read = conversion.reading(given, target)
+    convert_opened(lambda: open_source(paths, format, read), target, conversion, progress or ignore)
+    return Graph.open(target)
+
+
+@for_python
+def append(
+    graph: str | PathLike[str],
+    inputs: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    format: str | None = None,
+    **options: Any,
+) -> Graph:
+    """Add edges to a graph file, as `penstock append` does; whole or not at all.
+
+    Parameters
+    ----------
+    graph : path
+        The graph file.
+    inputs : path or sequence of paths
+        Files of one format, which hold the edges.
+    format : str, optional
+        Of the inputs; found out if not given.
+    **options
+        Those of `penstock append`: ``columns``, ``delimiter``, ``query``, ``query_reads``, ``weights``, ``header``,
+        ``comment``, ``string_ids``, ``host_memory``, ``scratch``, ``stripe``, ``threads``, as for `convert`.
+
+    Returns
+    -------
+    Graph
+        The graph file, opened.
+
+    Raises
+    ------
+    InputError
+        The edges do not suit the graph; it is as it was.
+    RunError
+        The disk is full or failed; the graph is as it was.
+    """
+    how, given = _options(options)
+    paths, target = _places(inputs), Path(graph)
+    keep_read(target, paths)
+    read = how.reading(_append.read_as(target, how.stripes, given), target)
+    room: dict[str, Any] = {"stripes": how.stripes, "host_memory": how.host_memory, "threads": how.threads}
+    _append.append_opened(lambda: open_source(paths, format, read), target, scratch=how.scratch, **room)
+    return Graph.open(target, stripes=how.stripes)
+
+
+@for_python
+def remove(
+    graph: str | PathLike[str],
+    inputs: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    *,
+    vertices: Sequence[int | str] = (),
+    format: str | None = None,
+    **options: Any,
+) -> Graph:
+    """Remove edges from a graph file, as `penstock remove` does; whole or not at all.
+
+    Parameters
+    ----------
+    graph : path
+        The graph file.
+    inputs : path or sequence of paths
+        Files of one format: all edges with these ends are removed.
+    vertices : sequence of int or str
+        Vertices of which all edges are removed.
+    format : str, optional
+        Of the inputs; found out if not given.
+    **options
+        As for `append`, without ``weights`` and ``scratch``.
+
+    Returns
+    -------
+    Graph
+        The graph file, opened.
+
+    Raises
+    ------
+    InputError
+        The graph has no such edge or vertex; it is as it was.
+    RunError
+        The disk is full or failed; the graph is as it was.
+    """
+    how, given = _options(options)
+    paths, target = _places(inputs), Path(graph)
+    keep_read(target, paths)
+    read = replace(how.reading(_append.read_as(target, how.stripes, given), target), weights=False)
+    room: dict[str, Any] = {"stripes": how.stripes, "host_memory": how.host_memory, "threads": how.threads}
+    _remove.remove(open_source(paths, format, read) if paths else NoEdges(), target, vertices=vertices, **room)
+    return Graph.open(target, stripes=how.stripes)
+
+
+@for_python
+def compact(graph: str | PathLike[str], **options: Any) -> Graph:
+    """Write a graph file that edges were added to, or removed from, in one again, as `penstock compact` does.
+
+    Parameters
+    ----------
+    graph : path
+        The graph file.
+    **options
+        ``host_memory``, ``scratch``, ``stripe``, ``threads``, as for `convert`.
+
+    Returns
+    -------
+    Graph
+        The graph file, opened.
+
+    Raises
+    ------
+    RunError
+        The disk is full or failed; the graph is as it was.
+    """
+    how, target = _options(options)[0], Path(graph)
+    room: dict[str, Any] = {"stripes": how.stripes, "host_memory": how.host_memory, "threads": how.threads}
+    _append.compact(target, scratch=how.scratch, **room)
+    return Graph.open(target, stripes=how.stripes)
+
+
+def _options(options: dict[str, Any]) -> tuple[ConvertOptions, IngestOptions]:
+    """How to convert and how to read, as options say."""
     named = {_NAMES.get(name, name): value for name, value in options.items()}
     conversion = _conversion({name: value for name, value in named.items() if name not in _READING})
     read_as: dict[str, Any] = {name: named.get(name) for name in _READING}
@@ -99,13 +228,11 @@ def convert(
     kept = named.get("edge_properties")
     read_as["edge_properties"] = parse_names(kept) if kept is None or isinstance(kept, str) else tuple(kept)
     read_as["query_reads"] = _paths(named.get("query_reads") or ())
-    paths = [place_of(one) for one in ([inputs] if isinstance(inputs, str | PathLike) else inputs)]
-    target = Path(output)
-    keep_inputs(target, [] if conversion.vertices_file is None else [conversion.vertices_file])
-    keep_read(target, paths)
-    read = conversion.reading(IngestOptions(**read_as), target)
-    convert_opened(lambda: open_source(paths, format, read), target, conversion, progress or ignore)
-    return Graph.open(target)
+    return conversion, IngestOptions(**read_as)
+
+
+def _places(inputs: str | PathLike[str] | Sequence[str | PathLike[str]]) -> list[Place]:
+    return [place_of(one) for one in ([inputs] if isinstance(inputs, str | PathLike) else inputs)]
 
 
 def _paths(given: str | PathLike[str] | Sequence[str | PathLike[str]]) -> tuple[Path, ...]:

@@ -29,7 +29,8 @@ def _rows(graph: Graph) -> list[str]:
     if graph.out.arrays is not None:
         return [graph.graph_id]
     arrays = [(a.neighbors, a.weights, a.degrees) for a in graph.adjacencies]
-    return [_of_frames(frames) for several in arrays for frames in several if frames is not None]
+    stored = [_of_frames(frames) for several in arrays for frames in several if frames is not None]
+    return stored + [one.splice.digest for one in graph.adjacencies if one.splice is not None]
 
 
 def _ids(graph: Graph) -> list[str]:

@@ -26,7 +26,16 @@ from penstock.storage.format.direct_io import DirectFile, OpenFile
 from penstock.storage.format.edge_properties import EdgeProperty, is_property, property_path
 from penstock.storage.format.hdf5 import FileError, ForeignError, FrameLocations
 from penstock.storage.format.read_plan import ReadRange
-from penstock.storage.format.schema import DEGREES, DIRECTIONS, NEIGHBORS, WEIGHTS, ArraySpec, Header, ListPart
+from penstock.storage.format.schema import (
+    DEGREES,
+    DIRECTIONS,
+    NEIGHBORS,
+    WEIGHTS,
+    ArraySpec,
+    Header,
+    ListPart,
+    table_columns,
+)
 
 WAY_OUT = "convert the input again, or restore the file from a copy"
 
@@ -69,6 +78,17 @@ class Frames:
     def files(self) -> tuple[Path, ...]:
         """The names of the files, the manifest's first."""
         return tuple(file.path for file in self.open_files)
+
+    @property
+    def table(self) -> NDArray[np.uint64]:
+        """The chunk table: length and checksum of each frame, and where frames hold payloads the words of each."""
+        columns = [self.lengths, self.checksums] + ([] if self.payload_words is None else [self.payload_words])
+        return np.stack([column.astype(np.uint64) for column in columns], axis=1)
+
+    @property
+    def is_sized(self) -> bool:
+        """Whether the table is one of today's version."""
+        return (self.payload_words is not None) == (table_columns(self.spec.encoding) == 3)
 
     def name(self, chunk: int) -> str:
         """Say which chunk of which file this is, for messages."""
@@ -381,7 +401,7 @@ def _assemble(
         raise _damaged(files[0], f"the chunk table of {spec.path} is not that of its chunks")
     _check_inside(files, spec, shard, offsets, lengths)
     ends = header.edges if header.layout == "rows" else 2 * header.edges
-    limits: dict[str, int | None] = {NEIGHBORS: header.vertices, DEGREES: ends + 1}
+    limits: dict[str, int | None] = {NEIGHBORS: header.vertices, "ids": header.vertices, DEGREES: ends + 1}
     limits |= {property_path(way, n): one.limit for way in DIRECTIONS for n, one in enumerate(header.edge_properties)}
     limit = limits.get(spec.path, limits.get(spec.path.rpartition("/")[2]))
     words = _payload_words(files[0], spec, table)

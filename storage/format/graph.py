@@ -38,6 +38,7 @@ from penstock.storage.format.schema import (
     WITHOUT_EDGES,
     vertex_dtype,
 )
+from penstock.storage.format.splice import Splice, splice_of
 from penstock.storage.tables.properties import property_types
 
 ZSTD_BYTES = 512 << 10
@@ -78,6 +79,8 @@ class Adjacency:
         lead to it, if the file has these.
     columns : tuple of EdgeColumn
         What is kept beside the edges of a graph on disk.
+    splice : Splice or None
+        What was added to the edges in the chunks on disk, and removed from them; None where they are all edges.
     """
 
     direction: str
@@ -95,6 +98,7 @@ class Adjacency:
     window_vertices: int = 0
     windows: tuple["Adjacency", ...] = ()
     columns: tuple[EdgeColumn, ...] = ()
+    splice: Splice | None = None
     _index: Index | None = None
     _packed: dict[bool, tuple[NDArray[np.uint32], NDArray[np.int64]]] = field(default_factory=dict)
     _frame_bytes: tuple[int, int] | None = field(default=None, init=False)
@@ -109,7 +113,8 @@ class Adjacency:
             stored = [frames for frames in (self.neighbors, self.weights) if frames is not None]
             lengths = (int(one.lengths.max()) for one in stored if len(one.lengths))
             decoded = (payload_bytes(one.spec.encoding, one.kind, one.spec.chunk_items) for one in stored)
-            self._frame_bytes = max(lengths, default=0), 2 * max(decoded, default=0) + ZSTD_BYTES
+            arrays = 2 if self.splice is None else 3  # decoded edges are put to their places
+            self._frame_bytes = max(lengths, default=0), arrays * max(decoded, default=0) + ZSTD_BYTES
         return self._frame_bytes
 
     @property
@@ -128,25 +133,28 @@ class Adjacency:
         return self.edge_bytes(with_weights=True) + sum(column.frames.kind.itemsize for column in self.columns)
 
     def chunk_bytes(self, with_weights: bool) -> NDArray[np.int64]:
-        """Return the compressed bytes of each chunk, for a graph in memory those of its arrays, int64 (chunks,)."""
+        """Return the compressed bytes of each chunk, for a graph in memory those of its arrays, int64 (chunks,).
+
+        With a splice a chunk is parts of several on disk, and this is about their share.
+        """
         if self.neighbors is None:
             firsts = np.arange(self.chunks, dtype=np.int64) * self.chunk_edges
             return np.minimum(self.edges - firsts, self.chunk_edges) * self.edge_bytes(with_weights)
         total = self.neighbors.lengths.copy()
         if with_weights and self.weights is not None:
             total += self.weights.lengths
-        return total
+        return total if self.splice is None else self.splice.stored_bytes(total, self.chunk_edges, self.edges)
 
     def payload_words(self, weights: bool) -> NDArray[np.int64] | None:
         """Return the 32-bit words of every chunk's payload of neighbors, or of weights, int64 (chunks,).
 
         None where there is no payload (other encodings, floating-point weights, no weights, a graph in memory that was
-        not given to `pack`) or where the file does not say (format version 1).
+        not given to `pack`, edges that are put together by a splice) or where the file does not say (format version 1).
         """
         if weights in self._packed:
             return np.diff(self._packed[weights][1])
         frames = self.weights if weights else self.neighbors
-        return None if frames is None else frames.payload_words
+        return None if frames is None or self.splice is not None else frames.payload_words
 
     def pack(self, weights: bool, threads: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]] | None:
         """Return the payloads of neighbors, or of weights, of a graph in memory: words, and where each begins.
@@ -193,12 +201,14 @@ class Adjacency:
         if self.arrays is not None:
             neighbors, weights = self.arrays
             arrays = neighbors[edges], None if weights is None else weights[edges]
+        cut = self.splice is None
         return replace(
             self,
             edges=edges.stop - edges.start,
             arrays=arrays,
-            neighbors=None if self.neighbors is None else self.neighbors.of_chunks(first, last),
-            weights=None if self.weights is None else self.weights.of_chunks(first, last),
+            neighbors=self.neighbors.of_chunks(first, last) if cut and self.neighbors else self.neighbors,
+            weights=self.weights.of_chunks(first, last) if cut and self.weights else self.weights,
+            splice=None if self.splice is None else self.splice.of_edges(edges.start),
             degrees=None,
             window_vertices=0,
             windows=(),
@@ -216,8 +226,16 @@ class Adjacency:
             neighbors, values = self.arrays
             return neighbors[first:last], values[first:last] if weights and values is not None else None
         assert self.neighbors is not None, "a graph is in memory or in a file"
-        of_file = self.weights.part(first, last) if weights and self.weights is not None else None
-        return self.neighbors.part(first, last), of_file
+        stored = self.weights if weights else None
+        if (splice := self.splice) is not None:
+            found = None if stored is None else splice.part(stored, first, last, weights=True)
+            return splice.part(self.neighbors, first, last, weights=False), found
+        return self.neighbors.part(first, last), None if stored is None else stored.part(first, last)
+
+    @property
+    def stored(self) -> "Adjacency":
+        """The edges that its chunks on disk hold, whatever was added and removed; rows do not tell them apart."""
+        return replace(self, splice=None, edges=self.splice.stored) if self.splice is not None else self
 
     @property
     def index_bytes_read(self) -> int:
@@ -780,9 +798,10 @@ def adjacency_of(opened: OpenedGraph, name: str) -> Adjacency:
     header, blocks = opened.header, opened.header.layout == "list"
     known = header.edge_properties if name in DIRECTIONS else ()
     paths = [(property_path(name, number), property_path(name, number, bounds=True)) for number in range(len(known))]
+    splice = splice_of(opened.frames, name, weighted=weights is not None)
     return Adjacency(
         direction=name,
-        edges=neighbors.spec.items,
+        edges=neighbors.spec.items if splice is None else splice.edges,
         vertices=-(-header.edges // LIST_BLOCK) if blocks else header.vertices,
         neighbor_dtype=neighbors.spec.kind,
         weight_dtype=None if weights is None else weights.spec.kind,
@@ -798,6 +817,7 @@ def adjacency_of(opened: OpenedGraph, name: str) -> Adjacency:
             EdgeColumn(one, opened.frames[column], opened.frames[bounds])
             for one, (column, bounds) in zip(known, paths, strict=True)
         ),
+        splice=splice,
     )
 
 

@@ -17,8 +17,10 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.encoding.payload import PAYLOADS
 from penstock.storage.format.edge_properties import MOST_PROPERTIES, EdgeProperty, is_property, property_path
 
-FORMAT_VERSION = 6
-"""The newest that is read; only graphs with columns beside their edges need it."""
+FORMAT_VERSION = 7
+"""The newest that is read; only graphs whose edges were added to or removed (`splice.py`) need it."""
+COLUMNS_VERSION = 6
+"""That of graphs with columns beside their edges."""
 WINDOWS_VERSION = 5
 """That of graphs with windows, and no such columns."""
 SHARDS_VERSION = 4
@@ -57,6 +59,9 @@ EXTRACTED = "extracted"
 """What the provenance calls where a part of a graph was taken from, and by which conditions."""
 NEW_IDS = ("renumber", "bipartite", "vertices_file")
 """Options in the provenance that give vertices other numbers than the ids of the input."""
+ADDED_AT, ADDED_IDS, ADDED_WEIGHTS, ADDED_TURN = "added/at", "added/ids", "added/values", "added/turn"
+ADDED, REMOVED_AT = (ADDED_AT, ADDED_IDS, ADDED_WEIGHTS, ADDED_TURN), "removed/at"
+"""What was added to an adjacency and removed from it, beside its stored edges (`splice.py`)."""
 NAME_ENDS, NAME_TEXT = "original_id/ends", "original_id/text"
 """Original ids that are strings: where each ends (uint64), and all of them end to end (UTF-8)."""
 MOST = 1 << 62
@@ -199,13 +204,14 @@ class ArraySpec:
         _require(0 <= self.items < MOST, f"{self.path}.items")
         _require(0 < self.chunk_items <= CHUNK_EDGES, f"{self.path}.chunk_items")
         name = self.path.rpartition("/")[2]
-        allowed = {WEIGHTS: WEIGHT_DTYPES, DEGREES: COUNT_DTYPES, "text": COUNT_DTYPES[:1]}.get(name, VERTEX_DTYPES)
+        kinds = {DEGREES: COUNT_DTYPES, "text": COUNT_DTYPES[:1]} | dict.fromkeys((WEIGHTS, "values"), WEIGHT_DTYPES)
+        allowed = kinds.get(name, VERTEX_DTYPES)
         known: tuple[str, ...] = (*ENCODINGS, KEY_ENCODING) if name == NEIGHBORS else ENCODINGS
         column = is_property(self.path)
         if column or is_property(self.path, bounds=True):
             allowed, known = PROPERTY_DTYPES, ("plain",)
         _require(self.dtype in {kind.name for kind in allowed}, f"{self.path}.dtype")
-        if column or name in (WEIGHTS, DEGREES):
+        if column or name in (WEIGHTS, DEGREES, "values"):
             known = ("plain", values_encoding(np.dtype(self.dtype)))
         _require(self.encoding in known, f"{self.path}.encoding")
 
@@ -303,10 +309,17 @@ class Header:
         return tuple(window_name(direction, number) for number in range(self.windows)) if stored else ()
 
     @property
+    def is_spliced(self) -> bool:
+        """Whether edges were added to those of its shards, or removed from them."""
+        return any(spec.path.endswith((ADDED_AT, REMOVED_AT)) for spec in self.arrays)
+
+    @property
     def version(self) -> int:
         """The format version of a file with this header."""
-        if self.edge_properties:
+        if self.is_spliced:
             return FORMAT_VERSION
+        if self.edge_properties:
+            return COLUMNS_VERSION
         if self.window_vertices:
             return WINDOWS_VERSION
         if self.place is not None:
@@ -404,6 +417,13 @@ class Header:
         _require(text is None or self.array(ORIGINAL_ID) is None, ORIGINAL_ID)
         for direction in DIRECTIONS:
             edges, vertices = (self.edges, self.vertices)
+            added, removed = (self.array(f"{direction}/{part}") for part in (ADDED_AT, REMOVED_AT))
+            if added is not None:
+                edges -= added.items
+                expected |= {f"{direction}/{part}": added.items for part in ADDED}
+            if removed is not None:
+                edges += removed.items
+                expected[f"{direction}/{REMOVED_AT}"] = removed.items
             expected |= {f"{direction}/{NEIGHBORS}": edges, f"{direction}/{WEIGHTS}": edges}
             expected[f"{direction}/{DEGREES}"] = vertices
         if self.layout == "list":
@@ -421,6 +441,22 @@ class Header:
             missing = pair.count(None)
             _require(missing == 0 or (missing == 2 and direction == "in"), f"arrays of {direction}")
         self._check_agreement()
+        if self.is_spliced:
+            self._check_splices()
+
+    def _check_splices(self) -> None:
+        """Edges are in shards, and what was added has neighbors, and weights where edges have them."""
+        _require(bool(self.shards) and not self.window_vertices and not self.edge_properties, "shards")
+        for direction in DIRECTIONS:
+            added, ids, values = (self.array(f"{direction}/{part}") for part in (ADDED_AT, ADDED_IDS, ADDED_WEIGHTS))
+            neighbors, weights = (self.array(f"{direction}/{part}") for part in (NEIGHBORS, WEIGHTS))
+            turns = self.array(f"{direction}/{ADDED_TURN}")
+            _require((added is None) == (ids is None) == (turns is None), f"{direction}/{ADDED_IDS}")
+            weighted = added is not None and weights is not None
+            _require((values is not None) == weighted, f"{direction}/{ADDED_WEIGHTS}")
+            same = ids is None or (neighbors is not None and ids.dtype == neighbors.dtype)
+            same &= values is None or (weights is not None and values.dtype == weights.dtype)
+            _require(same, f"dtype of {direction}/{ADDED_IDS}")
 
     def _window_lengths(self) -> dict[str, int]:
         """Return the lengths of windows' arrays; all windows of a direction together have its edges."""

@@ -106,6 +106,12 @@ def is_copied(manifest: Path, header: Header) -> bool:
         return True
 
 
+def is_own(manifest: Path, header: Header) -> bool:
+    """Whether a manifest with shards is the file that was written, wherever it was moved, and no copy has its place."""
+    place = header.place
+    return place is not None and manifest.stat().st_ino == place.inode and not is_copied(manifest, header)
+
+
 def check_own(manifest: Path, header: Header, shards: Sequence[Path]) -> None:
     """Refuse to add to a graph with shards, found in these places, that may be those of another manifest.
 
@@ -113,9 +119,9 @@ def check_own(manifest: Path, header: Header, shards: Sequence[Path]) -> None:
     the original has its own. The file that was written may do both, wherever it and its shards were moved, unless a
     copy has its place. Raises InputError.
     """
-    place = header.place
-    if place is not None and manifest.stat().st_ino == place.inode and not is_copied(manifest, header):
+    if is_own(manifest, header):
         return
+    place = header.place
     own = own_places(manifest, header)
     written = manifest if place is None else Path(place.path)
     theirs = {real_place(recorded_place(written, entry)) for entry in header.shards}

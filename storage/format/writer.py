@@ -115,7 +115,7 @@ class GraphWriter:
         self._provenance = dict(provenance or {})
         folders = [Path(folder).absolute() for folder in stripes]
         version = schema.WINDOWS_VERSION if window_vertices else schema.ROWS_VERSION
-        version = schema.FORMAT_VERSION if columns else version
+        version = schema.COLUMNS_VERSION if columns else version
         self._files = FileSet(Path(path), folders, max(1, threads), version=version)
         self._window_vertices = window_vertices
         self._adjacencies: dict[str, AdjacencyWriter] = {}

@@ -138,7 +138,7 @@ class SweepProbe:
     """
 
     def __init__(self, adjacency: Adjacency, *, payloads: bool = False) -> None:
-        self.adjacency = adjacency
+        self.adjacency = adjacency.stored
         self._step = max(1, PARTITION_BYTES // (adjacency.chunk_edges * adjacency.neighbor_dtype.itemsize))
         self._starts: NDArray[np.int64] | None = None
         length, kind = min(adjacency.edges, self._step * adjacency.chunk_edges), adjacency.neighbor_dtype
@@ -242,7 +242,7 @@ def compare_encodings(graph: str, neighbors: NDArray[Any]) -> Iterator[EncodingR
 
 def graph_neighbors(graph: Graph) -> NDArray[Any]:
     """Return up to 32 chunks, spread over the out-adjacency, of a graph on disk or in memory."""
-    adjacency = graph.out
+    adjacency = graph.out.stored
     if adjacency.arrays is not None:
         return adjacency.arrays[0]
     assert adjacency.neighbors is not None

@@ -197,6 +197,12 @@ class Reader:
             if target is None:
                 continue
             assert frames is not None, "the graph is in memory, or has no weights"
+            if (splice := adjacency.splice) is not None:
+                assert isinstance(target, SlabTarget), "edges that a splice puts together have no payloads"
+                of_weights = frames is adjacency.weights
+                spliced = splice.pieces(frames, chunks, target.items, target.first_item, weights=of_weights)
+                pieces += [_Piece(frames, at, 0, out, fill) for at, out, fill in spliced]
+                continue
             fill, places = target.places(frames, chunks)
             pieces += [_Piece(frames, at, 0, out, fill) for at, out in zip(chunks.tolist(), places, strict=True)]
         return self._submit(pieces)

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import DamagedError, InputError, RunError
-from penstock.storage.base.threads import ThreadPool
+from penstock.storage.base.threads import ThreadPool, pooled_map
 from penstock.storage.format.degrees import ListFacts
 from penstock.storage.format.frames import Frames, StringIdFrames
 from penstock.storage.format.graph import Adjacency, Graph
@@ -166,7 +166,8 @@ class _Inspection:
 
     def _weights_in_range(self, direction: str, low: float, high: float) -> None:
         stated = self.graph.weight_range
-        if stated and (low, high) != stated[::2]:
+        spliced = self.graph.out.splice is not None  # a removed weight may have been the least, or the greatest
+        if stated and (low, high) != stated[::2] and not (spliced and stated[0] <= low and high <= stated[2]):
             what = f"weights go from {low:g} to {high:g}, and the header says from {stated[0]:g} to {stated[2]:g}"
             self.result.note(GraphProblem(f"{direction}/weights", what))
 
@@ -225,7 +226,22 @@ class _Inspection:
             outside = (items[0] < number * size) | (items[0] >= (number + 1) * size)
             return replace(facts, outside=first_of(outside, first))
 
-        return self._edges(adjacency, adjacency.neighbors, self._scan(arrays, look))
+        if adjacency.splice is None:
+            return self._edges(adjacency, adjacency.neighbors.name, self._scan(arrays, look))
+        if not self._sound(arrays):
+            return None
+        place = f"{adjacency.direction}-edges of {self.graph.path} from chunk "
+        return self._edges(adjacency, lambda chunk: f"{place}{chunk}", self._spliced(adjacency, look))
+
+    def _spliced(self, adjacency: Adjacency, look: Callable[[int, Items], T]) -> Iterator[ScannedChunk[T]]:
+        """Every chunk of edges that a splice puts together of sound ones."""
+        size = adjacency.chunk_edges
+
+        def seen(chunk: int) -> ScannedChunk[T]:
+            neighbors, weights = adjacency.edges_in(chunk * size, min((chunk + 1) * size, adjacency.edges))
+            return ScannedChunk(chunk, look(chunk, (neighbors,) if weights is None else (neighbors, weights)), 0, ())
+
+        yield from pooled_map(seen, range(adjacency.chunks), None, "verify")
 
     def _windows(self, adjacency: Adjacency, whole: Sums | None) -> None:
         """Check the windows of an adjacency, which together hold its edges; whole: what `_adjacency` found of it."""
@@ -248,7 +264,7 @@ class _Inspection:
             adjacency.drop_index()
 
     def _edges(
-        self, adjacency: Adjacency, neighbors: Frames, chunks: Iterator[ScannedChunk[ChunkChecks]]
+        self, adjacency: Adjacency, name: Callable[[int], str], chunks: Iterator[ScannedChunk[ChunkChecks]]
     ) -> Sums | None:
         forward = backward = kept = kept_backward = 0
         whole = True
@@ -261,7 +277,7 @@ class _Inspection:
                 continue
             follows = last is None or last[0] != facts.first[0] or last[1:] <= facts.first[1:]
             first = seen.chunk * adjacency.chunk_edges
-            self.result.note(*_complaints(neighbors.name(seen.chunk), facts, follows=follows, first=first))
+            self.result.note(*_complaints(name(seen.chunk), facts, follows=follows, first=first))
             forward = (forward + facts.hash_sum) % (1 << 64)
             backward = (backward + facts.reversed_hash_sum) % (1 << 64)
             kept, kept_backward = kept + facts.kept_sum, kept_backward + facts.reversed_kept_sum

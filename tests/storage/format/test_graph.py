@@ -72,8 +72,8 @@ def test_another_hdf5_file_is_not_a_graph(tmp_path: Path) -> None:
 
 def test_a_newer_version_is_refused(path: Path) -> None:
     with h5py.File(path, "r+") as file:
-        file.attrs["penstock_format"] = 7
-    with pytest.raises(InputError, match=r"web\.h5 .*format version 7.*upgrade Penstock"):
+        file.attrs["penstock_format"] = 8
+    with pytest.raises(InputError, match=r"web\.h5 .*format version 8.*upgrade Penstock"):
         Graph.open(path)
 
 
