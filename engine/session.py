@@ -96,6 +96,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("penstock.engine.session")
 
+OWN_SHARE = 1.25
+"""Of an equal share of the vertices a rank's part may be so many: parts have as many edges, and their bounds move."""
+
 
 class Session:
     """One graph, opened for running programs; a context manager.
@@ -744,14 +747,18 @@ class Session:
             return [], 0
         graph, scratch = self.graph, self.config.scratch
         arrays = [paged_bytes(graph, program, one) for one in asks]
-        for each in arrays:  # of several ranks none gets the messages of all vertices
-            each.update(
-                {name: -(-size // self._setting.ranks) for name, size in each.items() if name in (SENT, INCOMING)}
-            )
         if needs.device_room and needs.value_room >= max(sum(map(slot_bytes, each.values())) for each in arrays):
             return [], 0
         folders = folders_beside(graph.files) if scratch is None else [scratch]
-        return folders, sum(slot_bytes(size) for _, size in {item for each in arrays for item in each.items()})
+        every = {item for each in arrays for item in each.items()}
+        if self._setting.ranks == 1:
+            return folders, sum(slot_bytes(size) for _, size in every)
+        # A rank has its own part of all while it walks, and at the end all of the fields, where long messages were.
+        own = min(1.0, OWN_SHARE / self._setting.ranks)
+        fields = [size for name, size in every if name not in (SENT, INCOMING)]
+        stay = [size for name, size in every if name in (SENT, INCOMING) and size < max(fields)]
+        ends = sum(size + size // graph.vertices * needs.value_rows for size in fields)  # of the last pages few fit
+        return folders, slot_bytes(int(max(ends + own * sum(stay), own * sum(size for _, size in every))))
 
     def _value_pages(self) -> StatePages | None:
         """Return what holds the values of vertices, in a file; None: memory does."""

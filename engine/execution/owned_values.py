@@ -16,7 +16,7 @@ import numpy as np
 from penstock.engine.execution.owned_steps import span_starts
 from penstock.engine.ranks.communicator import gather_parts, starts_of
 from penstock.engine.state.state import SPAN
-from penstock.engine.state.state_arrays import INCOMING, StateArrays, StepValues
+from penstock.engine.state.state_arrays import INCOMING, SENT, StateArrays, StepValues
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class OwnedValues:
         """Have values of own vertices alone from now on."""
         if not self.apart:
             self.apart = True
-            self._pages.own(*self.own)
+            self._pages.own(*self.own, self._steps.changing)
 
     @property
     def starts(self) -> NDArray[np.int64]:
@@ -207,8 +207,7 @@ class OwnedValues:
         self.apart = False
         state, pages = self._state, self._pages
         pages.own(0, state.last)
-        if state.incoming is not None:
-            pages.reset({INCOMING})  # nothing is combined between iterations
+        pages.reset({SENT, INCOMING})  # nothing travels between iterations
         if state.active is not state.pending:  # else of sweeps, which mark nothing
             self._exchange.gather_marks(state.pending, self.starts, (0, state.last))
         for name in sorted(self._steps.changing):

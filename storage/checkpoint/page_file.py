@@ -24,6 +24,8 @@ from penstock.storage.encoding.codec import checksum
 DIRECT = getattr(os, "O_DIRECT", 0)
 SLOT = 4096
 """Bytes of which a page's room is a multiple, which direct I/O asks for."""
+Place = tuple[int, int, int]
+"""In which folder's file a page is, where it begins, and its bytes."""
 WHAT = "the file for vertex state"
 WAYS = "free some room, name another folder (--scratch), or give the run more memory"
 
@@ -68,7 +70,8 @@ class PageFile:
         self.bytes_read = self.bytes_written = 0
         self.folders, self._lock, self._moving = list(folders), threading.Lock(), BusyTimer()
         self._ends = [0] * len(folders)
-        self._places: dict[tuple[object, int], tuple[int, int]] = {}
+        self._places: dict[object, Place] = {}
+        self._unused: dict[int, list[tuple[int, int]]] = {}  # places by their bytes
         self._sums: dict[object, int] = {}
         handles: list[int] = []
         self._closed = weakref.finalize(self, _close, handles)
@@ -98,27 +101,41 @@ class PageFile:
         return key in self._sums
 
     def forget(self, keys: Iterable[object]) -> None:
-        """Have no pages of these keys; their places are those of the next that are as long."""
-        for key in keys:
-            self._sums.pop(key, None)
+        """Have no pages of these keys, which none reads or writes; their places are those of pages to come."""
+        with self._lock:
+            for key in reversed([*keys]):  # so that what comes next is one behind the other
+                if self._sums.pop(key, None) is not None:
+                    number, begin, size = self._places.pop(key)
+                    self._unused.setdefault(size, []).append((number, begin))
 
     def write(self, key: object, page: memoryview) -> None:
         """Keep a page, in the place of what the key had. Raises RunError."""
         with self._lock:
-            at = self._places.get((key, len(page)))
-            if at is None:
-                number = min(range(len(self.folders)), key=self._ends.__getitem__)
-                at = self._places[key, len(page)] = number, self._ends[number]
-                self._ends[number] += len(page)
+            if key not in self._places or self._places[key][2] != len(page):
+                self._places[key] = self._place(len(page))
+            at = self._places[key]
             self.bytes_written += len(page)
         with self._moving:
             self._whole("written", os.pwritev, at, page)
         self._sums[key] = checksum(page)
 
+    def _place(self, size: int) -> Place:
+        """A place for a page of so many bytes: the begin of the shortest unused one that has them, else a new one."""
+        length = min((length for length, places in self._unused.items() if places and length >= size), default=0)
+        if length:
+            number, begin = self._unused[length].pop()
+            if length > size:
+                self._unused.setdefault(length - size, []).append((number, begin + size))
+        else:
+            number = min(range(len(self.folders)), key=self._ends.__getitem__)
+            begin = self._ends[number]
+            self._ends[number] += size
+        return number, begin, size
+
     def read(self, key: object, page: memoryview) -> None:
         """Fill a page with what the key has. Raises RunError."""
         with self._lock:
-            at = self._places[key, len(page)]
+            at = self._places[key]
             self.bytes_read += len(page)
         with self._moving:
             self._whole("read", os.preadv, at, page)
@@ -127,11 +144,9 @@ class PageFile:
                 f"{self.folders[at[0]]}: {WHAT} holds other bytes than were written, at offset {at[1]}; check the disk"
             )
 
-    def _whole(
-        self, done: str, move: Callable[[int, list[memoryview], int], int], at: tuple[int, int], page: memoryview
-    ) -> None:
+    def _whole(self, done: str, move: Callable[[int, list[memoryview], int], int], at: Place, page: memoryview) -> None:
         """Move all bytes of a page, of which the system may move some at a time."""
-        number, begin = at
+        number, begin, _ = at
         moved = 0
         while moved < len(page):
             try:

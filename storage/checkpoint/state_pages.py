@@ -145,14 +145,18 @@ class StatePages:
         self._drop(lambda unit: unit[0] in names)
         self.file.forget(self.of(names, 0, self.vertices))
 
-    def own(self, first: int, last: int) -> None:
+    def own(self, first: int, last: int, alone: Collection[str] = ()) -> None:
         """Read pages with some of the vertices first..last-1 alone from now on. Raises RunError.
 
-        Values of others are elsewhere: their pages hold anything when they come.
+        Values of others are elsewhere: their pages hold anything when they come. alone: arrays of which the file
+        forgets them.
         """
         begin, end = self.owned
         before, self.owned = range(begin // self.rows, -(-end // self.rows)), (first, last)
-        self._drop(lambda unit: unit[1] not in before and not self._pages[unit].changed)
+        others = (0, first // self.rows * self.rows), (-(-last // self.rows) * self.rows, self.vertices)
+        forgotten = {unit for part in others for unit in self.of(alone, *part)}
+        self._drop(lambda unit: unit in forgotten or (unit[1] not in before and not self._pages[unit].changed))
+        self.file.forget(sorted(forgotten))
 
     def _drop(self, is_dropped: Callable[[Unit], bool]) -> None:
         """Forget some pages that are in memory, and wait until none of them is on its way."""

@@ -68,13 +68,13 @@ class Shares(AllSend):
         return incoming
 
 
-def edges(*, directed: bool) -> EdgeList:
+def edges(*, directed: bool, vertices: int = VERTICES) -> EdgeList:
     """Edges of which a third is skewed, so that coreness and coloring end soon."""
     random = np.random.default_rng(3)
-    ends = random.integers(0, VERTICES, (2, 3 * VERTICES))
-    ends[:, :VERTICES] = random.permutation(VERTICES)[skewed(VERTICES, VERTICES, 4)]
-    ends[:, :CHUNK] = np.stack([np.full(CHUNK, SOURCE), random.integers(0, VERTICES, CHUNK)])
-    return weighed(EdgeList(VERTICES, ends[0], ends[1], None, directed), "uint8")
+    ends = random.integers(0, vertices, (2, 3 * vertices))
+    ends[:, :vertices] = random.permutation(vertices)[skewed(vertices, vertices, 4)]
+    ends[:, :CHUNK] = np.stack([np.full(CHUNK, SOURCE), random.integers(0, vertices, CHUNK)])
+    return weighed(EdgeList(vertices, ends[0], ends[1], None, directed), "uint8")
 
 
 @pytest.fixture(scope="module")
@@ -277,13 +277,13 @@ def in_two_parts(
 
 
 def assert_equal(found: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """Integers to the bit, but for parents, of which there may be several."""
+    """Integers to the bit, but for parents, of which there may be several; floats that thousands may be added to."""
     assert found.keys() == wanted.keys()
     for name, values in wanted.items():
         if values.dtype.kind == "f":
             double = values.dtype.itemsize > 4
             np.testing.assert_allclose(
-                found[name], values, rtol=1e-9 if double else 1e-5, atol=1e-12 if double else 1e-6
+                found[name], values, rtol=1e-9 if double else 1e-5, atol=1e-12 if double else 4e-6
             )
         elif name != "parent":
             np.testing.assert_array_equal(found[name], values)

@@ -12,6 +12,7 @@ from penstock.engine import Program
 from penstock.engine.programs.bfs import BFS, BFSLevels
 from penstock.engine.programs.collaborative import CollaborativeFiltering
 from penstock.engine.programs.coloring import ColoringByHashes
+from penstock.engine.programs.degrees import CountedDegrees
 from penstock.engine.programs.diameter import Diameter
 from penstock.engine.programs.heat import Heat
 from penstock.engine.programs.hyperball import HyperBall
@@ -58,7 +59,6 @@ MAKERS = {name: CASES[name][0] for name in ("coreness", "kcore", "reachability",
 }
 TRIED = "bfs levels", "hits", "pagerank", "sssp"
 """Of MAKERS, those that are tried in every way by default; the others in some."""
-CATALOGUE = "betweenness", "closeness", "coloring", "diameter", "distances", "harmonic", "mis", "scc", "strength"
 SWEEPS = "adsorption", "circuit", "eigenvector", "katz", "neural", "pagerank", "php"
 VECTORS: dict[str, Callable[[], Program]] = {
     "cf": lambda: CollaborativeFiltering(rank=1, max_iter=4),
@@ -67,7 +67,7 @@ VECTORS: dict[str, Callable[[], Program]] = {
 }
 """Programs whose values, and messages, are vectors."""
 OTHERS = (
-    {name: CASES[name][0] for name in CATALOGUE}
+    {name: CASES[name][0] for name in ("betweenness", "closeness", "distances", "harmonic", "scc", "strength")}
     | {"coloring": ColoringByHashes, "diameter": lambda: Diameter(k=3), "mis": SetByHashes}
     | {name: few_sweeps(name) for name in SWEEPS}
     | VECTORS
@@ -84,9 +84,11 @@ OTHERS = (
         "heat": lambda: Heat(initial={SOURCE: 5.0}, fixed={7: -1.0}, max_iter=5, tol=0),
         "harmonic together": lambda: PROGRAMS["harmonic"](source=SEVERAL, weight=False),
         "closeness together": lambda: PROGRAMS["closeness"](k=9, weight=False),
+        "personalized_pagerank": lambda: PROGRAMS["personalized_pagerank"](source=SOURCE),
+        "degrees": CountedDegrees,
     }
 )
+ALL = OTHERS | MAKERS
+"""All of these."""
 ALIKE = "closeness together", "harmonic together", "pagerank given", "widest cutoff", "widest path"
 """Parameters that another program is tried with, in the same functions."""
-LONG = "circuit", "closeness", "coloring", "coreness", "diameter", "scc", "sssp path", "widest"
-"""Programs of many iterations, which by default run by windows of one process on cores alone."""

@@ -30,6 +30,7 @@ SLOW_FILES = (
     "engine/resources/test_packed_sweeps.py",
     "engine/queries/test_device_walks.py",
     "engine/queries/test_walk.py",
+    "engine/test_programs_by_windows.py",
     "gpu/*",
     "storage/base/test_kernel_cache.py",
     "storage/base/test_kernel_loading.py",

@@ -27,12 +27,9 @@ from penstock.engine.program.program import Field, Global
 from penstock.engine.programs.bfs import BFS, BFSLevels
 from penstock.engine.programs.sssp import SSSP
 from penstock.engine.resources import direction
-from penstock.engine.resources.memory_plan import MemoryPlan, plan_memory
-from penstock.engine.state import device_state
+from penstock.engine.resources.memory_plan import plan_memory
 from penstock.engine.state.device_pages import DevicePages, HostSide
-from penstock.storage.base import slot_pool
 from penstock.storage.base.errors import BudgetError, RunError
-from penstock.storage.base.slot_pool import ReservedArray
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.checkpoint.page_file import PageFile
 from penstock.storage.checkpoint.state_pages import Unit
@@ -40,29 +37,27 @@ from penstock.storage.format.frames import Frames
 from penstock.transfer.devices.emulated import EmulatedDevice
 from support.catalogue_oracles import SOURCE
 from support.covering import covering
-from support.graphs import on_disk, skewed, weighed
-from support.oracles import EdgeList
+from support.graphs import on_disk
 from support.paged_graphs import (
     AllSend,
     Shares,
     answer,
     assert_equal,
-    counted_windows,
     forgotten,
     in_two_parts,
     no_pages_left,
     pages_of,
 )
-from support.paged_programs import CATALOGUE, LONG, MAKERS, OTHERS, SWEEPS, TRIED, VECTORS
+from support.paged_places import DEVICE, DEVICE_CHUNK, device_pages_of, few_edges, short_of_room
+from support.paged_programs import ALL, MAKERS, TRIED
 from support.program_cases import Fields
 
 __all__ = ["forgotten"]
 pytestmark = pytest.mark.usefixtures("unfused")
 
-CHUNK = 512
+CHUNK = DEVICE_CHUNK
 """Rows of a page of the host, and of one of the device."""
 VERTICES = 2 * CHUNK + 100
-DEVICE = {"device": "emulated", "kernels": "cuda", "threads": 1}
 FILES = {1: {}, 2: {"window_vertices": 2 * CHUNK}, 3: {"window_vertices": CHUNK}}
 """Options of files by how many windows they have."""
 
@@ -117,43 +112,20 @@ class Lost(AllSend):
 Answers = Callable[[Callable[[], Program]], Fields]
 PLACES = ("pages", "pages"), ("pages", "device"), ("device", "pages"), ("pages", "cores"), ("cores", "pages")
 """Where values are before a checkpoint, and after it."""
-RARE = (*LONG, "adsorption", "bfs", "distances together", "eigenvector", "harmonic", "katz", "kcore", "neural", "php",
-        "reachability")  # fmt: skip
-"""Programs that are walked as one of the others is: by default `test_windows.py` alone runs them by windows."""
-NAMES = sorted((MAKERS.keys() | {*CATALOGUE, *SWEEPS, *VECTORS}) - {*TRIED})
 WAYS = "auto", "push", "pull"
-
-
-def some_edges(vertices: int) -> EdgeList:
-    random = np.random.default_rng(3)
-    ends = random.permutation(vertices)[skewed(vertices, vertices // 2, 4)]
-    ends[:, :100] = np.stack([np.full(100, SOURCE), random.integers(0, vertices, 100)])
-    return weighed(EdgeList(vertices, ends[0], ends[1], None, directed=True), "uint8")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small_pages() -> Iterator[None]:
-    """Pages of the host and the device, and spans of the device's bitmaps, are smaller than the system's pages.
-
-    So what is given back is not its memory, but filled with zeros, as that would be.
-    """
-
-    def forget(array: ReservedArray, first: int, last: int) -> None:
-        array.memory(first, last)[:] = bytes(len(array.memory(first, last)))
-
-    with (
-        mock.patch.object(EmulatedDevice, "grain", CHUNK),
-        mock.patch.object(device_state, "SPAN", CHUNK),
-        mock.patch.object(slot_pool, "ALIGNMENT", CHUNK),
-        mock.patch.object(ReservedArray, "forget", forget),
-    ):
+    """Pages of a chunk."""
+    with device_pages_of(CHUNK):
         yield
 
 
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[int, bool], Graph]]:
     """By windows in the file, and whether it has in-edges: three pages of a chunk."""
-    edges, folder = some_edges(VERTICES), tmp_path_factory.mktemp("pages")
+    edges, folder = few_edges(VERTICES), tmp_path_factory.mktemp("pages")
     with pages_of(CHUNK, CHUNK):
         yield {
             (count, both): on_disk(edges, folder / f"{count}{both}.h5", both=both, chunk_edges=1 << 10, **options)
@@ -166,32 +138,6 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[int,
 def in_memory(graphs: dict[tuple[int, bool], Graph]) -> Answers:
     """What programs answer on the cores, with all values in memory; each once."""
     return cache(lambda make: answer(graphs[1, True], make(), threads=1))
-
-
-@contextmanager
-def short_of_room(pages: int | None) -> Iterator[list[int]]:
-    """No device has room for all values, but for so many pages of 8 bytes; yields how many windows walks had.
-
-    pages: None for what is planned.
-    """
-    planned = requirements.in_device_windows
-
-    def refused(graph: Graph, config: Any, needs: Any, device_bytes: int | None) -> MemoryPlan:
-        if not needs.value_room:
-            raise BudgetError("--device-memory", "the state is large", 1000)
-        return plan_memory(graph, config, needs, device_bytes)
-
-    def least(graph: Graph, setting: Any, program: Any, asks: Any, needs: Any) -> Any:
-        found = planned(graph, setting, program, asks, needs)
-        room = found.device_room if pages is None else 8 * pages * CHUNK
-        return replace(found, device_held=found.device_held - found.device_room + room, device_room=room)
-
-    with (
-        mock.patch.object(requirements, "plan_memory", refused),
-        mock.patch.object(requirements, "in_device_windows", least),
-        counted_windows() as counts,
-    ):
-        yield counts
 
 
 @covering(
@@ -213,25 +159,6 @@ def test_answers_are_those_of_all_values_in_memory(
     if not keeps:
         monkeypatch.setattr(requirements, "left_for_edges", lambda *given: 1 << 24)
     _compare(MAKERS[name], graphs[count, both], count, forgotten, in_memory, direction=way)
-
-
-@pytest.mark.filterwarnings("ignore:overflow encountered in scalar add")  # of the simulator, in 32 bits for 64
-@covering("both, way, count, name", (True, False), WAYS, FILES, NAMES, strength=1, rare=RARE,
-    where=lambda both, way, count, name: both or (way == "auto" and name not in VECTORS),
-)  # fmt: skip
-def test_answers_of_others_are_those_of_all_values_in_memory(
-    name: str, count: int, way: str, both: bool, graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit],
-    in_memory: Answers,
-) -> None:  # fmt: skip
-    _compare((OTHERS | MAKERS)[name], graphs[count, both], count, forgotten, in_memory, direction=way)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", sorted(OTHERS.keys() - {*CATALOGUE, *SWEEPS, *VECTORS}))
-def test_answers_by_other_parameters_are_those_of_all_values_in_memory(
-    name: str, graphs: dict[tuple[int, bool], Graph], forgotten: list[Unit], in_memory: Answers
-) -> None:
-    _compare(OTHERS[name], graphs[2, True], 2, forgotten, in_memory)
 
 
 def test_degrees_of_sources_are_those_of_all_edges(
@@ -305,7 +232,7 @@ def test_a_run_goes_on_from_its_checkpoint_wherever_values_are(
 ) -> None:  # fmt: skip
     """Iterations in one launch of a device have no checkpoint before the last of them: so each has a launch here."""
     monkeypatch.setattr(CudaKernels, "can_fuse", lambda *_: False)
-    graph, make = graphs[2, True], (OTHERS | MAKERS)[name]
+    graph, make = graphs[2, True], ALL[name]
     rooms = [short_of_room(14) if place == "pages" else nullcontext(list[int]()) for place in places]
     options = [{"threads": 1} if place == "cores" else DEVICE for place in places]
     found, counts = in_two_parts(graph, make, tmp_path / "kept", zip(rooms, options, strict=True))
@@ -321,7 +248,7 @@ def test_globals_are_those_of_each_run_of_a_session(
     monkeypatch.setattr(EmulatedDevice, "grain", 2 * CHUNK)
     found: dict[bool, list[Any]] = {False: [], True: []}
     with pages_of(CHUNK, CHUNK):
-        edges = some_edges(5 * CHUNK - 100)
+        edges = few_edges(5 * CHUNK - 100)
         graph = on_disk(edges, tmp_path / "g.h5", both=False, chunk_edges=1 << 10, window_vertices=3 * CHUNK)
         with Session(graph, **DEVICE) as session:
             for paged in (True, True, False, True):
@@ -394,7 +321,7 @@ def test_values_are_in_a_file_where_host_memory_has_no_room_either(
 ) -> None:
     """Pages of the device are two of the host's, and windows of three of these begin inside of one."""
     monkeypatch.setattr(EmulatedDevice, "grain", 2 * CHUNK)
-    edges, make = some_edges(5 * CHUNK - 100), (OTHERS | MAKERS)[name]
+    edges, make = few_edges(5 * CHUNK - 100), ALL[name]
     planned = requirements.in_windows
 
     def little(*given: Any) -> Any:
@@ -416,7 +343,7 @@ def test_a_device_with_room_for_all_pages_has_some_for_where_the_last_row_ends(
     """All values and rows are one page of the device, and are wanted at once; the last row ends in it, or behind it."""
     monkeypatch.setattr(EmulatedDevice, "grain", 3 * CHUNK)
     with pages_of(CHUNK, CHUNK):
-        graph = on_disk(some_edges(vertices), tmp_path / "g.h5", both=False, chunk_edges=1 << 10)
+        graph = on_disk(few_edges(vertices), tmp_path / "g.h5", both=False, chunk_edges=1 << 10)
         wanted = answer(graph, BFSLevels(SOURCE), threads=1)
         with short_of_room(None):
             found = answer(graph, BFSLevels(SOURCE), direction="push", **DEVICE)
@@ -486,7 +413,7 @@ def test_a_forecast_tells_what_goes_between_host_memory_and_the_file(
         return files[-1]
 
     with pages_of(CHUNK, CHUNK):
-        graph = on_disk(some_edges(7 * CHUNK - 100), tmp_path / "g.h5", both=False, window_vertices=CHUNK)
+        graph = on_disk(few_edges(7 * CHUNK - 100), tmp_path / "g.h5", both=False, window_vertices=CHUNK)
         monkeypatch.setattr(engine.session, "PageFile", noted)
         room, program, moved = mock.patch.object(requirements, "in_windows", little), MAKERS["pagerank"], list[int]()
         timeline = Timeline()

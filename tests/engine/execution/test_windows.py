@@ -50,7 +50,7 @@ from support.paged_graphs import (
     paged_graphs,
     room_for,
 )
-from support.paged_programs import ALIKE, MAKERS, OTHERS, TRIED, WAYS
+from support.paged_programs import ALL, MAKERS, TRIED, WAYS
 from support.program_cases import CASES, Fields
 
 __all__ = ["forgotten", "graphs_in_windows", "in_memory", "paged_graphs"]
@@ -93,15 +93,6 @@ def test_answers_are_those_of_all_values_in_memory(
 ) -> None:  # fmt: skip
     make, options = MAKERS[name], {"threads": 1} | ALONE[way]
     _compare(make, paged_graphs[directed], options, (count, kept), forgotten, in_memory(make, directed))
-
-
-@covering("directed, count, name", (True, False), WINDOWS[1:], sorted(OTHERS), strength=1, rare=(*ALIKE, "eigenvector"))
-def test_answers_of_others_are_those_of_all_values_in_memory(
-    name: str, directed: bool, count: int, paged_graphs: dict[bool, Graph],
-    in_memory: InMemory, forgotten: list[Unit],
-) -> None:  # fmt: skip
-    make = OTHERS[name]
-    _compare(make, paged_graphs[directed], {"threads": 1}, (count, True), forgotten, in_memory(make, directed))
 
 
 def _compare(
@@ -177,7 +168,7 @@ def test_pages_of_long_values_are_parts_of_those_of_rows(
     name: str, kept: bool, paged_graphs: dict[bool, Graph], in_memory: InMemory, forgotten: list[Unit],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    make, graph = (MAKERS | OTHERS)[name], paged_graphs[True]
+    make, graph = ALL[name], paged_graphs[True]
     monkeypatch.setattr(requirements, "VALUE_PAGE_BYTES", 0)
     pages = mock.patch.object(StatePages, "__init__", autospec=True, side_effect=StatePages.__init__)
     with pages as made:
@@ -190,7 +181,7 @@ def test_searches_of_several_rounds_have_their_levels_from_the_file(
     name: str, paged_graphs: dict[bool, Graph], in_memory: InMemory, forgotten: list[Unit],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    make, graph, rounds = (MAKERS | OTHERS)[name], paged_graphs[True], bfs.InRounds.phases
+    make, graph, rounds = ALL[name], paged_graphs[True], bfs.InRounds.phases
     began = mock.patch.object(bfs.InRounds, "phases", autospec=True, side_effect=rounds)
     wanted = in_memory(make, True)
     monkeypatch.setattr(bfs, "LEVELS", 1)
@@ -207,7 +198,7 @@ def test_a_run_goes_on_from_its_checkpoint_wherever_values_are(
     name: str, paged: tuple[bool, bool], paged_graphs: dict[bool, Graph], in_memory: InMemory,
     forgotten: list[Unit], tmp_path: Path,
 ) -> None:  # fmt: skip
-    graph, make = paged_graphs[True], (MAKERS | OTHERS)[name]
+    graph, make = paged_graphs[True], ALL[name]
     rooms = [room_for(6, graph.vertices) if in_file else nullcontext(list[int]()) for in_file in paged]
     found, counts = in_two_parts(graph, make, tmp_path / "kept", [(room, {"threads": 1}) for room in rooms])
     assert (bool(counts[0]), bool(counts[1])) == paged
@@ -225,7 +216,9 @@ def test_a_lighter_form_goes_on_where_there_is_memory_for_the_other(
     assert_equal(found, in_memory(make, True))
 
 
-@covering("name, way, directed, count", sorted(MAKERS), ALONE, (True, False), (2, 6), strength=1)
+@covering("name, way, directed, count", sorted(MAKERS), ALONE, (True, False), (2, 6), strength=1,
+    rare=MAKERS.keys() - TRIED,
+)  # fmt: skip
 def test_windows_of_the_file_give_the_same_answers(
     name: str, way: str, directed: bool, count: int, graphs_in_windows: dict[bool, Graph],
     in_memory: InMemory, forgotten: list[Unit],

@@ -130,7 +130,7 @@ def test_a_rank_without_room_for_all_values_has_them_in_windows(paged_graphs: di
     with room_for(6, graph.vertices), Session(graph, ranks=PaperRanks(2), threads=1) as session:
         told = session.forecast(program)
     assert (told.direction, told.windows, told.ranks) == ("push", 6, 2)
-    assert (8 + 8 / 2) * graph.vertices <= told.value_file < 2 * 8 * graph.vertices  # messages are of own vertices
+    assert 8 * graph.vertices <= told.value_file < (8 + 8 / 2) * graph.vertices  # ranks are where messages were
     with room_for(6, graph.vertices) as counts:
         moved = on_ranks(2, lambda ranks: _value_bytes(graph, program, ranks))
     assert set(counts) == {6}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock.engine import Graph, Program, Session
+from penstock.engine import Graph, Session
 from penstock.engine.checkpoint.checkpoint import Checkpoints
 from penstock.engine.execution import owned_values, windows
 from penstock.engine.programs.bfs import BFS
@@ -33,30 +32,12 @@ from support.paged_graphs import (
     pages_of,
     room_for,
 )
-from support.paged_programs import ALIKE, LONG, MAKERS, OTHERS, WAYS
+from support.paged_places import by_windows
+from support.paged_programs import ALL, MAKERS, OTHERS, TRIED, WAYS
 from support.program_cases import Fields
 from support.thread_ranks import ThreadRanks, on_ranks
 
 __all__ = ["forgotten", "graphs_in_windows", "in_memory", "paged_graphs"]
-PROGRAMS = OTHERS | MAKERS
-ELSEWHERE = "adsorption", "bfs cutoff", "distances", "harmonic", "heat", "katz", "php", "sssp target"
-"""Programs that are walked as another one is here: by default they run by windows in one process, `heat` below, too."""
-
-
-def by_windows(
-    make: Callable[[], Program], graph: Graph, size: int, count: int, *, kept: bool = False, **options: Any
-) -> list[Fields]:
-    """What each rank answers, which has room for the values of one of so many windows; each opens the graph itself."""
-
-    def work(ranks: ThreadRanks) -> Fields:
-        with Session(Graph.open(graph.files[0]), ranks=ranks, threads=1, **options) as session:
-            return dict(session.run(make()).fields)
-
-    with room_for(count, graph.vertices, kept=kept) as counts:
-        found = on_ranks(size, work)
-    assert counts
-    assert kept or max(counts) <= count
-    return found
 
 
 @covering(
@@ -67,33 +48,21 @@ def by_windows(
     (1, 2, 6),
     (True, False),
     strength=1,
-    rare=LONG,
+    rare=MAKERS.keys() - TRIED,
 )
 def test_answers_are_those_of_one_process(
     name: str, way: str, directed: bool, count: int, kept: bool, paged_graphs: dict[bool, Graph],
     in_memory: InMemory, forgotten: list[Unit],
 ) -> None:  # fmt: skip
-    graph, wanted = paged_graphs[directed], in_memory(PROGRAMS[name], directed)
+    graph, wanted = paged_graphs[directed], in_memory(ALL[name], directed)
     for found in by_windows(MAKERS[name], graph, 2, count, kept=kept, **WAYS[way]):
         assert_equal(found, wanted)
     assert forgotten or count < 6
 
 
 @covering(
-    "name, directed, size, count", sorted(OTHERS.keys() - MAKERS), (True, False), (2, 3), (2, 6), strength=1,
-    rare=(*ALIKE, *LONG, *ELSEWHERE),
-)  # fmt: skip
-def test_answers_of_others_are_those_of_one_process(
-    name: str, directed: bool, size: int, count: int, paged_graphs: dict[bool, Graph],
-    in_memory: InMemory, forgotten: list[Unit],
-) -> None:  # fmt: skip
-    for found in by_windows(OTHERS[name], paged_graphs[directed], size, count, kept=True):
-        assert_equal(found, in_memory(PROGRAMS[name], directed))
-
-
-@covering(
     "name, way, directed, size", sorted(MAKERS), WAYS, (True, False), (2, 3), strength=1,
-    rare=(*LONG, "bfs", "distances together", "kcore", "reachability", "sssp", "wcc"),
+    rare=MAKERS.keys() - TRIED,
 )  # fmt: skip
 def test_windows_of_the_file_give_the_same_answers_while_bounds_move(
     name: str, way: str, directed: bool, size: int, graphs_in_windows: dict[bool, Graph],
@@ -102,7 +71,7 @@ def test_windows_of_the_file_give_the_same_answers_while_bounds_move(
     graph = graphs_in_windows[directed]
     with no_edges_kept(), moving():
         for found in by_windows(MAKERS[name], graph, size, 6, **WAYS[way]):
-            assert_equal(found, in_memory(PROGRAMS[name], directed))
+            assert_equal(found, in_memory(ALL[name], directed))
 
 
 def test_a_sweep_both_ways_along_out_edges_alone_pulls_from_all_vertices(tmp_path: Path) -> None:
@@ -178,5 +147,5 @@ def test_a_run_goes_on_from_its_checkpoint_with_other_ranks(
         on_ranks(sizes[0], partial(work, resume=False))
         for found in on_ranks(sizes[1], partial(work, resume=True)):
             assert found is not None
-            assert_equal(found, in_memory(PROGRAMS[name], True))
+            assert_equal(found, in_memory(ALL[name], True))
     assert counts

@@ -42,6 +42,24 @@ def test_pages_come_back_from_several_folders_and_no_name_is_left(tmp_path: Path
     assert slot_bytes(1) == slot_bytes(SLOT) == SLOT
 
 
+def test_places_of_forgotten_pages_are_those_of_others_that_are_no_longer(tmp_path: Path) -> None:
+    file = PageFile([tmp_path], 4 * SLOT)
+    file.write("long", page(1, 3 * SLOT))
+    file.write("short", page(2))
+    file.forget(["long", "none"])
+    for number in range(3):
+        file.write(number, page(number))
+    file.write("short", page(4))
+    assert file._ends == [4 * SLOT]
+    for key, value in {"short": 4, 0: 0, 1: 1, 2: 2}.items():
+        found = page(9)
+        file.read(key, found)
+        assert bytes(found) == bytes(page(value))
+    assert "long" not in file
+    file.write("short", page(5, 2 * SLOT))
+    assert file._ends == [6 * SLOT]
+
+
 def test_its_room_is_free_when_nothing_refers_to_it(tmp_path: Path) -> None:
     before = len(os.listdir("/dev/fd"))
     file = PageFile([tmp_path], SLOT)

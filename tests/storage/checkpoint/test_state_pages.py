@@ -303,4 +303,4 @@ def test_arrays_that_are_not_kept_leave_nothing_to_others_of_their_names(tmp_pat
         other[:] = np.arange(VERTICES)
         np.testing.assert_array_equal(other[:], np.arange(VERTICES))
     np.testing.assert_array_equal(PagedValues(pages, "kept")[:], np.arange(VERTICES))
-    assert sum(written) == sum(-(-VERTICES * size // 4096) for size in (4, 4, 8)) * 4096  # places are used again
+    assert sum(written) <= sum(-(-VERTICES * size // 4096) for size in (4, 4, 8)) * 4096  # places are used again
