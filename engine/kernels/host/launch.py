@@ -306,7 +306,7 @@ class HostKernels:
 
     def exchange_kernels(self) -> HostExchangeKernels:
         """Kernels by which ranks merge what they have found."""
-        return HostExchangeKernels(self.author.combine)
+        return HostExchangeKernels(self.author.combine, self.threads)
 
     def _ungroup(self, groups: GroupedSources) -> None:
         self.use()
