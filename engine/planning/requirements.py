@@ -72,6 +72,9 @@ VALUE_PAGE_BYTES = 64 << 20
 """Bytes of a page of all arrays of values, above which it is a part of a page of the index."""
 RANGES = 8
 """Ranges of rows whose values would find room beside each other: fewer leave little to a window."""
+READING_SHARE, READING_BYTES = 16, 128 << 20
+"""Edges get this part of the room for values beside the least that reading takes, at most so many bytes: longer reads,
+and fewer views."""
 EDGE_SHARE = 4
 """Edges get this part of what bitmaps leave of a device, where its values come in pages."""
 KEPT_ROW_BYTES = 16
@@ -240,7 +243,9 @@ def in_windows(
                 row_index_bytes(0) + graph.vertices // 8192
             )
         needs = replace(needs, page_threads=threads, state_bytes=held)
-        room = min(most + page, left_for_edges(setting.config, needs, graph))
+        room = left_for_edges(setting.config, needs, graph)
+        reading = min(room // READING_SHARE, READING_BYTES) if setting.on_cores else 0
+        room = min(most + page, room - reading)
         if threads == 1 or room >= RANGES * page * (threads if rows == index_rows else 1):
             break
         threads //= 2
