@@ -198,7 +198,7 @@ class Loop(RunParts):
         settle = partial(self._new_values, frontier, scalars) if not self.asynchronous and len(walks) == 1 else None
         for number, stream in enumerate(walks):
             along = self.state.listed_along(frontier, stream.index) if number else frontier
-            for walked, at_hand in self.windows.walk(stream, frontier, settle):
+            for walked, at_hand in self.windows.walk(stream, frontier, settle, self.unexplored - frontier.edges):
                 listed = along if walked is stream else replace(along, listed=False)  # the list counts other edges
                 stream_walk.walk(self, walked, listed, record, scalars, rows, at_hand)
 

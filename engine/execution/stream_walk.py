@@ -49,6 +49,12 @@ def walk(
     """Run the kernels over the edges that the stream brings; rows: those to be relaxed both ways, if any."""
     if rows is not None:
         _relax(run, stream, frontier, scalars, rows)
+    elif stream.direction == "push" and (rest := run.state.unvisited) is not None and rest.complete:
+        began = time.perf_counter()
+        for view in rest.views:
+            run.kernels.push(view, run.state, frontier, stream.index, scalars)
+        _note_resident(stream, frontier, record, began)
+        return
     elif stream.direction == "push":
         _push(run, stream, frontier, scalars, at_hand)
     elif (kept := run.state.unmatched) is None:
@@ -56,8 +62,7 @@ def walk(
     elif kept.complete:
         began = time.perf_counter()
         run.kernels.pull_unmatched(run.state, run.out, scalars)
-        task = TaskRecord("resident", stream.key, (), frontier.edges, kernel_seconds=time.perf_counter() - began)
-        record.tasks.append(task)
+        _note_resident(stream, frontier, record, began)
         return
     else:
         kept.begin()
@@ -65,6 +70,12 @@ def walk(
         kept.end()
     record.tasks.extend(stream.pipeline.records)
     record.plan_seconds += stream.plan_seconds
+
+
+def _note_resident(stream: EdgeStream, frontier: Frontier, record: IterationRecord, began: float) -> None:
+    """Note that a frontier's edges were in memory, in rows kept before."""
+    seconds = time.perf_counter() - began
+    record.tasks.append(TaskRecord("resident", stream.key, (), frontier.edges, kernel_seconds=seconds))
 
 
 def _push(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], at_hand: AtHand) -> None:

@@ -14,12 +14,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from penstock.engine.state.state import Bitmap
 from penstock.engine.state.state_arrays import StepValues
+from penstock.engine.state.unvisited_rows import UnvisitedRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -139,6 +142,8 @@ class Windows:
         self._state, self._pages, self._kernels = state, state.pages, kernels
         self._steps, self._out = StepValues.of(program), out
         self.count, self._emptied, self.settled = 1, 0, False
+        keeps = kernels.picks and program.visits_once and bool(program.accumulator) and not self._steps.asks_degree
+        self._keeps_unvisited = keeps
         self._room, self._together, self._by_file = self._pages.room, 0, True
         self._before = self._so_far()
         self._of_file: dict[str, EdgeStream] = {}
@@ -166,18 +171,39 @@ class Windows:
         self._room, self._together, self._by_file = int(found[0]), int(-found[1]), bool(found[2])
 
     def walk(
-        self, stream: EdgeStream, frontier: Frontier, settle: Settle | None
+        self, stream: EdgeStream, frontier: Frontier, settle: Settle | None, unexplored: int
     ) -> Iterator[tuple[EdgeStream, AtHand]]:
         """Yield of each window that has something to tell its edges, and what a walk does with their views.
 
         Its values are in memory meanwhile. settle: gives the vertices of a window new values, of a walk that brings all
-        messages; None: others follow.
+        messages; None: others follow. unexplored: edges of vertices that no frontier has had, with this one.
         """
+        kept = self._room_for_unvisited(stream, unexplored) if settle is not None else 0
+        with self._pages.lent(kept) if kept else nullcontext():
+            yield from self._walk(stream, frontier, settle, kept)
+
+    def _room_for_unvisited(self, stream: EdgeStream, unexplored: int) -> int:
+        """Bytes for rows that a push has kept, or may keep (`UnvisitedRows`): what values leave where all have room."""
+        state, pages, rest = self._state, self._pages, self._state.unvisited
+        if not self._keeps_unvisited or stream.direction != "push" or self.owners is not None:
+            return 0
+        (_, near), rows, together = self._beside(stream)
+        each = sum(pages.item_bytes[name] for name in {*state.fields, state.messages})
+        room = self._room - each * -(-state.last // rows) * rows - AHEAD * near * together
+        left = room - state.last // 8
+        if rest is None and 0 < unexplored * stream.edge_bytes < left and self.cut(stream, room).count == 1:
+            rest = state.unvisited = UnvisitedRows(Bitmap.empty(state.last), left)
+        return 0 if rest is None else room
+
+    def _walk(
+        self, stream: EdgeStream, frontier: Frontier, settle: Settle | None, less: int
+    ) -> Iterator[tuple[EdgeStream, AtHand]]:
+        """As `walk`; less: bytes of the room that are lent."""
         state, steps, pushes, owners = self._state, self._steps, stream.direction == "push", self.owners
         self.settled = settle is not None and pushes and steps.applied_within(state.messages)
         far, near = steps.walked(state.messages, pushes=pushes)
         most = self.most_kept(stream)
-        edges = self._edges_of(frontier, stream, most) if pushes and self._kernels.picks else None
+        edges = self._edges_of(frontier, stream, most) if pushes and self._kernels.picks and not less else None
         id_bytes: int = state.vertices.itemsize
         kept = most + 1 if edges is None else edges * (stream.edge_bytes + id_bytes)
         kept += 2 * min(frontier.vertices, edges or 0) * id_bytes
@@ -188,7 +214,7 @@ class Windows:
             last_step = settle if self.settled else None
             yield stream, partial(self._all_at_hand, stream, frontier, (far, near), last_step, kept)
             return
-        cut, hot_first = self.cut(stream), self._kernels.hot_first
+        cut, hot_first = self.cut(stream, less), self._kernels.hot_first
         self.count = cut.count
         if not self._kernels.picks:  # on cores the window takes what rows could keep
             self._pages.read_often(near if cut.count > 1 else ())
@@ -350,6 +376,9 @@ class Windows:
         """The views, of edges to the window, while the values of their rows are in memory."""
         state, pushes, pages = self._state, stream.direction == "push", stream.index.pages
         assert pages is not None, "values come with the rows of the index"
+        rest = state.unvisited if pushes else None
+        if rest is not None:
+            rest.marks.add_where(lambda v0, v1: np.asarray(state.target[v0:v1] == state.identity), state.last)
         for arrived in arrivals:
             view = arrived.narrowed()  # sums depend on the windows, too
             rows = view.v0, view.v1
@@ -363,6 +392,12 @@ class Windows:
                     yield view
                     if not pushes:
                         self._note_changes(frontier, rows[0], rows[1])
+                    elif rest is not None and rest.left >= 0:
+                        rest.keep(self._kernels.among(view, state, stream.index, rest.marks.words))
+        if rest is not None and rest.left < 0:
+            state.unvisited = None
+        elif rest is not None:
+            rest.complete = True
 
     def _pushed(self, spans: Sequence[tuple[int, int]], frontier: Frontier, *, whole: bool = True) -> None:
         """Give owners what a push has found for vertices whose pages are at hand, and note where that is.

@@ -329,6 +329,9 @@ class WindowKernels(Kernels[S], Protocol[S]):
     ) -> View:
         """What a view holds of edges to these vertices; for pushes that of active rows, compacted."""
 
+    def among(self, view: View, state: S, index: Index, marks: Any) -> View:
+        """What a view holds of edges between marked vertices, compacted; marks: words of a bitmap. As `in_window`."""
+
     # Of the cores, where trees are linked (`execution/union_find.py`).
 
     def link_window(self, view: View, state: S, index: Index, window: tuple[int, int], pairs: OpenPairs) -> bool:

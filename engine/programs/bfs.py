@@ -8,6 +8,8 @@ Without parents there is no tie, and a pull leaves at the first neighbor found i
 
 Where memory is short (`Program.lighter`) a level takes a byte, and the search goes in rounds of as many levels as that
 tells apart. The levels of a round that has others behind it are stored in a file, and its last one is 0 in the next.
+Where memory has no room for all parents, a round finds levels alone, which stay there, and one pass over its edges then
+finds the parents.
 """
 
 from __future__ import annotations
@@ -221,6 +223,52 @@ class Round:
         return {}
 
 
+class Parents(Program):
+    """Parents of the vertices of a round whose levels are known."""
+
+    source: int | Sequence[int]
+    level = Field(np.uint8, constant=True)
+    parent = Field(VERTEX, fill=LARGEST)
+    combine = "min"
+    message = VERTEX
+    accumulator = "parent"
+    starts_anywhere = True
+    by_ranges = True
+    max_iter = 1
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """A source is its own parent. Others are those of the next level."""
+        first, level = internal_ids(graph, self.source), state["level"]
+        if "rank" in state:
+            fill_ranks(graph, state["rank"])
+        state["parent"][first] = state["rank"][first] if "rank" in state else first
+        within: Any = Mask(lambda a, b: np.asarray(level[a:b] < LEVELS), len(level))
+        return Start(active=within)
+
+    def edge(source, level, target_level, vertices):  # type: ignore[no-untyped-def]
+        """Travels along an edge: who sends it, or nobody, to another level than the next."""
+        return source if target_level == level + 1 else np.uint64(vertices)
+
+    def cond(level):  # type: ignore[no-untyped-def]
+        """Only vertices that the round has reached take part."""
+        return NOW < level < BEFORE
+
+    def vertex(incoming):  # type: ignore[no-untyped-def]
+        """A reached vertex: its parent."""
+        return incoming
+
+
+class ParentsByRank(Parents):
+    """The same, where ties go by the places of the original ids."""
+
+    rank = Field(VERTEX, constant=True, output=False)
+    by_ranges = True
+
+    def edge(rank, level, target_level, vertices):  # type: ignore[no-untyped-def]
+        """Travels along an edge: the place of who sends it, or nobody."""
+        return rank if target_level == level + 1 else np.uint64(vertices)
+
+
 class InRounds(Ending, Program):
     """A search that goes in rounds. wide: what it is otherwise; kind: of its rounds."""
 
@@ -230,25 +278,37 @@ class InRounds(Ending, Program):
     kind: ClassVar[Any]
     deep: PagedValues | None = None
 
-    def round(self, first: int) -> Any:
-        """The round of the levels from this one on."""
-        made: Any = like(self, self.kind)
+    def round(self, first: int, *, levels: bool = False) -> Any:
+        """The round of the levels from this one on; levels: of these alone."""
+        made: Any = like(self, variant(BFSLevels, Round) if levels else self.kind)
         made.first, made.max_iter = first, min(made.max_iter - first, LEVELS)
         made.bounded = self.target is not None or self.cutoff is not None
         made.cutoff = None if made.cutoff is None else made.cutoff - first
         return made
 
     def may_run(self, graph: Graph) -> Iterable[Program]:
-        """A round."""
-        return [self.round(0)]
+        """A round; or one of levels alone, and what finds its parents."""
+        if "parent" not in fields_of(self):
+            return [self.round(0)]
+        return [self.round(0), self.round(0, levels=True), self._parents]
+
+    @property
+    def _parents(self) -> Program:
+        """What finds the parents of a round."""
+        made = like(self, ParentsByRank if "rank" in fields_of(self) else Parents)
+        made.bounded, made.max_iter = False, 1
+        return made
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Rounds, until one ends before its last level."""
         begin, most, deep = 0, self.max_iter, None
+        apart = isinstance(state.get("parent"), PagedValues)
         while True:
-            now = self.round(begin)
+            now = self.round(begin, levels=apart)
             yield now
             self.watched, self.converged = now.watched, now.converged
+            if apart:
+                yield self._parents
             ended = now.converged or begin + LEVELS >= most
             if begin or not ended:
                 level: Any = state["level"]

@@ -23,12 +23,14 @@ from penstock.storage.base.slot_pool import ReservedArray
 from penstock.storage.base.thread_atomics import atomic_add, atomic_or
 
 if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
+    from numpy.typing import DTypeLike, NDArray
     from penstock.transfer.values.view import View
 
 SPAN = np.uint64(4096)
 STEP_ROWS = 1 << 12
 """Rows that a thread looks at together."""
+ALL = np.zeros(0, np.uint64)
+"""In place of a bitmap: all vertices."""
 
 
 @inline
@@ -178,14 +180,21 @@ def edges_of(index, v, view):  # type: ignore[no-untyped-def]
     return max(row_start(index, v), view.e0) - view.e0, min(row_start(index, v + ONE), view.e1) - view.e0
 
 
+@inline
+def is_taken(u, window):  # type: ignore[no-untyped-def]
+    """Whether edges to vertex u are meant."""
+    low, high, marks = window
+    return u >= low and u < high and (marks.shape[0] == 0 or is_marked(marks, u))
+
+
 @loop_kernel("count_in_window", grain=1)
 def count_in_window(first_step, end_step, view, index, wanted, size, window, counts):  # type: ignore[no-untyped-def]
-    """Count the edges of each step's rows to vertices low..high-1, and the rows that have some.
+    """Count the edges of each step's rows to vertices of a window, and the rows that have some.
 
-    wanted: a bitmap of rows, which begins with vertex `base`, and whether all are meant. counts: int64 (steps, 2).
+    wanted: a bitmap of rows, which begins with vertex `base`, and whether all are meant. window: the first and past the
+    last vertex, and a bitmap of those that are meant; without words: all. counts: int64 (steps, 2).
     """
     view = EdgeView(*view)
-    low, high = window
     for step in range(first_step, end_step):
         edges, rows = np.int64(0), np.int64(0)
         v, last = rows_of(step, size, view)
@@ -195,7 +204,7 @@ def count_in_window(first_step, end_step, view, index, wanted, size, window, cou
             found = np.int64(0)
             for e in range(begin, end):
                 u = np.uint64(view.neighbors[e])
-                found += np.int64(u >= low and u < high)
+                found += np.int64(is_taken(u, window))
             edges += found
             rows += np.int64(found > 0)
             v = next_wanted(wanted, v + ONE, last)
@@ -211,7 +220,6 @@ def keep_in_window(first_step, end_step, view, index, wanted, size, window, coun
     on; and starts by vertex, where all are wanted. Of rows or starts by vertex one has no items, and is not written.
     """
     view = EdgeView(*view)
-    low, high = window
     neighbors, weights, rows, starts, by_vertex = kept
     for step in range(first_step, end_step):
         at, row = counts[step, 0], counts[step, 1]
@@ -222,7 +230,7 @@ def keep_in_window(first_step, end_step, view, index, wanted, size, window, coun
             begin, end = edges_of(index, v, view)
             for e in range(begin, end):
                 u = np.uint64(view.neighbors[e])
-                if u >= low and u < high:
+                if is_taken(u, window):
                     neighbors[at] = view.neighbors[e]
                     if weighted:
                         weights[at] = view.weights[e]
@@ -248,17 +256,18 @@ class WindowRows:
         self._rows = 0, 0
 
     def narrowed(
-        self, run: Callable[..., None], view: View, index: Any, wanted: Any, window: tuple[int, int], *, compacts: bool
-    ) -> View:
-        """The edges of a view to the vertices of a window, valid until the next call.
+        self, run: Callable[..., None], view: View, index: Any, wanted: Any, window: tuple[int, int],
+        marks: NDArray[np.uint64] = ALL, *, compacts: bool,
+    ) -> View:  # fmt: skip
+        """The edges of a view to the vertices of a window, valid until the next call; compacted ones stay.
 
-        run: runs a kernel of so many steps. wanted: as `count_in_window` takes it. compacts: as for pushes.
+        run: runs a kernel of so many steps. wanted, marks: as `count_in_window` takes them. compacts: as for pushes.
         """
         weighted, steps = view.weights is not None, -(-(view.v1 - view.v0) // STEP_ROWS)
         weights = view.weights if view.weights is not None else np.zeros(1, np.uint8)
         edges = view.neighbors, weights, view.e0, view.e1, np.uint64(view.v0), np.uint64(view.v1)
         low, high = window
-        asked = edges, index, wanted, STEP_ROWS, (np.uint64(low), np.uint64(high))
+        asked = edges, index, wanted, STEP_ROWS, (np.uint64(low), np.uint64(high), marks)
         counts = np.zeros((steps + 1, 2), np.int64)
         run(count_in_window, steps, *asked, counts[1:])
         np.cumsum(counts, axis=0, out=counts)

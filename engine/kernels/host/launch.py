@@ -318,19 +318,28 @@ class HostKernels:
         """What a view holds of edges to these vertices; for pushes that of active rows, compacted."""
         whole = frontier.everything or not pushes
         most = view.e1 - view.e0 if whole else min(view.e1 - view.e0, frontier.edges)
-        small, active = most < SMALL, state.active.words
-
-        def run(kernel: JitKernel, steps: int, *arguments: Any) -> None:
-            self._call(kernel, small, steps, *arguments)
-
-        if self._window_rows is None:
-            self._window_rows = demand.WindowRows(state.last, self._vertex_dtype)
-        narrowed = partial(self._window_rows.narrowed, run, window=window, compacts=pushes)
+        active = state.active.words
+        narrowed = partial(self._narrowed(state, most), window=window, compacts=pushes)
         if view.rows is None or view.offsets is None:
             return narrowed(view, kernel_index(index), (active, whole, np.uint64(state.first)))
         places = replace(view, v0=0, v1=len(view.rows))  # compacted rows, all of which are wanted, by their places
         found = narrowed(places, own_index(view.offsets), (active, True, np.uint64(0)))
         return replace(found, v0=view.v0, v1=view.v1, rows=view.rows[found.rows])
+
+    def among(self, view: View, state: State, index: Index, marks: NDArray[np.uint64]) -> View:
+        """What a view holds of edges between marked vertices, compacted."""
+        narrowed, wanted = self._narrowed(state, view.e1 - view.e0), (marks, False, np.uint64(0))
+        return narrowed(view, kernel_index(index), wanted, (0, state.last), marks, compacts=True)
+
+    def _narrowed(self, state: State, most: int) -> Callable[..., View]:
+        """What keeps some edges of views, of which so many at most are looked at."""
+        if self._window_rows is None:
+            self._window_rows = demand.WindowRows(state.last, self._vertex_dtype)
+
+        def run(kernel: JitKernel, steps: int, *arguments: Any) -> None:
+            self._call(kernel, most < SMALL, steps, *arguments)
+
+        return partial(self._window_rows.narrowed, run)
 
     def push(self, view: View, state: State, frontier: Frontier, index: Index, scalars: tuple[Any, ...]) -> None:
         """Send along the frontier's out-edges that the view holds; of a compacted view, along all of them."""
@@ -339,7 +348,8 @@ class HostKernels:
         active = state.active.words, frontier.everything
         if view.rows is not None:
             cut, block = self._cut(view.e1)
-            self._call(push.make_push_compacted, *cut, edges, view.rows, view.offsets, arrays, block, *values)
+            rows = view.rows, view.offsets
+            self._call(push.make_push_compacted, *cut, edges, *rows, arrays, *active, block, *values)
         elif self.hot_first and self._push_replicas(view, state, frontier, index, scalars):
             return
         elif frontier.listed:

@@ -206,12 +206,12 @@ def make_push_rows(author: Author) -> Any:
 
 
 def make_push_compacted(author: Author) -> Any:
-    """Kernel: push along the rows of a compacted view, which start at `offsets`."""
+    """Kernel: push along the marked rows of a compacted view (all of them if `whole`), which start at `offsets`."""
     relax = make_relax(author)
 
     @loop_kernel(author.key, grain=1)
     def push_compacted(  # type: ignore[no-untyped-def]
-        first_step, end_step, view, rows, offsets, index, block, fields, scalars, vertices
+        first_step, end_step, view, rows, offsets, index, active, whole, block, fields, scalars, vertices
     ):
         view, vertices = EdgeView(*view), VertexArrays(*vertices)
         for number in range(first_step, end_step):
@@ -222,7 +222,8 @@ def make_push_compacted(author: Author) -> Any:
             while begins < high:
                 u = np.uint64(rows[i])
                 ends = min(np.int64(offsets[i + 1]), high)
-                relax(view, u, begins, ends, degree_of(index, u), fields, scalars, vertices)
+                if whole or is_marked(active, u - vertices.base):
+                    relax(view, u, begins, ends, degree_of(index, u), fields, scalars, vertices)
                 begins = ends
                 i += 1
 

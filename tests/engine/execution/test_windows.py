@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from penstock.engine import Graph, Program, Session
 from penstock.engine.execution import windows
-from penstock.engine.execution.windows import WindowCut, cut_windows
+from penstock.engine.execution.windows import WindowCut, Windows, cut_windows
 from penstock.engine.kernels.host.launch import HostKernels
 from penstock.engine.planning import requirements
 from penstock.engine.program.program import Field, Start
@@ -188,6 +188,32 @@ def test_searches_of_several_rounds_have_their_levels_from_the_file(
     with began as phases:
         _compare(make, graph, {"threads": 1}, (6, True), forgotten, wanted)
     assert phases.called
+
+
+@pytest.mark.parametrize("room", [0, 1 << 12, 1 << 20])
+def test_a_search_reads_no_edges_once_it_keeps_the_rows_of_whom_it_has_not_visited(
+    room: int, paged_graphs: dict[bool, Graph], in_memory: InMemory, forgotten: list[Unit],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    graph, find = paged_graphs[True], Windows._room_for_unvisited
+
+    def found_room(self: Windows, stream: Any, unexplored: int) -> int:
+        found = find(self, stream, unexplored)
+        if (rest := self._state.unvisited) is not None and not rest.views:
+            rest.left = min(rest.left, room)
+        return found
+
+    monkeypatch.setattr(Windows, "_room_for_unvisited", found_room)
+    with room_for(1, graph.vertices), Session(graph, threads=2, direction="push") as session:
+        found = session.run(BFS(SOURCE))
+    wanted = in_memory(MAKERS["bfs"], True)
+    for name, values in found.fields.items():
+        np.testing.assert_array_equal(np.asarray(values), wanted[name])
+    read = [any(task.partitions for task in record.tasks) for record in found.records]
+    *levels, of_parents = read
+    assert of_parents
+    assert levels == sorted(levels, reverse=True)
+    assert (False in levels) == (room == 1 << 20)
 
 
 @covering(
