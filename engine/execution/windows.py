@@ -192,7 +192,7 @@ class Windows:
         room = self._room - each * -(-state.last // rows) * rows - AHEAD * near * together
         left = room - state.last // 8
         if rest is None and 0 < unexplored * stream.edge_bytes < left and self.cut(stream, room).count == 1:
-            rest = state.unvisited = UnvisitedRows(Bitmap.empty(state.last), left)
+            rest = state.unvisited = UnvisitedRows(left)
         return 0 if rest is None else room
 
     def _walk(
@@ -376,9 +376,10 @@ class Windows:
         """The views, of edges to the window, while the values of their rows are in memory."""
         state, pushes, pages = self._state, stream.direction == "push", stream.index.pages
         assert pages is not None, "values come with the rows of the index"
-        rest = state.unvisited if pushes else None
+        rest, unvisited = state.unvisited if pushes else None, Bitmap.empty(0)
         if rest is not None:
-            rest.marks.add_where(lambda v0, v1: np.asarray(state.target[v0:v1] == state.identity), state.last)
+            unvisited = Bitmap.empty(state.last)
+            unvisited.add_where(lambda v0, v1: np.asarray(state.target[v0:v1] == state.identity), state.last)
         for arrived in arrivals:
             view = arrived.narrowed()  # sums depend on the windows, too
             rows = view.v0, view.v1
@@ -393,7 +394,7 @@ class Windows:
                     if not pushes:
                         self._note_changes(frontier, rows[0], rows[1])
                     elif rest is not None and rest.left >= 0:
-                        rest.keep(self._kernels.among(view, state, stream.index, rest.marks.words))
+                        rest.keep(self._kernels.among(view, state, stream.index, unvisited.words))
         if rest is not None and rest.left < 0:
             state.unvisited = None
         elif rest is not None:

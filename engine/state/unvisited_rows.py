@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock.engine.state.state import Bitmap
     from penstock.transfer.values.view import View
 
 
@@ -19,11 +18,9 @@ if TYPE_CHECKING:
 class UnvisitedRows:
     """The rows, as compacted views.
 
-    marks: the vertices that were not visited before the push that keeps them. left: bytes that may still be kept, below
-    0 where there was no room. complete: whether all are here.
+    left: bytes that may still be kept, below 0 where there was no room. complete: whether all are here.
     """
 
-    marks: Bitmap
     left: int
     views: list[View] = field(default_factory=list)
     complete: bool = False

@@ -220,8 +220,7 @@ def make_push_compacted(author: Author) -> Any:
             i = find_part(offsets, np.int64(0), rows.shape[0] - 1, low)
             begins = low
             while begins < high:
-                u = np.uint64(rows[i])
-                ends = min(np.int64(offsets[i + 1]), high)
+                u, ends = np.uint64(rows[i]), min(np.int64(offsets[i + 1]), high)
                 if whole or is_marked(active, u - vertices.base):
                     relax(view, u, begins, ends, degree_of(index, u), fields, scalars, vertices)
                 begins = ends
