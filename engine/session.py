@@ -638,10 +638,13 @@ class Session:
             values = state.host_fields()
             if self._ranks is not None:
                 check_same(program, loop.iteration, values, state.pending_bits(), self._ranks)
-            nan_check.check_nan(program, values, loop.iteration)
+            known = nan_check.check_nan(program, values, loop.iteration)
             found = program.finish(self.graph, values)
+            if self._ranks is not None or type(program).finish is not Program.finish:  # values are others, or may be
+                known = {}
         before = loop.iteration - len(records)
-        return Result(program, self.graph, found, records, seconds, loop.converged, before), values
+        ended = seconds, loop.converged, before
+        return Result(program, self.graph, found, records, *ended, known=known), values
 
     def _operator(self, program: Program, loop: Loop) -> Iterator[IterationRecord]:
         """Return the iterations of the operator that the program needs: the loop's own, or one beside it."""

@@ -11,9 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from penstock.engine.program.program import fields_of
+from penstock.engine.program.program import absent_value, fields_of
 from penstock.engine.program.vertex_ranges import MANY_ROWS, over_ranges
 from penstock.storage.base.errors import RunError
+from penstock.storage.checkpoint.state_pages import PagedValues
+from penstock.storage.results.column_statistics import ColumnFacts, facts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,10 +26,18 @@ if TYPE_CHECKING:
 FIRST_LOOK = 64  # iterations
 
 
-def check_nan(program: Program, fields: dict[str, NDArray[Any]], iterations: int) -> None:
-    """Raise RunError if a field of floats holds a NaN and was not filled with them."""
+def check_nan(program: Program, fields: dict[str, Any], iterations: int) -> dict[str, ColumnFacts]:
+    """Raise RunError if a field of floats holds a NaN and was not filled with them.
+
+    Returns what else is known then of fields that are read from a file.
+    """
+    known = {}
     for name in _suspects(program, fields):
         values = fields[name]
+        if isinstance(values, PagedValues) and values.ndim == 1:
+            known[name] = facts_of(values, absent_value(program, name, values))
+            if not np.isnan(known[name].least or 0):
+                continue
         flat = values if values.ndim == 1 else values.reshape(-1)
         found = sum(over_ranges(partial(_nans, flat), len(flat), size=MANY_ROWS))
         if found:
@@ -35,6 +45,7 @@ def check_nan(program: Program, fields: dict[str, NDArray[Any]], iterations: int
                 f"{type(program).__name__}: {found:,} of {len(flat):,} values of {name!r} are no "
                 f"numbers (NaN) after {iterations} iterations; correct start(), edge() or vertex() (0 / 0, inf - inf?)"
             )
+    return known
 
 
 def _nans(values: NDArray[Any], first: int, last: int) -> int:

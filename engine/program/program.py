@@ -536,6 +536,11 @@ class Program:
         return {name: state[name] for name, field in fields_of(self).items() if field.output}
 
 
+def absent_value(program: Program, name: str, values: Any) -> Any:
+    """Return what stands for no value in the values of a field, None where nothing does."""
+    return None if values.ndim > 1 else value_of(fields_of(program)[name].unreached, values.dtype)
+
+
 def fields_of(program: Program | type[Program]) -> dict[str, Field]:
     """Return the program's fields by name, in declared order (base classes first)."""
     return _declared(program, Field)

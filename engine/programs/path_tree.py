@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start, fields_of, like, value_of
+from penstock.engine.program.program import LARGEST, VERTEX, Field, Program, Start, absent_value, fields_of, like
 from penstock.engine.program.program_description import class_maker
 from penstock.engine.program.vertex_ids import (
     fill_ranks,
@@ -92,7 +92,7 @@ class OnPaths(Program):
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Those of the targets that are reached."""
         targets = np.asarray(self.targets, np.int64)
-        found = targets[state["distance"][targets] != _absent(self, "distance", state["distance"])]
+        found = targets[state["distance"][targets] != absent_value(self, "distance", state["distance"])]
         state["parent"][found] = graph.vertices
         return Start(active=np.unique(found))
 
@@ -194,7 +194,7 @@ class PathTree(Program):
         """Let every vertex that is reached want a parent."""
         name = next(iter(fields_of(self)))
         values, parent = state[name], state["parent"]
-        none = _absent(self, name, values)
+        none = absent_value(self, name, values)
         set_where(parent, lambda first, last: values[first:last] != none, len(values))
 
     def _plant(self, graph: Graph, state: dict[str, NDArray[Any]]) -> None:
@@ -210,13 +210,9 @@ class PathTree(Program):
         """The search's values, and parents as original ids."""
         name, parent = next(iter(fields_of(self))), state["parent"]
         named = names_by_rank if self.ranked else original_values
-        nobody, wanted = _absent(self, "parent", parent), graph.vertices
+        nobody, wanted = absent_value(self, "parent", parent), graph.vertices
         set_where(parent, lambda a, b: parent[a:b] == wanted, nobody)  # of a search that did not converge
         return {name: state[name], "parent": named(graph, state["parent"])}
-
-
-def _absent(program: Program, name: str, values: NDArray[Any]) -> Any:
-    return value_of(fields_of(program)[name].unreached, values.dtype)
 
 
 def with_parents(search: Program, graph: Graph, edges: tuple[type[TightEdges], type[TightEdges]]) -> PathTree:

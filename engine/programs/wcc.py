@@ -54,10 +54,12 @@ def _named(graph: Graph, root: NDArray[Any]) -> dict[str, Any]:
 
 def _number(component: Any) -> None:
     """Give every vertex its number, on a device or in a file, too."""
-    like = {} if isinstance(component, PagedValues) else {"like": component}
+    if isinstance(component, PagedValues):
+        component[:] = np.arange
+        return
     for first in range(0, len(component), NUMBERED):
         last = min(first + NUMBERED, len(component))
-        component[first:last] = np.arange(first, last, dtype=component.dtype, **like)
+        component[first:last] = np.arange(first, last, dtype=component.dtype, like=component)
 
 
 class WCCByLabels(Program):

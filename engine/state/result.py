@@ -7,14 +7,14 @@ storage's (`storage/results/result_tables.py`), by way of `answer_table.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.precision import Widened
-from penstock.engine.program.program import fields_of, value_of, weighted
+from penstock.engine.program.program import absent_value, weighted
 from penstock.engine.program.vertex_ids import (
     VertexReferences,
     in_original_order,
@@ -34,7 +34,7 @@ from penstock.engine.state.result_columns import (
 )
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError, brief
-from penstock.storage.results.column_statistics import Keys, first_rows, present_rows
+from penstock.storage.results.column_statistics import ColumnFacts, Keys, first_rows, present_rows
 from penstock.storage.tables.html_table import SHOWN, html_table
 from penstock.transfer.calibration.prediction_error import Accuracy, accuracy
 
@@ -76,6 +76,8 @@ class Result(AnswerTable):
         Properties of the vertices that tables of it have, too (`with_properties`).
     prefix : str
         What the names of its columns begin with in tables.
+    known : dict of str to ColumnFacts
+        What the run knows of some fields, so that a summary need not read their files again.
     """
 
     program: Program
@@ -88,6 +90,7 @@ class Result(AnswerTable):
     ranks: tuple[RankReport, ...] = ()
     joined: tuple[str, ...] = ()
     prefix: str = ""
+    known: dict[str, ColumnFacts] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         """One line: program, number of vertices, fields, iterations."""
@@ -190,7 +193,7 @@ class Result(AnswerTable):
         """Return the same where a field has these values."""
         if values.dtype.kind == "T":
             return ""
-        return None if values.ndim > 1 else value_of(fields_of(self.program)[field].unreached, values.dtype)
+        return absent_value(self.program, field, values)
 
     def columns(self) -> dict[str, Part]:
         """Return the table that the `to_` methods write.

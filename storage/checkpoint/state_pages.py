@@ -42,7 +42,7 @@ MOVERS = 4
 
 @dataclass(slots=True)
 class PagedArray:
-    """An array, and what each item is at first."""
+    """An array, and what each item is at first, or what returns this of the vertices from one to before another."""
 
     space: ReservedArray
     first: Any
@@ -144,6 +144,11 @@ class StatePages:
         """Let the items of these arrays be what they were at first; no page of them is held. Raises RunError."""
         self._drop(lambda unit: unit[0] in names)
         self.file.forget(self.of(names, 0, self.vertices))
+
+    def begin_anew(self, name: str, first: Any) -> None:
+        """As `reset`, with other items at first."""
+        self.reset((name,))
+        self._arrays[name].first = first
 
     def own(self, first: int, last: int, alone: Collection[str] = ()) -> None:
         """Read pages with some of the vertices first..last-1 alone from now on. Raises RunError.
@@ -395,8 +400,9 @@ class StatePages:
             with self._moving("read", unit):
                 self.file.read(unit, self._bytes(unit))
         elif reads:
-            array, first = self._arrays[unit[0]], unit[1] * self.rows
-            array.space.values[first : first + self.rows] = array.first
+            array, (v0, v1) = self._arrays[unit[0]], self._vertices_of(unit)
+            values, first = array.space.values[v0:v1], array.first
+            values[:] = first(v0, v0 + len(values), dtype=array.space.kind) if callable(first) else first
 
     def _moving(self, done: str, unit: Unit) -> AbstractContextManager[None]:
         """Stamp that a page is read, or written, where its store is."""
@@ -463,10 +469,16 @@ class PagedValues(NDArrayOperatorsMixin):
         return found.reshape(places.shape + self.shape[1:])[()]
 
     def __setitem__(self, rows: Any, values: Any) -> None:
-        """Write one value, or one for each of some rows."""
+        """Write one value, or one for each of some rows; one for all is not written before another takes its place.
+
+        For all rows also what returns those of the vertices from one to before another.
+        """
         if isinstance(rows, slice):
             first, last, step = rows.indices(len(self))
             assert step == 1, "ranges only"
+            if np.ndim(values) == 0 and (first, last) == (0, len(self)):
+                self._pages.begin_anew(self._name, values)
+                return
             many = np.ndim(values) == self.ndim
             for v0, v1 in self._parts(first, last, (self._name,)):
                 self._values[v0:v1] = values[v0 - first : v1 - first] if many else values

@@ -9,6 +9,7 @@ followed here down to pieces that NumPy adds up itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,24 +50,50 @@ def count_nonzero(values: NDArray[Any], absent: Any, *, threads: int | None = No
     return sum(part[0] for part in parts), sum(part[1] for part in parts)
 
 
-def extremes(values: NDArray[Any], absent: Any, *, threads: int | None = None) -> tuple[int, Any, Any]:
-    """Count rows that have a value; find the least and the largest number: NaN where there is one, None without any."""
+@dataclass(frozen=True)
+class ColumnFacts:
+    """How many rows have a value, the least and the largest number: NaN where there is one, None without any.
 
-    def find(first: int, last: int) -> tuple[int, Any, Any]:
-        found = values[first:last]
+    total: the sum of floats, which is NumPy's to the bit; None of other numbers.
+    """
+
+    present: int
+    least: Any
+    largest: Any
+    total: Any
+
+
+def facts_of(values: NDArray[Any], absent: Any, *, threads: int | None = None, size: int = ROWS) -> ColumnFacts:
+    """Sum up a column in one pass; floats of which some are absent in two."""
+    flat, adds = values if values.ndim == 1 else values.reshape(-1), values.dtype.kind == "f"
+    leaves = _leaves(0, len(flat), size)
+
+    def find(number: int, _: int) -> tuple[int, Any, Any, Any]:
+        found = flat[slice(*leaves[number])]
         present = None if absent is None else found != absent
         count = len(found) if present is None else int(np.count_nonzero(present))
-        if found.size == 0 or count == 0:
-            return count, None, None
-        if present is None or count == len(found):
-            return count, found.min(), found.max()
-        return count, *_present_extremes(found, present, absent)
+        total = np.add.reduce(found) if adds and count == len(found) else None
+        if present is None or count in (0, len(found)):
+            return (count, found.min(), found.max(), total) if count else (0, None, None, total)
+        return count, *_present_extremes(found, present, absent), total
 
-    parts = list(map_rows(find, len(values), threads=threads))
-    least = [part[1] for part in parts if part[1] is not None]
-    largest = [part[2] for part in parts if part[2] is not None]
-    count = sum(part[0] for part in parts)
-    return (count, np.array(least).min(), np.array(largest).max()) if least else (count, None, None)
+    parts = list(map_rows(find, len(leaves), threads=threads, size=1))
+    ends = np.cumsum([part[0] for part in parts], dtype=np.int64)
+    count, total = int(ends[-1]), None
+    if adds and isinstance(values, np.ndarray) and not values.flags.c_contiguous:
+        total = present_values(values, absent).sum()
+    elif adds and count == len(flat):
+        total = _folded(count, (part[3] for part in parts), size)
+    elif adds:
+        pieces = _leaves(0, count, size)
+
+        def add(number: int, _: int) -> Any:
+            return np.add.reduce(_compacted(flat, absent, leaves, ends, pieces[number]))
+
+        total = _folded(count, map_rows(add, len(pieces), threads=threads, size=1), size)
+    least, largest = (np.array([part[at] for part in parts if part[0]]) for at in (1, 2))
+    rows = len(values) if absent is None else count
+    return ColumnFacts(rows, least.min(), largest.max(), total) if count else ColumnFacts(rows, None, None, total)
 
 
 def _present_extremes(values: NDArray[Any], present: NDArray[np.bool_], absent: Any) -> tuple[Any, Any]:
@@ -83,40 +110,18 @@ def _present_extremes(values: NDArray[Any], present: NDArray[np.bool_], absent: 
     return found.min(), found.max()
 
 
-def total(values: NDArray[Any], absent: Any, *, threads: int | None = None, size: int = ROWS) -> Any:
-    """The sum of all present numbers: what NumPy's `sum` of them gives, to the bit."""
-    if isinstance(values, np.ndarray) and not values.flags.c_contiguous:
-        return present_values(values, absent).sum()
-    flat = values if values.ndim == 1 else values.reshape(-1)
-    ends = _present_ends(flat, absent, threads, size)
-    count = len(flat) if ends is None else int(ends[-1])
-    leaves = _leaves(0, count, size)
-
-    def leaf(number: int, _: int) -> Any:
-        first, last = leaves[number]
-        return np.add.reduce(flat[first:last] if ends is None else _compacted(flat, absent, ends, (first, last), size))
-
-    return _folded(count, map_rows(leaf, len(leaves), threads=threads, size=1), size)
-
-
-def _present_ends(flat: NDArray[Any], absent: Any, threads: int | None, size: int) -> NDArray[np.int64] | None:
-    """How many numbers are present up to the end of each range; None where all are."""
-    if absent is None:
-        return None
-    counted = map_rows(lambda a, b: int(np.count_nonzero(flat[a:b] != absent)), len(flat), threads=threads, size=size)
-    ends = np.cumsum(list(counted), dtype=np.int64)
-    return None if len(ends) == 0 or int(ends[-1]) == len(flat) else ends
-
-
 def _compacted(
-    flat: NDArray[Any], absent: Any, ends: NDArray[np.int64], wanted: tuple[int, int], size: int
+    flat: NDArray[Any], absent: Any, parts: list[tuple[int, int]], ends: NDArray[np.int64], wanted: tuple[int, int]
 ) -> NDArray[Any]:
-    """The present numbers from the first to before the last of `wanted`, counted without the absent ones."""
+    """The present numbers from the first to before the last of `wanted`, counted without the absent ones.
+
+    ends: how many are present up to the end of each part.
+    """
     first, last = wanted
     begin = int(np.searchsorted(ends, first, "right"))
     end = int(np.searchsorted(ends, last, "left")) + 1
     before = int(ends[begin - 1]) if begin else 0
-    pieces = [present_values(flat[part * size : (part + 1) * size], absent) for part in range(begin, end)]
+    pieces = [present_values(flat[a:b], absent) for a, b in parts[begin:end]]
     found = np.concatenate(pieces) if pieces else flat[:0]
     return found[first - before : last - before]
 

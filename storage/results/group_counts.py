@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.threads import map_rows
-from penstock.storage.results.column_statistics import Keys, extremes, first_rows, present_values
+from penstock.storage.results.column_statistics import Keys, facts_of, first_rows, present_values
 
 SMALL = 1 << 20
 """Labels that are sorted in one go: that takes less time than loading a kernel, and a few MiB."""
@@ -59,6 +59,7 @@ def count_groups(
     absent: Any = None,
     threads: int | None = None,
     ties: Ties | None = None,
+    among: range | None = None,
 ) -> GroupCounts:
     """Count the vertices of every label.
 
@@ -76,15 +77,18 @@ def count_groups(
         Most threads; default: every core.
     ties : Ties, optional
         By label, which are numbers from 0, what orders equally large groups; default: the label itself.
+    among : range, optional
+        Which numbers all labels are but `absent`, so that they need not be looked for.
     """
     if len(labels) <= SMALL or labels.dtype.kind not in "iu":
         return _joined([_largest(*np.unique(present_values(labels, absent), return_counts=True), top, ties)], top, ties)
-    _, least, largest = extremes(labels, absent, threads=threads)
-    if least is None:
-        return GroupCounts(0, 0, [])
-    low, end = int(least), int(largest) + 1
-    if end - low <= DENSE * len(labels):
-        return _joined(_dense(labels, absent, range(low, end), room_bytes, top, threads, ties), top, ties)
+    if among is None:
+        found = facts_of(labels, absent, threads=threads)
+        if found.least is None:
+            return GroupCounts(0, 0, [])
+        among = range(int(found.least), int(found.largest) + 1)
+    if len(among) <= DENSE * len(labels):
+        return _joined(_dense(labels, absent, among, room_bytes, top, threads, ties), top, ties)
     return _joined(_scattered(labels, absent, room_bytes, top, threads, ties), top, ties)
 
 

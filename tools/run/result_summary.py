@@ -6,6 +6,7 @@ computed once, when it is asked for, by passes that copy no array of the vertice
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from penstock.engine.program.vertex_ids import VertexReferences, in_original_order, tie_breakers
 from penstock.storage.base.budget import format_bytes
+from penstock.storage.checkpoint.state_pages import PagedValues
 from penstock.storage.results import column_statistics
 from penstock.tools.base.output import counted, pairs, rank_table, seconds, table
 
@@ -131,11 +133,13 @@ class ResultSummary:
         elif name in NAMES_OF_VERTICES or name in GROUPS:
             present = column_statistics.count_present(values, absent, threads=self.threads)
         else:
-            present, least, largest = column_statistics.extremes(values, absent, threads=self.threads)
-            if least is not None:
-                facts["min"], facts["max"] = least, largest
-                if values.dtype.kind == "f":
-                    facts["sum"] = float(column_statistics.total(values, absent, threads=self.threads))
+            found = self.result.known.get(name)
+            found = found or column_statistics.facts_of(values, absent, threads=self.threads)
+            present = found.present
+            if found.least is not None:
+                facts["min"], facts["max"] = found.least, found.largest
+                if found.total is not None:
+                    facts["sum"] = float(found.total)
         if name in GROUPS:
             groups = self._groups(name, self.listed)
             facts |= {GROUPS[name]: groups.groups, "largest": groups.largest}
@@ -149,14 +153,15 @@ class ResultSummary:
         from penstock.storage.results.group_counts import count_groups  # only here is a kernel needed
 
         values, absent = self.result.numbers(name)
-        stored, how = self.result.stored[name], {"absent": absent, "threads": self.threads}
+        stored, how = self.result.stored[name], dict[str, Any](absent=absent, threads=self.threads)
         room = max(LEAST_COUNTERS, len(values) // COUNTER_SHARE) + self.spare_bytes
-        if not isinstance(stored, VertexReferences):
-            found = count_groups(values, top, room, **how)
-        else:
+        if isinstance(stored, VertexReferences):
             graph = stored.graph
-            ties = None if in_original_order(graph) else tie_breakers(graph).__getitem__
-            found = count_groups(values, top, room, ties=ties, **how)
+            how |= {"among": range(graph.vertices)}
+            how |= {} if in_original_order(graph) else {"ties": tie_breakers(graph).__getitem__}
+        with values.lent() if isinstance(values, PagedValues) else nullcontext(0) as more:
+            found = count_groups(values, top, room + more, **how)
+        if isinstance(stored, VertexReferences):
             names = graph.original_ids_of(np.array([label for label, _ in found.top], np.intp)).tolist()
             found = replace(found, top=[(name, size) for name, (_, size) in zip(names, found.top, strict=True)])
         self._known[f"groups of {name}"] = found

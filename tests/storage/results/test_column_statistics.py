@@ -26,38 +26,39 @@ def test_counts_and_extremes_are_those_of_the_present(values: NDArray[Any], abse
     present = values if absent is None else values[values != absent]
     assert statistics.count_present(values, absent) == len(present)
     assert statistics.count_nonzero(values, absent) == (len(present), np.count_nonzero(present))
-    count, least, largest = statistics.extremes(values, absent)
-    assert count == len(present)
+    found = statistics.facts_of(values, absent)
+    assert found.present == len(present)
+    assert values.dtype.kind == "f" or found.total is None
     if not len(present):
-        assert (least, largest) == (None, None)
+        assert (found.least, found.largest) == (None, None)
         return
-    np.testing.assert_array_equal([least, largest], [present.min(), present.max()])
-    assert least.dtype == values.dtype
+    np.testing.assert_array_equal([found.least, found.largest], [present.min(), present.max()])
+    assert found.least.dtype == values.dtype
 
 
 def test_ranges_of_a_large_column_are_joined() -> None:
     values = np.random.default_rng(1).integers(0, 1000, 3 * ROWS + 5)
     present = values[values != 0]
-    assert statistics.extremes(values, 0, threads=3) == (len(present), present.min(), present.max())
+    wanted = statistics.ColumnFacts(len(present), present.min(), present.max(), None)
+    assert statistics.facts_of(values, 0, threads=3) == wanted
     assert statistics.count_nonzero(values, 7, threads=2)[1] == np.count_nonzero(values[values != 7])
 
 
 def test_vectors_have_extremes_over_all_components() -> None:
     values = np.arange(12.0).reshape(4, 3)
-    assert statistics.extremes(values, None) == (4, 0.0, 11.0)
-    assert statistics.total(values, None) == values.sum()
-    assert statistics.total(values[:, 1], None) == values[:, 1].sum()
+    assert statistics.facts_of(values, None) == statistics.ColumnFacts(4, 0.0, 11.0, values.sum())
+    assert statistics.facts_of(values[:, 1], None).total == values[:, 1].sum()
 
 
 @covering("kind, count, size", ["f4", "f8"], [0, 1, 127, 128, 129, 1000, 4097, 100_003], [128, 1000, ROWS])
 def test_a_sum_is_numpys_to_the_bit(kind: str, count: int, size: int) -> None:
     random = np.random.default_rng(count)
     values = (random.standard_normal(count) * 10.0 ** random.uniform(-8, 8, count)).astype(kind)
-    assert statistics.total(values, None, threads=2, size=size).tobytes() == values.sum().tobytes()
+    assert statistics.facts_of(values, None, threads=2, size=size).total.tobytes() == values.sum().tobytes()
     holed = values.copy()
     holed[random.random(count) < 0.3] = np.inf
-    found = statistics.total(holed, np.inf, threads=2, size=size)
-    assert found.tobytes() == holed[holed != np.inf].sum().tobytes()
+    found = statistics.facts_of(holed, np.inf, threads=2, size=size)
+    assert found.total.tobytes() == holed[holed != np.inf].sum().tobytes()
 
 
 def test_ranges_come_in_order_whatever_the_threads() -> None:

@@ -38,13 +38,13 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         return called
 
-    for owner, name in ((column_statistics, "extremes"), (column_statistics, "count_present"), (Result, "top_rows")):
+    for owner, name in ((column_statistics, "facts_of"), (column_statistics, "count_present"), (Result, "top_rows")):
         monkeypatch.setattr(owner, name, noted(name, getattr(owner, name)))
     return calls
 
 
 BFS = ["run", "bfs", "g.h5", "--source", "0", "--threads", "2"]
-FIELDS = ["extremes", "count_present"]  # of levels, of parents
+FIELDS = ["facts_of", "count_present"]  # of levels, of parents
 
 
 def test_quiet_computes_nothing_but_what_metrics_need(computed: list[str]) -> None:

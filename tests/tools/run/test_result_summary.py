@@ -20,6 +20,7 @@ from penstock.tools.run.result_summary import ResultSummary, path_line
 def answer(best: list[tuple[int, object]] | None = None, **fields: np.ndarray) -> ResultSummary:
     result: Any = SimpleNamespace(
         stored=fields,
+        known={},
         numbers=lambda name: (fields[name], 4294967295 if fields[name].dtype == np.uint32 else None),
         graph=SimpleNamespace(original=None),
         top_rows=lambda count, **how: [{"vertex": vertex, "level": value} for vertex, value in (best or [])[:count]],
