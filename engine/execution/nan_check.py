@@ -7,18 +7,15 @@ nothing where a program itself fills a field with NaN.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from penstock.engine.program.program import absent_value, fields_of
-from penstock.engine.program.vertex_ranges import MANY_ROWS, over_ranges
+from penstock.engine.program.vertex_ranges import over_ranges
 from penstock.storage.base.errors import RunError
-from penstock.storage.checkpoint.state_pages import PagedValues
 from penstock.storage.results.column_statistics import ColumnFacts, facts_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from penstock.engine.program.program import Program
     from penstock.engine.state.device_state import DeviceState
     from penstock.engine.state.state import State
@@ -27,31 +24,19 @@ FIRST_LOOK = 64  # iterations
 
 
 def check_nan(program: Program, fields: dict[str, Any], iterations: int) -> dict[str, ColumnFacts]:
-    """Raise RunError if a field of floats holds a NaN and was not filled with them.
-
-    Returns what else is known then of fields that are read from a file.
-    """
+    """Raise RunError if a field of floats holds a NaN and was not filled with them; return what else is known then."""
     known = {}
     for name in _suspects(program, fields):
         values = fields[name]
-        if isinstance(values, PagedValues) and values.ndim == 1:
-            known[name] = facts_of(values, absent_value(program, name, values))
-            if not np.isnan(known[name].least or 0):
-                continue
-        flat = values if values.ndim == 1 else values.reshape(-1)
-        found = sum(over_ranges(partial(_nans, flat), len(flat), size=MANY_ROWS))
-        if found:
+        known[name] = facts_of(values, absent_value(program, name, values))
+        if np.isnan(known[name].least or 0):
+            flat = values.reshape(-1)
+            found = sum(over_ranges(lambda a, b: int(np.count_nonzero(np.isnan(flat[a:b]))), len(flat)))  # noqa: B023
             raise RunError(
                 f"{type(program).__name__}: {found:,} of {len(flat):,} values of {name!r} are no "
                 f"numbers (NaN) after {iterations} iterations; correct start(), edge() or vertex() (0 / 0, inf - inf?)"
             )
     return known
-
-
-def _nans(values: NDArray[Any], first: int, last: int) -> int:
-    """How many of a range of values are no numbers; the least of them is none where one is."""
-    some = values[first:last]
-    return int(np.count_nonzero(np.isnan(some))) if np.isnan(some.min()) else 0
 
 
 def check_nan_now(program: Program, state: State | DeviceState, iterations: int) -> None:

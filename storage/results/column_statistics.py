@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.storage.base.threads import ROWS, map_rows
+from penstock.storage.base.threads import ROWS, map_rows, ranges
 
 
 def present_rows(values: NDArray[Any], absent: Any) -> NDArray[np.bool_] | None:
@@ -31,22 +32,38 @@ def present_values(values: NDArray[Any], absent: Any) -> NDArray[Any]:
     return values if present is None else values[present]
 
 
+Found = TypeVar("Found")
+TURNS = 512
+"""Of how many times that a thread is asked: to ask one takes as long as NumPy has a range of an array."""
+
+
+def _each(
+    function: Callable[[NDArray[Any]], Found], values: NDArray[Any], parts: list[tuple[int, int]], threads: int | None
+) -> list[Found]:
+    """Return what function(values of a part) does, of all parts in order; what is read from a file comes one by one."""
+    together = max(1, len(parts) // TURNS) if isinstance(values, np.ndarray) else 1
+
+    def several(first: int, last: int) -> list[Found]:
+        return [function(values[slice(*part)]) for part in parts[first:last]]
+
+    return [*chain.from_iterable(map_rows(several, len(parts), threads=threads, size=together))]
+
+
 def count_present(values: NDArray[Any], absent: Any, *, threads: int | None = None) -> int:
     """How many rows have a value."""
     if absent is None:
         return len(values)
-    counts = map_rows(lambda a, b: int(np.count_nonzero(values[a:b] != absent)), len(values), threads=threads)
-    return sum(counts)
+    return sum(_each(lambda some: int(np.count_nonzero(some != absent)), values, ranges(len(values)), threads))
 
 
-def count_nonzero(values: NDArray[Any], absent: Any, *, threads: int | None = None) -> tuple[int, int]:
+def count_nonzero(values: NDArray[Any], absent: Any = None, *, threads: int | None = None) -> tuple[int, int]:
     """Count rows that have a value, and those whose value is not 0."""
 
-    def count(first: int, last: int) -> tuple[int, int]:
-        found = present_values(values[first:last], absent)
+    def count(some: NDArray[Any]) -> tuple[int, int]:
+        found = present_values(some, absent)
         return len(found), int(np.count_nonzero(found))
 
-    parts = list(map_rows(count, len(values), threads=threads))
+    parts = _each(count, values, ranges(len(values)), threads)
     return sum(part[0] for part in parts), sum(part[1] for part in parts)
 
 
@@ -68,8 +85,7 @@ def facts_of(values: NDArray[Any], absent: Any, *, threads: int | None = None, s
     flat, adds = values if values.ndim == 1 else values.reshape(-1), values.dtype.kind == "f"
     leaves = _leaves(0, len(flat), size)
 
-    def find(number: int, _: int) -> tuple[int, Any, Any, Any]:
-        found = flat[slice(*leaves[number])]
+    def find(found: NDArray[Any]) -> tuple[int, Any, Any, Any]:
         present = None if absent is None else found != absent
         count = len(found) if present is None else int(np.count_nonzero(present))
         total = np.add.reduce(found) if adds and count == len(found) else None
@@ -77,7 +93,7 @@ def facts_of(values: NDArray[Any], absent: Any, *, threads: int | None = None, s
             return (count, found.min(), found.max(), total) if count else (0, None, None, total)
         return count, *_present_extremes(found, present, absent), total
 
-    parts = list(map_rows(find, len(leaves), threads=threads, size=1))
+    parts = _each(find, flat, leaves, threads)
     ends = np.cumsum([part[0] for part in parts], dtype=np.int64)
     count, total = int(ends[-1]), None
     if adds and isinstance(values, np.ndarray) and not values.flags.c_contiguous:

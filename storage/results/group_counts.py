@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.threads import map_rows
-from penstock.storage.results.column_statistics import Keys, facts_of, first_rows, present_values
+from penstock.storage.results.column_statistics import Keys, count_nonzero, facts_of, first_rows, present_values
 
 SMALL = 1 << 20
 """Labels that are sorted in one go: that takes less time than loading a kernel, and a few MiB."""
@@ -87,7 +87,7 @@ def count_groups(
         if found.least is None:
             return GroupCounts(0, 0, [])
         among = range(int(found.least), int(found.largest) + 1)
-    if len(among) <= DENSE * len(labels):
+    if among.stop - among.start <= DENSE * len(labels):
         return _joined(_dense(labels, absent, among, room_bytes, top, threads, ties), top, ties)
     return _joined(_scattered(labels, absent, room_bytes, top, threads, ties), top, ties)
 
@@ -145,9 +145,6 @@ def _dense(
         def count(begin: int, end: int, first: int = first, counters: NDArray[Any] = counters) -> list[Counted]:
             return list(count_labels(labels[begin:end], first, counters))
 
-        def used(begin: int, end: int, counters: NDArray[Any] = counters) -> int:
-            return int(np.count_nonzero(counters[begin:end]))
-
         parts = [part for some in map_rows(count, len(labels), threads=threads, size=COUNTED) for part in some]
         large, times = _summed(parts) if parts else (np.empty(0, np.int64), np.empty(0, np.int64))
         if absent is not None and absent in block:
@@ -157,7 +154,7 @@ def _dense(
         counters[large] = 0
         names = (large.astype(np.uint64) + np.uint64(first & (2**64 - 1))).astype(labels.dtype)
         yield _largest(names, sizes, top, ties)
-        small = sum(map_rows(used, len(block), threads=threads))
+        _, small = count_nonzero(counters, threads=threads)
         few = range(0) if len(large) >= max(top, 1) else _first_by_size(counters, top, _ties_from(first, ties), threads)
         yield small, [(first + int(place), int(counters[place])) for place in few if counters[place]]
 
