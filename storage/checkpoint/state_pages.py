@@ -274,7 +274,7 @@ class StatePages:
             lacking = [unit for unit in units if unit not in self._pages]
             if self._has_room(sum(map(self._size, lacking)), self._idle, self._often, self._early, but=units):
                 break
-            if all(not times or thread == threading.get_ident() for thread, times in self._holders.items()):
+            if not self._held_by_others():
                 wanted = sum(map(self._size, {*units, *(unit for unit, page in self._pages.items() if page.wanted)}))
                 raise MemoryError(f"pages of {wanted} bytes are wanted, of {self.room}")
             self._free.wait()
@@ -291,6 +291,10 @@ class StatePages:
             self._leave(taken)
             raise
         return [self._pages[unit] for unit in units]
+
+    def _held_by_others(self) -> bool:
+        """Whether another thread holds pages, which will make room."""
+        return any(times and thread != threading.get_ident() for thread, times in self._holders.items())
 
     def _leave(self, units: list[Unit]) -> None:
         """Want these pages no more."""
@@ -319,10 +323,12 @@ class StatePages:
 
     @contextmanager
     def lent(self, size: int) -> Iterator[None]:
-        """Have pages in so many bytes less within. Raises MemoryError where those that are wanted take these."""
+        """Have pages in so many bytes less within. Raises MemoryError where those that this thread wants take these."""
         with self._free:
-            if not self._has_room(size, self._idle, self._often, self._early):
-                raise MemoryError(f"pages are wanted that leave no {size} bytes of {self.room}")
+            while not self._has_room(size, self._idle, self._often, self._early):
+                if not self._held_by_others():
+                    raise MemoryError(f"pages are wanted that leave no {size} bytes of {self.room}")
+                self._free.wait()
             leave = self._make_room(size)
             self.room -= size
             left = self._movers.submit(self._write, leave)

@@ -51,6 +51,21 @@ def test_only_what_was_changed_is_written(tmp_path: Path) -> None:
     assert (pages.file.bytes_written, pages.file.bytes_read) == (0, 0)
 
 
+def test_one_value_for_all_and_numbers_from_0_are_not_written(tmp_path: Path) -> None:
+    """Whatever the file, and memory, had before."""
+    pages = made(tmp_path, 2 * PAGE, "value")
+    values = pages.on_host("value")
+    values[:] = np.zeros(VERTICES, np.float32)
+    written = pages.file.bytes_moved
+    for given, wanted in ((2.5, np.full(VERTICES, 2.5)), (np.arange, np.arange(VERTICES))):
+        values[:] = given
+        assert pages.file.bytes_moved == written
+        np.testing.assert_array_equal(values[:], wanted)
+        values[ROWS + 1] = -1
+        assert values[ROWS : ROWS + 3].tolist() == [wanted[ROWS], -1, wanted[ROWS + 2]]
+        written = pages.file.bytes_moved
+
+
 @pytest.mark.parametrize(("often", "reads"), [((), 10), (("often",), 0)])
 def test_pages_that_are_read_often_stay_while_others_are_there(
     often: tuple[str, ...], reads: int, tmp_path: Path

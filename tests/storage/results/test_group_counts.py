@@ -46,6 +46,8 @@ def test_groups_are_those_of_a_sort(kind: str, shape: str, count: int, monkeypat
         for top in (0, 1, 10):
             found = count_groups(labels, top, room, threads=3)
             assert (found.groups, found.largest, found.top) == by_sorting(labels, top)
+            if shape in ("one", "own", "few"):
+                assert count_groups(labels, top, room, threads=3, among=range(max(128, count))) == found
 
 
 @covering("absent, apart, small", [0, 3, 255, 70_000, 2**32 - 1], [1, 30_000], [0, 1 << 20])
