@@ -57,8 +57,8 @@ def test_one_value_for_all_and_numbers_from_0_are_not_written(tmp_path: Path) ->
     values = pages.on_host("value")
     values[:] = np.zeros(VERTICES, np.float32)
     written = pages.file.bytes_moved
-    for given, wanted in ((2.5, np.full(VERTICES, 2.5)), (np.arange, np.arange(VERTICES))):
-        values[:] = given
+    for first, wanted in ((2.5, np.full(VERTICES, 2.5)), (np.arange, np.arange(VERTICES))):
+        values[:] = first
         assert pages.file.bytes_moved == written
         np.testing.assert_array_equal(values[:], wanted)
         values[ROWS + 1] = -1
