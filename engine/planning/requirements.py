@@ -380,7 +380,8 @@ def windows_of(
     def of(*names: Iterable[str]) -> int:
         return sum(sizes[name] for some in names for name in some)
 
-    moved = of(steps.reads("send"), steps.sends, far - emptied)
+    unread = emptied if one.program.combine != "union" else far  # trees begin as numbers, which are made, not read
+    moved = of(steps.reads("send"), steps.sends, far - unread)
     within = one.apart and pushes and steps.applied_within(messages)
     at_hand = far if within else frozenset[str]()
     moved += of({messages} | steps.changing & at_hand) * (1 if pushes else cut.count)
