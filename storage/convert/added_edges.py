@@ -28,6 +28,7 @@ from penstock.storage.format.frames import OpenedGraph
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import (
     LIST_VERTICES,
+    RISING,
     WITHOUT_EDGES,
     Header,
     ShardEntry,
@@ -117,7 +118,7 @@ def append_beside(
         ids=numbering.ids(),
         input_edges=graph.input_edges + len(edges),
         weights=_joined_range(graph, fresh.weights),
-        note=note,
+        note=note | numbering.note,
         without_edges=lone if graph.without_edges == 0 else None,
     )
     return replaced(opened, target, rows, change, source, (began, read, found), options)
@@ -192,8 +193,7 @@ def _joined_range(graph: Graph, weights: NDArray[Any] | None) -> tuple[float, fl
 class Numbering:
     """Which vertices the ids are of a graph's input and of others, which come behind all of its own.
 
-    stored: the graph's, or None where they are 0 to n-1. names: the others, ascending; None where all up to ``count``
-    are vertices.
+    stored: the graph's, or None where they are 0 to n-1. names: the others, ascending; None where ids are vertices.
     """
 
     def __init__(self, graph: Graph, stored: NDArray[Any] | None, names: NDArray[Any] | None, count: int) -> None:
@@ -201,39 +201,76 @@ class Numbering:
 
     @classmethod
     def of(cls, graph: Graph, source: ReadAgain, sources: NDArray[Any], targets: NDArray[Any]) -> Numbering | None:
-        """Return it; None where a new id does not come last, or the source says how many there are."""
+        """Return it; None where there are more vertices than rows with a splice have."""
         lone = [batch.lone for batch in source.read if batch.lone is not None]
         ids, stored = np.unique(np.concatenate([sources, targets, *lone])), graph.original_ids()
-        if stored is not None:
-            new = ids[~np.isin(ids, stored, kind="sort")]
-            behind = not len(new) or (graph.reordered is False and int(new[0]) > int(stored[-1]))
-            return cls(graph, stored, new, graph.vertices + len(new)) if behind else None
-        new = ids[np.searchsorted(ids, graph.vertices) :]
-        known = source.known_vertices or 0
-        if graph.reordered or max(known, int(new[-1]) if len(new) else 0) >= LIST_VERTICES:
-            return None if len(new) or known > graph.vertices else cls(graph, None, None, graph.vertices)
-        if known > graph.vertices or told_of(graph).get("renumber") is False:
+        found = cls(graph, stored, None if stored is None else ids[:0].astype(np.uint64), graph.vertices)
+        new, known = ids[~found.knows(ids)], source.known_vertices or 0
+        if stored is None and (known > graph.vertices or told_of(graph).get("renumber") is False):
             count = max(graph.vertices, known, int(ids[-1]) + 1 if len(ids) else 0)
             check_density(count, graph.edges + len(sources), source.name)
-            return cls(graph, None, None, count)
-        count = graph.vertices + len(new)
-        return cls(graph, None, new if len(new) and int(new[-1]) >= count else None, count)
+            found = cls(graph, None, None, count)
+        elif len(new) and (stored is not None or int(new[-1]) >= graph.vertices + len(new)):
+            found = cls(graph, stored, new, graph.vertices + len(new))
+        elif len(new):
+            found = cls(graph, None, None, graph.vertices + len(new))
+        return found if found.count < LIST_VERTICES else None
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """What the provenance says of ids that do not rise, or that are stored now."""
+        if self._names is None or not len(self._names):
+            return {}
+        known: dict[str, Any] = {"options": told_of(self._graph) | {"renumber": True}}
+        last = self._graph.vertices - 1 if self._stored is None else self._stored[-1] if len(self._stored) else -1
+        rises = self._graph.reordered is False and int(self._names[0]) > int(last)
+        return known if rises or self._graph.reordered is None else known | {RISING: self._rising}
+
+    @property
+    def _rising(self) -> int:
+        """How many vertices, from 0 on, have ids that rise."""
+        graph = self._graph
+        of_all = graph.vertices if self._stored is None or graph.reordered is False else 0
+        return int(graph.provenance.get(RISING, of_all))
+
+    def knows(self, ids: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return which ids are those of vertices, or new."""
+        if self._stored is None and self._names is None:
+            return np.asarray(ids < self.count)
+        found = self.vertices_of(ids)
+        inside = found < self.count
+        names = np.zeros(len(ids), np.uint64)
+        names[inside] = self._names_of(found[inside])
+        return inside & (names == ids)
+
+    def _names_of(self, vertices: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """The ids of some vertices."""
+        known, names = self._graph.vertices, self._names
+        assert names is not None, "ids that are stored have names"
+        out = vertices.astype(np.uint64)
+        if self._stored is not None and known:
+            out = self._stored[np.minimum(vertices, known - 1)].astype(np.uint64)
+        if len(names):
+            out[vertices >= known] = names[vertices[vertices >= known] - known]
+        return out
 
     def vertices_of(self, ids: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the vertices of ids that are the graph's, or new."""
-        if self._stored is None and self._names is None:
-            return ids.astype(np.int64)
-        known = self._graph.vertices
+        """Return the vertices of ids that are the graph's, or new; of others any number."""
         if self._stored is None:
-            found, old = ids.astype(np.int64), ids < known
-        elif self._graph.reordered is False:
-            found = np.searchsorted(self._stored, ids)
-            old = ids <= self._stored[-1] if known else np.zeros(len(ids), np.bool_)
+            if self._names is None:
+                return ids.astype(np.int64)
+            head, tail = np.empty(0, np.uint64), self._names
+            found, old = np.minimum(ids, np.uint64(1 << 62)).astype(np.int64), ids < self._graph.vertices
+            begin = self._graph.vertices
         else:
-            order = np.argsort(self._stored)
-            return order[np.searchsorted(self._stored, ids, sorter=order)]
-        assert self._names is not None, "ids that are stored have names"
-        found[~old] = known + np.searchsorted(self._names, ids[~old])
+            assert self._names is not None, "ids that are stored have names"
+            begin = self._rising
+            head, tail = self._stored[:begin], np.concatenate([self._stored[begin:], self._names])
+            found = np.searchsorted(head, ids)
+            old = head[np.minimum(found, begin - 1)] == ids if begin else np.zeros(len(ids), np.bool_)
+        order = np.argsort(tail)
+        at = np.searchsorted(tail, ids[~old], sorter=order)
+        found[~old] = begin + np.append(order, len(tail))[at]
         return found
 
     def ids(self) -> NDArray[Any] | None:

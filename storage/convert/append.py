@@ -2,8 +2,8 @@
 
 Rows keep their files, and the new manifest says what is among their edges now (`added_edges.py`). Where that does not
 do it, a graph is converted once more instead (`convert_again.py`): where more than a `SHARE` of the edges was added
-since the last time, where ids are new that come before others, with windows, strings or two sides; a list, where its
-ids are its own. `compact` does so when it is asked to.
+since the last time, with windows, strings or two sides; a list, where its ids are its own. `compact` does so when it is
+asked to.
 
 A list gets a new part. No frame of the old files is written again but the last of every array, where it is not full:
 its items begin the new part. Spans, degrees and chunk tables, which take a hundredth of the edges, are in the manifest

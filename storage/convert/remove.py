@@ -116,9 +116,8 @@ def _ends(source: ReadAgain, graph: Graph) -> RowEntries:
     """The ends of a source's edges, as vertices. Raises InputError for an id that the graph does not have."""
     sources, targets, _ = joined(source.read, None)
     ids, stored = np.unique(np.concatenate([sources, targets])), graph.original_ids()
-    known = ids < graph.vertices if stored is None else np.isin(ids, stored)
-    few_internal_ids(graph, ids[~known][:1].tolist())
-    numbering = Numbering(graph, stored, ids[:0] if stored is not None else None, graph.vertices)
+    numbering = Numbering(graph, stored, None if stored is None else np.empty(0, np.uint64), graph.vertices)
+    few_internal_ids(graph, ids[~numbering.knows(ids)][:1].tolist())
     return RowEntries(numbering.vertices_of(sources), numbering.vertices_of(targets), None)
 
 

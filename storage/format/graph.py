@@ -33,6 +33,7 @@ from penstock.storage.format.schema import (
     NAME_TEXT,
     NEIGHBORS,
     ORIGINAL_ID,
+    RISING,
     SPANS,
     WEIGHTS,
     WITHOUT_EDGES,
@@ -701,18 +702,24 @@ class Graph(GraphQueries):
 
     @property
     def reordered(self) -> bool | None:
-        """Whether vertices are in another order than that of their ids, as ``--order`` says; None: it is not known."""
+        """Whether vertices are in another order than that of their ids, as ``--order`` says; None: it is not known.
+
+        So they are where `append` gave new ids their places behind greater ones.
+        """
         options = self.provenance.get("options")
         if not isinstance(options, dict):
             return None
         # "hub_sort" is what graphs have that were made before there was more than one order
-        return options.get("order", "none") != "none" or bool(options.get("hub_sort"))
+        ordered = options.get("order", "none") != "none" or bool(options.get("hub_sort"))
+        return ordered or RISING in self.provenance
 
     @property
     def hot_first(self) -> bool:
         """Whether the vertices of most edges come first, as orders by degree put them."""
         options = self.provenance.get("options")
-        return bool(self.reordered) and isinstance(options, dict) and options.get("order") != "paths"
+        if not isinstance(options, dict):
+            return False
+        return options.get("order", "none") not in ("none", "paths") or bool(options.get("hub_sort"))
 
     @property
     def files(self) -> tuple[Path, ...]:

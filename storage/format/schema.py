@@ -55,6 +55,8 @@ NEIGHBORS, WEIGHTS, DEGREES, ORIGINAL_ID = "neighbors", "weights", "degrees", "o
 SPANS = "spans"
 WITHOUT_EDGES = "without_edges"
 """What the provenance calls the number of vertices without an edge."""
+RISING = "rising_ids"
+"""What the provenance calls how many vertices, from 0 on, have ids that rise, where those of later ones are less."""
 EXTRACTED = "extracted"
 """What the provenance calls where a part of a graph was taken from, and by which conditions."""
 NEW_IDS = ("renumber", "bipartite", "vertices_file")

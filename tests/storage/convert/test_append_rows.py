@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from penstock.storage.base.errors import BudgetError, InputError
-from penstock.storage.convert import convert_again
+from penstock.storage.convert import added_edges, convert_again
 from penstock.storage.convert.append import append, append_opened, compact
 from penstock.storage.convert.convert import convert
 from penstock.storage.convert.sort.options import ConvertOptions
@@ -122,7 +122,7 @@ def test_ids_of_the_graph_are_in_the_budget(strings: bool, tmp_path: Path, monke
     """The conversion has what they leave; a budget that leaves too little is refused before anything is written."""
     names = [f"{'a-name-' if strings else ''}{7 * number}" for number in range(3000)]
     (tmp_path / "a.txt").write_text("".join(f"{one} {other}\n" for one, other in pairwise(names)))
-    (tmp_path / "b.txt").write_text(f"{names[1]} {names[7] if strings else 8}\n")
+    (tmp_path / "b.txt").write_text(f"{names[1]} {names[7]}\n")
     convert(source(tmp_path / "a.txt", weighted=False), tmp_path / "g.h5", ConvertOptions(host_memory=64 << 20))
     ids = Graph.open(tmp_path / "g.h5").original_ids()
     assert ids is not None
@@ -135,6 +135,8 @@ def test_ids_of_the_graph_are_in_the_budget(strings: bool, tmp_path: Path, monke
         return real(graph, target, options, watch)
 
     monkeypatch.setattr(convert_again, "convert", noted)
+    monkeypatch.setattr(added_edges, "LEAST", 0)
+    monkeypatch.setattr(added_edges, "SHARE", 1 << 20)
     before = (tmp_path / "g.h5").read_bytes()
     with pytest.raises(BudgetError, match=r"too small: the ids of the graph take .*33MiB"):
         append(source(tmp_path / "b.txt", weighted=False), tmp_path / "g.h5", host_memory=32 << 20)
