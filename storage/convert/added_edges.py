@@ -241,7 +241,7 @@ class Numbering:
         inside = found < self.count
         names = np.zeros(len(ids), np.uint64)
         names[inside] = self._names_of(found[inside])
-        return inside & (names == ids)
+        return np.asarray(inside & (names == ids))
 
     def _names_of(self, vertices: NDArray[np.int64]) -> NDArray[np.uint64]:
         """The ids of some vertices."""
@@ -271,7 +271,7 @@ class Numbering:
         order = np.argsort(tail)
         at = np.searchsorted(tail, ids[~old], sorter=order)
         found[~old] = begin + np.append(order, len(tail))[at]
-        return found
+        return np.asarray(found)
 
     def ids(self) -> NDArray[Any] | None:
         """Return the ids of all vertices; None where they are 0 to n-1."""

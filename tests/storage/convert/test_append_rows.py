@@ -117,6 +117,11 @@ def test_what_does_not_suit_the_graph_is_refused(
     assert not [path for path in tmp_path.iterdir() if path.suffix not in (".txt", ".h5")]
 
 
+def convert_again_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(added_edges, "LEAST", 0)
+    monkeypatch.setattr(added_edges, "SHARE", 1 << 20)
+
+
 @pytest.mark.parametrize("strings", [False, True])
 def test_ids_of_the_graph_are_in_the_budget(strings: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The conversion has what they leave; a budget that leaves too little is refused before anything is written."""
@@ -135,8 +140,7 @@ def test_ids_of_the_graph_are_in_the_budget(strings: bool, tmp_path: Path, monke
         return real(graph, target, options, watch)
 
     monkeypatch.setattr(convert_again, "convert", noted)
-    monkeypatch.setattr(added_edges, "LEAST", 0)
-    monkeypatch.setattr(added_edges, "SHARE", 1 << 20)
+    convert_again_always(monkeypatch)
     before = (tmp_path / "g.h5").read_bytes()
     with pytest.raises(BudgetError, match=r"too small: the ids of the graph take .*33MiB"):
         append(source(tmp_path / "b.txt", weighted=False), tmp_path / "g.h5", host_memory=32 << 20)
@@ -153,6 +157,7 @@ def test_ids_that_need_a_table_may_come_late(
     """The input is read again, as by a conversion; vertices without edges, and a graph that was there, stay."""
     (tmp_path / "g.txt").write_text(ids)
     monkeypatch.setattr("penstock.storage.ingest.core.source.LARGEST_BLOCK", 64 << 10)
+    convert_again_always(monkeypatch)
     late = "".join(f"{v % 5} {v % 3}\n" for v in range(40_000))
     (tmp_path / "more.txt").write_text(f"{late}3 {2**38}\n")
     made = ConvertOptions(threads=1, layout=layout)
@@ -180,6 +185,7 @@ def test_a_pipe_whose_late_ids_need_a_table_is_refused(tmp_path: Path, monkeypat
     before = (tmp_path / "g.h5").read_bytes()
     piped = source(tmp_path / "more.txt", weighted=False)
     monkeypatch.setattr(piped, "total_bytes", None)
+    convert_again_always(monkeypatch)
     with pytest.raises(InputError, match="read again, and a pipe is read once; write it to a file, and append that"):
         append_opened(lambda: piped, tmp_path / "g.h5")
     assert (tmp_path / "g.h5").read_bytes() == before
