@@ -12,6 +12,7 @@ class Walkers(NamedTuple):
     previous, candidate: vertices, or the largest value for none, and trial: uint32; empty where steps are of the first
     order. A walker with a candidate is at the vertex before, and `previous` is where it goes from. first: uint64, the
     number of the first one's walk. sources: vertices, or empty for all; walk w begins at number w % source_count.
+    limits: float64, the latest time of an edge for walks from each source, or one for all; empty without times.
     """
 
     at: Any
@@ -22,6 +23,7 @@ class Walkers(NamedTuple):
     first: Any
     sources: Any
     source_count: Any
+    limits: Any
 
 
 class Window(NamedTuple):
@@ -29,7 +31,7 @@ class Window(NamedTuple):
 
     bases, offsets, shift: of the row index. kept, kept_sums: of edges from 0 on. loaded, loaded_sums: of edges from e0
     on, of which chunks of chunk_edges are flagged in `here`. Sums are of the weights in a row up to each edge, float64;
-    empty without weights.
+    empty without weights. Where edges have times, these are in the place of sums.
     """
 
     bases: Any

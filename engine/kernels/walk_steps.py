@@ -24,6 +24,8 @@ ENDED, AGAIN, WAITS, ASKS = -1, -2, -3, -4
 """In place of an edge: the walk ends; it restarts; its row is not in memory; it has a candidate to be decided on."""
 FIRST_DRAW, SECOND_DRAW, TWO = np.uint64(1), np.uint64(2), np.uint64(2)
 RESTART_DRAW = np.uint64(0)
+TRIALS = np.uint64(16)
+"""Edges that are drawn before all of a row are looked through for those that are not too late."""
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 FIRST_FACTOR = np.uint64(0xBF58476D1CE4E5B9)
 SECOND_FACTOR = np.uint64(0x94D049BB133111EB)
@@ -138,6 +140,31 @@ def edge_of(window, rule, kept, start, end, target):  # type: ignore[no-untyped-
     return low
 
 
+def edge_in_time(walkers, window, rule, i, kept, start, end):  # type: ignore[no-untyped-def]
+    """Return an edge of row [start, end) that is not later than walker `i` may use, each as likely; or ENDED.
+
+    A few are drawn until one is; then all are looked through.
+    """
+    walk, step = walkers.first + np.uint64(i), np.uint64(walkers.step[i])
+    limit = walkers.limits[(walk % walkers.source_count) % np.uint64(len(walkers.limits))]
+    number = FIRST_DRAW
+    while number <= TRIALS:
+        edge = start + np.int64(draw(rule.seed, walk, step, number) * np.float64(end - start))
+        if sum_at(window, kept, edge) <= limit:
+            return edge
+        number += _1
+    count = 0
+    for edge in range(start, end):
+        count += sum_at(window, kept, edge) <= limit
+    left = np.int64(draw(rule.seed, walk, step, number) * np.float64(count))
+    for edge in range(start, end):
+        if sum_at(window, kept, edge) <= limit:
+            if left == 0:
+                return np.int64(edge)
+            left -= 1
+    return np.int64(ENDED)
+
+
 def source_of(walkers, i):  # type: ignore[no-untyped-def]
     """Return the vertex at which the walk of walker `i` begins, uint64."""
     number = (walkers.first + np.uint64(i)) % walkers.source_count
@@ -190,6 +217,11 @@ def propose(walkers, window, rule, i):  # type: ignore[no-untyped-def]
     target = draw(rule.seed, walk, step, number) * wide
     if wide > total and target >= total:
         return lower_bound(window, kept, start, end, np.uint64(walkers.previous[i]))
+    if len(walkers.limits):
+        edge = edge_in_time(walkers, window, rule, i, kept, start, end)
+        if edge == ENDED and rule.revives and v != source_of(walkers, i):
+            edge = np.int64(AGAIN)
+        return edge
     edge = edge_of(window, rule, kept, start, end, target)
     if kept:
         prefetch(window.kept, np.uint64(edge))
@@ -305,7 +337,7 @@ def mark_row(walkers, window, wanted, i):  # type: ignore[no-untyped-def]
 
 STEPS = (
     row_start, prefetch, product, write, has_room, none_of, is_here, neighbor_at, sum_at, lower_bound, total_of,
-    edge_of, source_of, way_back, propose, is_adjacent, judge, move, take, mark_row,
+    edge_of, edge_in_time, source_of, way_back, propose, is_adjacent, judge, move, take, mark_row,
 )  # fmt: skip
 """Each after those that it calls."""
 

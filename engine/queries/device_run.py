@@ -229,16 +229,16 @@ class DeviceWalkRun:
         rows: RowWindows,
         memory: WalkMemory,
         rule: Rule,
-        sources: tuple[NDArray[Any], int],
+        sources: tuple[NDArray[Any], int, NDArray[np.float64]],
         device: Device,
         rates: Rates,
     ) -> None:
         use(device)
         self._device, self._memory = device, memory
         self._rule = Rule(*(np.asarray(value)[()] for value in rule))
-        self._sources, self._count = sources
+        self._sources, self._count, limits = sources
         self._width, dtype = rule.length + 1, self._sources.dtype
-        self._on_device = device.to_device(self._sources)
+        self._on_device, self._limits = device.to_device(self._sources), device.to_device(limits)
         bases, offsets, shift = rows.rows.index().arrays()
         index = device.to_device(bases), device.to_device(offsets), np.uint64(shift)
         self._vertices = len(offsets) - 1
@@ -290,6 +290,7 @@ class DeviceWalkRun:
             np.uint64(first),
             self._on_device,
             np.uint64(self._count),
+            self._limits,
         )
         walks = batch.walks[: count * self._width].reshape(count, self._width)
         begin_walks(blocks_for(count), walkers, walks)

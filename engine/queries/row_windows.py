@@ -86,14 +86,16 @@ class RowWindows:
     first_row, kept_rows : int
         Rows from the one to the other are kept here, those before `first_row` on a device.
     kept, kept_edge : ndarrays and int
-        Neighbors and sums of weights of the edges from `kept_edge` on that are kept here.
+        Neighbors and sums of weights (timed: weights as they are) of the edges from `kept_edge` on, kept here.
     partitions : list of RowPartition
         Of the rows from `kept_rows` on, which are read into `slabs`.
     """
 
-    def __init__(self, graph: Graph, memory: WalkMemory, *, weighted: bool, threads: int, direct_io: bool) -> None:
+    def __init__(
+        self, graph: Graph, memory: WalkMemory, *, weighted: bool, timed: bool, threads: int, direct_io: bool
+    ) -> None:
         rows = graph.out
-        self.rows, self._threads, self.weighted = rows, threads, weighted
+        self.rows, self._threads, self.weighted, self._apart = rows, threads, weighted or timed, timed
         self._index = rows.index(threads)
         self._reader: Reader | None = None
         self._none = np.empty(0, rows.neighbor_dtype), np.empty(0, np.float64)
@@ -106,7 +108,7 @@ class RowWindows:
             self.kept_rows, self.kept_edge = graph.vertices, 0
             self.partitions: list[RowPartition] = []
             self.kept = rows.arrays[0], self._none[1]
-            if weighted:
+            if self.weighted:
                 self._sum_in_memory(rows)
             return
         slots = memory.slab_edges
@@ -119,7 +121,7 @@ class RowWindows:
         self.kept = aligned_empty(count, rows.neighbor_dtype, HUGE_PAGE), self._sums(count)
         self.slabs = [(aligned_empty(slots, rows.neighbor_dtype, HUGE_PAGE), self._sums(slots)) for _ in range(2)]
         self._weights: list[Any] = [None, None]
-        if weighted and rows.weight_dtype is not None:
+        if self.weighted and rows.weight_dtype is not None:
             size = max(slots, memory.piece_edges)
             self._weights = [aligned_empty(size, rows.weight_dtype, HUGE_PAGE) for _ in range(2 if slots else 1)]
         self._reader = Reader(
@@ -183,7 +185,7 @@ class RowWindows:
                         weights = self._weights[(number - 1) % 2]
                         count = part.v1 - part.v0
                         e0 = part.c0 * self.chunk_edges
-                        sum_weights(self._threads, count, np.uint64(part.v0), e0, window, weights, sums)
+                        sum_weights(self._threads, count, np.uint64(part.v0), e0, window, weights, sums, self._apart)
                     yield part, window
         finally:
             for _, _, pending in under_way:
@@ -216,7 +218,8 @@ class RowWindows:
         assert rows.arrays is not None, "in memory"
         self.kept = rows.arrays[0], self._sums(rows.edges)
         weights = rows.arrays[1]
-        sum_weights(self._threads, rows.vertices, np.uint64(0), 0, self.kept_window(), weights, self.kept[1])
+        window = self.kept_window()
+        sum_weights(self._threads, rows.vertices, np.uint64(0), 0, window, weights, self.kept[1], self._apart)
 
     def _load_kept(self, piece: int) -> None:
         """Read the kept rows, and sum up their weights."""
@@ -232,4 +235,5 @@ class RowWindows:
             self.bytes_read += pending.result().bytes
             if self.weighted:
                 window, rows = self.kept_window(), part.v1 - part.v0
-                sum_weights(self._threads, rows, np.uint64(part.v0), e0, window, weights, sums[e0 - base :])
+                found = sums[e0 - base :]
+                sum_weights(self._threads, rows, np.uint64(part.v0), e0, window, weights, found, self._apart)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import VertexFinder, VertexReferences, originals_of
 from penstock.engine.resources.config import Config
 from penstock.storage.access.vertex_lookup import internal_id
-from penstock.storage.base.errors import InputError
+from penstock.storage.base.errors import InputError, brief
+from penstock.storage.format.edge_properties import UNITS
 from penstock.storage.format.graph import Graph
 from penstock.transfer.devices.device import Device
 
@@ -45,6 +46,11 @@ class WalkOptions:
         Probability with which a step goes back to the source instead of along an edge.
     dead_ends : {"end", "restart"}
         What a walk does at a vertex that it cannot leave.
+    time : str, optional
+        A column beside the edges (numbers, dates or timestamps): a walk uses those alone that are not later than
+        `until`, each as likely.
+    until : number, text, date or datetime, or a sequence of them
+        The latest time of the walks from all sources, or of those from each.
 
     Raises
     ------
@@ -60,6 +66,8 @@ class WalkOptions:
     q: float = 1.0
     restart: float = 0.0
     dead_ends: DeadEnds = "end"
+    time: str | None = None
+    until: Any = None
 
     def __post_init__(self) -> None:
         _check_whole("length", self.length, 1, LONGEST)
@@ -73,6 +81,10 @@ class WalkOptions:
             raise InputError(f"restart is {self.restart!r}; give a probability of at least 0 and below 1")
         if self.dead_ends not in get_args(DeadEnds):
             raise InputError(f"dead_ends is {self.dead_ends!r}; choose one of {', '.join(get_args(DeadEnds))}")
+        if (self.time is None) != (self.until is None):
+            raise InputError("time and until belong together: a column beside the edges, and its latest value")
+        if self.time is not None and self.second_order:
+            raise InputError("p and q choose among all edges of a row, and time only among some; leave one of them out")
 
     @classmethod
     def of(cls, **options: Any) -> WalkOptions:
@@ -82,6 +94,30 @@ class WalkOptions:
             if name not in known:
                 raise InputError(f"unknown option {name!r}; the options of walks are {', '.join(sorted(known))}")
         return cls(**options)
+
+    def limits(self, graph: Graph, sources: int) -> NDArray[np.float64]:
+        """The latest times for so many sources, or one for all, as the file has them; none without `time`.
+
+        Raises InputError for values that are no times of the column, or of other sources.
+        """
+        if self.time is None:
+            return np.empty(0)
+        column = next(one.property for one in graph.out.columns if one.property.name == self.time)
+        try:
+            values = np.atleast_1d(np.asarray(self.until))
+            if column.type in UNITS:
+                values = values.astype(f"M8[{UNITS[column.type]}]")
+                known = ~np.isnat(values)
+                values = values.astype(np.int64)
+            else:
+                values = values.astype(np.float64)
+                known = ~np.isnan(values)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"until is {brief(repr(self.until))}, which is no {column.type}: {error}") from error
+        if values.ndim != 1 or len(values) not in (1, sources) or not known.all():
+            raise InputError(f"until has {len(values)} values; give one, or one for each of {sources} sources")
+        moved: NDArray[np.float64] = (values - column.base).astype(np.float64)
+        return moved
 
     @property
     def second_order(self) -> bool:

@@ -94,12 +94,12 @@ class WalkRun:
         windows: RowWindows,
         memory: WalkMemory,
         rule: Rule,
-        sources: tuple[NDArray[Any], int],
+        sources: tuple[NDArray[Any], int, NDArray[np.float64]],
         scratch: Path | str | None,
         threads: int,
     ) -> None:
         self._windows, self._memory, self._rule, self._threads = windows, memory, rule, threads
-        self._sources, self._count = sources
+        self._sources, self._count, self._limits = sources
         self._dtype = self._sources.dtype
         self._none, self._width = np.iinfo(self._dtype).max, rule.length + 1
         self.progress = WalkProgress()
@@ -189,6 +189,7 @@ class WalkRun:
             np.uint64(first),
             self._sources,
             np.uint64(self._count),
+            self._limits,
         )
 
     def _sources_of(self, first: int, count: int) -> NDArray[Any]:

@@ -91,7 +91,8 @@ def walk(
     **options
         ``seed`` (0); ``weight`` (True): choose edges in proportion to their weights, where there are any; ``p`` and
         ``q`` (1.0) of node2vec; ``restart`` (0.0): the probability that a step goes back to the source;
-        ``dead_ends``: "end" or "restart" a walk at a vertex without out-edges. See `WalkOptions`.
+        ``dead_ends``: "end" or "restart" a walk at a vertex without out-edges; ``time`` and ``until``: a column beside
+        the edges, and its latest value, one for all sources or one for each. See `WalkOptions`.
 
     Returns
     -------
@@ -116,6 +117,8 @@ def walk(
     wanted = WalkOptions.of(length=length, walks_per_vertex=walks_per_vertex, **options)
     given: dict[str, Any] = {"device": device, "device_memory": device_memory, "device_edge_memory": device_edge_memory}
     config = Config.of(**given, host_memory=host_memory, threads=threads, direct_io=direct_io, scratch=scratch)
+    if where is not None and wanted.time is not None:
+        raise InputError("where leaves out the column that time needs; walk on what extract --where writes")
     opened = opened_where(graph, where, config)
 
     def lend() -> closing[Device]:
@@ -143,13 +146,19 @@ class Walks:
     """
 
     def __init__(self, graph: Graph, options: WalkOptions, sources: Sources, resources: WalkResources) -> None:
-        check_graph(graph, weighted=options.weight)
+        timed = options.time is not None
+        check_graph(graph, weighted=options.weight and not timed)
+        if timed and options.weight and graph.weight_dtype is not None:
+            raise InputError("walks with a time choose every edge alike, and the graph has weights; add --no-weight")
         found = source_vertices(VertexFinder(graph), sources)
+        if options.time is not None:
+            graph = graph.with_times(options.time)
         self.graph, self.options, self._resources = graph, options, resources
         self._sources = np.empty(0, graph.vertex_dtype) if found is None else found
         self._source_count = graph.vertices if found is None else len(found)
         self.count, self.length = self._source_count * options.walks_per_vertex, options.length
-        self.weighted = options.weight and graph.weight_dtype is not None
+        self.weighted = options.weight and graph.weight_dtype is not None and not timed
+        self._limits = options.limits(graph, self._source_count)
         self.progress: Any = None
         request = self._request()
         if resources.device_memory is None:
@@ -197,7 +206,12 @@ class Walks:
         with (
             given.lend() as device,
             RowWindows(
-                self.graph, memory, weighted=self.weighted, threads=config.thread_count, direct_io=config.direct_io
+                self.graph,
+                memory,
+                weighted=self.weighted,
+                timed=len(self._limits) > 0,
+                threads=config.thread_count,
+                direct_io=config.direct_io,
             ) as windows,
         ):
             run = self._run(device, windows)
@@ -208,7 +222,7 @@ class Walks:
         """What makes the walks, on CPU cores or on a device, to which rows come from the host."""
         from penstock.engine.queries.walk_run import WalkRun, rule_of
 
-        given, sources = self._resources, (self._sources, self._source_count)
+        given, sources = self._resources, (self._sources, self._source_count, self._limits)
         rule = rule_of(self.options, weighted=self.weighted, symmetric=not self.graph.directed)
         if device.reads_host:
             return WalkRun(rows, self._memory, rule, sources, given.scratch, given.config.thread_count)
@@ -221,7 +235,7 @@ class Walks:
         graph, width = self.graph, self.graph.vertex_dtype.itemsize
         own = width + 4 + (2 * width + 4 if self.options.second_order else 0)
         flags = graph.out.edges // chunk_of(graph.out)
-        fixed = index_bytes(graph.out) + self._sources.nbytes + flags + ROUNDING
+        fixed = index_bytes(graph.out) + self._sources.nbytes + self._limits.nbytes + flags + ROUNDING
         walker = own + (self.length + 1) * width
         return DeviceWalkRequest(device_memory, self._resources.config.device_edge_memory, fixed, walker)
 
@@ -229,7 +243,8 @@ class Walks:
         """What there is to divide."""
         graph, rows, given = self.graph, self.graph.out, self._resources
         in_memory, width = rows.arrays is not None, graph.vertex_dtype.itemsize
-        fixed = index_bytes(graph.out) + name_bytes(graph) + self._sources.nbytes + WRITER_BYTES
+        summed = self.weighted or len(self._limits) > 0
+        fixed = index_bytes(graph.out) + name_bytes(graph) + self._sources.nbytes + self._limits.nbytes + WRITER_BYTES
         host = HostBudgetRequest.of(graph, given.config.memory_bytes, fixed, given.config.thread_count)
         chunk = longest = chunk_of(rows)
         if given.device_memory is not None if in_memory else host.left > 0:  # an index without room is not read
@@ -239,8 +254,8 @@ class Walks:
             edges=graph.edges,
             in_memory=in_memory,
             neighbor_bytes=width,
-            weight_bytes=rows.weight_dtype.itemsize if self.weighted and rows.weight_dtype is not None else 0,
-            sum_bytes=8 if self.weighted else 0,
+            weight_bytes=rows.weight_dtype.itemsize if summed and rows.weight_dtype is not None else 0,
+            sum_bytes=8 if summed else 0,
             longest=longest,
             chunk_edges=chunk,
             walks=max(1, self.count),

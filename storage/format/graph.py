@@ -657,6 +657,24 @@ class Graph(GraphQueries):
             large = "has numbers beyond 2^53" if known.type in NUMBERS else f"is a {known.type}"
             why = "has nulls" if known.nulls else large if known.range is None else "has values that are infinite"
             raise InputError(f"{name!r} {why}, and weights are finite numbers; name another column")
+        return self._with_column(number, known.range)
+
+    def with_times(self, name: str) -> "Graph":
+        """Return the same graph with a column beside its edges in the place of weights, as the file stores it.
+
+        Raises
+        ------
+        InputError
+            There is no such column, it has nulls, or its values are no numbers, dates or timestamps.
+        """
+        names = list(self.edge_properties)
+        known = self.out.columns[names.index(name)].property if name in names else None
+        if known is None or known.nulls or known.type in ("string", "bool"):
+            why = "edges have no such column" if known is None else f"it is a column of {known.facts}"
+            raise InputError(f"{name!r} is no time of edges: {why}; name numbers, dates or timestamps without nulls")
+        return self._with_column(names.index(name), None)
+
+    def _with_column(self, number: int, weight_range: tuple[float, float, float] | None) -> "Graph":
         out, into = (
             replace(
                 rows,
@@ -668,7 +686,7 @@ class Graph(GraphQueries):
             for rows in (self.out, self.into or self.out)
         )
         both = None if self.into is None else out if self.into is self.out else into
-        return replace(self, out=out, into=both, weight_range=known.range)
+        return replace(self, out=out, into=both, weight_range=weight_range)
 
     def with_adjacencies(self, out: Adjacency, into: Adjacency | None) -> "Graph":
         """Return the same graph with other adjacencies, such as the rows of some vertices (`Adjacency.of_rows`)."""

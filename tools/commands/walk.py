@@ -55,6 +55,8 @@ walking = option_group(
         help="What a walk does at a vertex without out-edges.",
     ),
     option("--where", metavar="CONDITION", help='Walk on the edges of which this holds: "amount >= 100".'),
+    option("--time", metavar="COLUMN", help="Of edges: use those that are not later than --until, each as likely."),
+    option("--until", multiple=True, help="The latest --time: one for all, or one for each --source, in their order."),
     option("--no-weight", is_flag=True, help="Choose each edge with the same probability, whatever its weight."),
     title="Walks",
 )
@@ -105,6 +107,7 @@ def command(
       penstock walk web.h5 --output walks.txt
       penstock walk web.h5 --length 40 --walks-per-vertex 1 --p 0.5 --q 2 --output walks.parquet
       penstock walk roads.h5 --source 0 --restart 0.15 --output near.csv
+      penstock walk pay.h5 --source 7 --until 2026-03-01 --source 9 --until 2026-04-01 --time day --output past.txt
       penstock walk web.h5 --host-memory 200MiB --scratch /tmp --output walks.npy
       penstock walk web.h5 --device cuda:0 --device-memory 4GiB --output walks.npy
     """
@@ -121,6 +124,7 @@ def command(
     opened = Graph.open(graph, stripes=using.pop("stripes"))
     sources = _sources(walking.pop("source"), walking.pop("sources"), opened)
     using["scratch"] = using["scratch"] or (None if to_stdout else output.absolute().parent)
+    walking["until"] = list(walking["until"]) or None
     walks = walk(opened, sources=sources, weight=not walking.pop("no_weight"), **walking, **using)
     with progress(console) as update, compiling_shown(update):
         total = walks.count * walks.length

@@ -126,15 +126,18 @@ def mark_chunks(first, last, walkers, window, wanted):  # type: ignore[no-untype
 
 
 @loop_kernel("sum_weights", grain=4096)
-def sum_weights(first, last, v0, e0, window, weights, sums):  # type: ignore[no-untyped-def]
-    """Sum up the weights of every row v0 + first .. v0 + last - 1 from its first edge on; both arrays begin at e0."""
+def sum_weights(first, last, v0, e0, window, weights, sums, apart):  # type: ignore[no-untyped-def]
+    """Sum up the weights of every row v0 + first .. v0 + last - 1 from its first edge on; both arrays begin at e0.
+
+    apart: keep each as it is.
+    """
     window = Window(*window)
     index = (window.bases, window.offsets, window.shift)
     for row in range(first, last):
         v = v0 + np.uint64(row)
         total = 0.0
         for edge in range(row_start(index, v) - e0, row_start(index, v + ONE) - e0):
-            total += np.float64(weights[edge])
+            total = np.float64(weights[edge]) + (0.0 if apart else total)
             sums[edge] = total
 
 
