@@ -8,7 +8,7 @@ the sampling.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -281,27 +281,47 @@ class NeighborSampler:
         RunError
             The graph cannot be read, or is damaged.
         """
+        return self.sample_together([seeds], seed=seed)[0]
+
+    @for_python
+    def sample_together(self, batches: Iterable[Any], *, seed: int = 0) -> list[SampledNeighbors]:
+        """Sample the neighborhoods of several batches, each hop of all at once.
+
+        Where memory does not hold all edges, a batch reads nearly every chunk that the graph has; together they read
+        each once for a hop (with weights still once for a batch), as Ginex does (Park, Min and Lee, VLDB 2022).
+
+        Parameters
+        ----------
+        batches : iterable of seeds
+            Of each batch what `sample` takes.
+        seed : int
+            Of the random numbers of the first batch; the next ones have those after it.
+
+        Returns
+        -------
+        list of SampledNeighbors
+            What ``sample(batch, seed=seed + i)`` gives for each batch.
+
+        Raises
+        ------
+        InputError, RunError
+            As `sample`.
+        """
         self._prepare()
+        growing = [_Neighborhood(self._seeds(batch), seed + i) for i, batch in enumerate(batches)]
+        for hop, fanout in enumerate(self.fanouts):
+            drawn = [self._draw(one.frontier, fanout, (one.seed, hop)) for one in growing]
+            edges = [drawn_edges for drawn_edges, _ in drawn]
+            found = self._edges.targets(np.concatenate(edges)) if edges else np.empty(0, np.int64)
+            ends = np.cumsum([len(one) for one in edges])
+            for one, (drawn_edges, counts), end in zip(growing, drawn, ends, strict=True):
+                one.grow(drawn_edges, counts, found[end - len(drawn_edges) : end].astype(np.int64))
+        return [one.sample(self._finder) for one in growing]
+
+    def _seeds(self, seeds: Any) -> NDArray[np.int64]:
         found = source_vertices(self._finder, _plain(seeds))
         assert found is not None, "seeds are given"
-        nodes = found.astype(np.int64)
-        known, frontier, per_hop = nodes, nodes, [len(nodes)]
-        parts: list[tuple[NDArray[np.int64], ...]] = []
-        for hop, fanout in enumerate(self.fanouts):
-            edges, counts = self._draw(frontier, fanout, (seed, hop))
-            neighbors = self._edges.targets(edges).astype(np.int64)
-            first = len(known) - len(frontier)
-            of = np.repeat(np.arange(first, len(known)), counts)
-            known, row = _joined(known, neighbors)
-            parts.append((row, of, edges))
-            frontier = known[first + len(frontier) :]
-            per_hop.append(len(frontier))
-        row, col, edge = (
-            (np.concatenate(arrays) for arrays in zip(*parts, strict=True)) if parts else (np.empty(0, np.int64),) * 3
-        )
-        return SampledNeighbors(
-            self._finder.names(known), known, row, col, edge, per_hop, [len(part[0]) for part in parts]
-        )
+        return found.astype(np.int64)
 
     def vertices(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The vertices of ids that are numbers, -1 for one that the graph lacks."""
@@ -342,6 +362,33 @@ class NeighborSampler:
             )
         drawn = edges >= 0
         return edges[drawn], np.bincount(np.repeat(np.arange(len(vertices)), counts)[drawn], minlength=len(vertices))
+
+
+class _Neighborhood:
+    """A neighborhood that grows hop by hop: known vertices, and the edges of each hop with the places of both ends."""
+
+    def __init__(self, seeds: NDArray[np.int64], seed: int) -> None:
+        self.known, self.seed, self.nodes_per_hop = seeds, seed, [len(seeds)]
+        self.parts: list[tuple[NDArray[np.int64], ...]] = []
+
+    @property
+    def frontier(self) -> NDArray[np.int64]:
+        """The vertices that the last hop has found."""
+        return self.known[len(self.known) - self.nodes_per_hop[-1] :]
+
+    def grow(self, edges: NDArray[np.int64], counts: NDArray[np.int64], neighbors: NDArray[np.int64]) -> None:
+        """Add a hop: edges that were drawn, so many for each vertex of the frontier, and their neighbors."""
+        before = len(self.known)
+        of = np.repeat(np.arange(before - self.nodes_per_hop[-1], before), counts)
+        self.known, row = _joined(self.known, neighbors)
+        self.nodes_per_hop.append(len(self.known) - before)
+        self.parts.append((row, of, edges))
+
+    def sample(self, finder: VertexFinder) -> SampledNeighbors:
+        """What it has become."""
+        row, col, edge = (np.concatenate(arrays) for arrays in zip(*self.parts, strict=True))
+        counts = [len(part[0]) for part in self.parts]
+        return SampledNeighbors(finder.names(self.known), self.known, row, col, edge, self.nodes_per_hop, counts)
 
 
 @for_python
@@ -421,10 +468,11 @@ def _plain(seeds: Any) -> Any:
 
 def _joined(known: NDArray[np.int64], found: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Known vertices and, in the order in which they were found, new ones; and where each found one is among them."""
-    _, firsts, places = np.unique(np.concatenate([known, found]), return_index=True, return_inverse=True)
-    new = np.sort(firsts[firsts >= len(known)])
-    rank = np.where(firsts < len(known), firsts, len(known) + np.searchsorted(new, firsts))
-    return np.concatenate([known, found[new - len(known)]]), rank[places[len(known) :]]
+    from penstock.engine.kernels.host.walks import number_found
+
+    nodes, places = np.concatenate([known, found]), np.empty(len(found), np.int64)
+    table = np.full(2 << len(nodes).bit_length(), -1, np.int32)
+    return nodes[: number_found(nodes, len(known), found, table, places)], places
 
 
 class ChunkedEdges:
@@ -470,11 +518,13 @@ class ChunkedEdges:
         if self._kept is not None:
             return self._kept[edges]
         found = np.empty(len(edges), self._rows.neighbor_dtype)
-        order, first = np.argsort(edges, kind="stable"), 0
-        ascending = edges[order]
-        for e0, end in self._windows(np.unique(ascending // self._rows.chunk_edges), None):
-            last = int(np.searchsorted(ascending, end))
-            found[order[first:last]] = self._slab[ascending[first:last] - e0]
+        chunks = (edges // self._rows.chunk_edges).astype(np.min_scalar_type(self._rows.chunks))  # two bytes: fast
+        order, counts, first = np.argsort(chunks, kind="stable"), np.bincount(chunks), 0
+        before = np.cumsum(counts)
+        for e0, end in self._windows(np.flatnonzero(counts), None):
+            last = int(before[(end - 1) // self._rows.chunk_edges])
+            here = order[first:last]
+            found[here] = self._slab[edges[here] - e0]
             first = last
         return found
 

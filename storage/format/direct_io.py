@@ -97,10 +97,10 @@ class DirectFile:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def expect(self, starts: list[int], length: int) -> None:
-        """Tell the system which ranges of the page cache will be read, where it can be told: it begins to read all."""
+    def expect(self, ranges: list[tuple[int, int]]) -> None:
+        """Tell the system, where it can be told, which ranges (start, length) will be read: it begins to read all."""
         if hasattr(os, "posix_fadvise"):
-            for start in starts:
+            for start, length in ranges:
                 os.posix_fadvise(self._handle, start, length, os.POSIX_FADV_WILLNEED)
 
     def read(self, wanted: ReadRange, buffer: memoryview) -> None:

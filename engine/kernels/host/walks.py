@@ -15,8 +15,9 @@ from penstock.engine.kernels.host.atomics import prefetch
 from penstock.engine.kernels.host.device_functions import ONE, row_start
 from penstock.engine.kernels.host.jit import inline, kernel, loop_kernel
 from penstock.engine.kernels.walk_arrays import Rule, Walkers, Window
-from penstock.engine.kernels.walk_steps import compile_steps
+from penstock.engine.kernels.walk_steps import GOLDEN, compile_steps
 
+_32 = np.uint64(32)
 GROUP = 64
 TOGETHER = 32
 """Walkers that are looked at together for one that can advance, in vectors."""
@@ -184,6 +185,29 @@ def place_steps(cells, vertices, walks):  # type: ignore[no-untyped-def]
     """Write the vertex of every record into its cell of the walks."""
     for k in range(len(cells)):
         walks[np.uint64(cells[k])] = vertices[k]
+
+
+@kernel("number_found")
+def number_found(nodes, known, found, table, places):  # type: ignore[no-untyped-def]
+    """Give each found vertex its place among nodes[:known], or the next one; return how many places there are then.
+
+    nodes: int64, with room for all that is found; the first of equal ones is meant. table: int32, -1, a power of two of
+    slots, more than twice as many as nodes; a slot has a place. places: int64, filled.
+    """
+    end, last = known, len(table) - 1
+    for i in range(known + len(found)):
+        vertex = nodes[i] if i < known else found[i - known]
+        at = np.int64((np.uint64(vertex) * GOLDEN) >> _32) & last
+        while table[at] >= 0 and nodes[table[at]] != vertex:
+            at = (at + 1) & last
+        if table[at] < 0:
+            if i >= known:
+                nodes[end] = vertex
+            table[at] = min(i, end)
+            end += i >= known
+        if i >= known:
+            places[i - known] = table[at]
+    return end
 
 
 @loop_kernel("draw_edges", grain=256)

@@ -144,6 +144,21 @@ def test_a_seed_keeps_all_its_places() -> None:
     assert set(twice.row[twice.row < 3].tolist()) <= {0, 1}  # an edge leads from the first place of a seed
 
 
+@pytest.mark.parametrize("weight", [False, True])
+def test_batches_together_are_those_alone(tmp_path: Path, weight: bool) -> None:
+    edges = weighed(shape("skewed"), "uint8")
+    graph = on_disk(edges, tmp_path / "g.h5", chunk_edges=256)
+    batches = [[3, 17, 60], [17], np.arange(0, 200, 7)]
+    sampler = NeighborSampler(graph, [5, -1, 3], weight=weight)
+    expected = [sampler.sample(batch, seed=9 + i) for i, batch in enumerate(batches)]
+    for _ in range(2):
+        for one, other in zip(sampler.sample_together(batches, seed=9), expected, strict=True):
+            assert_same(one, other)
+        if not weight:
+            read_in_chunks(sampler)
+    assert sampler.sample_together([]) == []
+
+
 class Tensor:
     """What a tensor of PyTorch has of an array."""
 

@@ -27,7 +27,7 @@ def stores_of(folder: Path, fanouts: list[int], **options: Any) -> tuple[Any, An
     from_edges(*ENDS).save(folder / "g.h5")
     sampler = NeighborSampler(folder / "g.h5", fanouts, **options)
     features: Any = engine.pyg_stores(
-        sampler, x=FeatureRows(folder / "x.npy", host_memory="9KiB"), y=torch.arange(1200)
+        sampler, x=FeatureRows(folder / "x.npy", host_memory="266KiB"), y=torch.arange(1200)
     )
     return features
 

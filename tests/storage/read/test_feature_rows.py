@@ -35,7 +35,7 @@ def saved(values: np.ndarray, path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("budget", [None, "9KiB"])
+@pytest.mark.parametrize("budget", [None, "266KiB"])
 @pytest.mark.parametrize(
     ("file", "name", "columns"),
     [
@@ -68,7 +68,7 @@ def test_what_was_decoded_is_removed(tmp_path: Path) -> None:
 
 
 def test_rows_that_are_kept_are_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    features = FeatureRows(saved(VALUES, tmp_path / "x.npy"), host_memory="40KiB")
+    features = FeatureRows(saved(VALUES, tmp_path / "x.npy"), host_memory="300KiB")
     read: list[int] = []
     monkeypatch.setattr(features, "_read", lambda blocks, slots: read.extend(blocks.tolist()))
     per_block = features._rows
@@ -84,7 +84,7 @@ def test_rows_that_are_kept_are_not_read_again(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_failed_read_leaves_no_wrong_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    features = FeatureRows(saved(VALUES, tmp_path / "x.npy"), host_memory="40KiB")
+    features = FeatureRows(saved(VALUES, tmp_path / "x.npy"), host_memory="300KiB")
     features[ROWS[:5]]
 
     def fail(*_: Any) -> None:
