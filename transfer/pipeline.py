@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -92,16 +92,17 @@ class Pipeline:
         self._let_go()
         return self.directory(demand.direction).residency(demand)
 
-    def plan(self, demand: Demand, rates: Rates, *, resident: bool = False) -> Plan:
+    def plan(self, demand: Demand, rates: Rates, *, resident: bool = False, whole: bool = False) -> Plan:
         """Return the plan of a demand by this pipeline's options: `make_plan` after `residency`.
 
-        resident: whether all edges are known to be where the device reads them; else it is looked up.
+        resident: whether all edges are known to be where the device reads them; else it is looked up. whole: whether
+        all that is not there is copied, whatever route would be chosen.
         """
         if self._timeline is None:
-            plan = self._planned(demand, rates, resident)
+            plan = self._planned(demand, rates, resident, whole)
         else:
             with during(self._timeline, "engine", "plan"):
-                plan = self._planned(demand, rates, resident)
+                plan = self._planned(demand, rates, resident, whole)
         before, self._sweep = self._sweep, None
         if demand.whole:
             walks = before.walks if before is not None and before.demand is demand else 0
@@ -112,7 +113,7 @@ class Pipeline:
             _log.debug("plan for %s of the %s-edges: tasks %s", self.device.name, plan.direction, routes or "none")
         return plan
 
-    def _planned(self, demand: Demand, rates: Rates, resident: bool) -> Plan:
+    def _planned(self, demand: Demand, rates: Rates, resident: bool, whole: bool) -> Plan:
         directory = self.directory(demand.direction)
         if resident:
             self._let_go()
@@ -121,7 +122,8 @@ class Pipeline:
             self._let_go()  # what a cache keeps changes with what is wanted: here it stays as it is
             self.staging.unpin()
             return Plan(demand.direction, ())
-        return make_plan(demand, directory.table, self.residency(demand), rates, self.options)
+        options = replace(self.options, route="filter") if whole else self.options
+        return make_plan(demand, directory.table, self.residency(demand), rates, options)
 
     def kept_plan(self, demand: Demand) -> Plan | None:
         """Return the plan of the last walk once more, None where it is to be made anew.

@@ -11,20 +11,26 @@ updates: only pushes of asynchronous programs can.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from penstock.engine.program.program import author_function
 from penstock.storage.base.errors import InputError
 from penstock.transfer.routes.cel import name as route
+from penstock.transfer.values.task import TaskRecord
 
 ROUND_SECONDS = 2e-5
 """What a round takes on a GPU."""
 MOST_ROUNDS = 8
+LOADED = ("filter", "resident")
+"""Routes whose views can hold the edges of inactive rows too, so that rows that become pending can be walked."""
 
 if TYPE_CHECKING:
+    from penstock.engine.execution.run_parts import RunParts
     from penstock.engine.program.program import Program
     from penstock.engine.resources.config import Config
     from penstock.engine.resources.edge_stream import EdgeStream
+    from penstock.engine.state.state import Frontier
     from penstock.transfer.values.view import View
 
 
@@ -47,12 +53,44 @@ def check(program: Program, config: Config, *, asynchronous: bool) -> None:
     raise InputError(f"{name} cannot run by route {config.route}, which serves asynchronous pushes, {why}; {way_out}")
 
 
-def follows(stream: EdgeStream) -> bool:
-    """Whether rows may follow the carriers of this stream of pushes."""
-    return stream.pipeline.options.route == route and not stream.resident
+class Walked:
+    """A push that begins now, and may have carriers; of edges that may come by several routes, it is chosen whether."""
+
+    def __init__(self, run: RunParts, stream: EdgeStream, frontier: Frontier) -> None:
+        self.began, self._loads, self._feedback = time.perf_counter(), run.kernels.loads, stream.feedback
+        self.records: list[TaskRecord] = []
+        self.followed = TaskRecord(route, stream.key, ())
+        alone = run.place[1] == 1 and not run.against and run.state.pages is None and not run.local_rounds
+        able = alone and run.asynchronous and not run.author.has_send
+        sent = sent_by(run) + frontier.edges if run.passed is None else None
+        stream.carries = able and stream.carriers_pay(frontier, sent)
+
+    def learn(self, run: RunParts) -> None:
+        """Take what followed, and what a carrier took: after the next select, so that the device has passed it."""
+        run.followed += self.followed.edges
+        run.passed = sent_by(run) if run.passed is None else run.passed
+        carriers = [record for record in self.records if record.route != route]
+        if run.kernels.loads == self._loads and all(record.route in LOADED for record in carriers):
+            self._feedback.carriers.took((time.perf_counter() - self.began) / len(carriers))
 
 
-def rounds(stream: EdgeStream, view: View) -> int:
+def sent_by(run: RunParts) -> int:
+    """Edges of the run's frontiers so far."""
+    return run.graph.edges - run.unexplored
+
+
+def end(run: RunParts) -> None:
+    """Remember what the run sent, with or without carriers, for the next one of its program."""
+    stream = run.streams.get("push")
+    if stream is not None and run.asynchronous:
+        stream.feedback.carriers.end(sent_by(run), run.followed, run.passed)
+
+
+def rounds(run: RunParts, stream: EdgeStream, view: View) -> int:
     """How often rows of a view may follow: as long as the link takes for as many bytes as it has."""
+    if view.record.route not in LOADED or stream.resident or not stream.has_all(view):
+        return 0
+    if not (stream.carries or stream.pipeline.options.route == route):
+        return run.local_rounds
     seconds = (view.e1 - view.e0) * stream.edge_bytes / stream.feedback.given.copy_bytes
     return max(1, min(MOST_ROUNDS, int(seconds / ROUND_SECONDS)))

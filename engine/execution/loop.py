@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from penstock.engine.execution import stream_walk
+from penstock.engine.execution import cel, stream_walk
 from penstock.engine.execution.fusing import fuse
 from penstock.engine.execution.run_parts import RunParts
 from penstock.engine.execution.situations import situation_of
@@ -86,6 +86,7 @@ class Loop(RunParts):
                 began = time.perf_counter()
                 self.kernels.use()
                 frontier = self.everyone if self.everything else self.due.next(self._select, self.kernels)
+                self._learn()
                 if not frontier.vertices:
                     self.converged = True
                     break
@@ -107,6 +108,7 @@ class Loop(RunParts):
                 self._end(frontier, record)
                 record.seconds = time.perf_counter() - began
                 yield record
+            cel.end(self)
             self.hand_out()
         finally:
             for stream in (*self.streams.values(), *self.windows.opened):
@@ -178,6 +180,12 @@ class Loop(RunParts):
 
     def _select(self) -> Frontier:
         return self.kernels.select(self.state, self.out, self.scalars(), self.due.limit)
+
+    def _learn(self) -> None:
+        """Take what the last walk's carriers were worth."""
+        carried, self.carried = self.carried, None
+        if carried is not None:
+            carried.learn(self)
 
     def _situation(self, frontier: Frontier) -> Situation:
         """What the direction rule looks at."""

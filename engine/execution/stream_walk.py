@@ -12,7 +12,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.execution import cel
-from penstock.transfer.routes.cel import name as cel_name
 from penstock.transfer.values.task import Demand, TaskRecord
 
 if TYPE_CHECKING:
@@ -26,8 +25,6 @@ MANY = 32
 """A frontier of fewer edges than this part of the graph's is pushed without a look at what unsettled vertices have."""
 FIRST, AGAIN = 1, 4
 """How many edges of the frontier an edge of unsettled vertices must replace: the first time, and after that."""
-LOADED = ("filter", "resident")
-"""Routes whose views can hold the edges of inactive rows too, so that rows that become pending can be walked."""
 
 
 def unsettled(run: RunParts, frontier: Frontier, scalars: tuple[Any, ...]) -> Demand | None:
@@ -80,21 +77,21 @@ def _note_resident(stream: EdgeStream, frontier: Frontier, record: IterationReco
 
 def _push(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], at_hand: AtHand) -> None:
     kernels, state, index = run.kernels, run.state, stream.index
-    follows = cel.follows(stream)
-    followed = TaskRecord(cel_name, stream.key, ())
+    walked = cel.Walked(run, stream, frontier)
     with stream.views(kernels, state, frontier, scalars) as arrivals:
         for view in at_hand(arrivals):
-            began, rounds = time.perf_counter(), 0
-            if view.record.route in LOADED and not stream.resident and stream.has_all(view):
-                rounds = cel.rounds(stream, view) if follows else run.local_rounds
+            began, rounds = time.perf_counter(), cel.rounds(run, stream, view)
             if rounds:
                 kernels.unmark_sent(view, state, frontier, index)
             kernels.push(view, state, frontier, index, scalars)
-            if rounds:  # of edges that were brought for this iteration only
-                kernels.push_resend(view, state, frontier, index, scalars, (run.due.limit, rounds), followed)
+            if rounds:
+                due = run.due.limit, rounds
+                kernels.push_resend(view, state, frontier, index, scalars, due, walked.followed)
+                run.carried = walked
             view.record.kernel_seconds += time.perf_counter() - began
-    if follows:
-        stream.pipeline.records.append(followed)
+    if run.carried is walked:
+        walked.records = stream.pipeline.records
+        stream.pipeline.records.append(walked.followed)
 
 
 def _pull(

@@ -65,7 +65,7 @@ class EdgeStream:
     partition, not just the wanted ones: for local rounds, which walk other rows too. heads: the first edges of every
     row, kept on the device; only the edges after them travel. degrees: samples those of the adjacency's rows, once;
     None on a device that reads host memory. expected: the record of what a pull read last behind row prefixes, and
-    requests it was to take.
+    requests it was to take. carries: whether this iteration brings partitions whole, for rows to follow (`cel.py`).
     """
 
     pipeline: Pipeline
@@ -85,6 +85,7 @@ class EdgeStream:
     heads: RowPrefixCache | None = None
     degrees: Callable[[], DegreeSample] | None = None
     plan_seconds: float = 0.0
+    carries: bool = False
     expected: tuple[TaskRecord, float] | None = field(default=None, init=False)
     _side: tuple[int, DirectionSide] | None = field(default=None, init=False)
     _started: PrefetchQueue | None = field(default=None, init=False)
@@ -155,6 +156,10 @@ class EdgeStream:
         """Whether all edges of a view are there, of rows that were not wanted too: not those between resident ones."""
         parts = view.record.partitions
         return view.record.route != "resident" or bool(self.here[parts[0] : parts[-1] + 1].all())
+
+    def carriers_pay(self, frontier: Frontier, sent: int | None) -> bool:
+        """Whether a push had best bring partitions whole, since rows follow them; sent: as `Carriers.pay`."""
+        return False
 
     @property
     def scans(self) -> bool:
@@ -325,7 +330,7 @@ class EdgeStream:
     ) -> tuple[Demand, Plan]:
         """The demand of this iteration and its plan; known: scalars and rates; only: of which partitions."""
         scalars, rates = known
-        if only is None and self.slight(frontier):
+        if only is None and not self.carries and self.slight(frontier):
             own = self._own(frontier)
             lines = self._lines_of(own) if state.lines is None else int(state.lines * self.part)
             return self._at_once(own.vertices, own.edges, lines, rates)
@@ -336,7 +341,7 @@ class EdgeStream:
             self._sweep_basis = self._basis
         if only is not None:
             demand = replace(demand, active_edges=np.where(only, demand.active_edges, 0), whole=False)
-        plan = self.pipeline.plan(demand, rates, resident=self.resident)
+        plan = self.pipeline.plan(demand, rates, resident=self.resident, whole=self.carries)
         if not demand.whole and any(task.route == "compaction" for task in plan.tasks):
             demand = replace(demand, marks=kernels.marks(state))
         return demand, plan
@@ -382,7 +387,7 @@ class EdgeStream:
         if self.direction == "push" and kernels.author.has_pending and self.pipeline.options.priority:
             pending = np.zeros(len(table))
             kernels.add_pending(mine, self.index, scalars, table.partition_edges, pending)
-        wanted = None if self.complete else chunks
+        wanted = None if self.complete or self.carries else chunks
         asked = self.key, vertices, edges, lines, pending, wanted, self.with_weights
         marked = touched[0] if touched else None
         return self._only_mine(Demand(*asked, read_edges=read, blocks=marked, block_marks=blocks))

@@ -14,7 +14,7 @@ from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.state.state import Frontier
 from penstock.storage.format.row_pages import OFFSET_BYTES
 from penstock.transfer.planning.plan import pays, routes_of
-from penstock.transfer.values.rates import SECTOR_BYTES, TASK_SECONDS
+from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES, TASK_SECONDS
 from penstock.transfer.values.task import Demand
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from penstock.transfer.values.view import OwnedRows, View
 
 DOUBT = 2.0  # a pull may read so many times what is expected behind row prefixes
+SPREAD = 8
+"""Vertices of a frontier for each partition: so many are in nearly all of them."""
 MISSED, SOME_LINES = 4, 1 << 14
 """A pull that reads so many times the lines expected, and so many more, was not expected well."""
 
@@ -102,20 +104,42 @@ class LinkStream(EdgeStream):
 
     def _plan_pays(self, rows: float, edges: float, lines: float) -> bool:
         """Whether a plan of so much saves what it takes, over reading it in place; rows may be in any partition."""
-        rates, options, size = self.feedback.given, self.pipeline.options, edges * self.edge_bytes
-        run_bytes = size / max(1.0, rows) if self.direction == "push" else SECTOR_BYTES
-        in_place = float(rates.line_seconds(np.float64(lines), np.float64(run_bytes)))
+        in_place = self._in_place(rows, edges, lines)
         if not pays(in_place, counted=False):
             return False
-        table, pieces = self.directory.table, self.directory.pieces
-        touched = -math.expm1(-rows / len(table))
-        copied = self.index.edges * self.edge_bytes if pieces is None else pieces.layout.nbytes
-        tasks = len(table) / (options.combine if pieces is None else 1)
-        whole = touched * max(copied / rates.copy_bytes, tasks * TASK_SECONDS)
+        rates, size = self.feedback.given, edges * self.edge_bytes
+        touched = -math.expm1(-rows / len(self.directory.table))
         gathered = gather_seconds(rates, size, rows) if self.direction == "push" else math.inf
-        best = cheapest(routes_of(options), in_place, whole, gathered)
+        best = cheapest(routes_of(self.pipeline.options), in_place, touched * self._whole(TASK_SECONDS), gathered)
         placed = float((self.directory.starts >= 0).mean())
         return pays(in_place - (1.0 - placed) * best, counted=False)
+
+    def _in_place(self, rows: float, edges: float, lines: float) -> float:
+        """Seconds of reading so much in place."""
+        run_bytes = edges * self.edge_bytes / max(1.0, rows) if self.direction == "push" else SECTOR_BYTES
+        return float(self.feedback.given.line_seconds(np.float64(lines), np.float64(run_bytes)))
+
+    def _whole(self, task_seconds: float) -> float:
+        """Seconds of copying all partitions, in tasks that take so long at least."""
+        pieces = self.directory.pieces
+        copied = self.index.edges * self.edge_bytes if pieces is None else pieces.layout.nbytes
+        tasks = len(self.directory.table) / (self.pipeline.options.combine if pieces is None else 1)
+        return max(copied / self.feedback.given.copy_bytes, tasks * task_seconds)
+
+    def carriers_pay(self, frontier: Frontier, sent: int | None) -> bool:
+        """As of `EdgeStream`: a frontier that is in nearly all partitions, of edges that may be read in place, too."""
+        options, parts = self.pipeline.options, len(self.directory.table)
+        able = options.route == "auto" and options.model == "measured" and options.slabs > 0
+        if not (able and frontier.vertices >= SPREAD * parts and self._reads_at_once):
+            return False
+        known, rows, edges, all_edges = self.feedback.carriers, frontier.vertices, frontier.edges, self.index.edges
+        dense = self._in_place(1, all_edges, 1 + all_edges * self.edge_bytes // LINE_BYTES)
+        everyone = Frontier(self.index.vertices, all_edges)
+        few = self._in_place(everyone.vertices, all_edges, self._lines_of(everyone))
+        now = min(dense, self._in_place(rows, edges, self._lines_of(frontier)))
+        gathered = gather_seconds(self.feedback.given, edges * self.edge_bytes, rows)
+        each = dense / max(1, all_edges), few / max(1, all_edges)
+        return known.pay(self._whole(known.seconds), min(now, gathered), sent, each)
 
     def _reads_all(self, kernels: Kernels[Any], frontier: Frontier) -> bool:
         return False

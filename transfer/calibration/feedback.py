@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from penstock.transfer.calibration.kernel_cost_fit import CostFit, CostLaw
 from penstock.transfer.devices.device import Device
 from penstock.transfer.devices.timestamps import DeviceTimestamps
+from penstock.transfer.planning.carriers import Carriers
 from penstock.transfer.values.cost import KERNEL, LINK, RESOURCES, UNPACK, Cost
 from penstock.transfer.values.rates import Rates
 from penstock.transfer.values.task import TaskRecord
@@ -91,6 +92,7 @@ class Feedback:
         self._factors = [1.0] * len(QUANTITIES)
         self._fits: dict[tuple[Hashable, Hashable], Fits] = {}
         self._program: Hashable = None
+        self._carriers: dict[Hashable, Carriers] = {}
         self._begun = self._given = self._basis_of(None)
         self._last: dict[tuple[Hashable, Hashable], tuple[Basis, Rates]] = {}
         self._noted: deque[Walked] = deque()
@@ -177,9 +179,14 @@ class Feedback:
         """Go on with what is known of the kernels of another program; of a new one that is nothing."""
         self._program = program
 
+    @property
+    def carriers(self) -> Carriers:
+        """What is known of carriers in runs of this program."""
+        return self._carriers.setdefault(self._program, Carriers())
+
     def inherit(self, other: Feedback) -> None:
         """Take over what another has learnt from the same rates."""
-        self._fits = other._fits
+        self._fits, self._carriers = other._fits, other._carriers
         self._program = other._program
         self._remember(other._sums)
 

@@ -103,6 +103,9 @@ def calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> Iterat
         yield lambda: kernels.pull_unmatched(state, index, scalars)
     if pushes:
         yield lambda: kernels.push(view, state, many, index, scalars)
+    if on_gpu and pushes and program.self_combining and not (author.has_send or job["resident"]):
+        yield lambda: kernels.unmark_sent(view, state, many, index)
+        yield lambda: kernels.push_resend(view, state, listed, index, scalars, (np.inf, 1), view.record)
     if pushes and job["hot_first"] and job["apart"] and sums_numbers(author):
         yield lambda: kernels.push_replicas(view, state, many, index, scalars)
     if author.has_send:

@@ -220,3 +220,18 @@ def test_rows_are_sent_again_only_where_their_edges_are(tmp_path: Path) -> None:
             np.testing.assert_array_equal(result.fields["label"], expected)
             over |= any(task.route == "resident" and task.partitions == (0, 1, 2) for task in tasks_of(result))
     assert over
+
+
+@pytest.mark.parametrize("name", ["labels", "widest", "reachability", "sssp"])
+def test_the_manager_lets_rows_follow_where_that_pays(name: str, tmp_path: Path) -> None:
+    """Over a slow link: labels begin with all edges, which are copied in any case; so their rows follow."""
+    edges = path_and_grid()["grid"]
+    graph = on_disk(edges, tmp_path / "graph.h5", chunk_edges=32)
+    options = {"device_edge_memory": 1000, "partition_bytes": 128, "direction": "push", "tuning": {"link_rate": 3e5}}
+    with Session(graph, device="emulated", **options) as session:
+        results = [session.run(programs(edges)[name]) for _ in range(4)]
+    expected = next(iter(run(programs(edges)[name], in_memory(edges), kernels="reference").fields.values()))
+    for result in results:
+        np.testing.assert_array_equal(next(iter(result.fields.values())), expected)
+    followed = [sum(task.edges for task in tasks_of(result) if task.route == "cel") for result in results]
+    assert any(followed) == (name == "labels")

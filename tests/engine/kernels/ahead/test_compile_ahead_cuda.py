@@ -87,8 +87,9 @@ def test_nearly_all_kernels_of_a_run_are_compiled_for_its_types(
     late = {"largest_tree", "mark_outside", "link_listed"}
     missing = {kernel for kernel in ran - set(compiled) if kernel[0] not in late}
     assert len(missing) <= 1, missing
-    # Rows of unsettled vertices: large graphs over links; four kernels decode packed edges: ids and weights, two ways.
-    assert len(set(compiled) - ran) <= 10, set(compiled) - ran
+    # Rows of unsettled vertices, and rows that follow (two): large graphs over links; four kernels decode packed edges:
+    # ids and weights, two ways.
+    assert len(set(compiled) - ran) <= 12, set(compiled) - ran
 
 
 @pytest.mark.parametrize("program", [CDLP(max_iter=2), LCC(), HyperBall(), CollaborativeFiltering(max_iter=2)])
