@@ -705,7 +705,7 @@ class Session:
         if asks.unmatched and pages is None:
             state.unmatched = UnmatchedRows.with_room(asks.unmatched, self.graph.vertices, self.graph.vertex_dtype)
         for stream in (*streams.values(), *against.values()):
-            stream.complete = asynchronous and (self.config.tuning.local_rounds > 0 or self.config.route == "cel")
+            stream.complete = asynchronous and self.config.tuning.local_rounds > 0
             if not program.early_exit:
                 stream.heads = None
         if self._watch is not None:

@@ -54,43 +54,57 @@ def check(program: Program, config: Config, *, asynchronous: bool) -> None:
 
 
 class Walked:
-    """A push that begins now, and may have carriers; of edges that may come by several routes, it is chosen whether."""
+    """A push that begins now; whether partitions come whole, for rows to follow: where that is forced, or pays."""
 
     def __init__(self, run: RunParts, stream: EdgeStream, frontier: Frontier) -> None:
-        self.began, self._loads, self._feedback = time.perf_counter(), run.kernels.loads, stream.feedback
-        self.records: list[TaskRecord] = []
+        self.began, self.loads = time.perf_counter(), run.kernels.loads
         self.followed = TaskRecord(route, stream.key, ())
-        alone = run.place[1] == 1 and not run.against and run.state.pages is None and not run.local_rounds
-        able = alone and run.asynchronous and not run.author.has_send
-        sent = sent_by(run) + frontier.edges if run.passed is None else None
-        stream.carries = able and stream.carriers_pay(frontier, sent)
+        self.carriers: list[TaskRecord] = []
+        forced = stream.pipeline.options.route == route
+        stream.carries = not stream.resident and (forced or _pays(run, stream, frontier))
 
-    def learn(self, run: RunParts) -> None:
-        """Take what followed, and what a carrier took: after the next select, so that the device has passed it."""
-        run.followed += self.followed.edges
-        run.passed = sent_by(run) if run.passed is None else run.passed
-        carriers = [record for record in self.records if record.route != route]
-        if run.kernels.loads == self._loads and all(record.route in LOADED for record in carriers):
-            self._feedback.carriers.took((time.perf_counter() - self.began) / len(carriers))
+    def end(self, run: RunParts, stream: EdgeStream) -> None:
+        """Note what came, if rows could follow it; how much followed is known after the next select (`learn`)."""
+        if stream.carries:
+            run.carried, self.carriers = self, list(stream.records)
+            stream.records.append(self.followed)
 
 
-def sent_by(run: RunParts) -> int:
+def _pays(run: RunParts, stream: EdgeStream, frontier: Frontier) -> bool:
+    alone = run.place[1] == 1 and not run.against and run.state.pages is None and not run.local_rounds
+    sent = _sent_by(run) + frontier.edges if run.passed is None else None
+    return alone and run.asynchronous and not run.author.has_send and stream.carriers_pay(frontier, sent)
+
+
+def _sent_by(run: RunParts) -> int:
     """Edges of the run's frontiers so far."""
     return run.graph.edges - run.unexplored
+
+
+def learn(run: RunParts) -> None:
+    """Take what followed the last walk's carriers, which the device has passed, and what one of them took."""
+    walked, run.carried = run.carried, None
+    if walked is None:
+        return
+    run.followed += walked.followed.edges
+    run.passed = _sent_by(run) if run.passed is None else run.passed
+    if walked.carriers and walked.loads == run.kernels.loads:
+        seconds = (time.perf_counter() - walked.began) / len(walked.carriers)
+        run.streams["push"].feedback.carriers.took(seconds)
 
 
 def end(run: RunParts) -> None:
     """Remember what the run sent, with or without carriers, for the next one of its program."""
     stream = run.streams.get("push")
     if stream is not None and run.asynchronous:
-        stream.feedback.carriers.end(sent_by(run), run.followed, run.passed)
+        stream.feedback.carriers.end(_sent_by(run), run.followed, run.passed)
 
 
 def rounds(run: RunParts, stream: EdgeStream, view: View) -> int:
     """How often rows of a view may follow: as long as the link takes for as many bytes as it has."""
     if view.record.route not in LOADED or stream.resident or not stream.has_all(view):
         return 0
-    if not (stream.carries or stream.pipeline.options.route == route):
+    if not stream.carries:
         return run.local_rounds
     seconds = (view.e1 - view.e0) * stream.edge_bytes / stream.feedback.given.copy_bytes
     return max(1, min(MOST_ROUNDS, int(seconds / ROUND_SECONDS)))

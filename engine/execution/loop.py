@@ -86,7 +86,7 @@ class Loop(RunParts):
                 began = time.perf_counter()
                 self.kernels.use()
                 frontier = self.everyone if self.everything else self.due.next(self._select, self.kernels)
-                self._learn()
+                cel.learn(self)
                 if not frontier.vertices:
                     self.converged = True
                     break
@@ -180,12 +180,6 @@ class Loop(RunParts):
 
     def _select(self) -> Frontier:
         return self.kernels.select(self.state, self.out, self.scalars(), self.due.limit)
-
-    def _learn(self) -> None:
-        """Take what the last walk's carriers were worth."""
-        carried, self.carried = self.carried, None
-        if carried is not None:
-            carried.learn(self)
 
     def _situation(self, frontier: Frontier) -> Situation:
         """What the direction rule looks at."""

@@ -87,11 +87,8 @@ def _push(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[
             if rounds:
                 due = run.due.limit, rounds
                 kernels.push_resend(view, state, frontier, index, scalars, due, walked.followed)
-                run.carried = walked
             view.record.kernel_seconds += time.perf_counter() - began
-    if run.carried is walked:
-        walked.records = stream.pipeline.records
-        stream.pipeline.records.append(walked.followed)
+    walked.end(run, stream)
 
 
 def _pull(

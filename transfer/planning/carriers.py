@@ -17,16 +17,14 @@ USEFUL = 0.5
 class Carriers:
     """What runs of a program have told.
 
-    seconds: of each carrier of late, 0: not known; the first pass, for which kernels are compiled, tells nothing.
-    work: edges that a run sends; plain: of one without
-    carriers, which is not forgotten. left: those that it sent after the first pass.
+    seconds: of each carrier of late, 0: not known. work: edges that a run sends; plain: of one without carriers, which
+    is not forgotten. left: those that it sent after the first pass.
     """
 
     seconds: float = 0.0
     work: float = 0.0
     left: float = 0.0
     plain: bool = False
-    passes: int = 0
 
     def pay(self, carried: float, now: float, sent: float | None, each: tuple[float, float]) -> bool:
         """Whether a pass pays that takes `carried` seconds, where reading the frontier in place takes `now`.
@@ -40,9 +38,7 @@ class Carriers:
 
     def took(self, seconds: float) -> None:
         """Take what each carrier of a pass took."""
-        self.passes += 1
-        if self.passes > 1:
-            self.seconds = (self.seconds + seconds) / 2 if self.seconds else seconds
+        self.seconds = (self.seconds + seconds) / 2 if self.seconds else seconds
 
     def end(self, sent: float, followed: float, passed: float | None) -> None:
         """Take a run: edges of its frontiers, those that followed, and those of frontiers up to its first pass."""
