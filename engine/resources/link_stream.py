@@ -14,6 +14,7 @@ from penstock.engine.resources.edge_stream import EdgeStream
 from penstock.engine.state.state import Frontier
 from penstock.storage.format.row_pages import OFFSET_BYTES
 from penstock.transfer.planning.plan import pays, routes_of
+from penstock.transfer.routes.cel import name as cel
 from penstock.transfer.values.rates import LINE_BYTES, SECTOR_BYTES, TASK_SECONDS
 from penstock.transfer.values.task import Demand
 
@@ -129,7 +130,7 @@ class LinkStream(EdgeStream):
     def carriers_pay(self, frontier: Frontier, sent: int | None) -> bool:
         """As of `EdgeStream`: a frontier that is in nearly all partitions, of edges that may be read in place, too."""
         options, parts = self.pipeline.options, len(self.directory.table)
-        able = options.route == "auto" and options.model == "measured" and options.slabs > 0
+        able = options.route == "auto" and options.model == "measured" and cel in options.routes
         if not (able and frontier.vertices >= SPREAD * parts and self._reads_at_once):
             return False
         known, rows, edges, all_edges = self.feedback.carriers, frontier.vertices, frontier.edges, self.index.edges
