@@ -11,13 +11,11 @@ updates: only pushes of asynchronous programs can.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from penstock.engine.program.program import author_function
 from penstock.storage.base.errors import InputError
 from penstock.transfer.routes.cel import name as route
-from penstock.transfer.values.task import TaskRecord
 
 ROUND_SECONDS = 2e-5
 """What a round takes on a GPU."""
@@ -53,27 +51,20 @@ def check(program: Program, config: Config, *, asynchronous: bool) -> None:
     raise InputError(f"{name} cannot run by route {config.route}, which serves asynchronous pushes, {why}; {way_out}")
 
 
-class Walked:
-    """A push that begins now; whether partitions come whole, for rows to follow: where that is forced, or pays."""
-
-    def __init__(self, run: RunParts, stream: EdgeStream, frontier: Frontier) -> None:
-        self.began, self.loads = time.perf_counter(), run.kernels.loads
-        self.followed = TaskRecord(route, stream.key, ())
-        self.carriers: list[TaskRecord] = []
-        forced = stream.pipeline.options.route == route
-        stream.carries = not stream.resident and (forced or _pays(run, stream, frontier))
-
-    def end(self, run: RunParts, stream: EdgeStream) -> None:
-        """Note what came, if rows could follow it; how much followed is known after the next select (`learn`)."""
-        if stream.carries:
-            run.carried, self.carriers = self, list(stream.records)
-            stream.records.append(self.followed)
+def begin(run: RunParts, stream: EdgeStream, frontier: Frontier) -> None:
+    """Say whether a push that begins now brings partitions whole, for rows to follow: where that is forced, or pays."""
+    stream.carries = not stream.resident and (stream.pipeline.options.route == route or _pays(run, stream, frontier))
 
 
 def _pays(run: RunParts, stream: EdgeStream, frontier: Frontier) -> bool:
     alone = run.place[1] == 1 and not run.against and run.state.pages is None and not run.local_rounds
-    sent = _sent_by(run) + frontier.edges if run.passed is None else None
-    return alone and run.asynchronous and not run.author.has_send and stream.carriers_pay(frontier, sent)
+    if not (alone and run.asynchronous and not run.author.has_send):
+        return False
+    sent = _sent_by(run) + frontier.edges
+    pays = stream.carriers_pay(frontier, sent, passed=run.passed is not None)
+    if pays and run.passed is None:
+        run.passed = sent
+    return pays
 
 
 def _sent_by(run: RunParts) -> int:
@@ -81,23 +72,11 @@ def _sent_by(run: RunParts) -> int:
     return run.graph.edges - run.unexplored
 
 
-def learn(run: RunParts) -> None:
-    """Take what followed the last walk's carriers, which the device has passed, and what one of them took."""
-    walked, run.carried = run.carried, None
-    if walked is None:
-        return
-    run.followed += walked.followed.edges
-    run.passed = _sent_by(run) if run.passed is None else run.passed
-    if walked.carriers and walked.loads == run.kernels.loads:
-        seconds = (time.perf_counter() - walked.began) / len(walked.carriers)
-        run.streams["push"].feedback.carriers.took(seconds)
-
-
 def end(run: RunParts) -> None:
     """Remember what the run sent, with or without carriers, for the next one of its program."""
     stream = run.streams.get("push")
     if stream is not None and run.asynchronous:
-        stream.feedback.carriers.end(_sent_by(run), run.followed, run.passed)
+        stream.feedback.carriers.end(_sent_by(run), run.passed)
 
 
 def rounds(run: RunParts, stream: EdgeStream, view: View) -> int:

@@ -86,7 +86,6 @@ class Loop(RunParts):
                 began = time.perf_counter()
                 self.kernels.use()
                 frontier = self.everyone if self.everything else self.due.next(self._select, self.kernels)
-                cel.learn(self)
                 if not frontier.vertices:
                     self.converged = True
                     break

@@ -14,7 +14,6 @@ from penstock.engine.state.state import Frontier
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from penstock.engine.execution.cel import Walked
     from penstock.engine.execution.priorities import Due
     from penstock.engine.kernels.interface import Kernels
     from penstock.engine.resources.edge_stream import EdgeStream
@@ -42,8 +41,7 @@ class RunParts:
     iterations are yielded one by one, the state, and all that a checkpoint holds, is that after the last of them.
     phase: of a program of phases, the one that is run, for the records. situation: what the direction of the present
     iteration was chosen by. relaxed: whether rows of unsettled vertices were walked in an earlier one.
-    carried: the last walk, if rows followed what it copied; followed: edges that did so far; passed: edges of frontiers
-    until the first such walk ended.
+    passed: edges of frontiers up to the first that rows follow by choice (`cel.py`), None before it.
     """
 
     program: Program
@@ -70,8 +68,6 @@ class RunParts:
     before: Frontier = field(default_factory=lambda: Frontier(0, 0))
     situation: Situation | None = None
     relaxed: bool = False
-    carried: Walked | None = None
-    followed: int = 0
     passed: int | None = None
 
     place = 0, 1

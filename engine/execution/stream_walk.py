@@ -77,7 +77,8 @@ def _note_resident(stream: EdgeStream, frontier: Frontier, record: IterationReco
 
 def _push(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], at_hand: AtHand) -> None:
     kernels, state, index = run.kernels, run.state, stream.index
-    walked = cel.Walked(run, stream, frontier)
+    cel.begin(run, stream, frontier)
+    followed = TaskRecord(cel.route, stream.key, ())
     with stream.views(kernels, state, frontier, scalars) as arrivals:
         for view in at_hand(arrivals):
             began, rounds = time.perf_counter(), cel.rounds(run, stream, view)
@@ -86,9 +87,10 @@ def _push(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[
             kernels.push(view, state, frontier, index, scalars)
             if rounds:
                 due = run.due.limit, rounds
-                kernels.push_resend(view, state, frontier, index, scalars, due, walked.followed)
+                kernels.push_resend(view, state, frontier, index, scalars, due, followed)
             view.record.kernel_seconds += time.perf_counter() - began
-    walked.end(run, stream)
+    if stream.carries:
+        stream.pipeline.records.append(followed)
 
 
 def _pull(

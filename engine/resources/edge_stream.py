@@ -157,8 +157,8 @@ class EdgeStream:
         parts = view.record.partitions
         return view.record.route != "resident" or bool(self.here[parts[0] : parts[-1] + 1].all())
 
-    def carriers_pay(self, frontier: Frontier, sent: int | None) -> bool:
-        """Whether a push had best bring partitions whole, since rows follow them; sent: as `Carriers.pay`."""
+    def carriers_pay(self, frontier: Frontier, sent: int, *, passed: bool) -> bool:
+        """Whether a push had best bring partitions whole, since rows follow them; the rest as of `Carriers.saved`."""
         return False
 
     @property

@@ -1,50 +1,42 @@
 """Whether an iteration brings partitions whole, so that rows that change follow what brought them (route `cel`).
 
 Such a pass leaves less for later: what follows, and what a later partition sends with what an earlier one has found. So
-it is compared with this iteration's frontier read in place and, once runs of the program have told how much that is,
-with what is left of the run. Numbers in, a choice out; a session has one `Carriers` for each program.
+its price is compared with the edges that need not be read in place then. Numbers in, numbers out; a session has one
+`Carriers` for each program.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-USEFUL = 0.5
-"""Part of the edges that followed which a run without carriers would have sent, too: others send again later."""
+AGAIN = 2
+"""So many times all edges a run sends that begins with all of them: labels 1.8 to 2.0, on a web graph and R-MAT."""
 
 
 @dataclass
 class Carriers:
-    """What runs of a program have told.
+    """What runs of a program have told, in edges of their frontiers.
 
-    seconds: of each carrier of late, 0: not known. work: edges that a run sends; plain: of one without carriers, which
-    is not forgotten. left: those that it sent after the first pass.
+    work: of a run without a pass, 0: not known. left: those after the first pass of a run.
     """
 
-    seconds: float = 0.0
-    work: float = 0.0
-    left: float = 0.0
-    plain: bool = False
+    work: int = 0
+    left: int = 0
 
-    def pay(self, carried: float, now: float, sent: float | None, each: tuple[float, float]) -> bool:
-        """Whether a pass pays that takes `carried` seconds, where reading the frontier in place takes `now`.
+    def saved(self, edges: int, sent: int, *, everything: bool, passed: bool) -> int:
+        """How many edges a pass saves that begins with a frontier of `edges`; `everything`: of all there are.
 
-        sent: edges of the run so far, the frontier's included; None after a pass: then nothing tells what is left.
-        each: seconds of an edge that is read in place later, of many at once and of few.
+        sent: edges of the run so far, the frontier's included. passed: whether there was a pass before; then nothing
+        tells what is left after another.
         """
-        if sent is None or carried <= now:
-            return carried <= now
-        return carried + self.left * each[1] <= now + max(0.0, self.work - sent) * each[0]
+        if passed:
+            return edges
+        work = self.work or (AGAIN * edges if everything else 0)
+        return edges + max(0, work - sent) - self.left
 
-    def took(self, seconds: float) -> None:
-        """Take what each carrier of a pass took."""
-        self.seconds = (self.seconds + seconds) / 2 if self.seconds else seconds
-
-    def end(self, sent: float, followed: float, passed: float | None) -> None:
-        """Take a run: edges of its frontiers, those that followed, and those of frontiers up to its first pass."""
+    def end(self, sent: int, passed: int | None) -> None:
+        """Take the edges that a run has sent, and those up to its first pass, None: there was none."""
         if passed is None:
-            self.work, self.plain = sent, True
-            return
-        self.left = sent - passed
-        if not self.plain:
-            self.work = sent + USEFUL * followed
+            self.work = sent
+        else:
+            self.left = sent - passed

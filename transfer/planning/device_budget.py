@@ -29,7 +29,6 @@ from penstock.transfer.planning.host_budget import (
 )
 from penstock.transfer.planning.host_budget import SLABS as HOST_BUFFERS
 from penstock.transfer.staging.staging import mark_words
-from penstock.transfer.values.rates import TASK_SECONDS
 
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Adjacency
@@ -174,8 +173,9 @@ SWEPT_BUFFERS, BYTES_A_THREAD = (6, 4, 3), 4 << 20
 """Pieces of such sweeps on their way, and what they may take for each thread, where threads are many:
 what many threads take in between two reads must have been read before (sweeps on 16 cores: 2.00 GB/s with three pieces
 and 16 decoders, 2.16 with six and 4; 2.55 with no kernels)."""
-LINK_RATE = 50e9
-"""Bytes per second over a link, about: with TASK_SECONDS it tells when larger partitions pay more than a cache."""
+LINK_RATE, PACKED_TASK_SECONDS = 50e9, 3e-4
+"""Bytes per second over a link, about, and what the host needs for a task that is copied and unpacked (0.2 to 0.38 ms):
+they tell when larger tasks pay more than a cache."""
 
 
 PackedParts = tuple[DeviceBudget, HostBudget | None]
@@ -198,7 +198,7 @@ def divide_packed_budget(
     best: tuple[float, PackedParts] | None = None
     while steps:
         pieces = _Pieces.of(layouts, steps * chunk)
-        price = TASK_SECONDS * pieces.count / together
+        price = PACKED_TASK_SECONDS * pieces.count / together
         if best is not None and price >= best[0]:
             break
         for found in _divisions(edge_memory, pieces, together, wish, edge_bytes, host):
