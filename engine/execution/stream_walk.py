@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.execution import cel
+from penstock.transfer.routes.cel import name as cel_name
 from penstock.transfer.values.task import Demand, TaskRecord
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _note_resident(stream: EdgeStream, frontier: Frontier, record: IterationReco
 def _push(run: RunParts, stream: EdgeStream, frontier: Frontier, scalars: tuple[Any, ...], at_hand: AtHand) -> None:
     kernels, state, index = run.kernels, run.state, stream.index
     cel.begin(run, stream, frontier)
-    followed = TaskRecord(cel.route, stream.key, ())
+    followed = TaskRecord(cel_name, stream.key, ())
     with stream.views(kernels, state, frontier, scalars) as arrivals:
         for view in at_hand(arrivals):
             began, rounds = time.perf_counter(), cel.rounds(run, stream, view)
