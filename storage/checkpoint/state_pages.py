@@ -474,6 +474,17 @@ class PagedValues(NDArrayOperatorsMixin):
             found[inside] = self._values[some]
         return found.reshape(places.shape + self.shape[1:])[()]
 
+    @property
+    def page_rows(self) -> int:
+        """Rows of a page, which come from the file together."""
+        return self._pages.rows
+
+    @contextmanager
+    def at_hand(self, first: int, last: int) -> Iterator[NDArray[Any]]:
+        """Have the values of the vertices first..last-1 in memory within, to be read where they are."""
+        with self._pages.held(self._pages.of((self._name,), first, last)):
+            yield self._values[first:last]
+
     def __setitem__(self, rows: Any, values: Any) -> None:
         """Write one value, or one for each of some rows; one for all is not written before another takes its place.
 

@@ -9,6 +9,7 @@ followed here down to pieces that NumPy adds up itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar
@@ -38,13 +39,25 @@ TURNS = 512
 
 
 def _each(
-    function: Callable[[NDArray[Any]], Found], values: NDArray[Any], parts: list[tuple[int, int]], threads: int | None
+    function: Callable[[NDArray[Any]], Found],
+    values: Any,
+    threads: int | None,
+    parts: list[tuple[int, int]] | None = None,
 ) -> list[Found]:
-    """Return what function(values of a part) does, of all parts in order; what is read from a file comes one by one."""
-    together = max(1, len(parts) // TURNS) if isinstance(values, np.ndarray) else 1
+    """Return what function(values of a part) does, of all parts in order.
+
+    Of values in a file (`PagedValues`) a part is what comes at once, unless others are given, and is not copied.
+    """
+    paged = hasattr(values, "at_hand")
+    parts = parts or ranges(len(values), values.page_rows if paged else ROWS)
+    together = 1 if paged else max(1, len(parts) // TURNS)
 
     def several(first: int, last: int) -> list[Found]:
-        return [function(values[slice(*part)]) for part in parts[first:last]]
+        found = []
+        for part in parts[first:last]:
+            with values.at_hand(*part) if paged else nullcontext(values[slice(*part)]) as some:
+                found.append(function(some))
+        return found
 
     return [*chain.from_iterable(map_rows(several, len(parts), threads=threads, size=together))]
 
@@ -53,7 +66,7 @@ def count_present(values: NDArray[Any], absent: Any, *, threads: int | None = No
     """How many rows have a value."""
     if absent is None:
         return len(values)
-    return sum(_each(lambda some: int(np.count_nonzero(some != absent)), values, ranges(len(values)), threads))
+    return sum(_each(lambda some: int(np.count_nonzero(some != absent)), values, threads))
 
 
 def count_nonzero(values: NDArray[Any], absent: Any = None, *, threads: int | None = None) -> tuple[int, int]:
@@ -63,7 +76,7 @@ def count_nonzero(values: NDArray[Any], absent: Any = None, *, threads: int | No
         found = present_values(some, absent)
         return len(found), int(np.count_nonzero(found))
 
-    parts = _each(count, values, ranges(len(values)), threads)
+    parts = _each(count, values, threads)
     return sum(part[0] for part in parts), sum(part[1] for part in parts)
 
 
@@ -83,6 +96,8 @@ class ColumnFacts:
 def facts_of(values: NDArray[Any], absent: Any, *, threads: int | None = None, size: int = ROWS) -> ColumnFacts:
     """Sum up a column in one pass; floats of which some are absent in two."""
     flat, adds = values if values.ndim == 1 else values.reshape(-1), values.dtype.kind == "f"
+    if absent is None or not adds:  # else some are chosen, which are copied
+        size = getattr(flat, "page_rows", size)
     leaves = _leaves(0, len(flat), size)
 
     def find(found: NDArray[Any]) -> tuple[int, Any, Any, Any]:
@@ -93,7 +108,7 @@ def facts_of(values: NDArray[Any], absent: Any, *, threads: int | None = None, s
             return (count, found.min(), found.max(), total) if count else (0, None, None, total)
         return count, *_present_extremes(found, present, absent), total
 
-    parts = _each(find, flat, leaves, threads)
+    parts = _each(find, flat, threads, leaves)
     ends = np.cumsum([part[0] for part in parts], dtype=np.int64)
     count, total = int(ends[-1]), None
     if adds and isinstance(values, np.ndarray) and not values.flags.c_contiguous:
