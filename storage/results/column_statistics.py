@@ -202,17 +202,20 @@ def first_rows(
     size : int
         Rows of a range.
     """
-    limit: list[Any] = []  # an upper bound of the keys that can still be among the first, once a range has so many
+    limit: list[Any] = []  # key and tie, beyond which none is among the first, once a range has so many
 
     def least(first: int, last: int) -> Keys:
         found = keys_of(first, last)
         if limit:
-            found = _taken(found, np.flatnonzero(found[0] <= limit[0]))
+            worst, tie = limit[0]
+            before = (found[0] < worst) | ((found[0] == worst) & (found[1] <= tie))
+            found = _taken(found, np.flatnonzero(before))
         found = _taken(found, _least(found[0], found[1], count))
         if len(found[0]) >= count > 0:
             worst = found[0].max()  # NaN where one is among them, and then no bound
-            if worst == worst and (not limit or worst < limit[0]):
-                limit[:] = [worst]
+            bound = worst, found[1].max(where=found[0] == worst, initial=0)
+            if worst == worst and (not limit or bound < limit[0]):
+                limit[:] = [bound]
         return found
 
     parts = list(map_rows(least, rows, threads=threads, size=size))

@@ -24,8 +24,8 @@ SORTED_BYTES = 64
 """For each label of a class: with its count, its place in their order, and copies."""
 COUNTED = 1 << 20
 """Labels that a thread counts at a time."""
-COMPARED, TIED = 1 << 14, 1 << 17
-"""Counters that are compared together, so that copies stay small; with ties, which may be read, more."""
+COMPARED = 1 << 16
+"""Counters that are compared together, so that copies stay small."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 """Fibonacci hashing (Knuth, TAOCP 3, section 6.4)."""
 
@@ -121,8 +121,7 @@ def _first_by_size(
         places = np.arange(first, last)
         return ~sizes[first:last], places if ties is None else ties(first, last), places
 
-    size = COMPARED if ties is None else TIED
-    return first_rows(keys_of, len(sizes), max(top, 1), threads=threads, size=size)[2]
+    return first_rows(keys_of, len(sizes), max(top, 1), threads=threads, size=COMPARED)[2]
 
 
 def _dense(
