@@ -219,10 +219,10 @@ def propose(walkers, window, rule, i):  # type: ignore[no-untyped-def]
         return lower_bound(window, kept, start, end, np.uint64(walkers.previous[i]))
     if len(walkers.limits):
         edge = edge_in_time(walkers, window, rule, i, kept, start, end)
-        if edge == ENDED and rule.revives and v != source_of(walkers, i):
-            edge = np.int64(AGAIN)
-        return edge
-    edge = edge_of(window, rule, kept, start, end, target)
+        if edge == ENDED:
+            return np.int64(AGAIN) if rule.revives and v != source_of(walkers, i) else np.int64(ENDED)
+    else:
+        edge = edge_of(window, rule, kept, start, end, target)
     if kept:
         prefetch(window.kept, np.uint64(edge))
     else:
