@@ -396,7 +396,8 @@ class EdgeStream:
         """Whether the cores read all edges unasked: one chunk, or where rows would be read to find some unwanted."""
         table = self.directory.table
         asks = self.direction == "pull" or (kernels.author.has_pending and self.pipeline.options.priority)
-        dense = self.index.pages is not None and frontier.edges >= DENSE * len(table)
+        dense = frontier.edges >= DENSE * len(table) and frontier.vertices >= len(table)  # not of a hub alone
+        dense = dense and self.index.pages is not None
         return table.edges <= self.chunk_edges or (dense and not asks)
 
     def _is_packable(self, kernels: Kernels[Any]) -> bool:

@@ -167,7 +167,8 @@ class HostKernels:
         small = state.walked < SMALL and (limit == state.selected_below or len(state.pending.words) < FEW_WORDS)
         state.selected_below = limit
         steady, plain = due.make_select_due, frontier_kernels.make_select
-        found, edges, low, listed = 0, 0, np.inf, True
+        rows = state.unvisited is None or not state.unvisited.complete  # else edges are not counted
+        found, edges, low, listed = 0, 0, np.inf, rows
 
         def is_looked_at(part: State) -> bool:
             if not self._steady:
@@ -175,7 +176,7 @@ class HostKernels:
             waiting, _, lows = part.lows
             return bool(part.pending.summary.any() or (lows[waiting != 0] < limit).any())
 
-        for part in self._parts(state, index, is_looked_at, used=self._read(state, "priority")):
+        for part in self._parts(state, index, is_looked_at, rows=rows, used=self._read(state, "priority")):
             pending, active, arrays, base = part.pending, part.active, kernel_index(index), np.uint64(part.first)
             pieces = 1 if small else min(self.threads * PIECES, len(pending.summary))
             counts, rest = np.zeros((pieces, 2), dtype=np.int64), np.empty(pieces, dtype=np.float64)
@@ -195,7 +196,7 @@ class HostKernels:
                 if edges:  # of parts before
                     work[: vertices + 1] += edges
             found, edges = found + vertices, edges + more
-        return Frontier(found, edges, listed=listed and found > 0, rest=low)
+        return Frontier(found, edges if rows else 0, listed=listed and found > 0, rest=low)
 
     def can_fuse(self, frontier: Frontier) -> bool:
         """Whether `fused_iterations` serves the program, and this frontier, if all edges are in memory."""
