@@ -6,7 +6,7 @@ Each place has a graph of its own size, since its pages have a least size: `PLAC
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,8 @@ from unittest import mock
 
 import numpy as np
 from penstock.engine import Graph, Program, Session, session
+from penstock.engine.checkpoint.checkpoint import Checkpoints
+from penstock.engine.kernels.cuda.launch import CudaKernels
 from penstock.engine.planning import requirements
 from penstock.engine.resources.memory_plan import MemoryPlan, plan_memory
 from penstock.engine.state import device_state
@@ -30,6 +32,8 @@ from support.paged_graphs import CHUNK, PAGE, answer, counted_windows, edges, pa
 from support.program_cases import Fields
 from support.thread_ranks import ThreadRanks, on_ranks
 
+Keeps = Callable[[int], Checkpoints | None]
+"""Which checkpoints a rank keeps."""
 DEVICE = {"device": "emulated", "kernels": "cuda", "threads": 1}
 DEVICE_CHUNK = 512
 """Rows of a page of the host, and of one of the device."""
@@ -90,14 +94,19 @@ def short_of_room(pages: int | None, rows: int = DEVICE_CHUNK) -> Iterator[list[
         yield counts
 
 
+def no_checkpoints(_rank: int) -> None:
+    """Keep none in any rank."""
+
+
 def by_windows(
-    make: Callable[[], Program], graph: Graph, size: int, count: int, *, kept: bool = False, **options: Any
-) -> list[Fields]:
+    make: Callable[[], Program], graph: Graph, size: int, count: int, *, kept: bool = False,
+    checkpoints: Keeps = no_checkpoints, **options: Any,
+) -> list[Fields]:  # fmt: skip
     """What each rank answers, which has room for the values of one of so many windows; each opens the graph itself."""
 
     def work(ranks: ThreadRanks) -> Fields:
         with Session(Graph.open(graph.files[0]), ranks=ranks, threads=1, **options) as session:
-            return dict(session.run(make()).fields)
+            return dict(session.run(make(), checkpoints(ranks.rank)).fields)
 
     with room_for(count, graph.vertices, kept=kept) as counts:
         found = on_ranks(size, work)
@@ -106,25 +115,25 @@ def by_windows(
     return found
 
 
-def on_cores(make: Callable[[], Program], graph: Graph, count: int, *, kept: bool, direction: str) -> list[Fields]:
+def on_cores(make: Callable[[], Program], graph: Graph, count: int, *, kept: bool, **options: Any) -> list[Fields]:
     """What one process answers on the cores; kept: whether edges of small frontiers may be kept."""
     with room_for(count, graph.vertices, kept=kept) as counts:
-        found = answer(graph, make(), threads=1, direction=direction)
+        found = answer(graph, make(), threads=1, **options)
     assert max(counts) == count or (kept and counts)
     assert kept or set(counts) == {count}
     return [found]
 
 
-def on_device(make: Callable[[], Program], graph: Graph, count: int, *, kept: bool, direction: str) -> list[Fields]:
+def on_device(make: Callable[[], Program], graph: Graph, count: int, *, kept: bool, **options: Any) -> list[Fields]:
     """What a simulated device answers. A pull that reads nothing of its sources has one window."""
     with short_of_room(28, FEW) as counts:
-        found = answer(graph, make(), direction=direction, **DEVICE)
+        found = answer(graph, make(), **options, **DEVICE)
     assert set(counts) <= {1, count}
-    assert count in counts or direction == "pull"
+    assert count in counts or options.get("direction") == "pull"
     return [found]
 
 
-def in_two_ranks(make: Callable[[], Program], graph: Graph, count: int, *, kept: bool, direction: str) -> list[Fields]:
+def in_two_ranks(make: Callable[[], Program], graph: Graph, count: int, *, kept: bool, **options: Any) -> list[Fields]:
     """What each of two ranks on cores answers, each with a file that is no longer than was said."""
     files: list[tuple[PageFile, int]] = []
 
@@ -133,7 +142,7 @@ def in_two_ranks(make: Callable[[], Program], graph: Graph, count: int, *, kept:
         return files[-1][0]
 
     with mock.patch.object(session, "PageFile", noted):
-        found = by_windows(make, graph, 2, count, kept=kept, direction=direction)
+        found = by_windows(make, graph, 2, count, kept=kept, **options)
     assert files
     for file, room in files:
         assert sum(file._ends) <= room
@@ -146,11 +155,28 @@ def _few_a_page() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def little_host_memory() -> Iterator[None]:
+    """Host memory has room for three pages of 4 bytes of a device's values: the others are in a file.
+
+    Each iteration has a launch, since several in one have no checkpoint before the last of them.
+    """
+    planned = requirements.in_windows
+
+    def little(*given: Any) -> Any:
+        return replace(planned(*given), value_room=4 * 3 * FEW)
+
+    alone = mock.patch.object(CudaKernels, "can_fuse", return_value=False)
+    with mock.patch.object(requirements, "in_windows", little), alone:
+        yield
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a program runs, on a graph of five pages.
 
     page: vertices of one. chunk_edges: of its file. edges: of the graph. pages: within which it is made, and runs.
+    in_file: within which values are in a file, where they may be in host memory else.
     """
 
     page: int
@@ -158,6 +184,7 @@ class Place:
     edges: Callable[..., EdgeList]
     pages: Callable[[], AbstractContextManager[None]]
     run: Callable[..., list[Fields]]
+    in_file: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def graph(self, path: Path, count: int, *, directed: bool) -> Graph:
         """A graph file with so many windows."""
@@ -169,5 +196,5 @@ _of_cores = PAGE, 1 << 13, partial(edges, vertices=9 * CHUNK - 100), partial(pag
 PLACES = {
     "cores": Place(*_of_cores, on_cores),
     "two ranks": Place(*_of_cores, in_two_ranks),
-    "device": Place(FEW, 1 << 10, partial(few_edges, 4 * FEW + 100), _few_a_page, on_device),
+    "device": Place(FEW, 1 << 10, partial(few_edges, 4 * FEW + 100), _few_a_page, on_device, little_host_memory),
 }

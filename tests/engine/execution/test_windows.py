@@ -6,11 +6,8 @@ vertex too many fails.
 
 from __future__ import annotations
 
-import errno
-import gc
-import os
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +27,7 @@ from penstock.engine.programs.pagerank import ChebyshevPageRank, PageRank
 from penstock.engine.programs.sssp import SSSP, HugeSSSP
 from penstock.engine.state.state import State
 from penstock.engine.state.state_arrays import StepValues
-from penstock.storage.base.errors import BudgetError, InputError, RunError
+from penstock.storage.base.errors import BudgetError, InputError
 from penstock.storage.base.timeline import Timeline
 from penstock.storage.checkpoint.state_pages import StatePages, Unit
 from support.catalogue_oracles import SOURCE
@@ -49,6 +46,7 @@ from support.paged_graphs import (
     no_pages_left,
     paged_graphs,
     room_for,
+    unnamed,
 )
 from support.paged_programs import ALL, MAKERS, TRIED, WAYS
 from support.program_cases import CASES, Fields
@@ -306,15 +304,6 @@ def test_vertices_are_cut_as_moves_the_fewest_bytes(graphs_in_windows: dict[bool
     assert parts[-1] == (5 * PAGE, count, 2)
 
 
-def unnamed(folder: Path) -> Iterator[str]:
-    """Open files of a folder that have no name."""
-    for handle in os.listdir("/dev/fd"):
-        with suppress(OSError):
-            link = os.readlink(f"/dev/fd/{handle}")
-            if link.startswith(str(folder)) and link.endswith("(deleted)"):
-                yield link
-
-
 def test_sweeps_end_where_those_in_memory_do(paged_graphs: dict[bool, Graph]) -> None:
     """By what the program says, while edges of another sweep have begun to come."""
     graph, ends = paged_graphs[True], []
@@ -326,31 +315,6 @@ def test_sweeps_end_where_those_in_memory_do(paged_graphs: dict[bool, Graph]) ->
         ends.append((result.converged, result.iterations))
     assert ends[0] == ends[1]
     assert ends[0][0] and ends[0][1] < 50  # noqa: PT018
-
-
-@pytest.mark.parametrize("call", ["posix_fallocate", "pwritev", "preadv"])
-def test_a_disk_that_is_full_or_fails_ends_the_run_and_the_next_one_is_right(
-    call: str, paged_graphs: dict[bool, Graph], in_memory: InMemory,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    graph, done = paged_graphs[True], getattr(os, call)
-    calls = [0]
-
-    def fail(handle: int, *given: Any) -> Any:
-        calls[0] += "(deleted)" in os.readlink(f"/dev/fd/{handle}")  # the file without a name, and no other
-        if calls[0] > (0 if call == "posix_fallocate" else 3):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return done(handle, *given)
-
-    with room_for(6, graph.vertices), Session(graph, threads=1) as session, monkeypatch.context() as patch:
-        patch.setattr(os, call, fail)
-        with pytest.raises(RunError, match=r"the file for vertex state.*No space left"):
-            session.run(SSSP(SOURCE))
-        patch.undo()
-        gc.collect()
-        assert not list(unnamed(paged_graphs[True].files[0].parent))
-        found = session.run(SSSP(SOURCE)).fields["distance"]
-    np.testing.assert_array_equal(found, in_memory(MAKERS["sssp"], True)["distance"])
 
 
 def test_bytes_of_values_are_about_those_that_sweeps_read_and_write(paged_graphs: dict[bool, Graph]) -> None:
