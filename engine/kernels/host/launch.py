@@ -307,7 +307,7 @@ class HostKernels:
 
     def exchange_kernels(self) -> HostExchangeKernels:
         """Kernels by which ranks merge what they have found."""
-        return HostExchangeKernels(self.author.combine, self.threads)
+        return HostExchangeKernels(self.author.combine)
 
     def _ungroup(self, groups: GroupedSources) -> None:
         self.use()

@@ -1,7 +1,7 @@
 """What ranks merge of their states in host memory, as `../cuda/launch_exchange.py` does on a GPU.
 
-Compiled: NumPy would unpack bitmaps, a byte a vertex, and look up and check every id. Threads share
-them by spans where there is much to do.
+Compiled: NumPy would unpack bitmaps, a byte a vertex, and look up and check every id. Kernels run on the caller's
+thread.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.kernels.host.atomics import COMBINE_ALONE, lowest_bit
-from penstock.engine.kernels.host.jit import JitKernel, inline, loop_kernel
+from penstock.engine.kernels.host.jit import JitKernel, inline, kernel
 from penstock.engine.kernels.interface import SharedLists
 from penstock.engine.program.combiners import COMBINERS
 from penstock.engine.state.state import EXCHANGED_AT_ONCE, SPAN
@@ -21,20 +21,17 @@ if TYPE_CHECKING:
     from penstock.engine.state.state import Bitmap
 
 Span = tuple[int, int]
-FEW, FEW_SPANS = 1 << 14, 1 << 8
-"""Up to so many vertices one thread lists and merges, and looks at bits of so many spans, sooner than several wake."""
 ONE, SIX, LOW, ALL = np.uint64(1), np.uint64(6), np.uint64(63), np.uint64(2**64 - 1)
 
 
-@loop_kernel("exchange")
-def list_marks(first_step, end_step, words, summary, first, last, target, ids, values, places):  # type: ignore[no-untyped-def]
-    """Note in places[step] how many of the vertices [first, last) are marked in each span, where ids has no items.
+@kernel("exchange")
+def list_marks(words, summary, first, last, target, ids, values):  # type: ignore[no-untyped-def]
+    """Return how many of the vertices [first, last) are marked; list them, and their values, where all have room.
 
-    Else list them, and their values, from there on; values: of no items where only vertices are wanted.
+    values: of no items where only vertices are wanted.
     """
-    counts, with_values = len(ids) == 0, len(values) > 0
-    for step in range(first_step, end_step):
-        over, at = first // SPAN + step, places[step]
+    count, with_values = np.int64(0), len(values) > 0
+    for over in range(first // SPAN, (last + SPAN - 1) // SPAN):
         upper = summary[over]
         while upper != 0:
             word = (np.uint64(over) << SIX) | lowest_bit(upper)
@@ -44,8 +41,9 @@ def list_marks(first_step, end_step, words, summary, first, last, target, ids, v
                 left &= ALL << np.uint64(first - begin) if first - begin < 64 else np.uint64(0)
             if begin + 64 > last:
                 left &= ALL >> np.uint64(begin + 64 - last) if begin < last else np.uint64(0)
-            if counts:
-                at += np.int64(pop_count(left))
+            at = count
+            count += np.int64(pop_count(left))
+            if count > len(ids):
                 continue
             while left != 0:
                 v = (word << SIX) | lowest_bit(left)
@@ -54,19 +52,15 @@ def list_marks(first_step, end_step, words, summary, first, last, target, ids, v
                 if with_values:
                     values[at] = target[v]
                 at += 1
-        if counts:
-            places[step] = at
+    return count
 
 
 def _merging(name: str, merge: Any) -> JitKernel:
-    """Kernel: merge values into those of listed vertices, none twice, and mark these in a bitmap.
+    """Kernel: merge values into those of listed vertices, none twice, and mark these in a bitmap."""
 
-    cuts: where the steps begin among ids, no two of which have vertices of one span.
-    """
-
-    @loop_kernel(f"exchange {name}")
-    def merge_listed(first_step, end_step, cuts, ids, values, target, words, summary):  # type: ignore[no-untyped-def]
-        for at in range(cuts[first_step], cuts[end_step]):
+    @kernel(f"exchange {name}")
+    def merge_listed(ids, values, target, words, summary):  # type: ignore[no-untyped-def]
+        for at in range(len(ids)):
             v = np.uint64(ids[at])
             merge(target, v, values[at])
             word = v >> SIX
@@ -95,51 +89,30 @@ class HostExchangeKernels:
 
     exchanged_at_once = EXCHANGED_AT_ONCE
 
-    def __init__(self, combiner: str, threads: int = 1) -> None:
-        self._combiner, self._threads = combiner, threads
+    def __init__(self, combiner: str) -> None:
+        self._combiner = combiner
         self._lists: dict[str, SharedLists] = {}
-        self._buffers: dict[tuple[str, Any], NDArray[Any]] = {}
 
     def count(self, bitmap: Bitmap, span: Span, target: NDArray[Any], lists: SharedLists) -> int:
         """How many of a span are marked, and which, if lists has room."""
-        counts = self._counts(bitmap.words, bitmap.summary, span)
-        count = int(counts.sum())
-        if 0 < count <= len(lists.ids):
-            self._list(bitmap.words, bitmap.summary, span, counts, target, lists.ids, lists.values)
-        return count
+        return int(list_marks(bitmap.words, bitmap.summary, *span, target, lists.ids, lists.values))
 
     def marked(self, bitmap: Bitmap, span: Span) -> int:
         """How many of a span are marked."""
-        return int(self._counts(bitmap.words, bitmap.summary, span).sum())
+        nothing = bitmap.words[:0]
+        return int(list_marks(bitmap.words, bitmap.summary, *span, nothing, nothing, nothing))
 
     def listed(
         self, bitmap: Bitmap, span: Span, count: int, target: NDArray[Any], ids: NDArray[Any], values: NDArray[Any]
     ) -> None:
         """List the `count` marked vertices of a span, and their values."""
         if count:
-            counts = self._counts(bitmap.words, bitmap.summary, span)
-            self._list(bitmap.words, bitmap.summary, span, counts, target, ids, values)
+            list_marks(bitmap.words, bitmap.summary, *span, target, ids, values)
 
     def enumerated(self, words: NDArray[np.uint32], span: Span, ids: NDArray[Any]) -> None:
         """List the marked vertices of a span, of which there are as many as ids."""
-        marks = words.view(np.uint64), np.full(-(-span[1] // SPAN), ALL), span
-        if len(ids):
-            self._list(*marks, self._counts(*marks), ids, ids, ids[:0])
-
-    def _counts(self, words: NDArray[Any], summary: NDArray[Any], span: Span) -> NDArray[np.int64]:
-        """How many vertices of each of the spans that these are in are marked."""
-        counts, nothing = np.zeros(max(0, -(-span[1] // SPAN) - span[0] // SPAN), np.int64), words[:0]
-        threads = self._threads if len(counts) > FEW_SPANS else 1
-        list_marks(threads, len(counts), words, summary, *span, nothing, nothing, nothing, counts)
-        return counts
-
-    def _list(
-        self, words: NDArray[Any], summary: NDArray[Any], span: Span, counts: NDArray[np.int64],
-        target: NDArray[Any], ids: NDArray[Any], values: NDArray[Any],
-    ) -> None:  # fmt: skip
-        ends = np.cumsum(counts)
-        threads = self._threads if ends[-1] > FEW else 1
-        list_marks(threads, len(counts), words, summary, *span, target, ids, values, ends - counts)
+        every = np.full(-(-span[1] // SPAN), ALL)
+        list_marks(words.view(np.uint64), every, *span, ids, ids, ids[:0])
 
     def copy_marks(self, bitmap: Bitmap, span: Span, found: NDArray[np.uint32]) -> None:
         """Found = the words of a bitmap without marks outside the span."""
@@ -169,13 +142,9 @@ class HostExchangeKernels:
         *,
         instead: bool,
     ) -> None:
-        """Merge a part of values into target where ascending ids say, or put it there instead; and mark the ids."""
-        made, some = PUT if instead else _MERGES[self._combiner], ids[slice(*part)]
-        cuts, threads = np.array([0, len(some)]), 1
-        if len(some) > FEW and self._threads > 1:
-            spans = np.arange(int(some[0]) // SPAN + 1, int(some[-1]) // SPAN + 1, dtype=some.dtype)
-            cuts, threads = np.concatenate([cuts[:1], np.searchsorted(some, spans * SPAN), cuts[1:]]), self._threads
-        made(threads, len(cuts) - 1, cuts, some, values[slice(*part)], target, bitmap.words, bitmap.summary)
+        """Merge a part of values into target where ids say, none twice, or put it there instead; and mark the ids."""
+        made, part_of = PUT if instead else _MERGES[self._combiner], slice(*part)
+        made(ids[part_of], values[part_of], target, bitmap.words, bitmap.summary)
 
     def combine(self, found: NDArray[Any], ours: NDArray[Any], combiner: str | None = None) -> None:
         """Ours = the slices of all ranks, one after another in `found`, combined in their order."""
@@ -186,11 +155,8 @@ class HostExchangeKernels:
                 merge(ours, other, out=ours)
 
     def buffer(self, name: str, count: int, dtype: Any) -> NDArray[Any]:
-        """An array, kept from call to call, not filled."""
-        kept = self._buffers.get((name, dtype))
-        if kept is None or len(kept) < count:
-            kept = self._buffers[name, dtype] = np.empty(count, dtype)
-        return kept[:count]
+        """An array for this exchange only, not filled."""
+        return np.empty(count, dtype)
 
     def shared_lists(self, name: str, room: int, ids: Any, values: Any) -> SharedLists:
         """Lists of these dtypes with such room, kept from call to call, not filled."""
