@@ -15,6 +15,7 @@ from penstock.storage.base.errors import InputError, RunError
 from penstock.storage.ingest.core.source import IngestOptions
 from penstock.storage.ingest.open_source import open_source
 from pyarrow import csv, parquet
+from support.commands import answered, refused
 from support.reading import edges_of, small_blocks
 
 VERTICES, CHUNK, EDGE_CHUNK = 23, 5, 4
@@ -194,6 +195,20 @@ def test_bad_files(tmp_path: Path) -> None:
         edges_of(made.edges)
     with pytest.raises(InputError, match="does not exist"):
         edges_of(tmp_path / "other.edge.yml")
+
+
+def test_the_command_refuses_other_vertices_before_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = Archive(tmp_path, "csv")
+    answered(capsys, "convert", made.graph, tmp_path / "g.h5")
+    said = refused(capsys, "run", "wcc", tmp_path / "g.h5", "--output", made.vertices)
+    assert "person.vertex.yml exists already; --force replaces it" in said
+    facts = answered(capsys, "run", "wcc", tmp_path / "g.h5", "--output", made.vertices, "--force")
+    assert facts["program"] == "wcc"
+    assert (tmp_path / "vertex" / "person" / "component" / "chunk4").exists()
+    (tmp_path / "few.csv").write_text("0,1\n")
+    answered(capsys, "convert", tmp_path / "few.csv", tmp_path / "few.h5")
+    said = refused(capsys, "run", "wcc", tmp_path / "few.h5", "--output", made.vertices, "--force")
+    assert "has the vertices 0 to 22, and the answer other ones" in said
 
 
 def test_a_failed_answer_leaves_the_yaml_and_no_folder(tmp_path: Path) -> None:
