@@ -31,7 +31,8 @@ class PageRank(Sweeps):
     counts 1); a vertex whose out-weights sum to 0 is dangling, weights below 0 are refused. personalization: original
     id -> weight (not all zero), for the teleport vector. dangling: the same for where the rank of dangling vertices
     goes, by default as personalization. nstart: the same for the first ranks, by default equal. Arrays of a number for
-    every vertex, in the order of `Result.ids`, will do.
+    every vertex, in the order of `Result.ids`, will do. earlier: first ranks from an answer in HDF5, of this graph
+    before edges were added or removed.
     """
 
     non_negative_weights = True

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.program.earlier_answer import Answer, EarlierAnswer
 from penstock.engine.program.parameters import Count, NonNegative, Share
 from penstock.engine.program.program import Field, Global, Program, Start, like
 from penstock.engine.program.program_description import variant
@@ -81,6 +82,7 @@ class Ranking(Program):
     tolerance = 1e-9
     single: ClassVar[bool] = True
     extendable: ClassVar[tuple[str, ...]] = ("max_iter", "tol")
+    earlier: Answer = None
 
     def __init__(
         self,
@@ -93,6 +95,7 @@ class Ranking(Program):
         weight: bool | str | None = True,
         dangling: Given = None,
         nstart: Given = None,
+        earlier: Answer = None,
     ) -> None:
         self.damping = damping_of(damping, alpha, usual=0.85)
         self.tol = tol
@@ -100,7 +103,9 @@ class Ranking(Program):
         self.personalization = personalization
         self.needs_weights = counts_by_weight(weight)
         self.lost_to, self.nstart = dangling, nstart
-        if nstart is not None:
+        if earlier is not None:
+            self.earlier = str(earlier)
+        if nstart is not None or earlier is not None:
             self.starts_anywhere = False
         self.base_rank = 0.0
         self.least = 0.0
@@ -123,7 +128,10 @@ class Sweeps(Ranking):
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Every vertex has the same rank, or that of `nstart`."""
         self.base_rank = (1 - self.damping) / max(1, graph.vertices)
-        if self.nstart is None:
+        if self.earlier is not None:
+            ranks, known = EarlierAnswer(self, graph, self.earlier, "rank").values()
+            fill_shares(graph, np.where(known, ranks, 1 / max(1, graph.vertices)), "earlier", state["rank"])
+        elif self.nstart is None:
             state["rank"][:] = 1 / max(1, graph.vertices)
         else:
             fill_shares(graph, self.nstart, "nstart", state["rank"])

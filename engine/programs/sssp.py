@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.program.earlier_answer import Answer, EarlierAnswer
 from penstock.engine.program.parameters import NonNegative, Width
 from penstock.engine.program.program import LARGEST, Field, Program, Start, like
 from penstock.engine.program.vertex_ids import internal_ids
@@ -34,7 +35,8 @@ class SSSP(Ending, Program):
     parents: whether `parent` is in the answer, too: the vertex before on a shortest path (a source is its own), of
     several the one with the smallest id; by default, if there is a target, only of vertices on shortest paths to it.
     target: original id, or several: the run ends when their distances are known, and the answer holds no vertex that is
-    farther than the farthest of them. cutoff: the largest distance of the answer.
+    farther than the farthest of them. cutoff: the largest distance of the answer. earlier: an answer in HDF5 of a run
+    before edges were added, whose distances are improved by these alone.
     """
 
     distance = Field(np.uint32, fill=LARGEST, unreached=LARGEST)
@@ -44,6 +46,7 @@ class SSSP(Ending, Program):
     starts_anywhere = True
     by_ranges = True
     lightest = 0.0
+    earlier: Answer = None
 
     def __init__(
         self,
@@ -53,8 +56,11 @@ class SSSP(Ending, Program):
         parents: bool | None = None,
         target: Vertices | None = None,
         cutoff: NonNegative | None = None,
+        earlier: Answer = None,
     ) -> None:
         self.source = source
+        if earlier is not None:
+            self.earlier, self.starts_anywhere = str(earlier), False
         self.delta = delta
         self.needs_weights = counts_by_weight(weight)
         self.parents = parents
@@ -92,7 +98,19 @@ class SSSP(Ending, Program):
         self.bucket = self.delta if self.delta is not None else usual
         self.narrowest_bucket = narrowest_delta(graph) if self.needs_weights and self.delta is None else 0.0
         self.lightest = lightest_weight(graph) if self.needs_weights else 1.0
-        return Start(active=first)
+        return Start(active=first if self.earlier is None else self._known(graph, state["distance"], first))
+
+    def _known(self, graph: Graph, distance: NDArray[Any], first: NDArray[Any]) -> NDArray[Any]:
+        """Take the distances of an earlier answer; return the vertices to begin with, from which edges were added."""
+        answer = EarlierAnswer(self, graph, self.earlier, "distance")
+        added = None if self.target or self.cutoff is not None else answer.added_since()
+        if added is None:
+            return first
+        values, known = answer.values()
+        known &= values < (np.inf if values.dtype.kind == "f" else np.iinfo(values.dtype).max)
+        distance[known] = values[known]
+        begin = np.unique(added[0])
+        return begin[known[begin]]
 
     def first(self, graph: Graph) -> NDArray[Any]:
         """Internal ids of the sources."""

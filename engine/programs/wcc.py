@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.engine.program.earlier_answer import Answer, EarlierAnswer, joined_groups
 from penstock.engine.program.program import VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import smallest_members
 from penstock.engine.program.vertex_ranges import ALONE, number_all
@@ -22,12 +23,29 @@ NUMBERED = 1 << 20
 
 
 class WCC(Program):
-    """Component of every vertex, named by its smallest original id; edge direction is ignored."""
+    """Component of every vertex, named by its smallest original id; edge direction is ignored.
+
+    earlier: an answer in HDF5 of a run before edges were added, of which those alone are looked at then.
+    """
 
     component = Field(VERTEX)
     combine = "union"
     starts_anywhere = True
     by_ranges = True
+
+    earlier: Answer = None
+
+    def __init__(self, earlier: Answer = None) -> None:
+        if earlier is not None:
+            self.earlier = str(earlier)
+
+    def form(self, graph: Graph, mode: str) -> Program:
+        """This one, or what begins from an earlier answer, where only edges were added since."""
+        if self.earlier is None:
+            return self
+        answer = EarlierAnswer(self, graph, self.earlier, "component")
+        added = answer.added_since()
+        return self if added is None else GrownWCC(self.earlier, answer, added)
 
     def lighter(self, graph: Graph) -> Program | None:
         """Labels, whose vertices may be in a file in ranks and on a GPU, too."""
@@ -44,6 +62,40 @@ class WCC(Program):
 
     def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
         """Name every tree by the smallest original id in it."""
+        return _named(graph, state["component"])
+
+
+class GrownWCC(Program):
+    """The same from an earlier answer: components are joined by the edges added since, and no others are read."""
+
+    component = Field(VERTEX)
+    combine = "min"
+    self_combining = True
+    along = "both"
+    earlier: Answer = None
+
+    def __init__(self, earlier: Answer, answer: EarlierAnswer, added: tuple[NDArray[Any], NDArray[Any]]) -> None:
+        self.earlier = earlier
+        self._answer, self._added = answer, added
+
+    def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
+        """Join the components that there were."""
+        names, known = self._answer.values()
+        vertices = np.arange(graph.vertices)
+        found, place = np.unique(names[known], return_inverse=True)
+        least = np.full(len(found), graph.vertices)
+        np.minimum.at(least, place, vertices[known])
+        group = vertices.copy()
+        group[known] = least[place]
+        state["component"][:] = joined_groups(group, *self._added)
+        return Start(active=vertices[:0])
+
+    def edge(component):  # type: ignore[no-untyped-def]
+        """Travels along an edge, either way."""
+        return component
+
+    def finish(self, graph: Graph, state: dict[str, NDArray[Any]]) -> dict[str, Any]:
+        """Name every component by its smallest original id."""
         return _named(graph, state["component"])
 
 

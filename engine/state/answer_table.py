@@ -23,6 +23,10 @@ class AnswerTable(ABC):
     def _table(self) -> Columns:
         """Return the columns, rows by ascending original id, to be read range by range."""
 
+    def _origin(self) -> str:
+        """Of which graph and run it is, if another run may begin from it."""
+        return ""
+
     def to_arrow(self) -> Any:
         """Return the table as a pyarrow.Table.
 
@@ -101,7 +105,7 @@ class AnswerTable(ABC):
         RunError
             The disk is full or failed.
         """
-        options = WriteOptions(threads, written, style)
+        options = WriteOptions(threads, written, style, self._origin())
         write(place_of(path), self._table(), force=force, format=format, options=options)
 
     def write_to(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from penstock.engine.program.earlier_answer import origin_of
 from penstock.engine.program.precision import Widened
 from penstock.engine.program.program import absent_value, weighted
 from penstock.engine.program.vertex_ids import (
@@ -206,6 +207,9 @@ class Result(AnswerTable):
             per component.
         """
         return {name: column.arrays() for name, column in self._table().items()}
+
+    def _origin(self) -> str:
+        return origin_of(self.program, self.graph)
 
     def _table(self) -> Columns:
         """Return the same, to be read range by range."""

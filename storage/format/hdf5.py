@@ -40,6 +40,7 @@ _FORMAT, _COMPLETE, _GRAPH = "penstock_format", "penstock_complete", "penstock_g
 _IDENTITY = "penstock_identity"
 """The same as `_GRAPH`, which is for other tools: that is in a heap without a checksum, and a byte changed there
 makes the library (2.0) loop for ever."""
+_ORIGIN = "penstock_origin"
 _HEADER, _HEADER_CHECKSUM = "penstock_header", "penstock_header_checksum"
 _TROUBLE = (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, OverflowError)
 
@@ -148,11 +149,16 @@ class FrameFile:
         self._driver.close()
 
 
-def write_columns(driver: DriverFile, columns: Columns, threads: int | None) -> None:
-    """Write a plain table: one dataset a column, strings as UTF-8; the file stays open. OSError when the disk fails."""
+def write_columns(driver: DriverFile, columns: Columns, threads: int | None, origin: str = "") -> None:
+    """Write a plain table: one dataset a column, strings as UTF-8; the file stays open. OSError when the disk fails.
+
+    origin: of which graph and run it is, if it is an answer that another run may begin from.
+    """
     file = h5py.File(driver, "w")
     atexit.register(file.close)
     try:
+        if origin:
+            file.attrs[_ORIGIN] = np.bytes_(origin.encode())
         for name, column in columns.items():
             strings = column.dtype.kind == "T"
             dataset = file.create_dataset(name, (column.rows,), h5py.string_dtype() if strings else column.dtype)
@@ -167,6 +173,18 @@ def write_columns(driver: DriverFile, columns: Columns, threads: int | None) -> 
         file.close()
         atexit.unregister(file.close)
     driver.check()
+
+
+def read_columns(path: Path) -> tuple[dict[str, NDArray[Any]], str]:
+    """Return the columns of numbers of a plain table, and its origin. Raises InputError."""
+    try:
+        with h5py.File(path, "r") as file:
+            found = {name: file[name][()] for name in file if file[name].dtype.kind in "iuf" and file[name].ndim == 1}
+            return found, bytes(file.attrs.get(_ORIGIN, b"")).decode()
+    except _TROUBLE as error:
+        raise InputError(
+            f"{path} is no table in HDF5 ({error}); name an answer that a run wrote (--output NAME.h5)"
+        ) from error
 
 
 def _blocks(column: Column, threads: int | None) -> Generator[NDArray[Any]]:

@@ -141,7 +141,7 @@ def _save_hdf5(path: Path, columns: Columns, options: WriteOptions) -> None:
     file = DriverFile(path, options.written)
     try:
         with ThreadPool(1, "hdf5") as pool:
-            writing = pool.submit(hdf5.write_columns, file, columns, options.threads)
+            writing = pool.submit(hdf5.write_columns, file, columns, options.threads, options.origin)
             try:
                 writing.result()
             except BaseException:

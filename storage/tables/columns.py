@@ -54,12 +54,13 @@ class WriteOptions:
     """How a table is written.
 
     threads: most threads that convert; None: every core. written: called with the number of bytes written so far.
-    style: the options of output that the user gave, by name.
+    style: the options of output that the user gave, by name. origin: as in `hdf5.write_columns`.
     """
 
     threads: int | None = None
     written: Callable[[int], None] | None = None
     style: TableStyle = field(default_factory=TableStyle)
+    origin: str = ""
 
 
 def first_field(columns: Columns) -> str:

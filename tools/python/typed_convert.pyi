@@ -29,6 +29,8 @@ def convert(
         "binary64",
         "csr",
         "parquet",
+        "graphar",
+        "icebug",
         "graph",
         "graphml",
         "gml",

@@ -109,6 +109,7 @@ class SsspOptions(RunOptions, _Source, _Weight, _Cutoff, _MaxIter, total=False):
     delta: float | None
     parents: bool | None
     target: Vertices | None
+    earlier: str | Path | None
 
 class DistancesOptions(RunOptions, _Source, _Weight, _Cutoff, total=False): ...
 
@@ -128,6 +129,7 @@ class PagerankOptions(RunOptions, _Tol, _MaxIter, _Weight, total=False):
     alpha: float | None
     dangling: Given | None
     nstart: Given | None
+    earlier: str | Path | None
 
 class KatzOptions(RunOptions, _Tol, _MaxIter, _Weight, total=False):
     alpha: float
@@ -155,6 +157,9 @@ class HarmonicOptions(RunOptions, _Seed, _Weight, total=False):
 class HyperballOptions(RunOptions, _Seed, _MaxIter, total=False):
     log2m: int
     reverse: bool
+
+class WccOptions(RunOptions, total=False):
+    earlier: str | Path | None
 
 class LouvainOptions(RunOptions, _Seed, _Tol, _Weight, total=False):
     resolution: float
@@ -236,8 +241,10 @@ def run(program: Literal["harmonic"], graph: Graph | Path | str, **options: Unpa
 @overload
 def run(program: Literal["hyperball"], graph: Graph | Path | str, **options: Unpack[HyperballOptions]) -> Result: ...
 @overload
+def run(program: Literal["wcc"], graph: Graph | Path | str, **options: Unpack[WccOptions]) -> Result: ...
+@overload
 def run(
-    program: Literal["wcc", "scc", "coloring", "articulation", "degrees", "triangles", "lcc"],
+    program: Literal["scc", "coloring", "articulation", "degrees", "triangles", "lcc"],
     graph: Graph | Path | str,
     **options: Unpack[RunOptions],
 ) -> Result: ...

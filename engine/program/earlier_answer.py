@@ -1,0 +1,109 @@
+"""A run begins from the answer of an earlier one, where its graph has only won edges since (`earlier=`).
+
+An answer in HDF5 says of which graph and of which run it is. The graph's provenance lists what it was before each
+change; added edges have the number of theirs, so those added since are known. Where edges were removed since, or the
+answer is of another graph or run, the program begins from the start, and the log says so.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program.program import Program, fields_of
+from penstock.storage.base.errors import InputError
+from penstock.storage.encoding.codec import checksum
+from penstock.storage.format.fingerprint import fingerprint
+from penstock.storage.format.graph import Graph
+
+Answer = str | Path | None
+"""An answer of an earlier run, in HDF5."""
+PARAMETERS = ("source", "needs_weights", "target", "cutoff")
+"""What of a program its answer depends on, of those that begin from an earlier one."""
+_log = logging.getLogger("penstock.engine.program.earlier_answer")
+
+
+def origin_of(program: Program, graph: Graph) -> str:
+    """Return what an answer says of its run, and "" of programs that begin from no earlier answer."""
+    if not hasattr(program, "earlier"):
+        return ""
+    told = {name: getattr(program, name, None) for name in PARAMETERS}
+    names = sorted(name for name, field in fields_of(program).items() if field.output and name != "parent")
+    digest = checksum(json.dumps([names, told], sort_keys=True, default=str).encode())
+    return f"{fingerprint(graph)['content']} {digest:016x}"
+
+
+class EarlierAnswer:
+    """The values of one field of an earlier answer, by the vertices of a graph that has grown since."""
+
+    def __init__(self, program: Program, graph: Graph, path: Answer, name: str) -> None:
+        from penstock.storage.format.hdf5 import read_columns  # h5py takes long to import
+
+        self.graph, self.path = graph, path
+        columns, self._origin = read_columns(Path(str(path)))
+        self._here = origin_of(program, graph)
+        if name not in columns or "vertex" not in columns or columns["vertex"].dtype.kind not in "iu":
+            raise InputError(
+                f"{path} has no {name} of vertices; name an answer in HDF5 (--output NAME.h5) of this program"
+            )
+        self._names, self._values = columns["vertex"], columns[name]
+
+    def values(self) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+        """Return a value for every vertex, and which have one."""
+        place, known = self.places(np.arange(self.graph.vertices))
+        return self._values[place], known
+
+    def places(self, vertices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return the rows of some vertices in the answer, which are in the order of their ids; which have one."""
+        ids = self.graph.original_ids_of(vertices)
+        place = np.minimum(np.searchsorted(self._names, ids), max(0, len(self._names) - 1))
+        return place, (self._names[place] == ids if len(self._names) else np.zeros(len(ids), np.bool_))
+
+    def added_since(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Return the ends of the edges that were added since, as rows have them; None, and why is logged: not only."""
+        content, _, run = self._origin.partition(" ")
+        graph, now = self.graph, self._here.partition(" ")
+        if run != now[2]:
+            return self._unusable("is of another program, or of other parameters")
+        changes = graph.provenance.get("changes", [])
+        before = [*(change["content"] for change in changes), now[0]]
+        if content not in before:
+            return self._unusable(f"is of another graph, or of one that was compacted since, and not of {graph.path}")
+        turn = before.index(content)
+        if any(change["removed"] for change in changes[turn:]):
+            return self._unusable(f"is of a time before edges of {graph.path} were removed")
+        splice = graph.out.splice
+        if splice is None or turn == len(changes):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        new = splice.turns >= turn
+        return graph.out.index().rows_of(splice.places[new]), splice.neighbors[new].astype(np.int64)
+
+    def _unusable(self, why: str) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Say why the answer is of no use; returns None."""
+        _log.warning("%s %s: the run begins from the start", self.path, why)
+        return None
+
+
+def joined_groups(group: NDArray[np.int64], ones: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the groups that edges join: of each vertex the least number of any member.
+
+    group: of each vertex the least member of its group. ones, others: the ends of edges.
+    """
+    ends = np.stack([group[ones], group[others]])
+    ends = ends[:, ends[0] != ends[1]]
+    names, places = np.unique(ends, return_inverse=True)
+    places, parent = places.reshape(ends.shape), np.arange(len(names))
+    while True:
+        roots = parent[places]
+        if (roots[0] == roots[1]).all():
+            break
+        np.minimum.at(parent, roots.max(axis=0), roots.min(axis=0))
+        while not np.array_equal(parent, parent[parent]):
+            parent = parent[parent]
+    table = np.arange(len(group))
+    table[names] = names[parent]
+    return table[group]
