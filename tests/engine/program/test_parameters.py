@@ -21,6 +21,7 @@ ELSEWHERE = {
     "personalization",
     "dangling",
     "nstart",
+    "earlier",
     "weight",
     "initial",
     "fixed",
