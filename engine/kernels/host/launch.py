@@ -349,8 +349,9 @@ class HostKernels:
         active = state.active.words, frontier.everything
         if view.rows is not None:
             cut, block = self._cut(view.e1)
-            rows = view.rows, view.offsets
-            self._call(push.make_push_compacted, *cut, edges, *rows, arrays, *active, block, *values)
+            rows, kept = (view.rows, view.offsets), state.unvisited
+            marked = state.active.words, kept is None or not kept.complete  # else rows of others are among them
+            self._call(push.make_push_compacted, *cut, edges, *rows, arrays, *marked, block, *values)
         elif self.hot_first and self._push_replicas(view, state, frontier, index, scalars):
             return
         elif frontier.listed:
