@@ -82,7 +82,9 @@ def test_the_table_has_what_each_program_writes_alone(capsys: pytest.CaptureFixt
     assert found["level"][5] is None
 
 
-@pytest.mark.parametrize("format", [one for one in formats_of(ANSWERS) if one not in ("npy", "graphalytics", "graphar")])
+@pytest.mark.parametrize(
+    "format", [one for one in formats_of(ANSWERS) if one not in ("npy", "graphalytics", "graphar")]
+)
 def test_every_format_has_all_columns(format: str, capfd: pytest.CaptureFixture[str]) -> None:
     run("--output", "all", "--format", format)
     assert Path("all").stat().st_size
