@@ -96,14 +96,13 @@ class ColumnFacts:
 def facts_of(values: NDArray[Any], absent: Any, *, threads: int | None = None, size: int = ROWS) -> ColumnFacts:
     """Sum up a column in one pass; floats of which some are absent in two."""
     flat, adds = values if values.ndim == 1 else values.reshape(-1), values.dtype.kind == "f"
-    if absent is None or not adds:  # else some are chosen, which are copied
-        size = getattr(flat, "page_rows", size)
+    size = min(size, getattr(flat, "page_rows", size))  # else more pages are wanted at once than there is room for
     leaves = _leaves(0, len(flat), size)
 
     def find(found: NDArray[Any]) -> tuple[int, Any, Any, Any]:
         present = None if absent is None else found != absent
         count = len(found) if present is None else int(np.count_nonzero(present))
-        total = np.add.reduce(found) if adds and count == len(found) else None
+        total = _added(found) if adds and count == len(found) else None
         if present is None or count in (0, len(found)):
             return (count, found.min(), found.max(), total) if count else (0, None, None, total)
         return count, *_present_extremes(found, present, absent), total
@@ -112,14 +111,14 @@ def facts_of(values: NDArray[Any], absent: Any, *, threads: int | None = None, s
     ends = np.cumsum([part[0] for part in parts], dtype=np.int64)
     count, total = int(ends[-1]), None
     if adds and isinstance(values, np.ndarray) and not values.flags.c_contiguous:
-        total = present_values(values, absent).sum()
+        total = _added(present_values(values, absent), None)
     elif adds and count == len(flat):
         total = _folded(count, (part[3] for part in parts), size)
     elif adds:
         pieces = _leaves(0, count, size)
 
         def add(number: int, _: int) -> Any:
-            return np.add.reduce(_compacted(flat, absent, leaves, ends, pieces[number]))
+            return _added(_compacted(flat, absent, leaves, ends, pieces[number]))
 
         total = _folded(count, map_rows(add, len(pieces), threads=threads, size=1), size)
     least, largest = (np.array([part[at] for part in parts if part[0]]) for at in (1, 2))
@@ -171,13 +170,20 @@ def _leaves(first: int, count: int, size: int) -> list[tuple[int, int]]:
     return [*_leaves(first, half, size), *_leaves(first + half, count - half, size)]
 
 
+def _added(values: NDArray[Any], axis: int | None = 0) -> Any:
+    """The sum of floats: infinite where the largest float is less, and NaN of both infinities."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.add.reduce(values, axis=axis)
+
+
 def _folded(count: int, sums: Iterator[Any], size: int) -> Any:
     """The sum of the leaves' sums, in NumPy's order."""
     if count <= size:
         return next(sums)
     half = _halves(count)
-    left = _folded(half, sums, size)
-    return left + _folded(count - half, sums, size)
+    left, right = _folded(half, sums, size), _folded(count - half, sums, size)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return left + right
 
 
 Keys = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]

@@ -61,6 +61,17 @@ def test_a_sum_is_numpys_to_the_bit(kind: str, count: int, size: int) -> None:
     assert found.total.tobytes() == holed[holed != np.inf].sum().tobytes()
 
 
+@covering("kind, size, absent", ["f4", "f8"], [128, ROWS], [None, np.inf, 7.0])
+def test_a_sum_beyond_the_largest_float_is_infinite_and_warns_of_nothing(kind: str, size: int, absent: Any) -> None:
+    """As warnings are errors in tests."""
+    values = np.full(1000, np.finfo(kind).max, kind)
+    values[3] = 7
+    assert statistics.facts_of(values, absent, size=size).total == np.inf
+    assert statistics.facts_of(values.reshape(-1, 2)[:, 1], absent, size=size).total == np.inf
+    values[[0, -1]] = np.inf, -np.inf
+    assert np.isnan(statistics.facts_of(values, None, size=size).total)
+
+
 def test_ranges_come_in_order_whatever_the_threads() -> None:
     assert ranges(10, 4) == [(0, 4), (4, 8), (8, 10)]
     for threads in (1, 3):
