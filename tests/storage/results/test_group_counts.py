@@ -42,6 +42,7 @@ def labels_of(shape: str, kind: str, count: int) -> NDArray[Any]:
 def test_groups_are_those_of_a_sort(kind: str, shape: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     labels = labels_of(shape, kind, count)
     monkeypatch.setattr(group_counts, "SMALL", 0)
+    monkeypatch.setattr(group_counts, "COMPARED", 64)
     for room in (5000, 1 << 20):
         for top in (0, 1, 10):
             found = count_groups(labels, top, room, threads=3)
@@ -83,6 +84,7 @@ def test_equal_groups_are_in_the_order_of_ties(apart: int, monkeypatch: pytest.M
     labels = np.random.default_rng(3).permutation(3000).astype(np.uint32) // 2 * apart
     ties = np.random.default_rng(4).permutation(int(labels.max()) + 1)
     wanted = sorted(np.unique(labels).tolist(), key=lambda label: ties[label])[:10]
+    monkeypatch.setattr(group_counts, "COMPARED", 64)
     for small in (0, 1 << 20):
         monkeypatch.setattr(group_counts, "SMALL", small)
         for room in (5000, 1 << 20):
