@@ -178,12 +178,15 @@ class Windows:
         Its values are in memory meanwhile. settle: gives the vertices of a window new values, of a walk that brings all
         messages; None: others follow. unexplored: edges of vertices that no frontier has had, with this one.
         """
-        kept = self._room_for_unvisited(stream, unexplored) if settle is not None else 0
+        kept = self._room_for_unvisited(stream, frontier, unexplored) if settle is not None else 0
         with self._pages.lent(kept) if kept else nullcontext():
             yield from self._walk(stream, frontier, settle, kept)
 
-    def _room_for_unvisited(self, stream: EdgeStream, unexplored: int) -> int:
-        """Bytes for rows that a push has kept, or may keep (`UnvisitedRows`): what values leave where all have room."""
+    def _room_for_unvisited(self, stream: EdgeStream, frontier: Frontier, unexplored: int) -> int:
+        """Bytes for rows that a push has kept, or may keep (`UnvisitedRows`): what values leave where all have room.
+
+        Only a push that reads all edges may: others leave out chunks without active rows.
+        """
         state, pages, rest = self._state, self._pages, self._state.unvisited
         if not self._keeps_unvisited or stream.direction != "push" or self.owners is not None:
             return 0
@@ -191,8 +194,11 @@ class Windows:
         each = sum(pages.item_bytes[name] for name in {*state.fields, state.messages})
         room = self._room - each * -(-state.last // rows) * rows - AHEAD * near * together
         left = room - state.last // 8
-        if rest is None and 0 < unexplored * stream.edge_bytes < left and self.cut(stream, room).count == 1:
-            rest = state.unvisited = UnvisitedRows(left)
+        few = rest is None and 0 < unexplored * stream.edge_bytes < left
+        if few and (cut := self.cut(stream, room)).count == 1:
+            walked = self.stream_of(stream, 0) if cut.of_file else stream
+            if walked.reads_all(self._kernels, frontier):
+                rest = state.unvisited = UnvisitedRows(left)
         return 0 if rest is None else room
 
     def _walk(

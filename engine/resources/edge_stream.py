@@ -366,7 +366,7 @@ class EdgeStream:
             own = self._own(frontier)
             return self._totals(own.vertices, own.edges, own.edges * self.edge_bytes // LINE_BYTES + 1)
         table = self.directory.table
-        if frontier.everything or self._reads_all(kernels, frontier):
+        if frontier.everything or self.reads_all(kernels, frontier):
             packable, demand = self._is_packable(kernels), self._sweep
             if demand is None or demand.packable != packable:
                 demand = whole_demand(table, edge_bytes=self.edge_bytes, with_weights=self.with_weights)
@@ -392,7 +392,7 @@ class EdgeStream:
         marked = touched[0] if touched else None
         return self._only_mine(Demand(*asked, read_edges=read, blocks=marked, block_marks=blocks))
 
-    def _reads_all(self, kernels: Kernels[Any], frontier: Frontier) -> bool:
+    def reads_all(self, kernels: Kernels[Any], frontier: Frontier) -> bool:
         """Whether the cores read all edges unasked: one chunk, or where rows would be read to find some unwanted."""
         table = self.directory.table
         asks = self.direction == "pull" or (kernels.author.has_pending and self.pipeline.options.priority)

@@ -138,7 +138,8 @@ class LinkStream(EdgeStream):
         saved = known.saved(frontier.edges, sent, everything=frontier.everything, passed=passed)
         return self._whole(CARRIER_SECONDS) <= self._in_place(1, saved, saved * self.edge_bytes / LINE_BYTES)
 
-    def _reads_all(self, kernels: Kernels[Any], frontier: Frontier) -> bool:
+    def reads_all(self, kernels: Kernels[Any], frontier: Frontier) -> bool:
+        """Never: rows are read where they are."""
         return False
 
     def _read_early(self, frontier: Frontier, vertices: Ints, edges: Ints, lines: Ints) -> tuple[Ints, Ints, Ints]:

@@ -32,8 +32,11 @@ from penstock.storage.base.timeline import Timeline
 from penstock.storage.checkpoint.state_pages import StatePages, Unit
 from support.catalogue_oracles import SOURCE
 from support.covering import covering
+from support.graphs import on_disk
+from support.oracles import EdgeList
 from support.paged_graphs import (
     PAGE,
+    VERTICES,
     InMemory,
     Shares,
     answer,
@@ -45,6 +48,7 @@ from support.paged_graphs import (
     no_edges_kept,
     no_pages_left,
     paged_graphs,
+    pages_of,
     room_for,
     unnamed,
 )
@@ -195,8 +199,8 @@ def test_a_search_reads_no_edges_once_it_keeps_the_rows_of_whom_it_has_not_visit
 ) -> None:  # fmt: skip
     graph, find = paged_graphs[True], Windows._room_for_unvisited
 
-    def found_room(self: Windows, stream: Any, unexplored: int) -> int:
-        found = find(self, stream, unexplored)
+    def found_room(self: Windows, *given: Any) -> int:
+        found = find(self, *given)
         if (rest := self._state.unvisited) is not None and not rest.views:
             rest.left = min(rest.left, room)
         return found
@@ -212,6 +216,25 @@ def test_a_search_reads_no_edges_once_it_keeps_the_rows_of_whom_it_has_not_visit
     assert of_parents
     assert levels == sorted(levels, reverse=True)
     assert (False in levels) == (room == 1 << 20)
+
+
+@pytest.mark.parametrize("width", [1, 40, 5000])
+def test_a_search_that_reads_some_chunks_keeps_no_rows(width: int, tmp_path: Path) -> None:
+    """Layers, each in a page of its own; other edges fill chunks that pushes leave out."""
+    pages, random = VERTICES // PAGE, np.random.default_rng(1)
+    layers = np.concatenate([np.arange(width) + page * PAGE for page in range(pages - 1)])
+    others = np.concatenate([np.arange(5000, PAGE) + page * PAGE for page in range(pages)])
+    ends = random.choice(others, (2, 45_000 - width * pages))
+    sources = np.concatenate([np.full(width - 1, 0), layers, ends[0]])
+    targets = np.concatenate([np.arange(1, width), layers + PAGE, ends[1]])
+    with pages_of(PAGE):
+        edges = EdgeList(VERTICES, sources, targets, None, directed=True)
+        graph = on_disk(edges, tmp_path / "layers.h5", chunk_edges=1 << 13)
+        wanted = answer(graph, BFS(0), threads=1)
+        with no_edges_kept(), room_for(1, VERTICES):
+            found = answer(graph, BFS(0), threads=1, direction="push", partition_bytes=1 << 15)
+    assert np.count_nonzero(wanted["level"] < pages + 1) == width * pages
+    assert_equal(found, wanted)
 
 
 @covering(
