@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+from collections.abc import Iterable, Sized
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from penstock.storage.base.errors import InputError
 from penstock.storage.encoding.codec import checksum
 from penstock.storage.format.fingerprint import fingerprint
 from penstock.storage.format.graph import Graph
+from penstock.storage.format.schema import CHANGES
 
 Answer = str | Path | None
 """An answer of an earlier run, in HDF5."""
@@ -33,8 +36,15 @@ def origin_of(program: Program, graph: Graph) -> str:
         return ""
     told = {name: getattr(program, name, None) for name in PARAMETERS}
     names = sorted(name for name, field in fields_of(program).items() if field.output and name != "parent")
-    digest = checksum(json.dumps([names, told], sort_keys=True, default=str).encode())
+    digest = checksum(json.dumps([names, told], sort_keys=True, default=_plain).encode())
     return f"{fingerprint(graph)['content']} {digest:016x}"
+
+
+def _plain(value: Any) -> Any:
+    """All items of an array, of which `str` leaves some out; an iterator, whose items are gone, is like no other."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return list(value) if isinstance(value, Sized) and isinstance(value, Iterable) else os.urandom(8).hex()
 
 
 class EarlierAnswer:
@@ -68,8 +78,8 @@ class EarlierAnswer:
         content, _, run = self._origin.partition(" ")
         graph, now = self.graph, self._here.partition(" ")
         if run != now[2]:
-            return self._unusable("is of another program, or of other parameters")
-        changes = graph.provenance.get("changes", [])
+            return self._unusable("is of another program, of other parameters, or of a run that did not end")
+        changes = graph.provenance.get(CHANGES, [])
         before = [*(change["content"] for change in changes), now[0]]
         if content not in before:
             return self._unusable(f"is of another graph, or of one that was compacted since, and not of {graph.path}")
@@ -77,8 +87,10 @@ class EarlierAnswer:
         if any(change["removed"] for change in changes[turn:]):
             return self._unusable(f"is of a time before edges of {graph.path} were removed")
         splice = graph.out.splice
-        if splice is None or turn == len(changes):
+        if turn == len(changes):
             return np.empty(0, np.int64), np.empty(0, np.int64)
+        if splice is None:
+            return self._unusable(f"is of a time before {graph.path} was changed, and the added edges are not apart")
         new = splice.turns >= turn
         return graph.out.index().rows_of(splice.places[new]), splice.neighbors[new].astype(np.int64)
 

@@ -209,7 +209,7 @@ class Result(AnswerTable):
         return {name: column.arrays() for name, column in self._table().items()}
 
     def _origin(self) -> str:
-        return origin_of(self.program, self.graph)
+        return origin_of(self.program, self.graph) if self.converged else ""
 
     def _table(self) -> Columns:
         """Return the same, to be read range by range."""

@@ -27,6 +27,7 @@ from penstock.storage.format.fingerprint import fingerprint
 from penstock.storage.format.frames import OpenedGraph
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import (
+    CHANGES,
     LIST_VERTICES,
     RISING,
     WITHOUT_EDGES,
@@ -156,9 +157,9 @@ def replaced(
 
 def next_change(graph: Graph, name: str, removed: int = 0) -> tuple[int, dict[str, Any]]:
     """The number of a change of a graph, and what its provenance says then: which content each was made of."""
-    before, changes = graph.provenance.get("appended"), graph.provenance.get("changes", [])
+    before, changes = graph.provenance.get("appended"), graph.provenance.get(CHANGES, [])
     times = before.get("times", 0) if isinstance(before, dict) else 0
-    note: dict[str, Any] = {"changes": [*changes, {"content": fingerprint(graph)["content"], "removed": removed}]}
+    note: dict[str, Any] = {CHANGES: [*changes, {"content": fingerprint(graph)["content"], "removed": removed}]}
     return len(changes), note | ({} if removed else {"appended": {"times": times + 1, "last": name}})
 
 

@@ -57,6 +57,8 @@ WITHOUT_EDGES = "without_edges"
 """What the provenance calls the number of vertices without an edge."""
 RISING = "rising_ids"
 """What the provenance calls how many vertices, from 0 on, have ids that rise, where those of later ones are less."""
+CHANGES = "changes"
+"""What the provenance calls which content a graph had before each change, and how many edges that removed."""
 EXTRACTED = "extracted"
 """What the provenance calls where a part of a graph was taken from, and by which conditions."""
 NEW_IDS = ("renumber", "bipartite", "vertices_file")

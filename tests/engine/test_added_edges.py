@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from penstock.engine import Graph, run
+from penstock.engine import Graph, convert, extract, run
+from penstock.engine import append as append_file
 from penstock.storage.convert.append import append
 from penstock.storage.convert.remove import remove
 from support.covering import covering
@@ -65,3 +66,16 @@ def test_changed_edges_give_the_answer(way: str, name: str, directed: bool, tmp_
     assert len(graph.out.splice.removed) > 0
     result = run(program_of(name, edges), graph, **WAYS[way])
     check(name, edges, result.fields)
+
+
+def test_a_part_of_a_grown_graph_grows(tmp_path: Path) -> None:
+    """Ids of a part rise for fewer vertices than those of the whole, whose later ones are less."""
+    (tmp_path / "a.txt").write_text("".join(f"{10 * v} {10 * v + 10}\n" for v in range(20)))
+    (tmp_path / "b.txt").write_text("5 15\n15 100\n")
+    (tmp_path / "c.txt").write_text("5 110\n7 130\n15 5\n")
+    convert(tmp_path / "a.txt", tmp_path / "g.h5", undirected=True)
+    append_file(tmp_path / "g.h5", tmp_path / "b.txt")
+    extract(tmp_path / "g.h5", tmp_path / "p.h5", vertices=[100, 110, 5, 15, 130])
+    found = run("wcc", append_file(tmp_path / "p.h5", tmp_path / "c.txt"))
+    assert found.ids.tolist() == [100, 110, 130, 5, 15, 7]
+    assert found.to_arrow()["component"].to_pylist() == [5, 7, 5, 5, 5, 7]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from penstock.engine import append, compact, convert, remove, run
+from penstock.engine import append, compact, convert, extract, remove, run
 from support.covering import covering
 
 WAYS: list[dict[str, Any]] = [{}, {"device": "emulated"}, {"kernels": "reference"}, {"threads": 1, "direct_io": True}]
@@ -61,8 +62,50 @@ def test_what_an_answer_says_nothing_of_is_said(program: str, tmp_path: Path, ca
         found = run(program, after, earlier=tmp_path / "c.h5", **options).fields[field].tolist()
         assert found == run(program, after, **options).fields[field].tolist()
         assert len(caplog.messages) == 1
+        assert re.search(told, caplog.text)
         caplog.clear()
-        assert told
     if program == "sssp":
         run(program, after, earlier=tmp_path / "c.h5", source=1)
         assert "of other parameters" in caplog.text
+
+
+def grown_path(folder: Path) -> tuple[Path, Path]:
+    """A long path, and what is added to it."""
+    (folder / "a.txt").write_text("".join(f"{v} {v + 1} 2\n" for v in range(400)))
+    (folder / "b.txt").write_text("3 2 1\n")
+    convert(folder / "a.txt", folder / "g.h5", undirected=True, weights=True)
+    return folder / "g.h5", folder / "b.txt"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"source": 0, "max_iter": 1}, {"source": 0}),
+        ({"source": np.arange(2000) // 50}, {"source": np.arange(2000) % 1500 // 50}),
+        ({"source": iter([399])}, {"source": iter([0])}),
+    ],
+)
+def test_distances_of_another_run_are_not_taken(
+    before: dict[str, Any], after: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that was stopped, and sources of which a part alone is printed, or that are given once."""
+    graph, more = grown_path(tmp_path)
+    run("sssp", graph, **before).write(tmp_path / "a.h5")
+    append(graph, more)
+    found = run("sssp", graph, **after, earlier=tmp_path / "a.h5").fields["distance"].tolist()
+    again = after if not hasattr(after["source"], "__next__") else {"source": [0]}
+    assert found == run("sssp", graph, **again).fields["distance"].tolist()
+    assert "a run that did not end" in caplog.text
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_part_of_a_grown_graph_is_another_graph(
+    saved: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    graph, more = grown_path(tmp_path)
+    run("wcc", graph).write(tmp_path / "a.h5")
+    append(graph, more)
+    part = extract(graph, tmp_path / "part.h5" if saved else None, vertices=[1, 2, 7, 8, 20])
+    found = run("wcc", part, earlier=tmp_path / "a.h5").fields["component"].tolist()
+    assert found == run("wcc", part).fields["component"].tolist()
+    assert "is of another graph" in caplog.text

@@ -40,7 +40,15 @@ from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format.csr_input import Csr
 from penstock.storage.format.frames import StringIdFrames
 from penstock.storage.format.graph import Adjacency, Graph
-from penstock.storage.format.schema import CHUNK_EDGES, EXTRACTED, STRIPE_RUN, WITHOUT_EDGES, vertex_dtype
+from penstock.storage.format.schema import (
+    CHANGES,
+    CHUNK_EDGES,
+    EXTRACTED,
+    RISING,
+    STRIPE_RUN,
+    WITHOUT_EDGES,
+    vertex_dtype,
+)
 from penstock.storage.format.writer import GraphWriter
 from penstock.storage.ingest.core.edges import EdgeBatch, joined
 from penstock.storage.ingest.core.source import IngestOptions
@@ -92,7 +100,9 @@ class Subgraph:
 
     def provenance(self) -> dict[str, Any]:
         """Where the graph comes from: as the first one, and what was taken of it."""
-        kept = {name: value for name, value in self.graph.provenance.items() if name not in (WITHOUT_EDGES, PROPERTIES)}
+        kept = _without(self.graph.provenance, WITHOUT_EDGES, PROPERTIES, CHANGES)
+        if RISING in kept:
+            kept[RISING] = self.chosen.below(kept[RISING])
         taken = {"from": "memory" if self.graph.path is None else str(self.graph.path), **self.options.conditions}
         return kept | {EXTRACTED: taken}
 
@@ -304,8 +314,13 @@ def select_to_file(graph: Graph, target: Path, options: ExtractOptions) -> None:
 
 def as_selection(graph: Graph, made: Graph) -> Graph:
     """The edges that were selected, as a graph of the vertices, ids and properties of the whole."""
-    provenance = {name: value for name, value in graph.provenance.items() if name != WITHOUT_EDGES}
+    provenance = _without(graph.provenance, WITHOUT_EDGES, CHANGES)
     return replace(made, path=graph.path, original=graph.original, left=graph.left, provenance=provenance)
+
+
+def _without(provenance: dict[str, Any], *left: str) -> dict[str, Any]:
+    """A provenance without what a part of the graph cannot say."""
+    return {name: value for name, value in provenance.items() if name not in left}
 
 
 def extract_to_memory(graph: Graph, chosen: VertexBitmap, options: ExtractOptions) -> Graph:
