@@ -115,7 +115,7 @@ for floor in ("storage", "transfer", "engine", "tools"):
     folder = Path(importlib.import_module(f"penstock.{floor}").__path__[0])
     for file in folder.rglob("*.py"):
         name = ".".join(("penstock", floor, *file.relative_to(folder).with_suffix("").parts))
-        if not {"cuda", "cupy", "__main__"} & {*name.replace("_", ".").split(".")}:
+        if not {"cuda", "cupy", "pyg", "__main__"} & {*name.replace("_", ".").split(".")}:
             importlib.import_module(name)
 from penstock.storage.base import missing_code
 assert "penstock.storage.base.kernel_cache" in sys.modules and "penstock.engine.kernels.host.jit" in sys.modules

@@ -15,6 +15,7 @@ import pytest
 from penstock.engine import NeighborSampler, from_edges, sample_neighbors
 from penstock.storage.base.errors import BudgetError, InputError
 from support.graphs import in_memory, on_disk, shape, weighed
+from support.other_processes import send_sample
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -191,11 +192,6 @@ def read_in_chunks(sampler: NeighborSampler) -> NeighborSampler:
     return sampler
 
 
-def answer(sampler: NeighborSampler, sender: Any) -> None:
-    """Sample in another process."""
-    sender.send(sampler.sample([3, 17, 60], seed=9))
-
-
 @pytest.mark.parametrize(("method", "source"), [("fork", "chunks"), ("fork", "memory"), ("spawn", "file")])
 def test_other_processes_sample_the_same(tmp_path: Path, method: str, source: str) -> None:
     edges = shape("skewed")
@@ -207,8 +203,9 @@ def test_other_processes_sample_the_same(tmp_path: Path, method: str, source: st
     context = multiprocessing.get_context(method)
     receiver, sender = context.Pipe(duplex=False)
     with warnings.catch_warnings(action="ignore"):  # of forks beside threads
-        process = context.Process(target=answer, args=(sampler, sender))
+        process = context.Process(target=send_sample, args=(sampler, sender))
         process.start()
+    sender.close()  # so that a process that ends early is seen at once
     assert receiver.poll(120)
     assert_same(receiver.recv(), expected)
     process.join(60)

@@ -20,8 +20,8 @@ with warnings.catch_warnings(action="ignore"):  # PyTorch Geometric uses what Py
     base = pytest.importorskip("torch_geometric.sampler")
 
 EDGES = SHARED / "facebook_combined.txt.gz"
-PUBLISHED = 0.968
-"""Of node2vec and DeepWalk: Grover and Leskovec, KDD 2016, table 4."""
+LEAST = 0.975
+"""Area under the ROC curve: 0.985 with both samplers, less where models are trained elsewhere."""
 
 
 class PlainSampler(base.BaseSampler):  # type: ignore[misc, name-defined]
@@ -71,5 +71,5 @@ def test_the_example_reaches_what_a_plain_sampler_does(
     for text in (code, plain):
         exec(text, {"PlainSampler": PlainSampler, "__name__": "example"})
         found.append(float(capsys.readouterr().out.split("AUC ")[1]))
-    assert min(found) > PUBLISHED
+    assert min(found) > LEAST
     assert found[0] == pytest.approx(found[1], abs=0.005)
