@@ -106,15 +106,22 @@ class WalkOptions:
         try:
             values = np.atleast_1d(np.asarray(self.until))
             if column.type in UNITS:
+                days = values if values.dtype.kind in "iuf" else values.astype("M8[D]")
                 values = values.astype(f"M8[{UNITS[column.type]}]")
                 known = ~np.isnat(values)
+                if days.dtype.kind == "M":
+                    known &= values.astype("M8[D]") == days  # NumPy wraps what is too far away
                 values = values.astype(np.int64)
             else:
                 values = values.astype(np.float64)
                 known = ~np.isnan(values)
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"until is {brief(repr(self.until))}, which is no {column.type}: {error}") from error
-        if values.ndim != 1 or len(values) not in (1, sources) or not known.all():
+        if not known.all():
+            raise InputError(
+                f"until is {brief(repr(self.until))}, not all of which is of the type {column.type}; give others"
+            )
+        if values.ndim != 1 or len(values) not in (1, sources):
             raise InputError(f"until has {len(values)} values; give one, or one for each of {sources} sources")
         moved: NDArray[np.float64] = (values - column.base).astype(np.float64)
         return moved

@@ -28,6 +28,7 @@ from penstock.storage.format.schema import (
     CHUNK_EDGES,
     DEGREES,
     DIRECTIONS,
+    EXACT,
     LIST_BLOCK,
     NAME_ENDS,
     NAME_TEXT,
@@ -669,6 +670,10 @@ class Graph(GraphQueries):
         """
         names = list(self.edge_properties)
         known = self.out.columns[names.index(name)].property if name in names else None
+        if known is not None and known.type == "int" and known.range and max(map(abs, known.range[::2])) > EXACT:
+            raise InputError(
+                f"{name!r} has numbers beyond 2^53, between which times are not told apart; convert them as timestamps"
+            )
         if known is None or known.nulls or known.type in ("string", "bool"):
             why = "edges have no such column" if known is None else f"it is a column of {known.facts}"
             raise InputError(f"{name!r} is no time of edges: {why}; name numbers, dates or timestamps without nulls")

@@ -171,7 +171,7 @@ class FeatureRows:
         found = np.empty((len(wanted), *self.shape[1:]), self.dtype)
         blocks, which = np.unique(wanted.astype(np.int64) // self._rows, return_inverse=True)
         with self._lock:
-            for first in range(0, len(blocks), len(self._used)):
+            for first in range(0, len(blocks), max(1, len(self._used))):
                 slots = self._load(blocks[first : first + len(self._used)])
                 here = (
                     slice(None)
@@ -220,6 +220,8 @@ def _of_npy(path: Path) -> RawRows:
         array = np.load(path, mmap_mode="r")
     except (ValueError, EOFError) as error:
         raise InputError(f"{path} is no array of NumPy's that can be read by rows: {error}") from None
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iufb":
+        raise InputError(f"{path} has no rows of numbers; save an array of numbers by numpy.save")
     if array.ndim == 0 or not array.flags.c_contiguous:
         raise InputError(f"{path} has no rows one after another; save numpy.ascontiguousarray of it")
     return RawRows(path, int(array.offset), array.shape, array.dtype)
@@ -251,8 +253,10 @@ def _matrix(path: Path, batch: Any) -> NDArray[Any]:
     parts = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         lists = hasattr(column, "flatten") and str(column.type).find("list") >= 0
-        values = (column.flatten() if lists else column).to_numpy(zero_copy_only=False)
-        if column.null_count or values.dtype.kind not in "iufb" or len(values) % max(1, len(column)):
+        flat = column.flatten() if lists else column
+        values = flat.to_numpy(zero_copy_only=False)
+        even = not lists or len(column.value_lengths().unique()) == 1
+        if column.null_count or flat.null_count or values.dtype.kind not in "iufb" or not (even and len(values)):
             raise InputError(f"{path}: the column {name} is not numbers, or lists of one length, without gaps")
         parts.append(values.reshape(len(column), -1) if lists else values)
     return parts[0] if len(parts) == 1 else np.column_stack(parts)

@@ -1,7 +1,7 @@
 """Answers as properties of the vertices of Apache GraphAr: a group more in a `.vertex.yml`, in chunks as it says.
 
 Chunks are written to a new folder first; then the YAML file, written anew, names it. A group of the same properties is
-replaced, and its folder removed.
+replaced, and its folder removed where it is below that of the vertices.
 """
 
 from __future__ import annotations
@@ -78,13 +78,27 @@ def write_group(place: FilePlace, columns: Columns, *, force: bool, options: Wri
             raise
         keep_debris(folder)
     for group in old:
-        shutil.rmtree(local(group.folder), ignore_errors=True)
+        _remove(local(group.folder), found)
+
+
+def _remove(folder: Path, found: VertexType) -> None:
+    """Remove the folder of a group that was replaced: one below that of its type, in which nothing else is said to be.
+
+    What a prefix leads to elsewhere ("../..", "./", an absolute path, a link) stays.
+    """
+    whole, base = folder.resolve(), local(found.folder).resolve()
+    others = [local(group.folder).resolve() for group in found.groups]
+    alone = sum(one == whole or whole in one.parents for one in others) == 1
+    if alone and base in whole.parents and not folder.is_symlink():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _with_group(path: Path, schema: Any, prefix: str, kind: str) -> str:
     """The YAML of a type with one more group, instead of one of the same properties."""
     facts, names = described(path), schema.names[1:]
-    kept = [one for one in facts["property_groups"] or () if {each["name"] for each in one["properties"]} != set(names)]
+    kept = [
+        one for one in facts.get("property_groups") or () if {each["name"] for each in one["properties"]} != set(names)
+    ]
     types = [str(schema.field(name).type) for name in names]
     properties = [
         {"name": name, "data_type": type, "is_primary": False} for name, type in zip(names, types, strict=True)

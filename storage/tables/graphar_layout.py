@@ -148,7 +148,7 @@ def _reading(place: FilePlace) -> Iterator[None]:
     """Make an InputError of what a YAML file lacks or has in another form."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError, StopIteration) as error:
         reason = brief(f"{type(error).__name__} {error}")
         raise InputError(f"{place} is not as GraphAr describes a type ({reason}); mend it") from error
 
@@ -166,7 +166,7 @@ def _chunk_kind(facts: Mapping[str, Any], place: FilePlace) -> str:
 
 
 def _positive(value: Any) -> int:
-    if int(value) < 1:
+    if not 1 <= int(value) < 1 << 63:
         raise ValueError(f"{value} rows in a chunk")
     return int(value)
 

@@ -31,9 +31,11 @@ def payments(folder: Path, edges: int = 900) -> tuple[Graph, dict[tuple[int, int
     ends[: edges // 3, 0] = 0
     days = random.integers(0, 100, edges)
     table = pa.table({"src": ends[:, 0], "dst": ends[:, 1], "day": (FIRST + days).astype("M8[D]"), "number": days - 50})
+    table = table.append_column("second", pa.array((FIRST + days).astype("M8[us]")))
+    table = table.append_column("nanosecond", pa.array(days + 1_700_000_000_000_000_000))
     parquet.write_table(table, folder / "p.parquet")
     with mock.patch("penstock.storage.format.adjacency_writer.CHUNK_EDGES", 64):
-        convert(folder / "p.parquet", folder / "p.h5", edge_properties="day,number")
+        convert(folder / "p.parquet", folder / "p.h5", edge_properties="day,number,second,nanosecond")
     found: dict[tuple[int, int], list[int]] = {}
     for (u, v), day in zip(ends.tolist(), days.tolist(), strict=True):
         found.setdefault((u, v), []).append(day)
@@ -100,7 +102,10 @@ def test_walks_are_the_same_out_of_core_and_on_a_device(tmp_path: Path, given: d
         ({"time": "day"}, "time and until belong together"),
         ({"time": "day", "until": "soon"}, "which is no date"),
         ({"time": "day", "until": ["2026-01-01"] * 2}, "until has 2 values; give one, or one for each of 39 sources"),
-        ({"time": "day", "until": "NaT"}, "until has 1 values"),
+        ({"time": "day", "until": "NaT"}, "until is 'NaT', not all of which is of the type date"),
+        ({"time": "number", "until": [float("nan")]}, r"until is \[nan\], not all of which is of the type int"),
+        ({"time": "second", "until": "999999-12-31"}, "until is '999999-12-31', not all of which is of the type"),
+        ({"time": "nanosecond", "until": 5}, "'nanosecond' has numbers beyond 2"),
         ({"time": "other", "until": 1}, "'other' is no time of edges: edges have no such column"),
         ({"time": "day", "until": "2026-01-01", "p": 2.0}, "p and q choose among all edges"),
         ({"time": "day", "until": "2026-01-01", "where": "number > 3"}, "where leaves out the column"),

@@ -125,3 +125,23 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no column 'none'; there is text, gap"):
         FeatureRows(tmp_path / "bad.parquet", "none")
     assert not list(tmp_path.glob(".penstock*"))
+
+
+@pytest.mark.parametrize("lists", [[[1.0], [2.0, 3.0, 4.0]], [[1.0, None], [2.0, 3.0]], [[], []]])
+def test_lists_of_several_lengths_or_with_gaps_are_no_rows(tmp_path: Path, lists: list[list[float | None]]) -> None:
+    pq.write_table(pa.table({"x": pa.array(lists, pa.list_(pa.float32()))}), tmp_path / "x.parquet")
+    with pytest.raises(InputError, match="the column x is not numbers, or lists of one length, without gaps"):
+        FeatureRows(tmp_path / "x.parquet", scratch=tmp_path)
+
+
+def test_only_arrays_of_numbers_have_rows(tmp_path: Path) -> None:
+    np.save(tmp_path / "text.npy", np.array(["a", "b"]))
+    with (tmp_path / "several.npy").open("wb") as file:
+        np.savez(file, a=VALUES)
+    for name in ("text", "several"):
+        with pytest.raises(InputError, match="has no rows of numbers"):
+            FeatureRows(tmp_path / f"{name}.npy")
+
+
+def test_no_rows_are_none(tmp_path: Path) -> None:
+    assert FeatureRows(saved(VALUES[:0], tmp_path / "x.npy"))[[]].shape == (0, 24)

@@ -226,6 +226,32 @@ def test_a_failed_answer_leaves_the_yaml_and_no_folder(tmp_path: Path) -> None:
     assert before == (made.vertices.read_bytes(), sorted((tmp_path / "vertex" / "person").iterdir()))
 
 
+@pytest.mark.parametrize("prefix", ["../../../kept/", "./", "name/", "{}/kept/"])
+def test_only_the_folder_of_a_replaced_group_is_removed(tmp_path: Path, prefix: str) -> None:
+    """Wherever a prefix leads: out of the folder, to the folder itself, or to that of another group."""
+    made = Archive(tmp_path / "graph", "parquet")
+    convert(made.edges, tmp_path / "g.h5")
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "mine.txt").touch()
+    facts = yaml.safe_load(made.vertices.read_text())
+    facts["property_groups"].append(property_group("parquet", component="int64") | {"prefix": prefix.format(tmp_path)})
+    made.vertices.write_text(yaml.dump(facts))
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    run("wcc", Graph.open(tmp_path / "g.h5")).write(made.vertices, force=True)
+    assert before <= {path for path in tmp_path.rglob("*") if path.is_file()}
+
+
+def test_an_answer_is_the_first_group_of_properties(tmp_path: Path) -> None:
+    made = Archive(tmp_path, "csv")
+    convert(made.edges, tmp_path / "g.h5")
+    facts = yaml.safe_load(made.vertices.read_text())
+    del facts["property_groups"]
+    made.vertices.write_text(yaml.dump(facts))
+    run("wcc", Graph.open(tmp_path / "g.h5")).write(made.vertices, force=True)
+    (group,) = yaml.safe_load(made.vertices.read_text())["property_groups"]
+    assert group["prefix"] == "component/"
+
+
 def refuse(path: Path) -> None:
     raise OSError(28, "No space left on device", str(path))
 
