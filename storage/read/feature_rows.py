@@ -217,7 +217,7 @@ class FeatureRows:
 
 def _of_npy(path: Path) -> RawRows:
     try:
-        array = np.load(path, mmap_mode="r")
+        array: Any = np.load(path, mmap_mode="r")
     except (ValueError, EOFError) as error:
         raise InputError(f"{path} is no array of NumPy's that can be read by rows: {error}") from None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "iufb":
