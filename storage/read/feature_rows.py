@@ -217,10 +217,10 @@ class FeatureRows:
 
 def _of_npy(path: Path) -> RawRows:
     try:
-        array: Any = np.load(path, mmap_mode="r")
+        array = np.load(path, mmap_mode="r")
     except (ValueError, EOFError) as error:
         raise InputError(f"{path} is no array of NumPy's that can be read by rows: {error}") from None
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iufb":
+    if not isinstance(array, np.memmap) or array.dtype.kind not in "iufb":
         raise InputError(f"{path} has no rows of numbers; save an array of numbers by numpy.save")
     if array.ndim == 0 or not array.flags.c_contiguous:
         raise InputError(f"{path} has no rows one after another; save numpy.ascontiguousarray of it")
