@@ -108,14 +108,21 @@ class FeatureRows:
         self.__setstate__({"raw": raw, "host_memory": host_memory})
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process makes the same of: where rows are, and its budget."""
-        return {"raw": self._raw, "host_memory": self._host_memory}
+        """What another process makes the same of: where rows are, by which file that is told, and its budget."""
+        return {"raw": self._raw, "stamp": self._stamp, "host_memory": self._host_memory}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         raw, self._host_memory = state["raw"], state["host_memory"]
         self._raw, self.shape, self.dtype = raw, raw.shape, raw.dtype
         self._rows = max(1, PAGE // max(1, raw.row_bytes))  # of a block
-        self._file = open_direct_file(OpenFile(raw.path), direct=False)
+        try:
+            held = OpenFile(raw.path)
+            self._stamp = raw.path.stat().st_size, raw.path.stat().st_mtime_ns
+        except OSError as error:
+            raise refusal(error, f"{raw.path} cannot be read: {error.strerror or error}") from None
+        if state.get("stamp") not in (None, self._stamp):
+            raise InputError(f"{raw.path} is another file now than the one that these rows were of; open it again")
+        self._file = open_direct_file(held, direct=False)
         weakref.finalize(self, self._file.close)
         self._lock = threading.Lock()
         blocks, block_bytes = -(-len(self) // self._rows), self._rows * raw.row_bytes

@@ -145,3 +145,14 @@ def test_only_arrays_of_numbers_have_rows(tmp_path: Path) -> None:
 
 def test_no_rows_are_none(tmp_path: Path) -> None:
     assert FeatureRows(saved(VALUES[:0], tmp_path / "x.npy"))[[]].shape == (0, 24)
+
+
+def test_another_process_does_not_take_another_file(tmp_path: Path) -> None:
+    path = saved(VALUES, tmp_path / "x.npy")
+    sent = pickle.dumps(FeatureRows(path))
+    saved(np.tile(VALUES, (2, 1)), path)
+    with pytest.raises(InputError, match="another file now"):
+        pickle.loads(sent)
+    path.unlink()
+    with pytest.raises(InputError, match=r"x\.npy cannot be read: No such file"):
+        pickle.loads(sent)
