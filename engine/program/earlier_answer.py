@@ -56,16 +56,27 @@ class EarlierAnswer:
         self.graph, self.path = graph, path
         columns, self._origin = read_columns(Path(str(path)))
         self._here = origin_of(program, graph)
-        if name not in columns or "vertex" not in columns or columns["vertex"].dtype.kind not in "iu":
+        names, values = columns.get("vertex"), columns.get(name)
+        if names is None or values is None or names.dtype.kind not in "iu" or len(names) != len(values):
             raise InputError(
                 f"{path} has no {name} of vertices; name an answer in HDF5 (--output NAME.h5) of this program"
             )
-        self._names, self._values = columns["vertex"], columns[name]
+        self._names, self._values = names, values
 
     def values(self) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         """Return a value for every vertex, and which have one."""
         place, known = self.places(np.arange(self.graph.vertices))
         return self._values[place], known
+
+    def members(self) -> NDArray[np.int64]:
+        """Return for every vertex the one that its value names; itself where it has no value."""
+        group = np.arange(self.graph.vertices)
+        place, known = self.places(group)
+        vertices = np.empty(len(self._names), np.int64)
+        vertices[place[known]] = group[known]
+        named = np.minimum(np.searchsorted(self._names, self._values), len(self._names) - 1)
+        group[known] = vertices[named[place[known]]]
+        return group
 
     def places(self, vertices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return the rows of some vertices in the answer, which are in the order of their ids; which have one."""
@@ -101,9 +112,9 @@ class EarlierAnswer:
 
 
 def joined_groups(group: NDArray[np.int64], ones: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the groups that edges join: of each vertex the least number of any member.
+    """Return the groups that edges join, each by the least of the members that name those it is joined of.
 
-    group: of each vertex the least member of its group. ones, others: the ends of edges.
+    group: of each vertex the member that names its group. ones, others: the ends of edges.
     """
     ends = np.stack([group[ones], group[others]])
     ends = ends[:, ends[0] != ends[1]]

@@ -80,15 +80,8 @@ class GrownWCC(Program):
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Join the components that there were."""
-        names, known = self._answer.values()
-        vertices = np.arange(graph.vertices)
-        found, place = np.unique(names[known], return_inverse=True)
-        least = np.full(len(found), graph.vertices)
-        np.minimum.at(least, place, vertices[known])
-        group = vertices.copy()
-        group[known] = least[place]
-        state["component"][:] = joined_groups(group, *self._added)
-        return Start(active=vertices[:0])
+        state["component"][:] = joined_groups(self._answer.members(), *self._added)
+        return Start(active=np.empty(0, np.int64))
 
     def edge(component):  # type: ignore[no-untyped-def]
         """Travels along an edge, either way."""
