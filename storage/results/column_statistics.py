@@ -84,7 +84,7 @@ def count_nonzero(values: NDArray[Any], absent: Any = None, *, threads: int | No
 class ColumnFacts:
     """How many rows have a value, the least and the largest number: NaN where there is one, None without any.
 
-    total: the sum of floats, which is NumPy's to the bit; None of other numbers.
+    total: the sum of floats, which is NumPy's to the bit; None of other numbers, and where it was not asked for.
     """
 
     present: int
@@ -93,8 +93,10 @@ class ColumnFacts:
     total: Any
 
 
-def facts_of(values: NDArray[Any], absent: Any, *, threads: int | None = None, size: int = ROWS) -> ColumnFacts:
-    """Sum up a column in one pass; floats of which some are absent in two."""
+def facts_of(
+    values: NDArray[Any], absent: Any, *, threads: int | None = None, size: int = ROWS, twice: bool = True
+) -> ColumnFacts:
+    """Sum up a column in one pass; floats of which some are absent in two (twice=False: without their sum)."""
     flat, adds = values if values.ndim == 1 else values.reshape(-1), values.dtype.kind == "f"
     size = min(size, getattr(flat, "page_rows", size))  # else more pages are wanted at once than there is room for
     leaves = _leaves(0, len(flat), size)
@@ -114,7 +116,7 @@ def facts_of(values: NDArray[Any], absent: Any, *, threads: int | None = None, s
         total = _added(present_values(values, absent), None)
     elif adds and count == len(flat):
         total = _folded(count, (part[3] for part in parts), size)
-    elif adds:
+    elif adds and twice:
         pieces = _leaves(0, count, size)
 
         def add(number: int, _: int) -> Any:

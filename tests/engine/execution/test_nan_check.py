@@ -11,6 +11,7 @@ from penstock.engine import Session
 from penstock.engine.execution import nan_check
 from penstock.engine.programs.bfs import BFS
 from penstock.engine.programs.pagerank import PageRank
+from penstock.engine.programs.sssp import SSSP
 from penstock.storage.base.errors import RunError
 from support.graphs import in_memory, shape
 
@@ -64,3 +65,10 @@ def test_what_is_no_number_is_told() -> None:
     state = Held(rank=np.array([0.5, np.nan]))
     with pytest.raises(RunError, match=r"1 of 2 values of 'rank' are no numbers \(NaN\) after 64 iterations"):
         nan_check.check_nan_now(PageRank(), state, 64)
+
+
+def test_a_sum_that_takes_a_second_look_is_left_to_who_wants_it() -> None:
+    """In memory, where the first one takes little time."""
+    some, every = np.array([0.0, 2.0, np.inf]), np.array([0.0, 2.0])
+    assert nan_check.check_nan(SSSP(0), {"distance": some}, 1) == {}
+    assert nan_check.check_nan(SSSP(0), {"distance": every}, 1)["distance"].total == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,8 @@ def test_a_sum_is_numpys_to_the_bit(kind: str, count: int, size: int) -> None:
     holed[random.random(count) < 0.3] = np.inf
     found = statistics.facts_of(holed, np.inf, threads=2, size=size)
     assert found.total.tobytes() == holed[holed != np.inf].sum().tobytes()
+    once = statistics.facts_of(holed, np.inf, threads=2, size=size, twice=False)
+    assert once == (replace(found, total=None) if found.present < count else found)
 
 
 @covering("kind, size, absent", ["f4", "f8"], [128, ROWS], [None, np.inf, 7.0])
