@@ -33,7 +33,7 @@ COMMANDS = {
     "convert": "Turn raw edge lists into a graph file.",
     "append": "Add edges to a graph file.",
     "remove": "Remove edges from a graph file.",
-    "compact": "Write a graph file that edges were added to, or removed from, in one again.",
+    "compact": "Write a changed graph file in one again.",
     "info": "Say what a graph file holds.",
     "extract": "Write a part of a graph as a graph file of its own.",
     "export": "Write the edges of a graph file as a table.",

@@ -15,7 +15,7 @@ import pytest
 from penstock.engine import convert, extract
 from penstock.storage.base.errors import InputError, PenstockError
 from penstock.storage.format.graph import Adjacency, Graph
-from penstock.storage.format.schema import FORMAT_VERSION
+from penstock.storage.format.schema import COLUMNS_VERSION
 from penstock.storage.read.verify import verify
 from pyarrow import compute, csv, feather, parquet
 from support.commands import answered, refused
@@ -226,7 +226,7 @@ def test_an_older_penstock_refuses_the_file_and_append_does_too(
     path = write(payments(50), tmp_path / "in.parquet")
     convert(path, tmp_path / "g.h5", columns="src,dst", edge_properties="amount")
     with h5py.File(tmp_path / "g.h5") as file:
-        assert file.attrs["penstock_format"] == FORMAT_VERSION
+        assert file.attrs["penstock_format"] == COLUMNS_VERSION
     (tmp_path / "more.txt").write_text("1 2\n")
     assert "keeps amount beside its edges" in refused(capsys, "append", tmp_path / "g.h5", tmp_path / "more.txt")
 
