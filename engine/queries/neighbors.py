@@ -244,8 +244,10 @@ class NeighborSampler:
         InputError, RunError
             As `sample`.
         """
-        import torch
-
+        try:
+            import torch
+        except ImportError as error:
+            raise InputError("torch is not installed; pip install torch, or call sample(seeds, seed=...)") from error
         return self.sample(seeds, seed=int(torch.randint(2**63 - 1, ())))
 
     def _prepare(self) -> None:
@@ -307,8 +309,10 @@ class NeighborSampler:
         InputError, RunError
             As `sample`.
         """
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 1 << 63:
+            raise InputError(f"seed is {seed!r}; give a whole number from 0 to {(1 << 63) - 1}")
         self._prepare()
-        growing = [_Neighborhood(self._seeds(batch), seed + i) for i, batch in enumerate(batches)]
+        growing = [_Neighborhood(self._seeds(batch), int(seed) + i) for i, batch in enumerate(batches)]
         for hop, fanout in enumerate(self.fanouts):
             drawn = [self._draw(one.frontier, fanout, (one.seed, hop)) for one in growing]
             edges = [drawn_edges for drawn_edges, _ in drawn]
@@ -320,7 +324,8 @@ class NeighborSampler:
 
     def _seeds(self, seeds: Any) -> NDArray[np.int64]:
         found = source_vertices(self._finder, _plain(seeds))
-        assert found is not None, "seeds are given"
+        if found is None:
+            raise InputError("seeds are None; give ids of vertices")
         return found.astype(np.int64)
 
     def vertices(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:

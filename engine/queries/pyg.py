@@ -9,15 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import VertexReferences
 from penstock.engine.queries.neighbors import NeighborSampler
 from penstock.storage.base.errors import InputError
-from torch_geometric.data import FeatureStore, GraphStore, TensorAttr
-from torch_geometric.data.graph_store import EdgeAttr, EdgeLayout
-from torch_geometric.sampler import BaseSampler, EdgeSamplerInput, NodeSamplerInput, SamplerOutput
-from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
+
+try:
+    import torch
+    from torch_geometric.data import FeatureStore, GraphStore, TensorAttr
+    from torch_geometric.data.graph_store import EdgeAttr, EdgeLayout
+    from torch_geometric.sampler import BaseSampler, EdgeSamplerInput, NodeSamplerInput, SamplerOutput
+    from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
+except ImportError as error:
+    raise ImportError(f"{error.name} cannot be imported; pip install torch torch_geometric", name=error.name) from error
 
 
 def _tensor(numbers: NDArray[Any]) -> Any:

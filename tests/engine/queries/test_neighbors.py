@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import pickle
 import sys
@@ -185,6 +186,21 @@ def test_a_batch_has_random_numbers_of_torch(monkeypatch: pytest.MonkeyPatch) ->
     assert_same(sampler([3, 17]), sampler.sample([3, 17], seed=5))
 
 
+@pytest.mark.parametrize("seed", [-1, 1 << 63, 0.5, True])
+def test_numbers_that_seed_nothing(seed: Any) -> None:
+    with pytest.raises(InputError, match=r"seed is .*; give a whole number from 0 to"):
+        sample_neighbors(in_memory(shape("skewed")), [3], [2], seed=seed)
+
+
+def test_without_torch_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "penstock.engine.queries.pyg", raising=False)
+    with pytest.raises(InputError, match="pip install torch"):
+        NeighborSampler(in_memory(shape("skewed")), [2])([3])
+    with pytest.raises(ImportError, match="torch cannot be imported; pip install torch torch_geometric"):
+        importlib.import_module("penstock.engine.queries.pyg")
+
+
 def read_in_chunks(sampler: NeighborSampler) -> NeighborSampler:
     """The same sampler without the edges that it has in memory."""
     sampler._edges._kept, sampler._edges._slab = None, np.empty(3 * 256, np.uint32)
@@ -243,6 +259,7 @@ def assert_same(one: Any, other: Any) -> None:
     ("seeds", "fanouts", "options", "message"),
     [
         ([900], [3], {}, "vertex 900 is not in the graph"),
+        (None, [3], {}, "seeds are None; give ids"),
         ([0], [], {}, "fanouts is"),
         ([0], [0], {}, "fanouts has 0; give numbers from 1"),
         ([0], [-1], {"replace": True}, "leave replace out"),
