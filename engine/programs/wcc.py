@@ -43,9 +43,8 @@ class WCC(Program):
         """This one, or what begins from an earlier answer, where only edges were added since."""
         if self.earlier is None:
             return self
-        answer = EarlierAnswer(self, graph, self.earlier, "component")
-        added = answer.added_since()
-        return self if added is None else GrownWCC(self.earlier, answer, added)
+        added = EarlierAnswer(self, graph, self.earlier, "component").added_since()
+        return self if added is None else GrownWCC(self.earlier, added)
 
     def lighter(self, graph: Graph) -> Program | None:
         """Labels, whose vertices may be in a file in ranks and on a GPU, too."""
@@ -74,13 +73,13 @@ class GrownWCC(Program):
     along = "both"
     earlier: Answer = None
 
-    def __init__(self, earlier: Answer, answer: EarlierAnswer, added: tuple[NDArray[Any], NDArray[Any]]) -> None:
-        self.earlier = earlier
-        self._answer, self._added = answer, added
+    def __init__(self, earlier: Answer, added: tuple[NDArray[Any], NDArray[Any]]) -> None:
+        self.earlier, self._added = earlier, added
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Join the components that there were."""
-        state["component"][:] = joined_groups(self._answer.members(), *self._added)
+        answer = EarlierAnswer(self, graph, self.earlier, "component")
+        state["component"][:] = joined_groups(answer.members(), *self._added)
         return Start(active=np.empty(0, np.int64))
 
     def edge(component):  # type: ignore[no-untyped-def]

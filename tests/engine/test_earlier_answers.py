@@ -109,3 +109,16 @@ def test_a_part_of_a_grown_graph_is_another_graph(
     found = run("wcc", part, earlier=tmp_path / "a.h5").fields["component"].tolist()
     assert found == run("wcc", part).fields["component"].tolist()
     assert "is of another graph" in caplog.text
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_runs_from_an_earlier_answer_keep_checkpoints(program: str, tmp_path: Path) -> None:
+    graph, more = grown_path(tmp_path)
+    options = PROGRAMS[program]
+    run(program, graph, **options).write(tmp_path / "a.h5")
+    append(graph, more)
+    kept = {"checkpoint": tmp_path / "kept", "checkpoint_every": "1"}
+    found = run(program, graph, earlier=tmp_path / "a.h5", **options, **kept)
+    whole = run(program, graph, **options)
+    for name, values in whole.fields.items():
+        assert np.allclose(found.fields[name], values, rtol=0, atol=1e-6), name
