@@ -341,8 +341,14 @@ def typed_csv_batches(path: Place, types: dict[str, str], block_bytes: int) -> I
     from pyarrow import csv
 
     known = {"float": "float32", "double": "float64", "bool": "bool_", "date": "date32"}
+    known |= {kind: kind for kind in ("int32", "int64", "string")}
+    for name, kind in types.items():
+        if kind != "timestamp" and kind not in known:
+            raise InputError(
+                f"{path}: the column {name} is of the type {brief(kind)}, which GraphAr does not have in CSV"
+            )
     kinds = {
-        name: pyarrow.timestamp("ms") if kind == "timestamp" else getattr(pyarrow, known.get(kind, kind))()
+        name: pyarrow.timestamp("ms") if kind == "timestamp" else getattr(pyarrow, known[kind])()
         for name, kind in types.items()
     }
     source = open_stored(path, ordered=True)[0] if isinstance(path, Address) else path

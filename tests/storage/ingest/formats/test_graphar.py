@@ -241,6 +241,14 @@ def test_only_the_folder_of_a_replaced_group_is_removed(tmp_path: Path, prefix: 
     assert before <= {path for path in tmp_path.rglob("*") if path.is_file()}
 
 
+@pytest.mark.parametrize("kind", ["decimal", "table", "cpu_count"])
+def test_types_that_graphar_lacks_are_refused(tmp_path: Path, kind: str) -> None:
+    made = Archive(tmp_path, "csv")
+    made.vertices.write_text(made.vertices.read_text().replace("string", kind))
+    with pytest.raises(InputError, match=f"the column name is of the type {kind}, which GraphAr does not have"):
+        convert(made.graph, tmp_path / "g.h5", vertices=made.vertices)
+
+
 def test_an_answer_is_the_first_group_of_properties(tmp_path: Path) -> None:
     made = Archive(tmp_path, "csv")
     convert(made.edges, tmp_path / "g.h5")
