@@ -9,7 +9,7 @@ import click
 import numpy as np
 from penstock.storage.base.budget import format_bytes
 from penstock.storage.base.errors import printable
-from penstock.storage.format.schema import LIST_BLOCK, WITHOUT_EDGES
+from penstock.storage.format.schema import CHANGES, LIST_BLOCK, WITHOUT_EDGES
 from penstock.tools.base import plots
 from penstock.tools.base.graph_making import UNNAMED, edgeless, size_of
 from penstock.tools.base.options import ANY, FORCE, OUTPUT, STRIPES, console_options, option, option_group
@@ -233,7 +233,7 @@ def _lines(facts: dict[str, Any]) -> list[str]:
     if len(facts["files"]) > 1:
         rows.append(("stripes", ", ".join(str(file.parent) for file in facts["files"][1:])))
     for name, value in facts["provenance"].items():
-        if name != WITHOUT_EDGES:
+        if name not in (WITHOUT_EDGES, CHANGES):
             told = ", ".join(f"{key}={item}" for key, item in value.items()) if isinstance(value, dict) else value
             rows.append((name, short(told, 120)))
     return [

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from penstock.engine import append, compact, convert, remove, run
 from penstock.storage.base.errors import InputError
+from penstock.tools.cli import run_command
 from support.commands import answered, refused
 
 
@@ -61,6 +62,8 @@ def test_rows_that_are_changed_and_written_in_one_again(tmp_path: Path, capsys: 
     assert (facts["command"], facts["vertices"], facts["edges"]) == ("remove", 4, 1)
     assert answered(capsys, "verify", graph)["whole"]
     assert len(answered(capsys, "info", graph)["provenance"]["changes"]) == 2
+    assert run_command(["info", str(graph)]) == 0
+    assert "{" not in capsys.readouterr().out, "what is for programs is left to --json"
     assert run("wcc", graph).fields["component"].tolist() == [0, 1, 1, 3]
     assert "has no edge 1 1, nor 1 more" in refused(capsys, "remove", graph, tmp_path / "b.txt")
     assert "name a file of EDGES, or --vertex" in refused(capsys, "remove", graph)
