@@ -151,8 +151,8 @@ def remove(
 def compact(graph: Path, writing: dict[str, Any], console: Console) -> None:
     """Write a graph file that edges were added to, or removed from, in one again.
 
-    It takes as long as converting its edges, and as much space beside the old file. Vertices keep their numbers. A
-    graph file that has all of its edges, as one that was converted, is left as it is.
+    It takes as long as converting its edges, and as much space beside the old file. All vertices stay, also those
+    without edges. A graph file that has all of its edges, as one that was converted, is left as it is.
 
     \b
     Examples:
