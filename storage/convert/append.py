@@ -150,7 +150,8 @@ def compact(
 ) -> ConvertReport | None:
     """Write the edges of a graph file in one again, with what was added and removed beside them.
 
-    All vertices stay, also those without edges; new ids are put in order. Parameters and what is raised are those of `append`.
+    All vertices stay, also those without edges; new ids are put in order. Parameters and what is raised are those of
+    `append`.
 
     Returns
     -------
