@@ -74,6 +74,8 @@ def remove(
         ends = _ends(again, held).joined(_edges_of(held, few_internal_ids(held, vertices)))
         read = time.perf_counter()
         ends = _distinct(ends, directed=held.directed)
+        if not len(ends.rows):
+            raise InputError(f"no edge of {target} is named; give a file that has edges, or a vertex that has some")
         counts = rows["out"].have(ends)
         if not counts.all():
             names = held.original_ids_of(np.array([side[np.argmin(counts)] for side in (ends.rows, ends.neighbors)]))

@@ -181,6 +181,8 @@ def read_columns(path: Path) -> tuple[dict[str, NDArray[Any]], str]:
         with h5py.File(path, "r") as file:
             found = {name: file[name][()] for name in file if file[name].dtype.kind in "iuf" and file[name].ndim == 1}
             return found, bytes(file.attrs.get(_ORIGIN, b"")).decode()
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist; name an answer that a run wrote (--output NAME.h5)") from None
     except _TROUBLE as error:
         raise InputError(
             f"{path} is no table in HDF5 ({error}); name an answer that a run wrote (--output NAME.h5)"

@@ -120,8 +120,9 @@ class MemoryReading:
 class IterationLine:
     """An iteration that is over, by the names of `IterationRecord.summary`.
 
-    frontier_edges: 0, not counted, where a search by windows goes along rows that it kept. routes: what came by each. busy_seconds: of each resource. compile_seconds: of its own, spent on compiling and
-    loading kernels. What is None there was none of, or an earlier version did not tell.
+    frontier_edges: 0, not counted, where a search by windows goes along rows that it kept. routes: what came by each.
+    busy_seconds: of each resource. compile_seconds: of its own, spent on compiling and loading kernels. What is None
+    there was none of, or an earlier version did not tell.
     """
 
     iteration: int = 0

@@ -67,6 +67,10 @@ def test_rows_that_are_changed_and_written_in_one_again(tmp_path: Path, capsys: 
     assert run("wcc", graph).fields["component"].tolist() == [0, 1, 1, 3]
     assert "has no edge 1 1, nor 1 more" in refused(capsys, "remove", graph, tmp_path / "b.txt")
     assert "name a file of EDGES, or --vertex" in refused(capsys, "remove", graph)
+    (tmp_path / "none.txt").write_text("# nothing\n")
+    assert "no edge of" in refused(capsys, "remove", graph, tmp_path / "none.txt")
+    assert "no edge of" in refused(capsys, "remove", graph, "--vertex", 0)
+    assert "none.h5 does not exist" in refused(capsys, "run", "wcc", graph, "--set", f"earlier={tmp_path / 'none.h5'}")
     assert answered(capsys, "compact", graph)["changed"]
     assert not answered(capsys, "compact", graph)["changed"]
     assert sorted(path.name for path in tmp_path.glob("*.h5")) == ["g.h5"]
