@@ -23,6 +23,8 @@ WHOLE_SHARE = 4
 may be one value, or a record batch."""
 BATCH_SHARE = 16
 """One part in so many of the budget may be held as the rows of a batch, as Python's objects or as Arrow's."""
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""What Hive and Spark write as a folder's value where a row has none."""
 Strings = tuple[NDArray[np.uint8], NDArray[np.int64]]
 """A column of strings: all bytes end to end, and where each begins in them; the last entry is the end."""
 
@@ -73,9 +75,8 @@ def _folder_values(path: Place) -> dict[str, Any]:
 
     parts = (unquote(part).partition("=") for part in PurePath(path).parts[:-1])
     numbers = re.compile(r"\d{1,18}", re.ASCII)
-    return {
-        name: pyarrow.scalar(int(value) if numbers.fullmatch(value) else value) for name, mark, value in parts if mark
-    }
+    values = {name: int(value) if numbers.fullmatch(value) else value for name, mark, value in parts if mark}
+    return {name: pyarrow.scalar(None if value == _HIVE_NULL else value) for name, value in values.items()}
 
 
 def with_folders(path: Place, schema: Any, wanted: Sequence[int | str] | None) -> Any:

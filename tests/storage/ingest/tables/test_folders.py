@@ -103,6 +103,15 @@ def test_hive_columns_are_kept_beside_edges(tmp_path: Path) -> None:
         convert(tmp_path / "in", tmp_path / "no.h5", edge_properties="year")
 
 
+def test_folders_of_rows_without_a_value(tmp_path: Path) -> None:
+    for kind in ("wire", "__HIVE_DEFAULT_PARTITION__"):
+        (tmp_path / "in" / f"kind={kind}").mkdir(parents=True)
+        pq.write_table(EDGES, tmp_path / "in" / f"kind={kind}" / "part.parquet")
+    convert(tmp_path / "in", tmp_path / "g.h5", edge_properties="kind:string")
+    for where, edges in (("kind is null", 3), ("kind = 'wire'", 3), ("kind != 'wire'", 0)):
+        assert int(run("degrees", tmp_path / "g.h5", where=where)["out_degree"].sum()) == edges
+
+
 def test_hidden_names_and_empty_folders(tmp_path: Path) -> None:
     for name in ("b.csv", "a.csv", "_c.csv", ".d.csv", "_t/e.csv", "f/g.csv"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
