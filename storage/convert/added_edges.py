@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,9 @@ from penstock.storage.convert.sort.workspace import Progress
 from penstock.storage.convert.splice_edges import Change, RowEntries, SplicedRows, can_splice, pairs, write_spliced
 from penstock.storage.format import stripe
 from penstock.storage.format.direct_io import OpenFile
-from penstock.storage.format.file_set import AppendedTo
+from penstock.storage.format.file_set import AppendedTo, kept_to_itself
 from penstock.storage.format.fingerprint import fingerprint
-from penstock.storage.format.frames import OpenedGraph
+from penstock.storage.format.frames import OpenedGraph, open_frames
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import (
     CHANGES,
@@ -281,6 +282,14 @@ class Numbering:
         stored = np.arange(self._graph.vertices, dtype=np.uint32) if self._stored is None else self._stored
         wide = len(self._names) and int(self._names[-1]) >= 1 << 32
         return np.concatenate([stored, self._names.astype(np.uint64 if wide else stored.dtype)])
+
+
+@contextmanager
+def opened_alone(graph: Path, stripes: tuple[Path, ...]) -> Iterator[tuple[Path, OpenedGraph]]:
+    """Open a graph file to change it, which nobody else does within; yields its place, that behind a link too."""
+    target = graph.resolve() if graph.is_symlink() else graph
+    with kept_to_itself(target):
+        yield target, open_frames(target, stripes)
 
 
 def old_files(opened: OpenedGraph, graph: Path) -> AppendedTo:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.convert.added_edges import ReadAgain, append_beside, old_files
+from penstock.storage.convert.added_edges import ReadAgain, append_beside, old_files, opened_alone
 from penstock.storage.convert.convert import read_twice
 from penstock.storage.convert.convert_again import NoEdges, append_rows, check_suits
 from penstock.storage.convert.convert_list import write_edges
@@ -33,8 +33,8 @@ from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
 from penstock.storage.convert.sort.workspace import Progress, Workspace, ignore
 from penstock.storage.encoding.edge_keys import sources_of_keys, targets_of_keys
 from penstock.storage.format import stripe
-from penstock.storage.format.file_set import AppendedTo, FileSet, kept_to_itself
-from penstock.storage.format.frames import Frames, OpenedGraph, StringIdFrames, open_frames
+from penstock.storage.format.file_set import AppendedTo, FileSet
+from penstock.storage.format.frames import Frames, OpenedGraph, StringIdFrames
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import (
     CHUNK_EDGES,
@@ -95,9 +95,7 @@ def append(
     UnsyncedError
         The new graph is in its place, but its folder could not be synced.
     """
-    target = graph.resolve() if graph.is_symlink() else graph
-    with kept_to_itself(target):
-        opened = open_frames(target, stripes)
+    with opened_alone(graph, stripes) as (target, opened):
         header = opened.header
         own_ids = header.left is not None or {ORIGINAL_ID, NAME_ENDS} & opened.frames.keys()
         if table or own_ids or header.layout == "rows":
@@ -158,9 +156,7 @@ def compact(
     ConvertReport or None
         None where nothing was added or removed: the file is as it was.
     """
-    target = graph.resolve() if graph.is_symlink() else graph
-    with kept_to_itself(target):
-        opened = open_frames(target, stripes)
+    with opened_alone(graph, stripes) as (target, opened):
         if not opened.header.is_spliced:
             return None
         same = _same(opened, target, host_memory, scratch, threads)

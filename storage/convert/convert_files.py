@@ -139,8 +139,7 @@ def append(
     paths, target = _places(inputs), Path(graph)
     keep_read(target, paths)
     read = how.reading(_append.read_as(target, how.stripes, given), target)
-    room: dict[str, Any] = {"stripes": how.stripes, "host_memory": how.host_memory, "threads": how.threads}
-    _append.append_opened(lambda: open_source(paths, format, read), target, scratch=how.scratch, **room)
+    _append.append_opened(lambda: open_source(paths, format, read), target, scratch=how.scratch, **_room(how))
     return Graph.open(target, stripes=how.stripes)
 
 
@@ -184,8 +183,7 @@ def remove(
     paths, target = _places(inputs), Path(graph)
     keep_read(target, paths)
     read = replace(how.reading(_append.read_as(target, how.stripes, given), target), weights=False)
-    room: dict[str, Any] = {"stripes": how.stripes, "host_memory": how.host_memory, "threads": how.threads}
-    _remove.remove(open_source(paths, format, read) if paths else NoEdges(), target, vertices=vertices, **room)
+    _remove.remove(open_source(paths, format, read) if paths else NoEdges(), target, vertices=vertices, **_room(how))
     return Graph.open(target, stripes=how.stripes)
 
 
@@ -211,9 +209,13 @@ def compact(graph: str | PathLike[str], **options: Any) -> Graph:
         The disk is full or failed; the graph is as it was.
     """
     how, target = _options(options)[0], Path(graph)
-    room: dict[str, Any] = {"stripes": how.stripes, "host_memory": how.host_memory, "threads": how.threads}
-    _append.compact(target, scratch=how.scratch, **room)
+    _append.compact(target, scratch=how.scratch, **_room(how))
     return Graph.open(target, stripes=how.stripes)
+
+
+def _room(how: ConvertOptions) -> dict[str, Any]:
+    """What a change of a graph file may take, and where its shards are."""
+    return {"stripes": how.stripes, "host_memory": how.host_memory, "threads": how.threads}
 
 
 def _options(options: dict[str, Any]) -> tuple[ConvertOptions, IngestOptions]:

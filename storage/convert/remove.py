@@ -12,12 +12,11 @@ from pathlib import Path
 import numpy as np
 from penstock.storage.access.vertex_lookup import few_internal_ids
 from penstock.storage.base.errors import InputError
-from penstock.storage.convert.added_edges import EDGE_BYTES, Numbering, ReadAgain, next_change, replaced
+from penstock.storage.convert.added_edges import EDGE_BYTES, Numbering, ReadAgain, next_change, opened_alone, replaced
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
 from penstock.storage.convert.sort.workspace import Progress, ignore
 from penstock.storage.convert.splice_edges import Change, RowEntries, SplicedRows, can_splice, pairs
-from penstock.storage.format.file_set import kept_to_itself
-from penstock.storage.format.frames import OpenedGraph, open_frames
+from penstock.storage.format.frames import OpenedGraph
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.splice import NONE
 from penstock.storage.ingest.core.edges import joined
@@ -62,9 +61,8 @@ def remove(
     RunError
         The disk is full or failed; the graph is as it was.
     """
-    target, began = (graph.resolve() if graph.is_symlink() else graph), time.perf_counter()
-    with kept_to_itself(target):
-        opened = open_frames(target, stripes)
+    began = time.perf_counter()
+    with opened_alone(graph, stripes) as (target, opened):
         if not can_splice(opened):
             raise InputError(_unsuited(opened, target))
         held, again = Graph.open(target, stripes=stripes), ReadAgain(source)

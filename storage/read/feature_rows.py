@@ -116,10 +116,10 @@ class FeatureRows:
         self._raw, self.shape, self.dtype = raw, raw.shape, raw.dtype
         self._rows = max(1, PAGE // max(1, raw.row_bytes))  # of a block
         try:
-            held = OpenFile(raw.path)
-            self._stamp = raw.path.stat().st_size, raw.path.stat().st_mtime_ns
+            held, facts = OpenFile(raw.path), raw.path.stat()
         except OSError as error:
             raise refusal(error, f"{raw.path} cannot be read: {error.strerror or error}") from None
+        self._stamp = facts.st_size, facts.st_mtime_ns
         if state.get("stamp") not in (None, self._stamp):
             raise InputError(f"{raw.path} is another file now than the one that these rows were of; open it again")
         self._file = open_direct_file(held, direct=False)
