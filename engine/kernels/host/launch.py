@@ -412,9 +412,9 @@ class HostKernels:
             followed.rows += int(taken[0])
             followed.edges += int(taken[1])
             view.record.resent += int(taken[1])
-            cut, block = self._cut(view.e1 - view.e0)
-            resend = state.resend_bitmap, False
-            self._call(push.make_push_rows, *cut, edges, arrays, *resend, block, *values, _vertices_of(state))
+            (_, blocks), block = self._cut(view.e1 - view.e0)
+            few, resend = taken[1] < SMALL, (state.resend_bitmap, False)
+            self._call(push.make_push_rows, few, blocks, edges, arrays, *resend, block, *values, _vertices_of(state))
 
     def pull(
         self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...],
