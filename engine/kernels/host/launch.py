@@ -413,7 +413,7 @@ class HostKernels:
             followed.edges += int(taken[1])
             view.record.resent += int(taken[1])
             (_, blocks), block = self._cut(view.e1 - view.e0)
-            few, resend = taken[1] < SMALL, (state.resend_bitmap, False)
+            few, resend = bool(taken[1] < SMALL), (state.resend_bitmap, False)
             self._call(push.make_push_rows, few, blocks, edges, arrays, *resend, block, *values, _vertices_of(state))
 
     def pull(

@@ -234,4 +234,5 @@ def test_the_manager_lets_rows_follow_where_that_pays(name: str, tmp_path: Path)
     for result in results:
         np.testing.assert_array_equal(next(iter(result.fields.values())), expected)
     followed = [sum(task.edges for task in tasks_of(result) if task.route == "cel") for result in results]
-    assert any(followed) == (name == "labels")
+    for runs in (followed[:1], followed[1:]):  # the first one reads from disk
+        assert any(runs) == (name == "labels")
