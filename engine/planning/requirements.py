@@ -228,7 +228,7 @@ def in_windows(
     )
     others += edges * graph.out.edge_bytes(needs.weighted)
     rows = min(_value_rows(graph, sizes) for sizes in values)
-    page = rows * max(sum(size // max(1, graph.vertices) + 1 for size in sizes.values()) for sizes in values)
+    page = max(sum(size // max(1, graph.vertices) * rows + ALIGNMENT for size in sizes.values()) for sizes in values)
     most = max(sum(sizes.values()) for sizes in values)
     threads = needs.page_threads
     kept_row = KEPT_ROW_BYTES if any(one.program.combine != "union" for one in asks) else 0
