@@ -54,6 +54,12 @@ def make_draw(mix64: Callable[..., Any]) -> Callable[..., Any]:
 draw = make_draw(mix64)
 
 
+def key_of(seed: int, hop: int) -> tuple[np.uint64, np.uint64]:
+    """Return what random numbers of a hop of a sample are functions of, on all devices."""
+    with np.errstate(over="ignore"):
+        return mix64(np.uint64(seed)), np.uint64(hop)
+
+
 def prefetch(array, place):  # type: ignore[no-untyped-def]
     """Load an item ahead; nothing where other threads run meanwhile."""
 
@@ -163,6 +169,28 @@ def edge_in_time(walkers, window, rule, i, kept, start, end):  # type: ignore[no
                 return np.int64(edge)
             left -= 1
     return np.int64(ENDED)
+
+
+def drawn_edge(key, v, row, k, replace, edges, low):  # type: ignore[no-untyped-def]
+    """Return the `k`-th edge that is drawn of row `v`, each as likely; those before it are in `edges` from `low` on.
+
+    key: seed and hop, uint64. row: its first edge, the one past its last, and how many are drawn, all where it has as
+    many. Without replacement by Floyd's method (Bentley and Floyd, CACM 1987), whose look through what is drawn is
+    quadratic.
+    """
+    seed, hop = key
+    start, end, count = row
+    degree = end - start
+    if replace:
+        return start + np.int64(draw(seed, v, hop, np.uint64(k)) * np.float64(degree))
+    if count == degree:
+        return start + k
+    limit = degree - count + k
+    found = start + np.int64(draw(seed, v, hop, np.uint64(k)) * np.float64(limit + 1))
+    for before in range(low, low + k):
+        if edges[before] == found:
+            return start + limit
+    return found
 
 
 def source_of(walkers, i):  # type: ignore[no-untyped-def]
@@ -337,7 +365,7 @@ def mark_row(walkers, window, wanted, i):  # type: ignore[no-untyped-def]
 
 STEPS = (
     row_start, prefetch, product, write, has_room, none_of, is_here, neighbor_at, sum_at, lower_bound, total_of,
-    edge_of, edge_in_time, source_of, way_back, propose, is_adjacent, judge, move, take, mark_row,
+    edge_of, edge_in_time, drawn_edge, source_of, way_back, propose, is_adjacent, judge, move, take, mark_row,
 )  # fmt: skip
 """Each after those that it calls."""
 

@@ -8,117 +8,22 @@ the sampling.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import VertexFinder
+from penstock.engine.queries.chunked_edges import ChunkedEdges
 from penstock.engine.queries.edges_where import opened_where
-from penstock.engine.queries.walk_memory import SLAB_BYTES
-from penstock.engine.queries.walk_options import check_graph, source_vertices
+from penstock.engine.queries.neighborhood import Block, Neighborhood, SampledNeighbors
+from penstock.engine.queries.walk_options import WalkOptions, check_device, check_graph, source_vertices
 from penstock.engine.resources.config import Config
-from penstock.engine.resources.requirements_types import index_bytes, name_bytes
+from penstock.engine.resources.device_resources import device_of
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Adjacency, Graph
-from penstock.storage.read.reader import Reader
-from penstock.transfer.planning.host_budget import HostBudgetRequest, reader_bytes
-
-
-class Block(NamedTuple):
-    """A layer's edges: of each the place of its source and of its target; how many sources and targets there are."""
-
-    row: NDArray[np.int64]
-    col: NDArray[np.int64]
-    sources: int
-    targets: int
-
-
-@dataclass(frozen=True)
-class SampledNeighbors:
-    """A sampled neighborhood, in the layout of PyTorch Geometric's `SamplerOutput`.
-
-    Attributes
-    ----------
-    node : ndarray, (nodes,)
-        Ids of the input: the seeds first, as they are given, then what each hop found first.
-    vertex : ndarray of int64, (nodes,)
-        The same as numbers 0 to vertices - 1, the places of `Graph.original_ids`.
-    row, col : ndarray of int64, (edges,)
-        Of each sampled edge the place in `node` of the sampled neighbor, and of the node that it was sampled for.
-    edge : ndarray of int64, (edges,)
-        Its number in the adjacency.
-    nodes_per_hop : list of int
-        How many nodes are new in each hop, the seeds first (`num_sampled_nodes`).
-    edges_per_hop : list of int
-        How many edges were sampled in each hop (`num_sampled_edges`).
-    """
-
-    node: NDArray[Any]
-    vertex: NDArray[np.int64]
-    row: NDArray[np.int64]
-    col: NDArray[np.int64]
-    edge: NDArray[np.int64]
-    nodes_per_hop: list[int]
-    edges_per_hop: list[int]
-
-    def __repr__(self) -> str:
-        """One line: how many nodes and edges, hop by hop."""
-        nodes, edges = (", ".join(f"{one:,}" for one in counts) for counts in (self.nodes_per_hop, self.edges_per_hop))
-        return f"<SampledNeighbors: {len(self.node):,} nodes ({nodes}), {len(self.edge):,} edges ({edges})>"
-
-    @property
-    def edge_index(self) -> NDArray[np.int64]:
-        """Rows and columns as (2, edges): `torch.from_numpy(sample.edge_index)`."""
-        return np.stack([self.row, self.col])
-
-    def blocks(self) -> list[Block]:
-        """Return the sample as one bipartite graph for each layer of a network, the outermost hop first.
-
-        A block has the edges that lead to the nodes of all hops but its last; these nodes are the first of its sources.
-
-        Returns
-        -------
-        list of Block
-            Of ``torch.from_numpy`` of its arrays `dgl.create_block((row, col), num_src_nodes=..., num_dst_nodes=...)`
-            makes a block of DGL's. The features of the sources of the first block are those of `node`.
-        """
-        nodes, edges = np.cumsum(self.nodes_per_hop).tolist(), np.cumsum(self.edges_per_hop).tolist()
-        layers = list(enumerate(edges))[::-1]
-        return [Block(self.row[:end], self.col[:end], nodes[hop + 1], nodes[hop]) for hop, end in layers]
-
-    def to_pyg(self) -> Any:
-        """Return the sample as a `torch_geometric.data.Data`, with the names that a `NeighborLoader` gives.
-
-        Returns
-        -------
-        torch_geometric.data.Data
-            `edge_index`, `n_id` (`vertex`), `e_id` (`edge`), `batch_size` (the seeds, which come first),
-            `num_sampled_nodes` and `num_sampled_edges`. The tensors share memory with the sample. Features are added by
-            the caller: ``data.x = features[data.n_id]``.
-
-        Raises
-        ------
-        InputError
-            PyTorch or PyTorch Geometric is not installed.
-        """
-        try:
-            import torch
-            from torch_geometric.data import Data
-        except ImportError as error:
-            raise InputError(f"{error.name} is not installed; pip install torch torch_geometric") from error
-        return Data(
-            edge_index=torch.from_numpy(self.edge_index),
-            n_id=torch.from_numpy(self.vertex),
-            e_id=torch.from_numpy(self.edge),
-            num_nodes=len(self.vertex),
-            batch_size=self.nodes_per_hop[0],
-            num_sampled_nodes=list(self.nodes_per_hop),
-            num_sampled_edges=list(self.edges_per_hop),
-        )
 
 
 MOST_FANOUT = 10_000
@@ -141,6 +46,9 @@ class NeighborSampler:
     weight : bool
         Whether neighbors are drawn in proportion to the weights of their edges, one after the other; an edge of
         weight 0 is never drawn, but by -1.
+    time : str, optional
+        A column beside the edges (numbers, dates or timestamps): of each seed's neighborhood, which then has nodes of
+        its own, only edges that are not later than ``until`` of `sample` are drawn, each as likely.
     direction : {"in", "out"}
         "in": neighbors from which edges lead to a node, as messages go; for an undirected graph both are the same.
     where : str, optional
@@ -151,11 +59,17 @@ class NeighborSampler:
         CPU threads; default: every core.
     direct_io : bool
         Read past the page cache.
+    device : str
+        Where edges are drawn: "cpu", "cuda:N", or "auto", the first GPU if there is one. Samples are the same.
+    device_memory, device_edge_memory : int or str, optional
+        Ceilings on all that is allocated on the GPU (default: nine tenths of what is free), and on edges there; the
+        others are read in place, from host memory.
 
     Raises
     ------
     InputError
-        A fan-out is out of range, or the graph cannot be sampled, does not store in-edges, or has no weights.
+        A fan-out is out of range, or the graph cannot be sampled, does not store in-edges, or has no weights or times;
+        the device is not here, or is to draw by weight or time.
     BudgetError
         The memory budget is too small; the message has the smallest that works.
     """
@@ -168,35 +82,55 @@ class NeighborSampler:
         *,
         replace: bool = False,
         weight: bool = False,
+        time: str | None = None,
         direction: str = "in",
         where: str | None = None,
         host_memory: int | str | None = None,
         threads: int | None = None,
         direct_io: bool = False,
+        device: str = "cpu",
+        device_memory: int | str | None = None,
+        device_edge_memory: int | str | None = None,
     ) -> None:
         self._source = graph if isinstance(graph, Graph) else Graph.open(graph)
-        self._options = {
-            "replace": replace,
-            "weight": weight,
-            "direction": direction,
-            "where": where,
+        resources = {
             "host_memory": host_memory,
-            "threads": threads,
+            "threads": threads or None,
             "direct_io": direct_io,
+            "device": device,
+            "device_memory": device_memory,
+            "device_edge_memory": device_edge_memory,
         }
-        config = Config.of(host_memory=host_memory, threads=threads or None, direct_io=direct_io)
+        self._options = {"replace": replace, "weight": weight, "time": time, "direction": direction, "where": where}
+        self._options |= resources
+        config = Config.of(**resources)
+        if time is not None and (weight or where is not None):
+            raise InputError("time takes the place of weights, and where leaves its column out; leave these out")
         self.graph = opened_where(self._source, where, config)
         check_graph(self.graph, weighted=weight)
         if weight and self.graph.weight_dtype is None:
             raise InputError("weight is True, and the graph has no weights; leave it out")
-        self.fanouts, self.replace, self.weight = _checked(fanouts, replace=replace), replace, weight
+        if time is not None:
+            self.graph = self.graph.with_times(time)
+        self.fanouts, self.replace, self.weight, self.time = _checked(fanouts, replace=replace), replace, weight, time
         self._rows = _rows_of(self.graph, direction)
         self._finder = VertexFinder(self.graph)
         self._process, self._threads = os.getpid(), config.thread_count
-        self._edges = ChunkedEdges(self.graph, self._rows, config, weighted=weight)
+        self._edges = ChunkedEdges(self.graph, self._rows, config, weighted=weight or time is not None)
         self._prepare()
         self._rows.index(self._threads)  # before a fork, which then shares it, and ids
         self._finder.names(np.empty(0, np.int64))
+        self._device = device_of(config)
+        config.check_used(self._device)
+        self._there = None
+        if not self._device.reads_host:
+            from penstock.engine.queries.device_samples import DeviceSamples  # the compiler
+
+            check_device(config)
+            if weight or time is not None:
+                self.close()
+                raise InputError("a GPU draws every neighbor alike; leave weight and time out, or device")
+            self._there = DeviceSamples(self._device, self._rows, self._edges, config)
 
     def __getstate__(self) -> dict[str, Any]:
         """What another process makes the same of: the graph's file, or the graph itself where it is in memory."""
@@ -223,8 +157,9 @@ class NeighborSampler:
         return f"<NeighborSampler of {', '.join(str(one) for one in self.fanouts)} neighbors: {self.graph!r}>"
 
     def close(self) -> None:
-        """Stop reading."""
+        """Stop reading, and give back what is on a device."""
         self._edges.close()
+        self._device.close()
 
     def __call__(self, seeds: Any) -> SampledNeighbors:
         """Sample the neighborhood of a batch with random numbers of PyTorch's, which `torch.manual_seed` repeats.
@@ -232,7 +167,7 @@ class NeighborSampler:
         Parameters
         ----------
         seeds : sequence of int, or Tensor
-            As `sample` takes them.
+            As `sample` takes them; with `time` pairs of a seed and its time.
 
         Returns
         -------
@@ -244,24 +179,25 @@ class NeighborSampler:
         InputError, RunError
             As `sample`.
         """
-        try:
-            import torch
-        except ImportError as error:
-            raise InputError("torch is not installed; pip install torch, or call sample(seeds, seed=...)") from error
-        return self.sample(seeds, seed=int(torch.randint(2**63 - 1, ())))
+        until = None
+        if self.time is not None:
+            seeds, until = (list(one) for one in zip(*seeds, strict=True))
+        return self.sample(seeds, seed=torch_seed(), until=until)
 
     def _prepare(self) -> None:
         """Let this process work with its own threads: what a fork has of them are only their names."""
         from penstock.engine.kernels.host.jit import use_workers  # the compiler
 
         if self._process != os.getpid():
+            if self._there is not None:
+                raise InputError("a forked process has no GPU; give the loader multiprocessing_context='spawn'")
             self._process, self._threads = os.getpid(), 1
             self._edges.reopen()
         if self._threads > 1:
             use_workers(self._threads)
 
     @for_python
-    def sample(self, seeds: Any, *, seed: int = 0) -> SampledNeighbors:
+    def sample(self, seeds: Any, *, seed: int = 0, until: Any = None) -> SampledNeighbors:
         """Sample the neighborhood of some vertices.
 
         Parameters
@@ -269,7 +205,9 @@ class NeighborSampler:
         seeds : vertex id, iterable of them, or Tensor
             Ids of the input. One that is given several times keeps all its places, with the same neighbors.
         seed : int
-            Of the random numbers: the same seed gives the same sample, whatever memory and threads are.
+            Of the random numbers: the same seed gives the same sample, whatever memory, threads and device are.
+        until : number, text, date or datetime, or a sequence of them
+            With `time`: the latest time of the edges for all seeds, or for each.
 
         Returns
         -------
@@ -279,14 +217,16 @@ class NeighborSampler:
         Raises
         ------
         InputError
-            The graph has no such vertex.
+            The graph has no such vertex, or `until` is no time of the column.
         RunError
-            The graph cannot be read, or is damaged.
+            The graph cannot be read, or is damaged, or a batch does not fit the device.
         """
-        return self.sample_together([seeds], seed=seed)[0]
+        return self.sample_together([seeds], seed=seed, until=[until])[0]
 
     @for_python
-    def sample_together(self, batches: Iterable[Any], *, seed: int = 0) -> list[SampledNeighbors]:
+    def sample_together(
+        self, batches: Iterable[Any], *, seed: int = 0, until: Iterable[Any] | None = None
+    ) -> list[SampledNeighbors]:
         """Sample the neighborhoods of several batches, each hop of all at once.
 
         Where memory does not hold all edges, a batch reads nearly every chunk that the graph has; together they read
@@ -298,6 +238,8 @@ class NeighborSampler:
             Of each batch what `sample` takes.
         seed : int
             Of the random numbers of the first batch; the next ones have those after it.
+        until : iterable, optional
+            Of each batch what `sample` takes.
 
         Returns
         -------
@@ -312,21 +254,36 @@ class NeighborSampler:
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 1 << 63:
             raise InputError(f"seed is {seed!r}; give a whole number from 0 to {(1 << 63) - 1}")
         self._prepare()
-        growing = [_Neighborhood(self._seeds(batch), int(seed) + i) for i, batch in enumerate(batches)]
+        batches = list(batches)
+        times = [None] * len(batches) if until is None else list(until)
+        growing = [
+            self._begun(batch, int(seed) + i, time) for i, (batch, time) in enumerate(zip(batches, times, strict=True))
+        ]
+        if self._there is not None:
+            for one in growing:
+                self._there.grow(one, self.fanouts, replace=self.replace)
+            return [one.sample(self._finder) for one in growing]
         for hop, fanout in enumerate(self.fanouts):
-            drawn = [self._draw(one.frontier, fanout, (one.seed, hop)) for one in growing]
-            edges = [drawn_edges for drawn_edges, _ in drawn]
-            found = self._edges.targets(np.concatenate(edges)) if edges else np.empty(0, np.int64)
-            ends = np.cumsum([len(one) for one in edges])
-            for one, (drawn_edges, counts), end in zip(growing, drawn, ends, strict=True):
-                one.grow(drawn_edges, counts, found[end - len(drawn_edges) : end].astype(np.int64))
+            drawn = [self._draw(one, fanout, hop) for one in growing]
+            if drawn and drawn[0][2] is None:
+                found = self._edges.targets(np.concatenate([edges for edges, _, _ in drawn])).astype(np.int64)
+                ends = np.cumsum([len(edges) for edges, _, _ in drawn])[:-1]
+                parts = np.split(found, ends)
+            else:
+                parts = [found for _, _, found in drawn]
+            for one, (edges, counts, _), found in zip(growing, drawn, parts, strict=True):
+                one.grow(edges, counts, found)
         return [one.sample(self._finder) for one in growing]
 
-    def _seeds(self, seeds: Any) -> NDArray[np.int64]:
+    def _begun(self, seeds: Any, seed: int, until: Any) -> Neighborhood:
+        """The seeds of a batch alone."""
         found = source_vertices(self._finder, _plain(seeds))
         if found is None:
             raise InputError("seeds are None; give ids of vertices")
-        return found.astype(np.int64)
+        limits = WalkOptions(time=self.time, until=_plain(until)).limits(self.graph, len(found))
+        if len(limits):
+            limits = np.broadcast_to(limits, len(found))
+        return Neighborhood(found.astype(np.int64), seed, self.graph.vertices, limits)
 
     def vertices(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The vertices of ids that are numbers, -1 for one that the graph lacks."""
@@ -340,12 +297,13 @@ class NeighborSampler:
         return self._edges.targets(np.arange(self._rows.edges)), np.repeat(vertices, degrees)
 
     def _draw(
-        self, vertices: NDArray[np.int64], fanout: int, key: tuple[int, int]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Edges drawn of the rows of some vertices, and how many of each."""
+        self, one: Neighborhood, fanout: int, hop: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]:
+        """Edges drawn of the rows of a frontier, how many of each, and their neighbors, if all are in memory."""
         from penstock.engine.kernels.host.walks import draw_by_weight, draw_edges
-        from penstock.engine.kernels.walk_steps import mix64
+        from penstock.engine.kernels.walk_steps import key_of
 
+        vertices, limits, kept = one.frontier, one.limits, self._edges.kept
         index = self._rows.index(self._threads)
         degrees = index.lengths_of(vertices)
         counts = degrees if fanout < 0 else np.minimum(degrees, fanout)
@@ -353,47 +311,22 @@ class NeighborSampler:
             counts = np.where(degrees > 0, fanout, 0)
         edges = np.empty(int(counts.sum()), np.int64)
         bases, offsets, shift = index.arrays()
-        with np.errstate(over="ignore"):
-            hashed = mix64(np.uint64(key[0])), np.uint64(key[1])  # type: ignore[no-untyped-call]
+        key = key_of(one.seed, hop)
         arrays, replace, ends = (bases, offsets, np.uint64(shift)), self.replace and fanout > 0, np.cumsum(counts)
-        if not self.weight or fanout < 0:
-            draw_edges(self._threads, len(vertices), arrays, vertices, ends, hashed, replace, edges)
-            return edges, counts
+        if not len(limits) and (not self.weight or fanout < 0):
+            found = None if kept is None else np.empty(len(edges), np.int64)
+            room = (np.empty(0, self._rows.neighbor_dtype), edges[:0]) if found is None else (kept, found)
+            draw_edges(self._threads, len(vertices), arrays, vertices, ends, key, replace, room[0], edges, room[1])
+            return edges, counts, found
         edges[:] = -1
         keys, starts = np.full(len(edges), np.inf), index.starts_of(vertices)
         for e0, weights in self._edges.weights_of(starts, starts + degrees):
             draw_by_weight(
-                self._threads, len(vertices), arrays, vertices, ends, hashed, replace, e0, weights, keys, edges
+                self._threads, len(vertices), arrays, vertices, ends, key, replace, e0, weights, limits, keys, edges
             )
         drawn = edges >= 0
-        return edges[drawn], np.bincount(np.repeat(np.arange(len(vertices)), counts)[drawn], minlength=len(vertices))
-
-
-class _Neighborhood:
-    """A neighborhood that grows hop by hop: known vertices, and the edges of each hop with the places of both ends."""
-
-    def __init__(self, seeds: NDArray[np.int64], seed: int) -> None:
-        self.known, self.seed, self.nodes_per_hop = seeds, seed, [len(seeds)]
-        self.parts: list[tuple[NDArray[np.int64], ...]] = []
-
-    @property
-    def frontier(self) -> NDArray[np.int64]:
-        """The vertices that the last hop has found."""
-        return self.known[len(self.known) - self.nodes_per_hop[-1] :]
-
-    def grow(self, edges: NDArray[np.int64], counts: NDArray[np.int64], neighbors: NDArray[np.int64]) -> None:
-        """Add a hop: edges that were drawn, so many for each vertex of the frontier, and their neighbors."""
-        before = len(self.known)
-        of = np.repeat(np.arange(before - self.nodes_per_hop[-1], before), counts)
-        self.known, row = _joined(self.known, neighbors)
-        self.nodes_per_hop.append(len(self.known) - before)
-        self.parts.append((row, of, edges))
-
-    def sample(self, finder: VertexFinder) -> SampledNeighbors:
-        """What it has become."""
-        row, col, edge = (np.concatenate(arrays) for arrays in zip(*self.parts, strict=True))
-        counts = [len(part[0]) for part in self.parts]
-        return SampledNeighbors(finder.names(self.known), self.known, row, col, edge, self.nodes_per_hop, counts)
+        found = edges[drawn]
+        return found, np.bincount(np.repeat(np.arange(len(vertices)), counts)[drawn], minlength=len(vertices)), None
 
 
 @for_python
@@ -403,6 +336,7 @@ def sample_neighbors(
     fanouts: Sequence[int],
     *,
     seed: int = 0,
+    until: Any = None,
     **options: Any,
 ) -> SampledNeighbors:
     """Sample the neighborhood of some vertices once; `NeighborSampler` does so for many batches.
@@ -417,9 +351,10 @@ def sample_neighbors(
         Of each hop how many neighbors of a node are sampled; -1: all.
     seed : int
         Of the random numbers.
+    until : number, text, date or datetime, or a sequence of them
+        With ``time``: the latest time of the edges for all seeds, or for each.
     **options
-        ``replace``, ``weight``, ``direction``, ``where``, ``host_memory``, ``threads`` and ``direct_io`` of
-        `NeighborSampler`.
+        Those of `NeighborSampler`.
 
     Returns
     -------
@@ -439,7 +374,7 @@ def sample_neighbors(
     [1, 2, 0]
     """
     with NeighborSampler(graph, fanouts, **options) as sampler:
-        return sampler.sample(seeds, seed=seed)
+        return sampler.sample(seeds, seed=seed, until=until)
 
 
 def _checked(fanouts: Sequence[int], *, replace: bool) -> tuple[int, ...]:
@@ -471,97 +406,10 @@ def _plain(seeds: Any) -> Any:
     return np.asarray(seeds)[()] if hasattr(seeds, "detach") else seeds
 
 
-def _joined(known: NDArray[np.int64], found: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Known vertices and, in the order in which they were found, new ones; and where each found one is among them."""
-    from penstock.engine.kernels.host.walks import number_found
-
-    nodes, places = np.concatenate([known, found]), np.empty(len(found), np.int64)
-    table = np.full(2 << len(nodes).bit_length(), -1, np.int32)
-    return nodes[: number_found(nodes, len(known), found, table, places)], places
-
-
-class ChunkedEdges:
-    """Neighbors, and weights where they are asked for, by the number of their edge.
-
-    All are in memory where they fit, else those of chunks that are read when they are asked for.
-    """
-
-    def __init__(self, graph: Graph, rows: Adjacency, config: Config, *, weighted: bool) -> None:
-        self._graph, self._config, self._rows = graph, config, rows
-        self._reader: Reader | None = None
-        self._kept: NDArray[Any] | None = None
-        self._weights: NDArray[Any] | None = None
-        if rows.arrays is not None:
-            self._kept, self._weights = rows.arrays
-            return
-        threads, edge = config.thread_count, rows.edge_bytes(weighted)
-        host = HostBudgetRequest.of(graph, config.memory_bytes, index_bytes(rows) + name_bytes(graph), threads)
-        reading = reader_bytes(host, 1)
-        left = host.left - reading
-        whole = rows.edges * edge <= left
-        slab = rows.edges if whole else min(left, SLAB_BYTES) // (edge * rows.chunk_edges) * rows.chunk_edges
-        if slab < min(rows.chunk_edges, rows.edges):
-            raise host.refusal("index and names", "reading chunks", reading + rows.chunk_edges * edge)
-        self._slab = np.empty(slab, rows.neighbor_dtype)
-        self._weight_slab = np.empty(slab, rows.weight_dtype) if weighted else None
-        reader = self._reader = self._opened(threads)
-        if whole:
-            with reader:
-                reader.fetch_all(rows, self._slab, self._weight_slab)
-            self._kept, self._weights, self._reader = self._slab, self._weight_slab, None
-
-    def _opened(self, threads: int) -> Reader:
-        return Reader(self._graph, decode_threads=threads, reads_in_flight=1, direct_io=self._config.direct_io)
-
-    def reopen(self) -> None:
-        """Read by a thread of this process, which was forked: it has none of those that its parent started."""
-        if self._reader is not None:
-            self._reader = self._opened(1)
-
-    def targets(self, edges: NDArray[np.int64]) -> NDArray[Any]:
-        """The neighbors of some edges, in their order. Raises RunError."""
-        if self._kept is not None:
-            return self._kept[edges]
-        found = np.empty(len(edges), self._rows.neighbor_dtype)
-        chunks = (edges // self._rows.chunk_edges).astype(np.min_scalar_type(self._rows.chunks))  # two bytes: fast
-        order, counts, first = np.argsort(chunks, kind="stable"), np.bincount(chunks), 0
-        before = np.cumsum(counts)
-        for e0, end in self._windows(np.flatnonzero(counts), None):
-            last = int(before[(end - 1) // self._rows.chunk_edges])
-            here = order[first:last]
-            found[here] = self._slab[edges[here] - e0]
-            first = last
-        return found
-
-    def _windows(self, chunks: NDArray[np.int64], weights: NDArray[Any] | None) -> Iterator[tuple[int, int]]:
-        """Read ascending chunks into the slab, as many at once as it has room for; yield the edges [e0, e1) of each."""
-        assert self._reader is not None, "closed"
-        chunk, first = self._rows.chunk_edges, 0
-        while first < len(chunks):
-            last = int(np.searchsorted(chunks, chunks[first] + len(self._slab) // chunk))
-            e0 = int(chunks[first]) * chunk
-            self._reader.fetch(self._rows, chunks[first:last], e0, self._slab, weights).result()
-            yield e0, min(int(chunks[last - 1] + 1) * chunk, self._rows.edges)
-            first = last
-
-    def weights_of(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield the weights of rows of edges, in ascending windows: the number of an edge, and weights from it on.
-
-        A window is valid until the next. Raises RunError.
-        """
-        if self._weights is not None:
-            yield 0, self._weights
-            return
-        assert self._weight_slab is not None, "weights are asked for"
-        chunk = self._rows.chunk_edges
-        wanted = np.zeros(self._rows.chunks + 1, np.int64)
-        filled = ends > starts
-        np.add.at(wanted, starts[filled] // chunk, 1)
-        np.add.at(wanted, (ends[filled] - 1) // chunk + 1, -1)
-        for e0, end in self._windows(np.flatnonzero(np.cumsum(wanted)), self._weight_slab):
-            yield e0, self._weight_slab[: end - e0]
-
-    def close(self) -> None:
-        """Stop reading."""
-        if self._reader is not None:
-            self._reader.close()
+def torch_seed() -> int:
+    """A random number of PyTorch's, which `torch.manual_seed` repeats. Raises InputError where it is not installed."""
+    try:
+        import torch
+    except ImportError as error:
+        raise InputError("torch is not installed; pip install torch, or call sample(seeds, seed=...)") from error
+    return int(torch.randint(2**63 - 1, ()))

@@ -148,8 +148,13 @@ class WalkResources:
     device_memory: int | None
 
     def __post_init__(self) -> None:
-        if self.device_memory is not None and self.config.device == "emulated" and self.config.kernels != "cuda":
-            raise InputError("walks are made on CPU cores or on a GPU, and device is 'emulated'; give cpu or cuda:0")
+        check_device(self.config)
+
+
+def check_device(config: Config) -> None:
+    """Raise InputError for a device on which neither walkers advance nor edges are drawn."""
+    if config.device == "emulated" and config.kernels != "cuda":
+        raise InputError("walks and samples take CPU cores or a GPU, and device is 'emulated'; give cpu or cuda:0")
 
 
 def _check_whole(name: str, value: Any, low: int, high: int) -> None:

@@ -326,6 +326,11 @@ class CudaDevice(Device):
         self.bytes_out += array.nbytes
         return np.asarray(array.get())
 
+    def running_sums(self, array: Any) -> Any:
+        """Return them by CuPy."""
+        with self._device:
+            return self._cupy.cumsum(array)
+
     def close(self) -> None:
         """Wait for what runs, release page-locked memory, and give the pool's memory back."""
         with self._device:

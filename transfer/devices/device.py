@@ -185,6 +185,10 @@ class Device:
         here: NDArray[Any] = array
         return here
 
+    def running_sums(self, array: DeviceArray) -> DeviceArray:
+        """Return the sums of the first items of an int64 array of the device, of each with those before it."""
+        return np.cumsum(array)
+
     def mapped(self, array: NDArray[Any]) -> DeviceArray:
         """Return host memory made by `host_array` or given to `register` as kernels read it in place."""
         return array

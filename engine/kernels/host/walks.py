@@ -58,7 +58,7 @@ def has_room(found, row):  # type: ignore[no-untyped-def]
 
 _STEPS = compile_steps(inline, prefetch=prefetch, row_start=row_start, write=write, has_room=has_room)
 draw, is_here, propose, take = _STEPS.draw, _STEPS.is_here, _STEPS.propose, _STEPS.take
-mark_row = _STEPS.mark_row
+mark_row, drawn_edge = _STEPS.mark_row, _STEPS.drawn_edge
 
 
 @inline
@@ -211,44 +211,34 @@ def number_found(nodes, known, found, table, places):  # type: ignore[no-untyped
 
 
 @loop_kernel("draw_edges", grain=256)
-def draw_edges(first, last, index, vertices, ends, key, replace, edges):  # type: ignore[no-untyped-def]
-    """Draw ends[i] - ends[i - 1] edges of the row of vertices[i]: all of them where it has as many.
+def draw_edges(first, last, index, vertices, ends, key, replace, kept, edges, found):  # type: ignore[no-untyped-def]
+    """Draw ends[i] - ends[i - 1] edges of the row of vertices[i], as `drawn_edge` does.
 
-    key: seed and hop, uint64; a draw is a function of these, the vertex and its number. edges: int64, filled. Without
-    replacement by Floyd's method (Bentley and Floyd, CACM 1987), whose look through what is drawn is quadratic.
+    key: seed and hop, uint64. edges: int64, filled; found: int64, filled with their neighbors where `kept` has those of
+    all edges.
     """
-    seed, hop = key
     for i in range(first, last):
         v = np.uint64(vertices[i])
-        start, end = row_start(index, v), row_start(index, v + ONE)
         low = ends[i - 1] if i > 0 else 0
-        count, degree = ends[i] - low, end - start
-        for k in range(count):
-            if replace:
-                edges[low + k] = start + np.int64(draw(seed, v, hop, np.uint64(k)) * degree)
-                continue
-            if count == degree:
-                edges[low + k] = start + k
-                continue
-            limit = degree - count + k
-            found = start + np.int64(draw(seed, v, hop, np.uint64(k)) * (limit + 1))
-            for before in range(low, low + k):
-                if edges[before] == found:
-                    found = start + limit
-                    break
-            edges[low + k] = found
+        row = row_start(index, v), row_start(index, v + ONE), ends[i] - low
+        for k in range(row[2]):
+            edges[low + k] = drawn_edge(key, v, row, k, replace, edges, low)
+        if len(kept):
+            for k in range(low, ends[i]):
+                found[k] = kept[edges[k]]
 
 
 @loop_kernel("draw_by_weight", grain=64)
 def draw_by_weight(  # type: ignore[no-untyped-def]
-    first, last, index, vertices, ends, key, replace, e0, weights, keys, edges
+    first, last, index, vertices, ends, key, replace, e0, weights, limits, keys, edges
 ):
     """Go on drawing edges by weight, from those of a window: weights[0] is that of edge e0; windows rise.
 
     Every edge gets exponentially distributed keys whose rates are its weight, and the smallest ones are drawn
     (Efraimidis and Spirakis, IPL 2006): without replacement one key, with it one for each draw. keys: the smallest ones
     so far, of ends[i] - ends[i - 1] draws for vertices[i]; infinite at first. edges: those that have them; -1 at first.
-    A key is a function of seed, hop, edge and draw.
+    A key is a function of seed, hop, edge and draw. limits: of each of `vertices`, where weights are times: edges that
+    are not later weigh 1, the others nothing.
     """
     seed, hop = key
     for i in range(first, last):
@@ -256,12 +246,19 @@ def draw_by_weight(  # type: ignore[no-untyped-def]
         start, end = row_start(index, v), row_start(index, v + ONE)
         low = ends[i - 1] if i > 0 else 0
         count, worst = ends[i] - low, low
+        everything = count == end - start and not replace
         for k in range(low, low + count):
             if keys[k] > keys[worst]:
                 worst = k
         for edge in range(max(start, e0), min(end, e0 + len(weights))):
             weight = np.float64(weights[edge - e0])
+            if len(limits):
+                weight = 1.0 if weight <= limits[i] else 0.0
             if not weight > 0.0:
+                continue
+            if everything:
+                keys[worst], edges[worst] = 0.0, edge
+                worst += 1
                 continue
             for k in range(count if replace else 1):
                 found = -np.log1p(-draw(seed, np.uint64(edge), hop, np.uint64(k))) / weight

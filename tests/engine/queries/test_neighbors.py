@@ -17,6 +17,7 @@ from penstock.engine import NeighborSampler, from_edges, sample_neighbors
 from penstock.storage.base.errors import BudgetError, InputError
 from support.graphs import in_memory, on_disk, shape, weighed
 from support.other_processes import send_sample
+from support.samples import assert_same
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -116,7 +117,7 @@ def test_samples_are_the_same_out_of_core(tmp_path: Path) -> None:
         assert_same(whole.sample(seeds, seed=9), expected)
         least = whole._edges._rows.chunk_edges
     with NeighborSampler(graph, [5, -1, 3]) as sampler:
-        sampler._edges._kept, sampler._edges._slab = None, np.empty(3 * least, np.uint32)
+        sampler._edges.kept, sampler._edges._slab = None, np.empty(3 * least, np.uint32)
         sampler._edges._reader = reader_of(graph)
         assert_same(sampler.sample(seeds, seed=9), expected)
 
@@ -129,7 +130,7 @@ def test_weighted_samples_are_the_same_out_of_core(tmp_path: Path, *, replace: b
     with NeighborSampler(graph, [5, 3], weight=True, replace=replace) as sampler:
         assert_same(sampler.sample(seeds, seed=9), expected)
         held = sampler._edges
-        held._kept = held._weights = None
+        held.kept = held._weights = None
         held._slab, held._weight_slab = np.empty(3 * 256, np.uint32), np.empty(3 * 256, np.uint8)
         held._reader = reader_of(graph)
         assert_same(sampler.sample(seeds, seed=9), expected)
@@ -203,7 +204,7 @@ def test_without_torch_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatc
 
 def read_in_chunks(sampler: NeighborSampler) -> NeighborSampler:
     """The same sampler without the edges that it has in memory."""
-    sampler._edges._kept, sampler._edges._slab = None, np.empty(3 * 256, np.uint32)
+    sampler._edges.kept, sampler._edges._slab = None, np.empty(3 * 256, np.uint32)
     sampler._edges._reader = reader_of(sampler.graph)
     return sampler
 
@@ -248,11 +249,6 @@ def reader_of(graph: Any) -> Any:
     from penstock.storage.read.reader import Reader
 
     return Reader(graph, decode_threads=1)
-
-
-def assert_same(one: Any, other: Any) -> None:
-    for name in ("node", "vertex", "row", "col", "edge", "nodes_per_hop", "edges_per_hop"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,93 @@
+"""Kernels that sample neighborhoods on a GPU, hop by hop: a thread for each node draws its edges, one for each edge
+finds the place of its neighbor.
+
+Edges are drawn by `../walk_steps.py`, as on the cores. Nodes are numbered in the order in which they are found, as
+there: `places` has of every vertex the least place that it was offered, so that the edge that found it first is known,
+and running sums over such edges number the new nodes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from penstock.engine.kernels.cuda.device_functions import ONE, all_threads, atomic_min, global_thread, row_start
+from penstock.engine.kernels.cuda.driver import device, kernel
+from penstock.engine.kernels.walk_steps import compile_steps
+
+drawn_edge = compile_steps(device).drawn_edge
+NOWHERE = np.int32(0x7FFFFFFF)
+"""The place of a vertex that is no node."""
+
+
+@kernel
+def begin_hop(nodes, first, index, fanout, replace, places, counts):  # type: ignore[no-untyped-def]
+    """Kernel: note the places of nodes from `first` on, and count the edges to be drawn of each: counts[i - first]."""
+    i = first + global_thread()
+    while i < len(nodes):
+        v = np.uint64(nodes[i])
+        atomic_min(places, v, np.int32(i))
+        degree = row_start(index, v + ONE) - row_start(index, v)
+        if fanout >= 0 and degree > 0 and (replace or degree > fanout):
+            degree = fanout
+        counts[i - first] = degree
+        i += all_threads()
+
+
+@kernel
+def draw_edges(nodes, first, index, kept, rest, ends, key, replace, places, edges, cols, found):  # type: ignore[no-untyped-def]
+    """Kernel: draw edges of the nodes from `first` on, and offer their neighbors the places behind all nodes.
+
+    kept: neighbors of the first edges, rest: of the others, in host memory. ends: where those drawn of each node end.
+    edges, cols, found: int64, of each edge its number, the place of the node and the neighbor.
+    """
+    i = first + global_thread()
+    while i < len(nodes):
+        v = np.uint64(nodes[i])
+        low = np.int64(0)
+        if i > first:
+            low = ends[i - first - 1]
+        row = row_start(index, v), row_start(index, v + ONE), ends[i - first] - low
+        for k in range(row[2]):
+            edge = drawn_edge(key, v, row, k, replace, edges, low)
+            edges[low + k] = edge
+            cols[low + k] = i
+        for k in range(low, low + row[2]):
+            edge = edges[k]
+            if edge < len(kept):
+                x = np.uint64(kept[edge])
+            else:
+                x = np.uint64(rest[edge - len(kept)])
+            found[k] = np.int64(x)
+            atomic_min(places, x, np.int32(len(nodes) + k))
+        i += all_threads()
+
+
+@kernel
+def mark_first(found, nodes, places, marks):  # type: ignore[no-untyped-def]
+    """Kernel: marks[k] is 1 where edge `k` is the first that found its neighbor, which is no node yet; else 0."""
+    k = global_thread()
+    while k < len(found):
+        marks[k] = np.int64(places[np.uint64(found[k])] == len(nodes) + k)
+        k += all_threads()
+
+
+@kernel
+def number_found(found, nodes, places, ranks, further, rows):  # type: ignore[no-untyped-def]
+    """Kernel: write of each edge the place of its neighbor to `rows`, and the new nodes; ranks: sums of marks."""
+    k = global_thread()
+    while k < len(found):
+        at = np.int64(places[np.uint64(found[k])]) - len(nodes)
+        if at == k:
+            further[ranks[k] - 1] = found[k]
+        rows[k] = at + len(nodes)
+        if at >= 0:
+            rows[k] = ranks[at] - 1 + len(nodes)
+        k += all_threads()
+
+
+@kernel
+def forget_places(nodes, places):  # type: ignore[no-untyped-def]
+    """Kernel: let no vertex be a node."""
+    i = global_thread()
+    while i < len(nodes):
+        places[np.uint64(nodes[i])] = NOWHERE
+        i += all_threads()
