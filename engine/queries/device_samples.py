@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from penstock.engine.kernels.cuda.driver import blocks_for, use
 from penstock.engine.kernels.cuda.samples import (
     NOWHERE,

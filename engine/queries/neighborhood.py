@@ -83,8 +83,8 @@ class SampledNeighbors:
         -------
         torch_geometric.data.Data
             `edge_index`, `n_id` (`vertex`), `e_id` (`edge`), `batch_size` (the seeds, which come first),
-            `num_sampled_nodes`, `num_sampled_edges` and, with times, `batch`. The tensors share memory with the sample. Features are added by
-            the caller: ``data.x = features[data.n_id]``.
+            `num_sampled_nodes`, `num_sampled_edges` and, with times, `batch`. The tensors share memory with the sample.
+            Features are added by the caller: ``data.x = features[data.n_id]``.
 
         Raises
         ------

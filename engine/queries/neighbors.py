@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import VertexFinder
 from penstock.engine.queries.chunked_edges import ChunkedEdges
 from penstock.engine.queries.edges_where import opened_where
-from penstock.engine.queries.neighborhood import Block, Neighborhood, SampledNeighbors
+from penstock.engine.queries.neighborhood import Neighborhood, SampledNeighbors
 from penstock.engine.queries.walk_options import WalkOptions, check_device, check_graph, source_vertices
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_resources import device_of
 from penstock.storage.base.errors import InputError, for_python
 from penstock.storage.format.graph import Adjacency, Graph
-
 
 MOST_FANOUT = 10_000
 
@@ -93,7 +92,7 @@ class NeighborSampler:
         device_edge_memory: int | str | None = None,
     ) -> None:
         self._source = graph if isinstance(graph, Graph) else Graph.open(graph)
-        resources = {
+        resources: dict[str, Any] = {
             "host_memory": host_memory,
             "threads": threads or None,
             "direct_io": direct_io,
@@ -101,7 +100,13 @@ class NeighborSampler:
             "device_memory": device_memory,
             "device_edge_memory": device_edge_memory,
         }
-        self._options = {"replace": replace, "weight": weight, "time": time, "direction": direction, "where": where}
+        self._options: dict[str, Any] = {
+            "replace": replace,
+            "weight": weight,
+            "time": time,
+            "direction": direction,
+            "where": where,
+        }
         self._options |= resources
         config = Config.of(**resources)
         if time is not None and (weight or where is not None):
@@ -265,14 +270,11 @@ class NeighborSampler:
             return [one.sample(self._finder) for one in growing]
         for hop, fanout in enumerate(self.fanouts):
             drawn = [self._draw(one, fanout, hop) for one in growing]
-            if drawn and drawn[0][2] is None:
-                found = self._edges.targets(np.concatenate([edges for edges, _, _ in drawn])).astype(np.int64)
-                ends = np.cumsum([len(edges) for edges, _, _ in drawn])[:-1]
-                parts = np.split(found, ends)
-            else:
-                parts = [found for _, _, found in drawn]
-            for one, (edges, counts, _), found in zip(growing, drawn, parts, strict=True):
-                one.grow(edges, counts, found)
+            unread = [edges for edges, _, found in drawn if found is None]
+            read = self._edges.targets(np.concatenate(unread)).astype(np.int64) if unread else np.empty(0, np.int64)
+            parts = iter(np.split(read, np.cumsum([len(edges) for edges in unread])))
+            for one, (edges, counts, found) in zip(growing, drawn, strict=True):
+                one.grow(edges, counts, next(parts) if found is None else found)
         return [one.sample(self._finder) for one in growing]
 
     def _begun(self, seeds: Any, seed: int, until: Any) -> Neighborhood:

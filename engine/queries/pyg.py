@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import VertexReferences
-from penstock.engine.queries.neighbors import NeighborSampler
+from penstock.engine.queries.neighbors import NeighborSampler, torch_seed
 from penstock.storage.base.errors import InputError
 
 try:
@@ -93,19 +93,25 @@ class PygGraph(GraphStore, BaseSampler):  # type: ignore[misc]
 
     def sample_from_edges(self, index: EdgeSamplerInput, neg_sampling: Any = None) -> SamplerOutput:
         """Sample the neighborhoods of the ends of edges, and of negative ones."""
-        return edge_sample(index, self._sample, self._attribute.size[0], False, neg_sampling=neg_sampling)
+        apart = self.sampler.time is not None
+        return edge_sample(index, self._sample, self._attribute.size[0], apart, neg_sampling=neg_sampling)
 
     def _sample(self, seeds: Any, times: Any) -> SamplerOutput:
-        if times is not None:
-            raise InputError("seeds have times, which are not sampled by; leave them out")
         vertices = seeds.numpy() if self._numbered else self.sampler.vertices(seeds.numpy())
         known = np.flatnonzero((vertices >= 0) & (vertices < self.sampler.graph.vertices))  # others have no edges
-        found = self.sampler(VertexReferences(self.sampler.graph, vertices[known]))
+        until = None if times is None else times.numpy()[known]
+        found = self.sampler.sample(
+            VertexReferences(self.sampler.graph, vertices[known]), seed=torch_seed(), until=until
+        )
         others = (found.vertex if self._numbered else found.node)[len(known) :]
         places = np.concatenate([known, np.arange(len(others)) + len(seeds)])
+        batch = None
+        if found.batch is not None:
+            batch = _tensor(np.concatenate([np.arange(len(seeds)), known[found.batch[len(known) :]]]))
         return SamplerOutput(
             torch.cat([seeds, _tensor(others)]),
             *map(_tensor, (places[found.row], places[found.col], found.edge)),
+            batch,
             num_sampled_nodes=[len(seeds), *found.nodes_per_hop[1:]],
             num_sampled_edges=list(found.edges_per_hop),
         )

@@ -52,10 +52,7 @@ def draw_edges(nodes, first, index, kept, rest, ends, key, replace, places, edge
             cols[low + k] = i
         for k in range(low, low + row[2]):
             edge = edges[k]
-            if edge < len(kept):
-                x = np.uint64(kept[edge])
-            else:
-                x = np.uint64(rest[edge - len(kept)])
+            x = np.uint64(kept[edge] if edge < len(kept) else rest[edge - len(kept)])
             found[k] = np.int64(x)
             atomic_min(places, x, np.int32(len(nodes) + k))
         i += all_threads()

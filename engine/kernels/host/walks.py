@@ -253,7 +253,7 @@ def draw_by_weight(  # type: ignore[no-untyped-def]
         for edge in range(max(start, e0), min(end, e0 + len(weights))):
             weight = np.float64(weights[edge - e0])
             if len(limits):
-                weight = 1.0 if weight <= limits[i] else 0.0
+                weight = np.float64(weight <= limits[i])
             if not weight > 0.0:
                 continue
             if everything:

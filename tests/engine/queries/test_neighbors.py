@@ -10,10 +10,11 @@ import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
-from penstock.engine import NeighborSampler, from_edges, sample_neighbors
+from penstock.engine import Graph, NeighborSampler, convert, from_edges, sample_neighbors
 from penstock.storage.base.errors import BudgetError, InputError
 from support.graphs import in_memory, on_disk, shape, weighed
 from support.other_processes import send_sample
@@ -134,6 +135,97 @@ def test_weighted_samples_are_the_same_out_of_core(tmp_path: Path, *, replace: b
         held._slab, held._weight_slab = np.empty(3 * 256, np.uint32), np.empty(3 * 256, np.uint8)
         held._reader = reader_of(graph)
         assert_same(sampler.sample(seeds, seed=9), expected)
+
+
+DAYS = np.random.default_rng(6).integers(0, 100, 1500)
+
+
+def timed(folder: Path) -> tuple[Any, dict[tuple[int, int], list[int]]]:
+    """A graph whose edges have days, in chunks of 256, and the days by both ends."""
+    edges = shape("skewed")
+    table = np.column_stack([edges.sources, edges.targets, DAYS[: len(edges.sources)]])
+    np.savetxt(folder / "t.csv", table, "%d", ",", header="src,dst,day", comments="")
+    with mock.patch("penstock.storage.format.adjacency_writer.CHUNK_EDGES", 256):
+        convert(folder / "t.csv", folder / "t.h5", edge_properties="day", direction="both", renumber=False)
+    held: dict[tuple[int, int], list[int]] = {}
+    for u, v, day in table.tolist():
+        held.setdefault((u, v), []).append(day)
+    return Graph.open(folder / "t.h5"), held
+
+
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("direction", ["in", "out"])
+def test_edges_are_not_later_than_the_time_of_each_seed(tmp_path: Path, direction: str, replace: bool) -> None:
+    graph, held = timed(tmp_path)
+    seeds, until, fanouts = [3, 17, 3, 60, 3], [30, 70, 70, 99, -1], [4, 3] if replace else [4, -1, 2]
+    with NeighborSampler(graph, fanouts, time="day", direction=direction, replace=replace) as sampler:
+        sample = sampler.sample(seeds, until=until, seed=5)
+        assert sample.batch is not None
+        assert sample.batch[:5].tolist() == [0, 1, 2, 3, 4]
+        nodes = list(zip(sample.batch.tolist(), sample.vertex.tolist(), strict=True))
+        assert len(set(nodes)) == len(nodes) == sum(sample.nodes_per_hop)
+        drawn: dict[tuple[int, int], int] = {}
+        for row, col in zip(sample.row.tolist(), sample.col.tolist(), strict=True):
+            assert sample.batch[row] == sample.batch[col]
+            near, node = int(sample.vertex[row]), int(sample.vertex[col])
+            days = held[(near, node) if direction == "in" else (node, near)]
+            assert min(days) <= until[sample.batch[col]]
+            drawn[col, row] = drawn.get((col, row), 0) + 1
+        ways = {
+            v: [d for (a, b), held_days in held.items() if (b if direction == "in" else a) == v for d in held_days]
+            for v in set(sample.vertex.tolist())
+        }
+        hop_of = np.repeat(np.arange(len(sample.nodes_per_hop)), sample.nodes_per_hop)
+        for place, (seed, vertex) in enumerate(nodes):
+            hop = int(hop_of[place])
+            if hop < len(fanouts):
+                there = sum(day <= until[seed] for day in ways[vertex])
+                most = there if fanouts[hop] < 0 else fanouts[hop] if replace and there else min(fanouts[hop], there)
+                assert sum(count for (col, _), count in drawn.items() if col == place) == most
+        alone = [sampler.sample([seed], until=time, seed=5) for seed, time in zip(seeds, until, strict=True)]
+        assert sum(len(one.edge) for one in alone) == len(sample.edge), "a seed draws the same alone"
+        pairs = list(zip(seeds, until, strict=True))
+        with mock.patch("penstock.engine.queries.neighbors.torch_seed", return_value=5):
+            assert_same(sampler(pairs), sample)
+        again = sampler.sample_together([seeds, [17]], until=[until, 70], seed=5)
+        assert_same(again[0], sample)
+        assert_same(pickle.loads(pickle.dumps(sampler)).sample(seeds, until=until, seed=5), sample)
+        held_edges = sampler._edges
+        held_edges.kept = held_edges._weights = None
+        held_edges._slab, held_edges._weight_slab = np.empty(3 * 256, np.uint32), np.empty(3 * 256, np.uint8)
+        held_edges._reader = reader_of(sampler.graph)
+        assert_same(sampler.sample(seeds, until=until, seed=5), sample)
+
+
+def test_edges_in_time_are_equally_likely(tmp_path: Path) -> None:
+    from scipy.stats import chisquare
+
+    np.savetxt(tmp_path / "s.csv", [(i, 0, i) for i in range(1, 13)], "%d", ",", header="src,dst,day", comments="")
+    convert(tmp_path / "s.csv", tmp_path / "s.h5", edge_properties="day", direction="both", renumber=False)
+    for replace in (False, True):
+        with NeighborSampler(tmp_path / "s.h5", [3], time="day", replace=replace) as sampler:
+            drawn = np.concatenate([sampler.sample([0], until=8, seed=seed).node[1:] for seed in range(400)])
+        counts = np.bincount(drawn, minlength=13)
+        assert (counts[0], counts[9:].sum()) == (0, 0)
+        if not replace:
+            assert chisquare(counts[1:9]).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("options", "until", "message"),
+    [
+        ({"time": "day"}, None, "time and until belong together"),
+        ({}, 3, "time and until belong together"),
+        ({"time": "day"}, [3, 4, 5], "until has 3 values; give one, or one for each of 2 sources"),
+        ({"time": "other"}, 3, "'other' is no time of edges"),
+        ({"time": "day", "weight": True}, 3, "leave these out"),
+        ({"time": "day", "where": "day < 3"}, 3, "leave these out"),
+    ],
+)
+def test_bad_times(tmp_path: Path, options: dict[str, Any], until: Any, message: str) -> None:
+    graph, _ = timed(tmp_path)
+    with pytest.raises(InputError, match=message):
+        sample_neighbors(graph, [3, 17], [2], until=until, **options)
 
 
 def test_a_seed_keeps_all_its_places() -> None:

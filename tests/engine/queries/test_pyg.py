@@ -116,6 +116,39 @@ def test_nodes_without_edges_are_alone(tmp_path: Path) -> None:
     assert (alone.n_id.tolist(), alone.num_edges) == ([1], 0)
 
 
+@pytest.mark.parametrize("links", [False, True])
+def test_neighborhoods_end_at_the_times_of_seeds(tmp_path: Path, links: bool) -> None:
+    days = np.random.default_rng(3).integers(0, 100, ENDS.shape[1])
+    table = np.column_stack([*ENDS, days])
+    np.savetxt(tmp_path / "p.csv", table, "%d", ",", header="src,dst,day", comments="")
+    engine.convert(tmp_path / "p.csv", tmp_path / "p.h5", edge_properties="day", direction="both")
+    stores: Any = engine.pyg_stores(NeighborSampler(tmp_path / "p.h5", [5, 3], time="day"), y=torch.arange(1200))
+    seeds = torch.tensor([3, 1, 60, 3])  # 1 has no edges
+    given: dict[str, Any] = {"batch_size": 9}
+    if links:
+        ends = torch.stack([seeds, seeds.flip(0)])
+        given |= {"link_sampler": stores[1], "edge_label_index": (None, ends), "neg_sampling": "binary"}
+        given |= {"edge_label_time": torch.tensor([20, 50, 90, 0])}
+        (batch,) = loaders.LinkLoader(stores, **given)
+        times = torch.tensor([20, 50, 90, 0])
+        np.testing.assert_array_equal(batch.n_id[batch.edge_label_index[:, :4]], ends)
+    else:
+        times = torch.tensor([20, 50, 90, -1])
+        given |= {"neighbor_sampler": stores[1], "input_nodes": seeds, "time_attr": "day", "input_time": times}
+        (batch,) = loaders.NeighborLoader(stores, [5, 3], **given)
+        assert batch.n_id[:4].tolist() == seeds.tolist()
+        assert batch.batch[:4].tolist() == [0, 1, 2, 3]
+        assert 3 not in batch.batch[4:].tolist()
+    assert batch.num_edges > 0
+    row, col = batch.edge_index
+    np.testing.assert_array_equal(batch.batch[row], batch.batch[col])
+    held: dict[tuple[int, int], int] = {}
+    for u, v, day in table.tolist():
+        held[u, v] = min(day, held.get((u, v), 100))
+    for u, v, place in zip(batch.n_id[row].tolist(), batch.n_id[col].tolist(), batch.batch[row].tolist(), strict=True):
+        assert held[u, v] <= times[place]
+
+
 def test_refusals(tmp_path: Path) -> None:
     sampler = NeighborSampler(on_disk(shape("skewed"), tmp_path / "g.h5"), [5, 3])
     with pytest.raises(InputError, match="give one at least"):
