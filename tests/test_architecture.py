@@ -50,7 +50,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "numba.cuda": ("transfer/devices/cuda.py", "engine/kernels/cuda/driver.py", "engine/kernels/cuda/compiler.py"),
     "matplotlib": ("tools/base/plots.py",),
     "mpi4py": ("engine/ranks/mpi.py",),
-    "torch": ("engine/queries/neighbors.py", "engine/queries/pyg.py"),
+    "torch": ("engine/queries/neighborhood.py", "engine/queries/pyg.py"),
     "os.environ": (
         "tools/*",
         "storage/base/user_cache.py",

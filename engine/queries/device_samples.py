@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from penstock.engine.kernels.cuda.driver import blocks_for, use
-from penstock.engine.kernels.cuda.samples import (
+from penstock.engine.kernels.cuda.walks import (
     NOWHERE,
     begin_hop,
     draw_edges,

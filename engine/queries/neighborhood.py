@@ -168,3 +168,12 @@ def _joined(known: NDArray[np.int64], found: NDArray[np.int64]) -> tuple[NDArray
     nodes, places = np.concatenate([known, found]), np.empty(len(found), np.int64)
     table = np.full(2 << len(nodes).bit_length(), -1, np.int32)
     return nodes[: number_found(nodes, len(known), found, table, places)], places
+
+
+def torch_seed() -> int:
+    """A random number of PyTorch's, which `torch.manual_seed` repeats. Raises InputError where it is not installed."""
+    try:
+        import torch
+    except ImportError as error:
+        raise InputError("torch is not installed; pip install torch, or call sample(seeds, seed=...)") from error
+    return int(torch.randint(2**63 - 1, ()))

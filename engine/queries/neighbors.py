@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import VertexFinder
 from penstock.engine.queries.chunked_edges import ChunkedEdges
 from penstock.engine.queries.edges_where import opened_where
-from penstock.engine.queries.neighborhood import Neighborhood, SampledNeighbors
+from penstock.engine.queries.neighborhood import Neighborhood, SampledNeighbors, torch_seed
 from penstock.engine.queries.walk_options import WalkOptions, check_device, check_graph, source_vertices
 from penstock.engine.resources.config import Config
 from penstock.engine.resources.device_resources import device_of
@@ -406,12 +406,3 @@ def _plain(seeds: Any) -> Any:
     if isinstance(seeds, list) and seeds and hasattr(seeds[0], "detach"):
         return np.array([one.item() for one in seeds])
     return np.asarray(seeds)[()] if hasattr(seeds, "detach") else seeds
-
-
-def torch_seed() -> int:
-    """A random number of PyTorch's, which `torch.manual_seed` repeats. Raises InputError where it is not installed."""
-    try:
-        import torch
-    except ImportError as error:
-        raise InputError("torch is not installed; pip install torch, or call sample(seeds, seed=...)") from error
-    return int(torch.randint(2**63 - 1, ()))

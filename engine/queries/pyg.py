@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.engine.program.vertex_ids import VertexReferences
-from penstock.engine.queries.neighbors import NeighborSampler, torch_seed
+from penstock.engine.queries.neighborhood import torch_seed
+from penstock.engine.queries.neighbors import NeighborSampler
 from penstock.storage.base.errors import InputError
 
 try:
