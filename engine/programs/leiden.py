@@ -8,9 +8,8 @@ The first of several iterations is Louvain's: it takes less time, and the others
 from __future__ import annotations
 
 from penstock.engine.program.parameters import Count, NonNegative, Positive, PositiveCount
-from penstock.engine.programs.local_moves import Beginning, CommunityLevel
+from penstock.engine.programs.local_moves import CommunityLevel
 from penstock.engine.programs.louvain import Louvain
-from penstock.engine.programs.modular_gain import Search
 from penstock.engine.programs.refinement import RefinedLevel
 
 
@@ -25,10 +24,10 @@ class Leiden(Louvain):
         sweeps: PositiveCount = 100,
         weight: bool | str | None = True,
         iterations: PositiveCount = 3,
+        directed: bool = False,
     ) -> None:
-        super().__init__(resolution, seed, tol, sweeps, weight, iterations)
+        super().__init__(resolution, seed, tol, sweeps, weight, iterations, directed)
 
-    def level(self, search: Search, start: Beginning | None, iteration: int) -> CommunityLevel:
+    def level_kind(self, iteration: int) -> type[CommunityLevel]:
         """Moves and a refinement, in the first of several iterations moves alone."""
-        refined = iteration > 0 or self.iterations == 1
-        return RefinedLevel(search, start) if refined else super().level(search, start, iteration)
+        return RefinedLevel if iteration > 0 or self.iterations == 1 else CommunityLevel

@@ -14,6 +14,9 @@ weights within communities grow by, which is why no sweep reads all edges to kno
 All moves of a sweep follow the communities as they were before it: the answer does not depend on the order in which
 rows are read. Weights are whole numbers (`fixed_point`) and gains are compared as whole numbers, so that every device
 finds the same.
+
+By direction (Leicht, Newman, Phys. Rev. Lett. 2008), with b_v what leaves v less what enters, and B_c the sum of them,
+the term is k_v * K_c - b_v * B_c: half of it is the strength that leaves v times what enters c, and the other way.
 """
 
 from __future__ import annotations
@@ -60,6 +63,21 @@ class Strengths(Sums):
         """Along an edge, either way: its weight; a self-loop of an undirected graph comes once."""
         amount = np.int64(weight * scale + 0.5)
         return amount * loop if source == target else amount
+
+
+class LeavingStrengths(Sums):
+    """`balance`: the sum of the weights of a vertex's out-edges."""
+
+    balance = Field(np.int64)
+    accumulator = "balance"
+    along = "in"
+
+    def __init__(self, search: Search) -> None:
+        self.needs_weights, self.scale = search.by_weight, search.scale
+
+    def edge(weight, scale):  # type: ignore[no-untyped-def]
+        """Against an edge: its weight."""
+        return np.int64(weight * scale + 0.5)
 
 
 class GainSweep(Program):
@@ -132,6 +150,40 @@ class LocalMoves(GainSweep):
         return best, loops
 
 
+class DirectedMoves(LocalMoves):
+    """The same by direction; balances: of community c in place c, the sum of its members' balances."""
+
+    balance = Field(np.int64, constant=True)
+    balances = Field(np.int64, constant=True)
+
+    def vertex(  # type: ignore[no-untyped-def]
+        community, strength, balance, incoming, every_total, every_balances, vertices, shift, mask, fine, rate
+    ):
+        """The community of largest gain; and the weight of self-loops."""
+        own, best = np.int64(community), np.int64(community)
+        mine, loops, gain = np.int64(0), np.int64(0), np.int64(0)
+        incoming.sort()
+        at = 0
+        while at < len(incoming):
+            other, amount = incoming[at] >> shift, np.int64(0)
+            while at < len(incoming) and incoming[at] >> shift == other:
+                amount += incoming[at] & mask
+                at += 1
+            if other == own:
+                mine = amount
+            elif other == vertices:
+                loops = amount
+            elif amount > 0:
+                less = np.int64(rate * strength * every_total[other])
+                found = (amount << fine) - less + np.int64(rate * balance * every_balances[other])
+                if best == own or found > gain:
+                    best, gain = other, found
+        less = np.int64(rate * strength * (every_total[own] - strength))
+        if gain <= (mine << fine) - less + np.int64(rate * balance * (every_balances[own] - balance)):
+            best = own
+        return best, loops
+
+
 class Moved(Program):
     """Vertices that moved tell their neighbors: these are due, and weights within communities have grown by `change`.
 
@@ -177,18 +229,26 @@ class Moved(Program):
 
 @dataclass(frozen=True)
 class Beginning:
-    """With which communities a level begins, and the weights within them, from both ends."""
+    """With which communities a level begins, and the weights within them, from both ends; None: each vertex is alone.
 
-    community: NDArray[Any]
-    inner: int
+    balance: of vertices that are groups of others, by direction.
+    """
+
+    community: NDArray[Any] | None = None
+    inner: int | None = None
+    balance: NDArray[np.int64] | None = None
+
+
+ALONE = Beginning()
+"""Each vertex is."""
 
 
 class CommunityLevel(Program):
     """Moves until they gain little: the communities of largest modularity that were seen after a round.
 
-    community: numbers of them, from 0, and for vertices without edges `vertices`. start: what it begins with; None:
-    each vertex is alone. groups: how many. parts: into how many vertices the graph is contracted. modularity, inner: of
-    the communities. vertices: that have edges. whole: 2m.
+    community: numbers of them, from 0, and for vertices without edges `vertices`. start: what it begins with. groups:
+    how many. parts: into how many vertices the graph is contracted. modularity, inner: of the communities. vertices:
+    that have edges. whole: 2m.
     """
 
     community = Field(VERTEX)
@@ -200,7 +260,7 @@ class CommunityLevel(Program):
     due = Field(np.uint8, output=False)
     chosen = Field(np.uint8, output=False)
 
-    def __init__(self, search: Search, start: Beginning | None = None) -> None:
+    def __init__(self, search: Search, start: Beginning = ALONE) -> None:
         self.search, self.start_from = search, start
         self.working_bytes = 24
         self.groups = self.parts = self.vertices = self.whole = self.inner = 0
@@ -209,20 +269,31 @@ class CommunityLevel(Program):
     def may_run(self, graph: Graph) -> list[Program]:
         """The phases, one of each kind."""
         search = replace(self.search, resolution=1.0)  # whether it is too large is known with the strengths
-        return [Strengths(search, graph), LocalMoves(search, graph, 1), Moved(search, graph, np.empty(0, np.int64), 0)]
+        more = [LeavingStrengths(search)] if search.directed and graph.directed else []
+        moved = Moved(search, graph, np.empty(0, np.int64), 0)
+        return [Strengths(search, graph), *more, self._moves(search, graph, 1), moved]
+
+    def _moves(self, search: Search, graph: Graph, whole: int) -> LocalMoves:
+        return (DirectedMoves if search.directed else LocalMoves)(search, graph, whole)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Strengths, then sweeps."""
         community, strength, rank = (state[name] for name in ("community", "strength", "rank"))
         fill_ranks(graph, rank)
-        start, self.start_from = self.start_from, None
-        community[:] = rank if start is None else start.community
+        start, self.start_from = self.start_from, ALONE
+        community[:] = rank if start.community is None else start.community
         yield Strengths(self.search, graph)
-        each_total(state["total"], community, strength)
+        if self.search.directed and graph.directed:
+            yield LeavingStrengths(self.search)
+            state["balance"] *= 2
+            state["balance"] -= strength
+        elif self.search.directed:
+            state["balance"][:] = start.balance
+        each_total(state, community)
         self.whole = int(strength.sum())
         self._check(graph)
         if self.whole:
-            yield from self._rounds(graph, state, None if start is None else start.inner)
+            yield from self._rounds(graph, state, start.inner)
 
     def phase_name(self, graph: Graph, number: int) -> str:
         """``sweep 3``."""
@@ -244,9 +315,9 @@ class CommunityLevel(Program):
         As long as no round has gained, because vertices that moved in one sweep were too many, the last one is undone
         and the next has twice as many sweeps. So a level that ends as it began is one in which no move gains.
         """
-        community, total, due, strength = (state[name] for name in ("community", "total", "due", "strength"))
+        community, due, strength = (state[name] for name in ("community", "due", "strength"))
         search, count = self.search, turns(graph.edges)
-        best, square, loops = community.copy(), squares(total), 0
+        best, square, loops = community.copy(), each_square(state), 0
         due[:] = strength > 0
         changed, moved, begun = 0, False, math.nan
         for number in range(max(1, -(-search.sweeps // count))):
@@ -260,7 +331,7 @@ class CommunityLevel(Program):
                 self.inner = loops if inner is None else inner
                 self.modularity = reached = begun = modularity(self.inner, square, self.whole, search.resolution)
                 changed += self.inner
-            found = modularity(changed, squares(total), self.whole, search.resolution)
+            found = modularity(changed, each_square(state), self.whole, search.resolution)
             if found > self.modularity:
                 self.modularity, self.inner = found, changed
                 best[:] = community
@@ -273,7 +344,7 @@ class CommunityLevel(Program):
             else:
                 count, changed, moved = 2 * count, self.inner, False
                 community[:] = best
-                each_total(total, community, strength)
+                each_total(state, community)
                 due[:] = strength > 0
         community[:] = best
 
@@ -299,11 +370,11 @@ class CommunityLevel(Program):
             if not any(list(over_ranges(choose, graph.vertices))):
                 continue
             change[:] = 0
-            yield LocalMoves(self.search, graph, self.whole)
+            yield self._moves(self.search, graph, self.whole)
             if self.search.sweeps == 0:
                 community[:] = before
                 continue
-            moved = np.concatenate(list(move(community, before, state["strength"], state["total"])))
+            moved = np.concatenate(list(move(community, before, state)))
             if len(moved):
                 change[:] = 0
                 yield Moved(self.search, graph, moved, 4 * int(state["strength"][moved].sum()))
@@ -314,7 +385,7 @@ class CommunityLevel(Program):
         community, strength = state["community"], state["strength"]
         self.groups = self.parts = renumber(community, strength)
         self.vertices = int(np.count_nonzero(strength))
-        return {"community": community}
+        return {"community": community} | {name: state[name] for name in ("balance",) if name in state}
 
 
 def renumber(group: NDArray[Any], strength: NDArray[np.int64]) -> int:
@@ -336,23 +407,41 @@ def renumber(group: NDArray[Any], strength: NDArray[np.int64]) -> int:
     return groups
 
 
-def each_total(total: NDArray[np.int64], group: NDArray[Any], strength: NDArray[np.int64]) -> None:
-    """Set `total` to the sum of strengths of every group."""
-    total[:] = 0
-    for first in range(0, len(group), ROWS):
-        last = min(first + ROWS, len(group))
-        np.add.at(total, group[first:last], strength[first:last])
+class ByDirection:
+    """What levels have besides where gains follow directions."""
+
+    balance = Field(np.int64)
+    balances = Field(np.int64, output=False)
 
 
-def move(
-    group: NDArray[Any], before: NDArray[Any], strength: NDArray[np.int64], total: NDArray[np.int64]
-) -> Iterator[NDArray[np.int64]]:
+def _summed(state: dict[str, NDArray[Any]]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Numbers of vertices, and where the sums of every group's are kept."""
+    names = [("strength", "total"), *([("balance", "balances")] if "balances" in state else [])]
+    return [(state[values], state[sums]) for values, sums in names]
+
+
+def each_total(state: dict[str, NDArray[Any]], group: NDArray[Any]) -> None:
+    """Set `total` to the sum of strengths of every group, and by direction `balances` to that of balances."""
+    for values, sums in _summed(state):
+        sums[:] = 0
+        for first in range(0, len(group), ROWS):
+            last = min(first + ROWS, len(group))
+            np.add.at(sums, group[first:last], values[first:last])
+
+
+def each_square(state: dict[str, NDArray[Any]]) -> int:
+    """The sum of squares that modularity takes."""
+    return squares(state["total"]) - (squares(state["balances"]) if "balances" in state else 0)
+
+
+def move(group: NDArray[Any], before: NDArray[Any], state: dict[str, NDArray[Any]]) -> Iterator[NDArray[np.int64]]:
     """Bring the totals of groups up to date; yield the vertices that have moved."""
 
     def moved(first: int, last: int) -> NDArray[np.int64]:
         return first + np.flatnonzero(group[first:last] != before[first:last])
 
     for vertices in over_ranges(moved, len(group)):
-        np.subtract.at(total, before[vertices], strength[vertices])
-        np.add.at(total, group[vertices], strength[vertices])
+        for values, sums in _summed(state):
+            np.subtract.at(sums, before[vertices], values[vertices])
+            np.add.at(sums, group[vertices], values[vertices])
         yield vertices

@@ -4,7 +4,8 @@ Vertices move between communities until that gains little (`local_moves.py`); th
 smaller graph (`storage/convert/contract.py`), whose edges are the sums of theirs, and move again, until no two
 communities are better joined. Then vertices of the graph itself move again, from these communities on, in one more
 iteration: so those that joined early find what has become better. Smaller graphs are in memory, or in files beside the
-graph while they do not fit. In a directed graph directions are ignored: a mutual pair counts twice.
+graph while they do not fit. In a directed graph directions are ignored, and a mutual pair counts twice, unless
+`directed` is true: then modularity is that of Leicht and Newman (`local_moves.py`).
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from numpy.typing import NDArray
 from penstock.engine.program.on_graph import OnGraph
 from penstock.engine.program.parameters import Count, NonNegative, Positive, PositiveCount
 from penstock.engine.program.program import VERTEX, Field, Program, weighted
+from penstock.engine.program.program_description import variant
 from penstock.engine.program.vertex_ids import smallest_members
 from penstock.engine.program.vertex_ranges import ROWS, each_range
-from penstock.engine.programs.local_moves import Beginning, CommunityLevel
+from penstock.engine.programs.local_moves import ALONE, Beginning, ByDirection, CommunityLevel
 from penstock.engine.programs.modular_gain import Search, fixed_point
 from penstock.engine.programs.weights import counts_by_weight
 from penstock.storage.convert.contract import LEAST_BYTES, Grouping, contract, contraction_bytes
@@ -43,7 +45,8 @@ class Louvain(Program):
 
     resolution: above 1 for smaller communities. seed: of the order in which vertices move. tol: a round of sweeps, in
     which each may move once, that gains no more ends the first level. sweeps: most of a level. weight: whether edges
-    count by their weights. iterations: at most; one that gains nothing is the last.
+    count by their weights. iterations: at most; one that gains nothing is the last. directed: whether modularity
+    follows the directions of edges, where they have some.
     """
 
     community = Field(VERTEX)
@@ -57,7 +60,9 @@ class Louvain(Program):
         sweeps: PositiveCount = 100,
         weight: bool | str | None = True,
         iterations: PositiveCount = 2,
+        directed: bool = False,
     ) -> None:
+        self.directed = directed
         self.resolution, self.seed, self.tol, self.sweeps = resolution, seed, tol, sweeps
         self.needs_weights, self.iterations = counts_by_weight(weight), iterations
         self.other_graph_bytes = LEAST_BYTES
@@ -66,16 +71,22 @@ class Louvain(Program):
 
     def may_run(self, graph: Graph) -> list[Program]:
         """The first level of the last iteration, which needs most."""
-        return [self.level(self._search(graph), None, self.iterations - 1)]
+        return [self.level(self._search(graph), ALONE, self.iterations - 1)]
 
-    def level(self, search: Search, start: Beginning | None, iteration: int) -> CommunityLevel:
+    def level(self, search: Search, start: Beginning, iteration: int) -> CommunityLevel:
         """The program that runs on the graph of a level; start: what it begins with; iteration: its number, from 0."""
-        return CommunityLevel(search, start)
+        kind = self.level_kind(iteration)
+        return (variant(kind, ByDirection) if search.directed else kind)(search, start)
+
+    def level_kind(self, iteration: int) -> type[CommunityLevel]:
+        """Moves alone."""
+        return CommunityLevel
 
     def _search(self, graph: Graph) -> Search:
         by_weight = weighted(self, graph)
         scale = fixed_point(graph, by_weight=by_weight)
-        return Search(self.resolution, self.seed, self.tol, self.sweeps, by_weight, scale)
+        directed = self.directed and graph.directed
+        return Search(self.resolution, self.seed, self.tol, self.sweeps, by_weight, scale, directed=directed)
 
     def form(self, graph: Graph, mode: str) -> Program:
         """The same, which knows what contracting the graph takes."""
@@ -86,7 +97,7 @@ class Louvain(Program):
         """Level by level; `community` holds the number of a vertex's group, or `vertices` if it has no edges."""
         self.modularity, self.level_communities = [], []
         community, search = state["community"], self._search(graph)
-        level, start, reached = _Level(graph), None, -math.inf
+        level, start, reached = _Level(graph), ALONE, -math.inf
         for iteration in range(self.iterations if graph.vertices else 0):
             community[:] = np.arange(graph.vertices, dtype=community.dtype)
             last = yield from self._levels(level, iteration, search, start, community)
@@ -98,14 +109,14 @@ class Louvain(Program):
         name_groups(community)
 
     def _levels(
-        self, level: _Level, iteration: int, search: Search, start: Beginning | None, community: NDArray[Any]
+        self, level: _Level, iteration: int, search: Search, start: Beginning, community: NDArray[Any]
     ) -> Generator[Any, None, CommunityLevel]:
         """Level by level until one changes nothing; return that."""
         vertices = len(community)
         while True:
             moves = self.level(search, start, iteration)
             phase = OnGraph(moves, level.make, partial(level.on_cores, moves))
-            start = None
+            start = ALONE
             yield phase
             self._note(moves)
             group = phase.fields["community"]
@@ -116,7 +127,9 @@ class Louvain(Program):
                     return moves
                 search = replace(search, sweeps=0)  # parts are the answer, whose modularity is looked up
                 continue
-            start = None if part is group else Beginning(_first_of(group, part, parts), moves.inner)
+            start = ALONE if part is group else Beginning(_first_of(group, part, parts), moves.inner)
+            if search.directed:
+                start = replace(start, balance=_sums_of(phase.fields["balance"], part, parts))
             level.grouping = Grouping(part, parts, search.scale, weighted=search.by_weight)
             del phase, group, part
             search = replace(search, level=search.level + 1, scale=1.0, by_weight=True)
@@ -185,7 +198,7 @@ class _Level:
             graph = self.make(memory_bytes, threads)
             if graph.layout != "rows" or graph.into is None or (on_device and graph.edges > MANY):
                 return None
-            if RowsInMemory.bytes_for(graph, threads) > memory_bytes:
+            if RowsInMemory.bytes_for(graph, moves.search, threads) > memory_bytes:
                 return None
             compile_ahead(graph, threads, memory_bytes)
             self._rows = RowsInMemory.of(graph, moves.search, threads)
@@ -204,6 +217,15 @@ def _first_of(group: NDArray[Any], part: NDArray[Any], parts: int) -> NDArray[An
         found[part[first:last][known]] = group[first:last][known]
 
     each_range(take, len(part))
+    return found
+
+
+def _sums_of(balance: NDArray[np.int64], part: NDArray[Any], parts: int) -> NDArray[np.int64]:
+    """The sum of balances of every part."""
+    found = np.zeros(parts, np.int64)
+    for first in range(0, len(part), ROWS):
+        some = part[first : first + ROWS]
+        np.add.at(found, some[some < parts], balance[first : first + ROWS][some < parts])
     return found
 
 

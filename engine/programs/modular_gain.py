@@ -39,7 +39,8 @@ class Search:
 
     resolution: above 1 for more and smaller communities. seed: of the hash. tol: a round of sweeps that
     raises modularity by no more ends a level. sweeps: most of a level; 0: none moves. by_weight: whether edges count by
-    their weights. scale: what weights are multiplied by. level: number of the level, from 0.
+    their weights. scale: what weights are multiplied by. level: number of the level, from 0. directed: whether gains
+    follow the directions of edges.
     """
 
     resolution: float
@@ -49,6 +50,7 @@ class Search:
     by_weight: bool
     scale: float = 1.0
     level: int = 0
+    directed: bool = False
 
     def salt(self, number: int) -> int:
         """What distinguishes the hash of a round of sweeps."""
@@ -129,6 +131,8 @@ def squares(total: NDArray[np.int64]) -> int:
 
 def modularity(inner: int, square: int, whole: int, resolution: float) -> float:
     """inner / 2m - resolution * sum of (K_c / 2m)^2, of exact sums: amounts within communities, `squares`, whole = 2m.
+
+    By direction, less the squares of B_c: sum of K_c^2 - B_c^2, four times the products of what leaves and enters c.
 
     Newman, Girvan, Phys. Rev. E 2004.
     """

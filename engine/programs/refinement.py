@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from penstock.engine.program.program import VERTEX, Field, Program
 from penstock.engine.program.vertex_ranges import each_range, over_ranges
 from penstock.engine.programs.local_moves import CommunityLevel, GainSweep, each_total, move, renumber
-from penstock.engine.programs.modular_gain import turn_of
+from penstock.engine.programs.modular_gain import Search, turn_of
 
 if TYPE_CHECKING:
     from penstock.storage.format.graph import Graph
@@ -65,6 +65,43 @@ class Refinement(GainSweep):
         return best
 
 
+class DirectedRefinement(Refinement):
+    """The same by direction."""
+
+    balance = Field(np.int64, constant=True)
+    balances = Field(np.int64, constant=True)
+
+    def vertex(  # type: ignore[no-untyped-def]
+        part,
+        strength,
+        balance,
+        incoming,
+        every_total,
+        every_balances,
+        every_joinable,
+        vertices,
+        shift,
+        mask,
+        fine,
+        rate,
+    ):
+        """The part of largest gain that is joinable, if this vertex is chosen."""
+        best, gain = np.int64(part), np.int64(0)
+        incoming.sort()
+        at = 0
+        while at < len(incoming):
+            other, amount = incoming[at] >> shift, np.int64(0)
+            while at < len(incoming) and incoming[at] >> shift == other:
+                amount += incoming[at] & mask
+                at += 1
+            if amount > 0 and other != vertices and every_joinable[other] != 0:
+                less = np.int64(rate * strength * every_total[other])
+                found = (amount << fine) - less + np.int64(rate * balance * every_balances[other])
+                if found > gain:
+                    best, gain = other, found
+        return best
+
+
 class RefinedLevel(CommunityLevel):
     """Moves, then parts: `part` has their numbers, as `community` has those of communities. parts: how many."""
 
@@ -74,23 +111,26 @@ class RefinedLevel(CommunityLevel):
 
     def may_run(self, graph: Graph) -> list[Program]:
         """The phases, one of each kind."""
-        return [*super().may_run(graph), Refinement(replace(self.search, resolution=1.0), graph, 1)]
+        return [*super().may_run(graph), self._refinement(replace(self.search, resolution=1.0), graph, 1)]
+
+    def _refinement(self, search: Search, graph: Graph, whole: int) -> Refinement:
+        return (DirectedRefinement if search.directed else Refinement)(search, graph, whole)
 
     def phases(self, graph: Graph, state: dict[str, NDArray[Any]], first: int = 0) -> Iterator[Program]:
         """Strengths, sweeps of moves, sweeps of a refinement."""
         yield from super().phases(graph, state)
-        part, before, joined, total = (state[name] for name in ("part", "before", "joined", "total"))
+        part, before, joined = (state[name] for name in ("part", "before", "joined"))
         part[:] = before[:] = state["rank"]
         joined[:] = 0
-        each_total(total, part, state["strength"])
+        each_total(state, part)
         side, few = np.empty(graph.vertices, np.uint16), 0
         turn_of(np.arange(graph.vertices, dtype=part.dtype), self.search.salt(-1), 1 << MOST_SWEEPS, side)
         for number in range(MOST_SWEEPS if self.whole else 0):
             if not self._choose(state, side, number):
                 continue
-            yield Refinement(self.search, graph, self.whole)
+            yield self._refinement(self.search, graph, self.whole)
             moved = 0
-            for vertices in move(part, before, state["strength"], total):
+            for vertices in move(part, before, state):
                 joined[part[vertices]] = 1
                 before[vertices] = part[vertices]
                 moved += len(vertices)

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from penstock.engine.kernels.host.jit import use_workers
 from penstock.engine.kernels.host.whole_rows import communities as kernels
 from penstock.engine.program.program import Program
-from penstock.engine.programs.local_moves import CommunityLevel, GainSweep, LocalMoves, Moved, Strengths
+from penstock.engine.programs.local_moves import (
+    CommunityLevel,
+    GainSweep,
+    LeavingStrengths,
+    LocalMoves,
+    Moved,
+    Strengths,
+)
 from penstock.engine.programs.modular_gain import Search
 from penstock.engine.programs.refinement import Refinement
 from penstock.engine.state.state import fields_for
@@ -28,6 +35,8 @@ SMALL = 1 << 14
 """Edges up to which one thread is faster than several that are woken."""
 VERTEX_BYTES = 96
 """Memory for a vertex: row starts, fields of a level, its group, and of each group the members and bounds."""
+DIRECTED_BYTES = 40
+"""The same for balances where gains follow directions, and their sums, of this level and the next."""
 EDGE_BYTES = 36
 """Memory for an edge beside its ids and amount: the first rows stay, and while rows are contracted there are more."""
 Rows = tuple[NDArray[np.int64], NDArray[Any], NDArray[np.int64]]
@@ -42,18 +51,19 @@ class RowsInMemory:
 
     def __init__(self, graph: Graph, rows: Rows, loop: int, threads: int) -> None:
         self.graph, self._rows, self._loop, self._threads = graph, rows, loop, threads
-        self._loops = np.zeros(graph.vertices, np.int64)
+        self._loops, self._leaving = np.zeros(graph.vertices, np.int64), np.empty(0, np.int64)
         longest = int(np.diff(rows[0]).max(initial=0))
         self._slots = threads if len(rows[1]) > SMALL else 1
         self._sums = np.zeros((self._slots, graph.vertices + 1), np.int64)
         self._seen = np.empty((self._slots, longest + 1), graph.vertex_dtype)
 
     @staticmethod
-    def bytes_for(graph: Graph, threads: int) -> int:
+    def bytes_for(graph: Graph, search: Search, threads: int) -> int:
         """Bytes that all levels of a graph take."""
         edges = sum(one.edges for one in graph.adjacencies)
         ids = graph.vertex_dtype.itemsize
-        return edges * (2 * ids + 2 * 8 + EDGE_BYTES) + graph.vertices * (VERTEX_BYTES + threads * (8 + ids))
+        vertex = VERTEX_BYTES + (DIRECTED_BYTES if search.directed else 0) + threads * (8 + ids)
+        return edges * (2 * ids + 2 * 8 + EDGE_BYTES) + graph.vertices * vertex
 
     @classmethod
     def of(cls, graph: Graph, search: Search, threads: int) -> RowsInMemory:
@@ -65,10 +75,14 @@ class RowsInMemory:
             return cls(graph, rows, 2, threads)
         assert graph.into is not None, "programs along both directions need both"
         others = _read(graph.into, amounts, threads)
+        leaving = np.empty(graph.vertices if search.directed else 0, np.int64)
+        kernels.sum_rows(threads, len(leaving), rows, 1, leaving, np.empty_like(leaving))
         offsets = rows[0] + others[0]
         joined = np.empty(int(offsets[-1]), rows[1].dtype), np.empty(len(rows[2]) + len(others[2]), np.int64)
         kernels.join_rows(threads, graph.vertices, rows, others, offsets, joined)
-        return cls(graph, (offsets, *joined), 1, threads)
+        found = cls(graph, (offsets, *joined), 1, threads)
+        found._leaving = leaving
+        return found
 
     def contracted(self, grouping: Grouping) -> RowsInMemory:
         """The rows of the graph of groups, as `contract` makes it, from rows whose amounts are already whole."""
@@ -101,6 +115,8 @@ class RowsInMemory:
         if isinstance(phase, Strengths):
             vertices = self.graph.vertices
             kernels.sum_rows(self._slots, vertices, self._rows, self._loop, state["strength"], self._loops)
+        elif isinstance(phase, LeavingStrengths):
+            state["balance"][:] = self._leaving
         elif isinstance(phase, Moved):
             moved = phase.moved.astype(state["community"].dtype)
             changes = np.zeros(self._threads_for(moved), np.int64)
@@ -108,21 +124,21 @@ class RowsInMemory:
             self._shared(kernels.mark_neighbors, len(changes), moved, self._rows, *values, changes)
             state["change"][0] = phase.told + changes.sum()
         elif isinstance(phase, LocalMoves):
-            values = tuple(state[name] for name in ("community", "strength", "total"))
-            listed, found = self._look(phase, state["chosen"], kernels.best_groups, values)
+            listed, found = self._look(phase, state, kernels.best_groups, (state["community"],))
             state["community"][listed] = found
             state["change"][0] = self._loops[listed].sum()
         else:
-            assert isinstance(phase, Refinement), "a level has four kinds of phases"
-            values = tuple(state[name] for name in ("part", "community", "joinable", "strength", "total"))
-            listed, found = self._look(phase, state["chosen"], kernels.best_parts, values)
+            assert isinstance(phase, Refinement), "a level has five kinds of phases"
+            values = tuple(state[name] for name in ("part", "community", "joinable"))
+            listed, found = self._look(phase, state, kernels.best_parts, values)
             state["part"][listed] = found
 
     def _look(
-        self, phase: GainSweep, chosen: NDArray[np.uint8], kernel: Callable[..., Any], values: tuple[Any, ...]
+        self, phase: GainSweep, state: dict[str, NDArray[Any]], kernel: Callable[..., Any], values: tuple[Any, ...]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """The vertices that are chosen, and the group that each joins."""
-        listed = np.flatnonzero(chosen).astype(values[0].dtype)
+        listed, none = np.flatnonzero(state["chosen"]).astype(values[0].dtype), np.empty(0, np.int64)
+        values = *values, tuple(state.get(name, none) for name in ("strength", "total", "balance", "balances"))
         found, gains = np.empty_like(listed), (np.int64(phase.fine), phase.rate)
         threads = self._threads_for(listed)
         self._shared(kernel, threads, listed, self._rows, values, gains, (self._sums, self._seen), found)

@@ -21,6 +21,16 @@ def amount_of(amounts, e):  # type: ignore[no-untyped-def]
     return amounts[e] if len(amounts) else np.int64(1)
 
 
+@inline
+def expected(rate, values, v, other, is_own):  # type: ignore[no-untyped-def]
+    """What the weight between v and a group must exceed; is_own: v is in it, and does not count."""
+    strength, total, balance, balances = values
+    found = np.int64(rate * strength[v] * (total[other] - (strength[v] if is_own else np.int64(0))))
+    if len(balances):
+        found -= np.int64(rate * balance[v] * (balances[other] - (balance[v] if is_own else np.int64(0))))
+    return found
+
+
 @loop_kernel("sum_rows", grain=4096)
 def sum_rows(first_step, end_step, rows, loop, strength, loops):  # type: ignore[no-untyped-def]
     """Strengths of vertices, and what of these are self-loops, which count `loop` times."""
@@ -42,7 +52,7 @@ def best_groups(  # type: ignore[no-untyped-def]
 ):
     """found[i]: the group of largest gain for the vertex listed[i], of several the least."""
     offsets, neighbors, amounts = rows
-    group, strength, total = values
+    group, numbers = values
     fine, rate = gains
     sums, seen = scratch
     for slot in range(first_step, end_step):
@@ -60,11 +70,11 @@ def best_groups(  # type: ignore[no-untyped-def]
                             count += 1
                         sums[slot, other] += amount
                 best, gain = own, np.int64(0)
-                stay = (sums[slot, own] << fine) - np.int64(rate * strength[v] * (total[own] - strength[v]))
+                stay = (sums[slot, own] << fine) - expected(rate, numbers, v, own, True)
                 for number in range(count):
                     other = np.int64(seen[slot, number])
                     if other != own:
-                        value = (sums[slot, other] << fine) - np.int64(rate * strength[v] * total[other])
+                        value = (sums[slot, other] << fine) - expected(rate, numbers, v, other, False)
                         if best == own or value > gain or (value == gain and other < best):
                             best, gain = other, value
                     sums[slot, other] = 0
@@ -121,7 +131,7 @@ def best_parts(  # type: ignore[no-untyped-def]
 ):
     """found[i]: the joinable part of largest gain within its group for the vertex listed[i], of several the least."""
     offsets, neighbors, amounts = rows
-    part, group, opened, strength, total = values
+    part, group, opened, numbers = values
     fine, rate = gains
     sums, seen = scratch
     for slot in range(first_step, end_step):
@@ -143,7 +153,7 @@ def best_parts(  # type: ignore[no-untyped-def]
                 best, gain = np.int64(part[v]), np.int64(0)
                 for number in range(count):
                     other = np.int64(seen[slot, number])
-                    value = (sums[slot, other] << fine) - np.int64(rate * strength[v] * total[other])
+                    value = (sums[slot, other] << fine) - expected(rate, numbers, v, other, False)
                     if value > gain or (value == gain and gain > 0 and other < best):
                         best, gain = other, value
                     sums[slot, other] = 0
