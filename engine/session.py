@@ -651,6 +651,9 @@ class Session:
         if program.combine == "union":
             return union_find.link_components(loop)
         messages = self._setting.messages
+        if program.peels:
+            folders = folders_beside(self.graph.files) if self.config.scratch is None else [self.config.scratch]
+            return triangles.peel_edges(loop, self._setting.room_bytes, messages, folders)
         if author_function(program, "corner") is not None:
             return triangles.count_triangles(loop, self._setting.room_bytes, messages)
         return whole_rows.run_whole_rows(loop, messages) if program.combine == "all" else loop.iterate()

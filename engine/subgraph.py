@@ -60,9 +60,9 @@ def extract(
         Called with a stage ("select", "out", "in"), and how many entries have been read of how many.
     **options
         The conditions: ``around`` (a vertex or several) with ``hops`` (1) and ``along`` ("out", "in", "both");
-        ``component_of`` (a vertex) or ``largest_component``, with ``strong``; ``core`` (k); ``vertices`` (ids, or the
-        path of a list of them) with ``skip_missing``. And the fields of `penstock.engine.resources.config.Config`:
-        ``host_memory``, ``threads``, ``device`` and others.
+        ``component_of`` (a vertex) or ``largest_component``, with ``strong``; ``core`` (k); ``truss`` (k);
+        ``vertices`` (ids, or the path of a list of them) with ``skip_missing``. And the fields of
+        `penstock.engine.resources.config.Config`: ``host_memory``, ``threads``, ``device`` and others.
 
     Returns
     -------

@@ -1,15 +1,17 @@
-"""A run over triangles: every vertex gets a message from each of its triangles.
+"""A run over triangles: every vertex gets a message from each of its triangles; or edges of few of them are taken away.
 
     neighbors of every vertex -> rows turned so that a triangle is met once -> strips of them, pair by pair, intersected
 
 Needs two rows at once, and those of the neighbors are anywhere. What of the turned rows fits memory is a strip; where
 that is all of them, edges are read twice, else once and once more for every pair of strips. Intersection is in memory.
+Programs that peel (`Program.peels`) keep the turned rows, in a file where they are many, and intersect what is left of
+them in each round (as Davis' k-truss, HPEC 2018).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +23,12 @@ from penstock.engine.execution.whole_rows import (
 )
 from penstock.engine.program.vertex_ranges import limited_ranges
 from penstock.engine.state.row_blocks import RowBlock, block_capacity
+from penstock.engine.state.state import State
+from penstock.storage.checkpoint.state_pages import PagedValues, values_in_file
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
     from penstock.engine.execution.loop import Loop
     from penstock.engine.state.records import IterationRecord
@@ -49,17 +55,42 @@ def count_triangles(loop: Loop, memory_bytes: int, messages: int) -> Iterator[It
     try:
         for met in _intersect_all(found, memory_bytes):
             loop.met = met
-            if met == loop.graph.vertices:
-                loop.kernels.apply(loop.state, loop.everyone, loop.out, loop.scalars())
-                loop.agree_on_floats()
-                loop.total()
-                loop.converged = loop.finished = True
-            record = found.record
-            record.totals = dict(loop.totals)
-            record.seconds = time.perf_counter() - began
-            loop.iteration += 1
-            yield record
-            began, found.record = time.perf_counter(), activate_all(loop)
+            yield found.noted(began, last=met == loop.graph.vertices)
+            began = time.perf_counter()
+    finally:
+        loop.kernels.close()
+
+
+def peel_edges(loop: Loop, memory_bytes: int, messages: int, folders: Sequence[Path]) -> Iterator[IterationRecord]:
+    """Take edges of too few triangles away, round by round; then `vertex` gets the largest k of a k-truss it is in.
+
+    The program's `k` ends at that k-truss, whose turned rows it keeps then (`left`); 0: at none. `met`: the present k.
+    Every rank does all of it. memory_bytes, messages: as `count_triangles`. folders: where rows go that memory has no
+    room for. Raises RunError where the disk is full or fails.
+    """
+    if loop.finished:
+        return
+    began = time.perf_counter()
+    loop.kernels.use()
+    memory_bytes = int(loop.gathered(memory_bytes).min())
+    program: Any = loop.program
+    state, wanted = loop.state, program.k
+    found = RowBlocks(loop, activate_all(loop), messages)
+    truss = np.array(state.to_host(state.incoming))
+    loop.met = max(2, wanted, loop.met)
+    try:
+        rows = TurnedRows(found, memory_bytes, folders)
+        while not loop.finished:
+            before, fewest = rows.edges, rows.peel(loop.met - 2) if rows.edges else 0
+            over = not rows.edges
+            if not over and rows.edges == before:
+                truss[rows.vertices()] = wanted or fewest + 2
+                loop.met, over = fewest + 3, bool(wanted)
+            state.from_host(state.incoming, truss)
+            if over and wanted:
+                program.left = rows.by_vertex()
+            yield found.noted(began, last=over)
+            began = time.perf_counter()
     finally:
         loop.kernels.close()
 
@@ -70,11 +101,7 @@ def _intersect_all(found: RowBlocks, memory_bytes: int) -> Iterator[int]:
     A run that goes on from a checkpoint begins behind the vertices that have met theirs; its strips may be others.
     """
     graph, kernels, state = found.loop.graph, found.kernels, found.state
-    neighbors = state.empty(graph.vertices, np.int64)
-    neighbors[...] = 0
-    for block in found.rows(*found.loop.owned_vertices):
-        kernels.count_neighbors(block, found.buffer, neighbors)
-    found.loop.share_rows([neighbors], found.record)
+    neighbors = found.count_neighbors()
     if "neighbors" in state.fields:
         state.fields["neighbors"][:] = neighbors
     counts = state.to_host(neighbors)
@@ -133,6 +160,99 @@ def strip_bytes(graph: Graph, memory_bytes: int, messages: int) -> int:
     return kept * entry * 3 // 2 + buffer * (graph.vertex_dtype.itemsize + 4) + 40 * graph.vertices
 
 
+def peeling_bytes(graph: Graph, memory_bytes: int, messages: int) -> int:
+    """Bytes that a run takes that peels: also the triangles of edges, rows that stay, their starts, and the answer."""
+    item = graph.vertex_dtype.itemsize
+    kept = min(2 * strip_edges(graph, memory_bytes), 2 * graph.edges)
+    rows = graph.edges * item if _rows_stay(graph, memory_bytes) else 0
+    return strip_bytes(graph, memory_bytes, messages) + kept * (2 * item + 4) + rows + 25 * graph.vertices
+
+
+def _rows_stay(graph: Graph, memory_bytes: int) -> bool:
+    """Whether the turned rows of all vertices stay in memory."""
+    return graph.edges * graph.vertex_dtype.itemsize <= memory_bytes // (2 * SHARE)
+
+
+class TurnedRows:
+    """The turned rows of all vertices, of which edges are taken away."""
+
+    def __init__(self, found: RowBlocks, memory_bytes: int, folders: Sequence[Path]) -> None:
+        self._kernels, self._state, graph = found.kernels, found.state, found.loop.graph
+        self._most = strip_edges(graph, memory_bytes)
+        neighbors = found.count_neighbors()
+        counts = self._state.to_host(neighbors)
+        self.edges = int(counts.sum()) // 2
+        self._starts = np.zeros(graph.vertices + 1, np.int64)
+        self._targets: NDArray[Any] | PagedValues = (
+            np.empty(self.edges, graph.vertex_dtype)
+            if _rows_stay(graph, memory_bytes)
+            else values_in_file(folders, self.edges, graph.vertex_dtype, 0)
+        )
+        bounds = strips(counts, self._most)
+        kept = self._room(bounds, longest_strip(counts, bounds))
+        for first, last in bounds:
+            found.keep((first, last), neighbors, kept)
+            _, starts, *_, targets, _ = kept.arrays
+            begins, at = self._state.to_host(starts), int(self._starts[first])
+            self._starts[first : last + 1] = begins + at
+            self._targets[at : at + begins[-1]] = self._sorted(begins, self._state.to_host(targets[: begins[-1]]))
+
+    def peel(self, least: int) -> int:
+        """Take away edges of fewer than `least` triangles; return the fewest that one which is left had before."""
+        from penstock.engine.kernels.host.whole_rows.triangles import drop_sides  # Numba takes long to import
+
+        kernels, state, starts = self._kernels, self._state, self._starts
+        bounds = limited_ranges(starts, self._most)
+        strips = [(first, starts[first : last + 1] - starts[first], int(starts[first])) for first, last in bounds]
+        kept = [self._room(bounds, max(int(begins[-1]) for _, begins, _ in strips)) for _ in strips[:2]]
+        fewest, self.edges = np.iinfo(np.int64).max, 0
+        for number, (first, begins, place) in enumerate(strips):
+            targets, sides = self._filled(kept[0], first, begins, place)
+            for other in strips:
+                if other[0] == first:
+                    kernels.count_sides(kept[0], kept[0], sides, sides)
+                else:
+                    _, others = self._filled(kept[1], *other)
+                    kernels.count_sides(kept[0], kept[1], sides, others)
+                    kernels.count_sides(kept[1], kept[0], others, sides)
+            fewest = min(fewest, drop_sides(begins, targets, state.to_host(sides), least))
+            strips[number] = first, begins, self.edges
+            starts[first : first + len(begins)] = begins + self.edges
+            self._targets[self.edges : self.edges + begins[-1]] = targets[: begins[-1]]
+            self.edges += int(begins[-1])
+        return int(fewest)
+
+    def vertices(self) -> NDArray[np.bool_]:
+        """Which vertices have an edge that is left."""
+        found = np.diff(self._starts) > 0
+        for first in range(0, self.edges, self._most):
+            found[self._targets[first : min(first + self._most, self.edges)]] = True
+        return found
+
+    def by_vertex(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """The edges that are left, in memory: where the rows of vertices begin, and their ascending targets."""
+        return self._starts, self._sorted(self._starts, self._targets[: self.edges], always=True)
+
+    def _room(self, bounds: list[tuple[int, int]], edges: int) -> Any:
+        return self._state.oriented_rows(max((last - first for first, last in bounds), default=0), edges)
+
+    def _filled(self, kept: Any, first: int, begins: NDArray[np.int64], place: int) -> tuple[NDArray[Any], Any]:
+        """Let `kept` hold a strip; return its targets, and 0 triangles for each."""
+        targets = self._targets[place : place + int(begins[-1])]
+        kept.fill(first, begins, targets, self._state.from_host)
+        sides = self._state.empty(len(targets), np.int32)
+        sides[...] = 0
+        return targets, sides
+
+    def _sorted(self, starts: NDArray[np.int64], targets: NDArray[Any], *, always: bool = False) -> NDArray[Any]:
+        """Rows that ascend, as kernels of a device take them: those of the host are in the order of their degrees."""
+        if always or not isinstance(self._state, State):
+            from penstock.engine.kernels.host.whole_rows.triangles import sort_rows
+
+            sort_rows(1, len(starts) - 1, starts, targets)
+        return targets
+
+
 class RowBlocks:
     """The way to rows of neighbors, block by block, through one buffer where the kernels compute."""
 
@@ -151,6 +271,29 @@ class RowBlocks:
 
             visit_views(self.loop, self.streams, part, self.record, copy)
             yield part
+
+    def count_neighbors(self) -> Any:
+        """How many distinct neighbors every vertex has, where kernels compute."""
+        neighbors = self.state.empty(self.loop.graph.vertices, np.int64)
+        neighbors[...] = 0
+        for block in self.rows(*self.loop.owned_vertices):
+            self.kernels.count_neighbors(block, self.buffer, neighbors)
+        self.loop.share_rows([neighbors], self.record)
+        return neighbors
+
+    def noted(self, began: float, *, last: bool) -> IterationRecord:
+        """The record of an iteration that ends now, after the last of which `vertex` runs; begin the next one."""
+        loop, record = self.loop, self.record
+        if last:
+            loop.kernels.apply(loop.state, loop.everyone, loop.out, loop.scalars())
+            loop.agree_on_floats()
+            loop.total()
+            loop.converged = loop.finished = True
+        record.totals = dict(loop.totals)
+        record.seconds = time.perf_counter() - began
+        loop.iteration += 1
+        self.record = activate_all(loop)
+        return record
 
     def begin_strip(self) -> None:
         """Begin to count: what ranks counted together before is with the first of them."""

@@ -391,3 +391,6 @@ class WholeRowKernels(Kernels[S], Protocol[S]):
 
     def intersect(self, ones: Any, others: Any, each: int, state: S, scalars: Scalars) -> None:
         """Give the corners of every triangle with its first edge from `ones` to `others` their messages."""
+
+    def count_sides(self, ones: Any, others: Any, sides: Any, other_sides: Any) -> None:
+        """Add 1 to each edge of every triangle with its first edge from `ones` to `others`; int32 for each edge."""

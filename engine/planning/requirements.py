@@ -513,7 +513,8 @@ def requirements_of(
         held += whole_rows.row_bytes(program, graph, setting.messages)
     counts = author_function(program, "corner") is not None
     if counts:
-        held += triangles.strip_bytes(graph, setting.room_bytes, setting.messages)
+        sum_of = triangles.peeling_bytes if program.peels else triangles.strip_bytes
+        held += sum_of(graph, setting.room_bytes, setting.messages)
     if setting.ranks > 1:
         sliced = program.combine == "all" or (program.everywhere and list(directions) == ["pull"] and not counts)
         at_once = EXCHANGED_AT_ONCE if setting.device_bytes is None else graph.vertices

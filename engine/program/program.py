@@ -228,6 +228,9 @@ class Program:
     chosen_by : str
         With `combine = "all"`: a constant uint8 field, "": none. Where it is 0 a vertex keeps its values; partitions
         are not read if all their rows are such.
+    peels : bool
+        With `corner`: whether triangles count for the edges opposite their corners, of which those of too few are taken
+        away round by round; `vertex` then gets the largest k of a k-truss. `k` and `left`: as `Trussness` has them.
     starts_anywhere : bool
         Whether `start` uses only what NumPy and CuPy arrays both offer, so that it may fill a GPU's fields.
     by_ranges : bool
@@ -297,6 +300,7 @@ class Program:
     order_free: ClassVar[bool] = False
     everywhere: ClassVar[bool] = False
     chosen_by: ClassVar[str] = ""
+    peels: ClassVar[bool] = False
     needs_weights: bool = False
     starts_anywhere: bool = False
     by_ranges: ClassVar[bool] = False

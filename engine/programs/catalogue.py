@@ -272,12 +272,12 @@ CATALOGUE = (
         parameters=(
             "`--resolution` (1), `--seed`, `--tol` (1e-3: a round of sweeps that gains less ends the first level; "
             "each further level has a tenth), `--set sweeps=100` a level, in whole rounds, `--set iterations=2`: at "
-            "most"
+            "most, `--set directed=true`: modularity by direction"
         ),
         answer=(
             "`community` of large modularity, named by its smallest vertex; direction ignored, a mutual pair counts "
-            "twice; reports the modularity and the number of communities, level by level; weights must not be "
-            "negative"
+            "twice, unless `directed` is set; reports the modularity and the number of communities, level by level; "
+            "weights must not be negative"
         ),
         weighted=True,
         aliases=("louvain_communities", "community_multilevel"),
@@ -317,6 +317,15 @@ CATALOGUE = (
         parameters="`--k`",
         answer="`member`: 1 in the k-core, else 0",
         aliases=("k_core",),
+    ),
+    ProgramInfo(
+        "trussness",
+        "trussness:Trussness",
+        "groups",
+        line="The largest k-truss of each vertex.",
+        parameters="`--k` (0): the only one that is wanted",
+        answer="`truss`: the largest k of a k-truss with the vertex, 0 of none; direction ignored",
+        aliases=("truss", "k_truss", "k_truss_subgraph"),
     ),
     ProgramInfo(
         "mis",

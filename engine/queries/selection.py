@@ -23,6 +23,7 @@ from penstock.engine.programs.bfs import UNREACHED, BFSLevels
 from penstock.engine.programs.degrees import Degrees
 from penstock.engine.programs.kcore import KCore
 from penstock.engine.programs.scc import SCC
+from penstock.engine.programs.trussness import Trussness
 from penstock.engine.programs.wcc import WCC
 from penstock.storage.access.vertex_lookup import internal_id
 from penstock.storage.base.errors import InputError
@@ -43,8 +44,9 @@ class Conditions:
 
     around, hops, along: what at most `hops` edges lead to from these vertices, along "out"-edges, "in"-edges or
     "both". component_of, largest_component: the weakly connected component of a vertex, or the largest; strong: the
-    strongly connected one. core: the k-core. vertices: ids, or a file of them; skip_missing: of which those count that
-    the graph has. degrees: of vertices, in and out together. weights: of edges. where: a condition on edges.
+    strongly connected one. core: the k-core. truss: the k-truss, vertices and edges. vertices: ids, or a file of
+    them; skip_missing: of which those count that the graph has. degrees: of vertices, in and out together. weights:
+    of edges. where: a condition on edges.
 
     Raises InputError where nothing is given, or what is given excludes each other.
     """
@@ -56,6 +58,7 @@ class Conditions:
     largest_component: bool = False
     strong: bool = False
     core: int | None = None
+    truss: int | None = None
     vertices: Path | str | PathLike[str] | Iterable[int | str] | None = None
     skip_missing: bool = False
     degrees: Bounds | None = None
@@ -65,13 +68,17 @@ class Conditions:
     def __post_init__(self) -> None:
         if not self.given:
             raise InputError(
-                "nothing says what to extract; give --around, --component-of, --largest-component, --core, --vertices, "
-                "--degrees, --weights or --where"
+                "nothing says what to extract; give --around, --component-of, --largest-component, --core, --truss, "
+                "--vertices, --degrees, --weights or --where"
             )
         if self.along not in ALONG:
             raise InputError(f"--along {self.along} is none of {', '.join(ALONG)}")
         if self.hops < 0 or (self.core is not None and self.core < 0):
             raise InputError(f"--hops {self.hops} and --core {self.core}: numbers below 0 have no meaning")
+        if self.truss is not None and self.truss < 2:
+            raise InputError(
+                f"--truss {self.truss} has no meaning: edges of a 2-truss may be in no triangle; give 2 or more"
+            )
         if self.around is None and (self.hops, self.along) != (1, "out"):
             raise InputError("--hops and --along say how far from --around; name its vertices, or leave them out")
         if self.component_of is not None and self.largest_component:
@@ -90,8 +97,7 @@ class Conditions:
         if self.component_of is not None:
             found["component_of"] = self.component_of
         found |= {name: True for name in ("largest_component", "strong") if getattr(self, name)}
-        if self.core is not None:
-            found["core"] = self.core
+        found |= {name: getattr(self, name) for name in ("core", "truss") if getattr(self, name) is not None}
         if self.vertices is not None:
             found["vertices"] = str(self.vertices) if isinstance(self.vertices, str | PathLike) else "a list"
         for name in ("degrees", "weights"):
@@ -150,7 +156,7 @@ class ByInternalIds:
 
 def all_conditions_hold(graph: Graph, conditions: Conditions, run: Run) -> VertexBitmap | None:
     """The vertices for which all conditions hold but that on their ids; None for all. Raises as a run, or for no id."""
-    found = (make(graph, conditions, run) for make in (_around, _component, _core, _degrees))
+    found = (make(graph, conditions, run) for make in (_around, _component, _core, _truss, _degrees))
     sets = [one for one in found if one is not None]
     return reduce(and_, sets) if sets else None
 
@@ -206,6 +212,17 @@ def _core(graph: Graph, conditions: Conditions, run: Run) -> VertexBitmap | None
         return None
     member = run(KCore(conditions.core))["member"]
     return VertexBitmap.of(graph.vertices, lambda first, last: member[first:last] != 0)
+
+
+def _truss(graph: Graph, conditions: Conditions, run: Run) -> VertexBitmap | None:
+    """The k-truss, with its edges."""
+    if conditions.truss is None:
+        return None
+    program = Trussness(conditions.truss)
+    truss = run(program)["truss"]
+    found = VertexBitmap.of(graph.vertices, lambda first, last: truss[first:last] != 0)
+    found.edges = program.left
+    return found
 
 
 def _degrees(graph: Graph, conditions: Conditions, run: Run) -> VertexBitmap | None:

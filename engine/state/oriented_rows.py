@@ -31,6 +31,11 @@ class OrientedRows:
         self.targets = np.empty(0, dtype=self._vertex_dtype)
         self.arcs = np.empty(0, dtype=np.uint8)
 
+    def fill(self, first: int, starts: NDArray[np.int64], targets: NDArray[Any], put: Callable[..., None]) -> None:
+        """Hold these rows, from vertex `first` on, without arcs."""
+        self.begin(first)
+        self.starts, self.targets = starts, targets
+
     def extend(self, counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.uint8]]:
         """Make room for rows of so many edges: where each begins, and the arrays to write them to."""
         begins = self.starts[-1] + np.concatenate([[0], np.cumsum(counts)])
@@ -72,6 +77,14 @@ class DeviceOrientedRows:
         """Forget all rows; the next one is that of vertex `first`."""
         self.first, self.rows = first, 0
         self.filled[...] = 0
+
+    def fill(self, first: int, starts: NDArray[np.int64], targets: NDArray[Any], put: Callable[..., None]) -> None:
+        """Hold these rows, which ascend, without arcs; put: what copies values into an array of the device."""
+        self.begin(first)
+        self.append(len(starts) - 1)
+        put(self.starts[: len(starts)], starts)
+        put(self.middles[: self.rows], starts[1:])
+        put(self.targets[: len(targets)], targets)
 
     def append(self, rows: int) -> int:
         """Count so many rows more; the number of the first of them."""

@@ -35,7 +35,7 @@ from support.program_cases import Fields
 __all__ = ["forgotten"]
 pytestmark = pytest.mark.usefixtures("unfused")
 
-WHOLE = "articulation", "bridges", "cdlp", "lcc", "leiden", "louvain", "msf", "triangles"
+WHOLE = "articulation", "bridges", "cdlp", "lcc", "leiden", "louvain", "msf", "triangles", "trussness"
 """Programs on whole rows, and those that join trees between sweeps."""
 Graphs = Callable[[str, int, bool], Graph]
 Answers = Callable[[str, str, bool], Fields]

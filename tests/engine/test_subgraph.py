@@ -8,6 +8,7 @@ from typing import Any
 import networkx as nx
 import pytest
 from penstock.engine import Graph, extract, from_edges, run, subgraph
+from penstock.engine.execution import triangles
 from penstock.storage.base.errors import InputError
 from support.graphs import skewed
 
@@ -80,6 +81,30 @@ def test_cores_degrees_and_all_together(both: tuple[Graph, Any]) -> None:
     assert sorted(zip(*part.edge_batches().read_all().to_pydict().values(), strict=True)) == sorted(kept)
 
 
+@pytest.mark.parametrize("strip", [None, 40])
+def test_trusses(both: tuple[Graph, Any], strip: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vertices and edges; in strips, with rows in a file; with another condition; not of a list."""
+    graph, peer = both
+    if graph.layout == "list":
+        with pytest.raises(InputError, match="order of the input"):
+            extract(graph, truss=4)
+        return
+    if strip is not None:
+        monkeypatch.setattr(triangles, "strip_edges", lambda graph, memory_bytes: strip)
+        monkeypatch.setattr(triangles, "_rows_stay", lambda graph, memory_bytes: False)
+    flat = nx.Graph(peer)
+    flat.remove_edges_from(list(nx.selfloop_edges(flat)))
+    for k in (2, 3, 4, 5, 40):
+        wanted = nx.k_truss(flat, k)
+        part = extract(graph, tmp_path / f"{k}.h5", truss=k, host_memory="200MiB")
+        assert ids(part) == set(wanted)
+        kept = {frozenset(edge) for edge in zip(*part.edge_batches().read_all().to_pydict().values(), strict=True)}
+        assert kept == {frozenset(edge) for edge in wanted.edges()}
+    listed = sorted(peer)[::2]
+    assert ids(extract(graph, truss=3, vertices=listed)) == set(nx.k_truss(flat, 3)) & set(listed)
+    assert not [*tmp_path.glob(".*")]
+
+
 def test_a_file_of_its_own_answers_in_the_ids_of_the_first(tmp_path: Path) -> None:
     graph = from_edges(["ann", "bob", "cy", "dan"], ["bob", "cy", "ann", "eve"], [1, 2, 3, 4]).save(tmp_path / "g.h5")
     seen: list[str] = []
@@ -108,6 +133,7 @@ def test_a_file_of_its_own_answers_in_the_ids_of_the_first(tmp_path: Path) -> No
         ({}, "nothing says what to extract"),
         ({"hops": 2}, "nothing says what to extract"),
         ({"core": 1, "along": "in"}, "how far from around"),
+        ({"truss": 1}, "give 2 or more"),
         ({"around": 0, "along": "up"}, "along up is none of out, in, both"),
         ({"core": -1}, "numbers below 0"),
         ({"component_of": 0, "largest_component": True}, "exclude each other"),

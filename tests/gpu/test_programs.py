@@ -48,7 +48,7 @@ TOGETHER: dict[str, Callable[[], Program]] = {
     "harmonic together": lambda: Harmonic(list(range(10)), weight=False),
 }
 """Searches by hops that run together."""
-ON_ROWS = ("cdlp", "louvain", "leiden", "triangles", "lcc", "cf", "hyperball", "fastrp")
+ON_ROWS = ("cdlp", "louvain", "leiden", "triangles", "trussness", "lcc", "cf", "hyperball", "fastrp")
 """Programs on whole rows."""
 ELSEWHERE = {"sssp", "pagerank", "wcc"}
 """In test_device.py, against their checkers; PageRank there counts each edge as 1."""

@@ -448,7 +448,9 @@ def are_connected(edges: EdgeList, community: Integers, *, weighted: bool = True
     return True
 
 
-def check_communities(edges: EdgeList, community: Integers, *, weighted: bool, resolution: float = 1.0) -> None:
+def check_communities(
+    edges: EdgeList, community: Integers, *, weighted: bool, resolution: float = 1.0, directed: bool = False
+) -> None:
     """Communities are named by their smallest vertices, none is better joined with another, and each has an edge."""
     firsts = {int(name): int(np.flatnonzero(community == name)[0]) for name in community}
     assert all(name == first for name, first in firsts.items())
@@ -466,6 +468,22 @@ def triangles(edges: EdgeList) -> Integers:
     """Triangles that each vertex is in, direction ignored, parallel edges and self-loops too."""
     near = neighbor_sets(edges)
     return np.array([sum(len(near[u] & near[v]) for u in near[v]) // 2 for v in range(edges.vertices)], dtype=np.int64)
+
+
+def trussness(edges: EdgeList) -> Integers:
+    """The largest k of a k-truss that each vertex is in: edges of fewer than k - 2 triangles go, one by one."""
+    near = [set(some) for some in neighbor_sets(edges)]
+    found = np.zeros(edges.vertices, np.int64)
+    k = 2
+    while any(near):
+        weak = [(u, v) for u in range(edges.vertices) for v in near[u] if u < v and len(near[u] & near[v]) < k - 2]
+        if not weak:
+            found[[v for v, some in enumerate(near) if some]] = k
+            k += 1
+        for u, v in weak[:1]:
+            near[u].discard(v)
+            near[v].discard(u)
+    return found
 
 
 def clustering(edges: EdgeList) -> Floats:
@@ -706,6 +724,7 @@ CASES: dict[str, Case] = {
     "fastrp": ({"dimension": 5, "steps": [0.5, 0.0, 2.0], "seed": 3}, check_embedding),
     "cdlp": ({}, lambda e, f: same(f["label"], label_propagation(e))),
     "triangles": ({}, lambda e, f: same(f["triangles"], triangles(e))),
+    "trussness": ({}, lambda e, f: same(f["truss"], trussness(e))),
     "lcc": ({}, lambda e, f: near(f["lcc"], clustering(e))),
 }
 """The programs: parameters for the graph `program_cases.tangle`, and what holds the fields of the answer against it."""

@@ -112,5 +112,5 @@ Case = tuple[Callable[[], Program], Callable[[EdgeList, Fields], None]]
 CASES: dict[str, Case] = {
     name: (_maker(name, parameters), check) for name, (parameters, check) in {**right.CASES, **simulated.CASES}.items()
 }
-ROWS = ("cdlp", "triangles", "lcc", "hyperball", "fastrp")
+ROWS = ("cdlp", "triangles", "trussness", "lcc", "hyperball", "fastrp")
 """Programs on whole rows: they always pull."""

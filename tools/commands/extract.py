@@ -45,6 +45,7 @@ choosing = option_group(
     option("--largest-component", is_flag=True, help="The connected component of most vertices."),
     option("--strong", is_flag=True, help="With --component-of, --largest-component: strongly connected components."),
     option("--core", type=click.IntRange(0), help="The k-core: every vertex has so many neighbors in it."),
+    option("--truss", type=click.IntRange(2), help="The k-truss: every edge is in k - 2 triangles of it."),
     option("--vertices", type=ANY, help="Vertices listed in this file, an id a line."),
     option("--skip-missing", is_flag=True, help="Pass over ids in --vertices that the graph does not have."),
     option("--degrees", help="Vertices whose degree, in and out together, is in a range: 10.. or 2..5."),
@@ -84,6 +85,7 @@ def command(graph: Path, output: Path | None, chosen: dict[str, Any], taking: di
       penstock extract web.h5 near.h5 --around 42 --hops 2 --along both
       penstock extract web.h5 main.h5 --largest-component
       penstock extract web.h5 dense.h5 --core 20
+      penstock extract web.h5 denser.h5 --truss 20
       penstock extract users.h5 some.h5 --vertices ids.txt --skip-missing
       penstock extract roads.h5 short.h5 --weights ..500 --drop-isolated
       penstock extract payments.h5 large.h5 --where "amount >= 100 and kind = 'wire' and day < 2026-01-01"

@@ -165,17 +165,18 @@ class LouvainOptions(RunOptions, _Seed, _Tol, _Weight, total=False):
     resolution: float
     sweeps: int
     iterations: int
+    directed: bool
 
 class CdlpOptions(RunOptions, _MaxIter, total=False): ...
 
 class KcoreOptions(RunOptions, _MaxIter, total=False):
     k: Required[int]
 
+class TrussnessOptions(RunOptions, total=False):
+    k: int
+
 class MsfOptions(RunOptions, _Weight, total=False): ...
 class BridgesOptions(RunOptions, _Seed, total=False): ...
-
-class DiameterOptions(RunOptions, total=False):
-    k: int
 
 class FastrpOptions(RunOptions, _Seed, _Weight, _MaxIter, total=False):
     dimension: int
@@ -259,11 +260,13 @@ def run(
 @overload
 def run(program: Literal["kcore"], graph: Graph | Path | str, **options: Unpack[KcoreOptions]) -> Result: ...
 @overload
+def run(
+    program: Literal["trussness", "diameter"], graph: Graph | Path | str, **options: Unpack[TrussnessOptions]
+) -> Result: ...
+@overload
 def run(program: Literal["msf", "strength"], graph: Graph | Path | str, **options: Unpack[MsfOptions]) -> Result: ...
 @overload
 def run(program: Literal["bridges"], graph: Graph | Path | str, **options: Unpack[BridgesOptions]) -> Result: ...
-@overload
-def run(program: Literal["diameter"], graph: Graph | Path | str, **options: Unpack[DiameterOptions]) -> Result: ...
 @overload
 def run(program: Literal["fastrp"], graph: Graph | Path | str, **options: Unpack[FastrpOptions]) -> Result: ...
 @overload

@@ -143,7 +143,11 @@ def _row_calls(kernels: Any, state: Any, program: Any, job: dict[str, Any]) -> I
     if author_function(program, "corner") is not None:
         rows, found = state.oriented_rows(VERTICES, 1), np.zeros(VERTICES, np.int64)
         ids = np.zeros(1, job["vertices"])
-        yield lambda: kernels.intersect(rows, rows, 1, state, scalars)
+        if program.peels:
+            sides = state.empty(1, np.int32)
+            yield lambda: kernels.count_sides(rows, rows, sides, sides)
+        else:
+            yield lambda: kernels.intersect(rows, rows, 1, state, scalars)
         yield lambda: kernels.keep(block, ids, found, rows)
         yield lambda: kernels.count_neighbors(block, ids, found)
         yield lambda: kernels.copy_rows(view, block, 0, ids)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,6 +87,18 @@ class ReferenceRowKernels(ReferenceKernels):
                     for at, opposite in ((v, far[w][x]), (w, mine[x]), (x, mine[w])):
                         state.incoming[at - state.first] += corner(scalars, opposite * each)
 
+    def count_sides(
+        self, ones: OrientedRows, others: OrientedRows, sides: NDArray[np.int32], other_sides: NDArray[np.int32]
+    ) -> None:
+        """Add 1 to each edge of every triangle with its first edge from `ones` to `others`."""
+        for i, j in (two for v in range(len(ones.starts) - 1) for two in permutations(_places(ones, v), 2)):
+            w = int(ones.targets[i]) - others.first
+            for k in _places(others, w) if 0 <= w < len(others.starts) - 1 else ():
+                if others.targets[k] == ones.targets[j]:
+                    sides[i] += 1
+                    sides[j] += 1
+                    other_sides[k] += 1
+
     def pull(
         self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...],
         skip: int = 0,
@@ -139,6 +151,11 @@ def _merged(merge: Callable[[Any, Any], Any], one: NDArray[Any], other: NDArray[
         return merge(one, other)
     except (TypeError, ValueError):  # it compares them, say
         return [merge(*both) for both in zip(one, other, strict=True)]
+
+
+def _places(rows: OrientedRows, at: int) -> range:
+    """Where the edges of a row are."""
+    return range(*rows.starts[at : at + 2].tolist())
 
 
 def _kept(rows: OrientedRows) -> Iterator[tuple[int, dict[int, int]]]:

@@ -133,7 +133,7 @@ def test_batches_of_an_order_resume_after_each_of_them(tmp_path: Path, monkeypat
         same(whole.program, cut_and_resumed(ColoringByHashes, graph, tmp_path, stop, SLOW), whole)
 
 
-@pytest.mark.parametrize("name", ["triangles", "lcc"])
+@pytest.mark.parametrize("name", ["triangles", "lcc", "trussness"])
 def test_triangles_resume_after_every_strip_with_strips_of_another_size(name: str, tmp_path: Path) -> None:
     make, graph = CASES[name][0], in_memory(EDGES)
     whole = follow(make(), graph, None, **SLOW)

@@ -140,11 +140,20 @@ class CudaRowKernels(CudaKernels):
         scalars: tuple[Any, ...],
     ) -> None:
         """Give the corners of every triangle with its first edge from `ones` to `others` their messages."""
-        edges = min(len(ones.targets), most_blocks() * TILE)  # more than that stride
         self._call(
-            triangles.make_intersect, blocks_for(-(-edges // int(triangles.RUN)) * int(triangles.GROUP)), ones.arrays,
-            others.arrays, np.int64(each), scalars, state.incoming, np.uint64(state.first),
+            triangles.make_intersect, self._groups(ones), ones.arrays, others.arrays, np.int64(each), scalars,
+            state.incoming, np.uint64(state.first),
         )  # fmt: skip
+
+    def count_sides(self, ones: DeviceOrientedRows, others: DeviceOrientedRows, sides: Any, other_sides: Any) -> None:
+        """Add 1 to each edge of every triangle with its first edge from `ones` to `others`."""
+        self._call(triangles.count_sides, self._groups(ones), ones.arrays, others.arrays, sides, other_sides)
+
+    @staticmethod
+    def _groups(ones: DeviceOrientedRows) -> int:
+        """Blocks of threads that have a group for the edges of these rows."""
+        edges = min(len(ones.targets), most_blocks() * TILE)  # more than that stride
+        return blocks_for(-(-edges // int(triangles.RUN)) * int(triangles.GROUP))
 
     def pull(
         self, view: View, state: DeviceState, frontier: Frontier, indices: tuple[Index, Index],

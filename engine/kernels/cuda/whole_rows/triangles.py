@@ -247,3 +247,40 @@ def make_intersect(author: Author) -> DeviceKernel:
             p += (all_threads() >> GROUP_SHIFT) * RUN
 
     return intersect
+
+
+@kernel
+def count_sides(ones, others, sides, other_sides):  # type: ignore[no-untyped-def]
+    """Kernel: add 1 to each edge of every triangle, met as in `make_intersect`; sides: of kept edges, int32."""
+    _, starts, _, targets, _ = ones
+    low, other_starts, _, other_targets, _ = others
+    high = low + np.uint64(other_starts.shape[0] - 1)
+    count = starts[starts.shape[0] - 1]
+    lane = global_thread() & (GROUP - STEP)
+    p = (global_thread() >> GROUP_SHIFT) * RUN
+    while p < count:
+        at = strip_row(starts, p)
+        for edge in range(p, min(p + RUN, count)):
+            while starts[at + STEP] <= edge:
+                at += STEP
+            w = np.uint64(targets[edge])
+            if w >= low and w < high:
+                there = np.int64(w - low)
+                i, end = starts[at], starts[at + STEP]
+                j, other_end = other_starts[there], other_starts[there + STEP]
+                shorter = end - i <= other_end - j
+                walk, last = (i if shorter else j) + lane, end if shorter else other_end
+                hits = np.int32(0)
+                while walk < last:
+                    if shorter:
+                        i, j = walk, seek_kept(others, there, targets[walk])
+                    else:
+                        i, j = seek_kept(ones, at, other_targets[walk]), walk
+                    if i >= ZERO and j >= ZERO:
+                        hits += FLAG
+                        cuda.atomic.add(sides, i, FLAG)
+                        cuda.atomic.add(other_sides, j, FLAG)
+                    walk += GROUP
+                if hits > np.int32(0):
+                    cuda.atomic.add(sides, edge, hits)
+        p += (all_threads() >> GROUP_SHIFT) * RUN

@@ -85,6 +85,21 @@ class HostRowKernels(HostKernels):
         self, ones: OrientedRows, others: OrientedRows, each: int, state: State, scalars: tuple[Any, ...]
     ) -> None:
         """Give the corners of every triangle with its first edge from `ones` to `others` their messages."""
+        small, rows, (begins, users, longest) = self._users(ones, others)
+        self._call(
+            triangles.make_intersect, small, rows, ones.arrays, others.arrays, begins, users, longest, each, scalars,
+            state.incoming, np.uint64(state.first),
+        )  # fmt: skip
+
+    def count_sides(
+        self, ones: OrientedRows, others: OrientedRows, sides: NDArray[np.int32], other_sides: NDArray[np.int32]
+    ) -> None:
+        """Add 1 to each edge of every triangle with its first edge from `ones` to `others`."""
+        small, rows, users = self._users(ones, others)
+        self._call(triangles.count_sides, small, rows, ones.arrays, others.arrays, *users, sides, other_sides)
+
+    def _users(self, ones: OrientedRows, others: OrientedRows) -> tuple[bool, int, tuple[Any, ...]]:
+        """Whether `ones` are few, the rows of `others`, and which rows of `ones` have each of them (`list_users`)."""
         small, rows = len(ones.targets) < SMALL, len(others.starts) - 1
         low, high = np.uint64(others.first), np.uint64(others.last)
         begins = np.zeros(rows + 1, dtype=np.int64)
@@ -93,10 +108,7 @@ class HostRowKernels(HostKernels):
         users = np.empty(begins[-1], dtype=ones.targets.dtype)
         self._call(triangles.list_users, small, len(ones.starts) - 1, ones.arrays, low, high, begins, users)
         longest = max(int(np.diff(kept.starts).max(initial=1)) for kept in {ones, others})
-        self._call(
-            triangles.make_intersect, small, rows, ones.arrays, others.arrays, begins, users, longest, each, scalars,
-            state.incoming, np.uint64(state.first),
-        )  # fmt: skip
+        return small, rows, (begins, users, longest)
 
     def pull(
         self, view: View, state: State, frontier: Frontier, indices: tuple[Index, Index], scalars: tuple[Any, ...],

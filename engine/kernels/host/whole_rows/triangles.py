@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from penstock.engine.kernels.host.atomics import prefetch
 from penstock.engine.kernels.host.device_functions import LOW, ONE, SIX
-from penstock.engine.kernels.host.jit import inline, loop_kernel
+from penstock.engine.kernels.host.jit import inline, kernel, loop_kernel
 from penstock.engine.program.bindings import Author
 from penstock.storage.base.thread_atomics import atomic_add
 
@@ -281,3 +281,65 @@ def make_intersect(author: Author) -> Any:
                     gathered[slot] = zero
 
     return intersect
+
+
+@loop_kernel("count_sides", grain=64, counted=True)
+def count_sides(  # type: ignore[no-untyped-def]
+    first_step, end_step, ones, others, begins, users, longest, sides, other_sides
+):
+    """Add 1 to each of the three edges of every triangle as `make_intersect` meets them; sides: of edges, int32.
+
+    ones, others, begins, users, longest: as there. So sides[p] grows by the triangles of the edge to targets[p].
+    """
+    first, starts, targets, _ = ones
+    low, other_starts, other_targets, _ = others
+    bits = table_bits(longest)
+    size = np.int64(ONE << (bits - SLOT))
+    present = np.empty(np.int64(ONE << (bits - SIX)), np.uint64)
+    slots, places, numbers = np.empty(size, targets.dtype), np.empty(size, np.int32), np.arange(longest)
+    candidates, gathered = np.empty(longest + 1, np.uint64), np.zeros(longest, np.int32)
+    for at in range(first_step, end_step):
+        w = low + np.uint64(at)
+        start, end = other_starts[at], other_starts[at + 1]
+        if start == end or begins[at] == begins[at + 1]:
+            continue
+        bits = table_bits(end - start)
+        fill_table(other_targets[start:end], numbers, w, bits, present, slots, places)
+        for user in range(begins[at], begins[at + 1]):
+            v = np.uint64(users[user])
+            count, here = candidates_of(targets, starts[v - first], w, bits, present, candidates)
+            hits = np.int32(0)
+            for hit in range(count):
+                slot = slot_of(w, bits, slots, targets[candidates[hit]])
+                if slots[slot] != w:
+                    hits += np.int32(1)
+                    atomic_add(sides, candidates[hit], np.int32(1))
+                    gathered[places[slot]] += np.int32(1)
+            if hits:
+                atomic_add(sides, here, hits)
+        for i in range(end - start):
+            if gathered[i]:
+                atomic_add(other_sides, np.uint64(start + i), gathered[i])
+                gathered[i] = 0
+
+
+@kernel("drop_sides")
+def drop_sides(starts, targets, sides, least):  # type: ignore[no-untyped-def]
+    """Leave out edges of fewer than `least` triangles, in place; return the fewest that one that stays has."""
+    at, begin, fewest = np.int64(0), starts[0], np.int64(LOW)
+    for row in range(len(starts) - 1):
+        end = starts[row + 1]
+        for e in range(begin, end):
+            if sides[e] >= least:
+                targets[at] = targets[e]
+                fewest = min(fewest, np.int64(sides[e]))
+                at += 1
+        begin, starts[row + 1] = end, at
+    return fewest
+
+
+@loop_kernel("sort_rows", grain=1024, counted=True)
+def sort_rows(first_step, end_step, starts, targets):  # type: ignore[no-untyped-def]
+    """Sort the targets of each row, ascending."""
+    for row in range(first_step, end_step):
+        targets[starts[row] : starts[row + 1]].sort()

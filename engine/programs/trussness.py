@@ -1,0 +1,39 @@
+"""Trusses: what is left when edges of too few triangles are taken away, again and again.
+
+Every edge of a k-truss is in at least k - 2 triangles of it (Cohen, 2008). Direction is ignored, parallel edges count
+once and self-loops not at all, as for `triangles`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from penstock.engine.program.parameters import Count
+from penstock.engine.program.program import Field, Program
+
+
+class Trussness(Program):
+    """`truss` (int64): the largest k of a k-truss that the vertex is in, 0 without neighbors.
+
+    k: 0, or the only truss that is wanted; others get 0. left: its edges once it ran, each in the row of one of its
+    ends: where rows begin, and their ascending targets.
+    """
+
+    truss = Field(np.int64)
+    combine = "sum"
+    along = "both"
+    peels = True
+
+    def __init__(self, k: Count = 0) -> None:
+        self.k = k
+        self.left: tuple[NDArray[np.int64], NDArray[Any]] | None = None
+
+    def corner():  # type: ignore[no-untyped-def,misc]
+        """What the edge opposite each corner of a triangle gets."""
+        return 1
+
+    def vertex(incoming):  # type: ignore[no-untyped-def]
+        """The largest k."""
+        return incoming
