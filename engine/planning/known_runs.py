@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log
+from math import inf, log
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,9 +25,8 @@ RECENT = 12
 """Runs that a forecast learns from, and over which its error is told."""
 ALIKE = 0.25
 """How much less alike than the most alike run others may be that count besides."""
-NEAR, NEAR_ALONE = 0.75, 1.5
-"""How unlike runs may be that tell more than those of another machine: on a graph of twice the edges, for instance. And
-more than the rates, where that has none of the program."""
+NEAR = 0.75
+"""How unlike runs may be that tell more than those of another machine: on a graph of twice the edges, for instance."""
 STREAMED, OTHERWISE = 2.0, 0.5
 """How unlike runs are where no edges stay and where all do, and with other parameters."""
 
@@ -38,7 +37,8 @@ class PastRun:
 
     parameters: a fingerprint of those given. stays: share of the edges that has room where they are walked. most:
     iterations, or rounds of several, at most, 0 without a limit. threads: of the host's that compute. load: processes
-    that wanted its cores besides. depth: about how many levels a search of its graph has, 0 where that is not known.
+    that wanted its cores besides. depth: about how many levels a search of its graph has; skew: how many times as many
+    edges as the mean vertex the end of an edge has; 0 where not known.
     endless: whether nothing but `most` ends it. sweeps: edges that it walked over those of the graph. seconds: of all
     iterations, without compiling. besides: of the rest of its job, without what compiles, measures the machine and
     writes the answer; compiling: of that; 0 where not known.
@@ -53,6 +53,7 @@ class PastRun:
     threads: int
     load: float = 0.0
     depth: float = 0.0
+    skew: float = 0.0
     endless: bool = False
     iterations: int = 0
     sweeps: float = 0.0
@@ -100,7 +101,7 @@ class PastRun:
         sizes: list[tuple[float, float]] = [
             (self.edges, other.edges),
             (self.edges * other.vertices, other.edges * self.vertices),
-            (self.depth, other.depth) if other.depth else (1, 1),
+            *((mine, its) for mine, its in ((self.depth, other.depth), (self.skew, other.skew)) if mine and its),
         ]
         apart = sum(abs(log(max(mine, 1) / max(its, 1))) for mine, its in sizes)
         return apart + OTHERWISE * (self.parameters != other.parameters)
@@ -170,8 +171,8 @@ class KnownRuns:
     def expected(self, run: PastRun, found: Forecast) -> Expected | None:
         """Return what is expected of a run, found: as the rates say; None where nothing is known."""
         same, others = of_program(run, self._own), of_program(run, self._reference)
-        alike = like(run, same, NEAR if others else NEAR_ALONE)
-        graph = alike or [one for one in same if run.apart(one) <= ALIKE] or others or same
+        alike = like(run, same, NEAR if others else inf)
+        graph = alike or [one for one in same if run.apart(one) <= ALIKE] or others
         count = 0 if found.phases else (found.most_iterations or 0) if found.everywhere else 1
         iterations, sweeps = run.walks_as(graph) if graph else (count, count)
         if not sweeps:
@@ -255,6 +256,11 @@ def beside(threads: int, load: float) -> float:
     """How many times as long as alone so many threads take beside so many processes that want the cores, too."""
     count = cores()
     return max(1.0, (threads + load) / count) / max(1.0, threads / count)
+
+
+def load_of(slowdown: float, threads: int) -> float:
+    """How many processes beside so many threads make them take so many times as long as alone."""
+    return max(0.0, slowdown * max(cores(), threads) - threads)
 
 
 def errors_of(same: Sequence[PastRun]) -> list[float]:

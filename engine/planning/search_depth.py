@@ -1,8 +1,8 @@
-"""About how many levels a breadth-first search has: what tells a road network from a social one before a run.
+"""About how many levels a breadth-first search has, and hubs: what tells a road network from a social one before a run.
 
-It is walked until so many edges have been read, which are all of a small graph. Then its growth tells the rest: where
-level l reaches c * l^k vertices, the last of n is reached at (n / c)^(1 / k); a little later, since the far ends of a
-graph are not round. On a planar graph k is about 2, on a social network many more.
+A search is walked until so many edges have been read, which are all of a small graph. Then its growth tells the rest:
+where level l reaches c * l^k vertices, the last of n is reached at (n / c)^(1 / k); a little later, since the far ends
+of a graph are not round. On a planar graph k is about 2, on a social network many more.
 """
 
 from __future__ import annotations
@@ -34,6 +34,15 @@ def depth_for(graph: Graph, program: Program) -> float:
     ours = type(program).__module__.startswith("penstock.engine.programs.")  # elsewhere it may be anything
     source = getattr(program, "source", None) if ours else None
     return search_depth(graph, np.empty(0, np.int64) if source is None else internal_ids(graph, source))
+
+
+def skew_of(graph: Graph) -> float:
+    """How many times as many edges as the mean vertex the end of an edge has, 0 where that cannot be told."""
+    rows = graph.out
+    if graph.layout != "rows" or rows.blocks or not graph.edges:
+        return 0.0
+    degrees = rows.index().degrees(0, min(graph.vertices, FEW_VERTICES)).astype(np.float64)
+    return float(degrees @ degrees / max(degrees.sum(), 1.0) / (graph.edges / graph.vertices))
 
 
 def search_depth(graph: Graph, first: NDArray[Any]) -> float:

@@ -168,6 +168,12 @@ def mapped_files(beginning: str) -> set[str]:
     return set(re.findall(rf"{re.escape(beginning)}\S*$", _read(Path("/proc/self/maps")) or "", re.MULTILINE))
 
 
+def core_seconds() -> tuple[float, float]:
+    """Seconds in which this process's first thread had a core, and waited for one, since its start; 0 if not known."""
+    told = (_read(Path("/proc/self/schedstat")) or "").split()
+    return (int(told[0]) / 1e9, int(told[1]) / 1e9) if len(told) > 1 else (0.0, 0.0)
+
+
 def cores(root: Path = Path("/")) -> int:
     """Cores this process may use: its affinity, or its cgroups' CPU quota (rounded up) if less."""
     here = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)

@@ -55,13 +55,16 @@ def forecast_job(job: Job, console: Console) -> None:
         session.prepare(*programs)
         each = list(zip(job.steps, programs, strict=True))
         told = [(step, session.forecast(program, checkpoints=keeps)) for step, program in each]
-        past, load = past_runs(session.device, used.rates, config.thread_count), load_now()
+        past, load = past_runs(session.device, used.rates, config.thread_count), load_now(config.thread_count)
         awaited = [
             _awaited(run_ahead(step, program, session, found.held, load), past, found, graph, program)
             for (step, found), program in zip(told, programs, strict=True)
         ]
         headings = [step.heading(program, graph, job.graph) for step, program in each]
-    shared = [[(count, found[at]) for count, found in every] for at in range(len(told))]
+    shared = [
+        [(count, found[at], _expected_of_ranks(found[at], alone, will)) for count, found in every]
+        for at, ((_, alone), will) in enumerate(zip(told, awaited, strict=True))
+    ]
     facts = {
         "command": "run",
         "dry_run": True,
@@ -221,7 +224,7 @@ def _expected(will: Expected) -> list[tuple[str, object]]:
     return [("expected", f"about {seconds(will.seconds)} for {walked}, {busy}"), ("", learnt)]
 
 
-HEADS = ("ranks", "memory a rank", "edges", "first sweep", "later sweeps", "limit", "exchange")
+HEADS = ("ranks", "memory a rank", "edges", "first sweep", "later sweeps", "limit", "exchange", "expected")
 
 
 def forecast_ranks(
@@ -269,24 +272,31 @@ def _exchange_share(sweep: Sweep) -> float:
     return sweep.exchange / sweep.seconds if sweep.seconds else 0.0
 
 
-def rank_facts(ranks: int, found: Forecast | BudgetError) -> dict[str, Any]:
+def _expected_of_ranks(found: Forecast | BudgetError, alone: Forecast, will: Expected | None) -> float | None:
+    """Seconds that ranks take, if a sweep is to one process's as the rates say; None where that is not known."""
+    if isinstance(found, BudgetError) or will is None or not alone.later.seconds:
+        return None
+    return will.seconds * found.later.seconds / alone.later.seconds
+
+
+def rank_facts(ranks: int, found: Forecast | BudgetError, expected: float | None) -> dict[str, Any]:
     """For machines."""
     if isinstance(found, BudgetError):
         return {"ranks": ranks, "fits": False, "refusal": str(found)}
     host = asdict(found.host) | {"total": found.host.total}
     values = {name: getattr(found, name) for name in ("most_seconds", "windows", "value_room", "value_file")}
-    share = {"exchange_share": _exchange_share(found.later)}
+    share = {"exchange_share": _exchange_share(found.later), "expected_seconds": expected}
     return {"ranks": ranks, "fits": True, "host": host, **share, **values, **_sweep_facts(found)}
 
 
-def rank_lines(each: Sequence[tuple[int, Forecast | BudgetError]]) -> list[str]:
+def rank_lines(each: Sequence[tuple[int, Forecast | BudgetError, float | None]]) -> list[str]:
     """For people: a table, and why some numbers of ranks do not fit; nothing without any."""
-    refused = [f"{ranks} ranks do not fit: {one}" for ranks, one in each if isinstance(one, BudgetError)]
-    rows = [_row(ranks, one) for ranks, one in each if not isinstance(one, BudgetError)]
+    refused = [f"{ranks} ranks do not fit: {one}" for ranks, one, _ in each if isinstance(one, BudgetError)]
+    rows = [_row(ranks, one, expected) for ranks, one, expected in each if not isinstance(one, BudgetError)]
     return [f"  {line}" for line in [*(table(HEADS, rows) if rows else []), *refused]]
 
 
-def _row(ranks: int, found: Forecast) -> tuple[object, ...]:
+def _row(ranks: int, found: Forecast, expected: float | None) -> tuple[object, ...]:
     memory = f"{format_bytes(found.host.total)} of {format_bytes(found.host.budget)}"
     later, windows = found.later, f", {found.windows} windows" if found.value_room else ""
     return (
@@ -297,4 +307,5 @@ def _row(ranks: int, found: Forecast) -> tuple[object, ...]:
         seconds(later.seconds),
         later.limit if later.seconds else "none",
         f"{_exchange_share(later):.1%}",
+        "unknown" if expected is None else seconds(expected),
     )

@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.storage.base.atomic import temporary_place, written_at
-from penstock.storage.base.budget import peak_resident_bytes
+from penstock.storage.base.budget import core_seconds, peak_resident_bytes
 from penstock.storage.base.errors import BudgetError
 from penstock.storage.base.freed_memory import give_back_freed_memory
 from penstock.storage.base.places import file_size
@@ -28,7 +28,7 @@ from penstock.tools.run.checkpointing import Followed, ending_at_signals, told_w
 from penstock.tools.run.job import Job, JobStep
 from penstock.tools.run.live_table import LiveTable, stages_shown
 from penstock.tools.run.metrics import Metrics, open_metrics
-from penstock.tools.run.past_runs import ended, keep_run, load_now, run_ahead
+from penstock.tools.run.past_runs import ended, keep_run, run_ahead
 from penstock.tools.run.rates import UsedRates, rates_for
 from penstock.tools.run.result_summary import ResultSummary
 from penstock.tools.run.run_directory import Record, check_folder, open_record
@@ -217,7 +217,7 @@ def _run(step: JobStep, program: Program, context: JobContext, *, last: bool) ->
 
     Returns what is said of it to machines and to people, and the account of its part of the wall time.
     """
-    began, before, load = time.perf_counter(), context.clock.account(), load_now()
+    began, before, waited = time.perf_counter(), context.clock.account(), core_seconds()
     session, metrics = context.session, context.metrics
     context.seen.begin(program, session)
     if metrics is not None:
@@ -238,10 +238,10 @@ def _run(step: JobStep, program: Program, context: JobContext, *, last: bool) ->
     wanted, threads = step.wanted, session.config.thread_count
     seconds, spare = time.perf_counter() - began, session.spare_bytes
     held = session.holdings
-    if context.checkpoints is None and not followed.result.ranks and held is not None:
+    if context.checkpoints is None and not followed.result.ranks:
         taken = context.clock.account().since(before).stages.get("iterations", 0.0)
-        ahead = run_ahead(step, program, session, held, load)
-        context.ended.extend(filter(None, [ended(ahead, followed.result.records, taken)]))
+        ahead = run_ahead(step, program, session, held)
+        context.ended.extend(filter(None, [ended(ahead, followed.result.records, taken, waited)]))
     if last:
         spare += 0 if held is None else held.host // 2  # where edges were; the other half is for writing the answer
         with stage("closing"):

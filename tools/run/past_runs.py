@@ -8,9 +8,10 @@ nothing can be kept, nothing is learnt. Runs of another machine come with Pensto
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import logging
-import os
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -18,10 +19,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.engine.planning.known_runs import KnownRuns, PastRun
+from penstock.engine.planning.known_runs import KnownRuns, PastRun, load_of
 from penstock.storage.base.atomic import write_text
+from penstock.storage.base.budget import core_seconds
 from penstock.storage.base.errors import PenstockError
 from penstock.storage.base.hardware_info import fingerprint
+from penstock.storage.base.threads import ThreadPool
 from penstock.storage.base.user_cache import append_own, make_place, read_own, user_cache
 from penstock.tools.base.json_record import of_json, to_json
 
@@ -41,25 +44,29 @@ APART = ("iterations", "compiling", "calibrating", "writing")
 REFERENCE = Path(__file__).parents[1] / "data" / "reference_runs.csv"
 REFERENCE_EDGES, REFERENCE_THREADS = 6.1e8, 2
 """The rate `kernel_edges` of the machine of those on cores, and its threads."""
+PROBE_SECONDS = 0.05
+"""Of work, by which a dry run sees the load: as long as sharing a core goes around several times."""
 _log = logging.getLogger("penstock.tools.run.past_runs")
 
 
-def run_ahead(step: JobStep, program: Program, session: Session, held: HeldBytes, load: float) -> PastRun:
-    """A run that is forecast, whose edges have this room."""
+def run_ahead(step: JobStep, program: Program, session: Session, held: HeldBytes | None, load: float = 0.0) -> PastRun:
+    """A run that is forecast, whose edges have this room; None: it has its own rows in memory."""
+    from penstock.engine.planning.search_depth import skew_of
     from penstock.engine.program.program import UNBOUNDED
 
     device, graph = session.device, session.graph
-    room = held.host if device.reads_host else held.device
+    room = 0 if held is None else held.host if device.reads_host else held.device
     limited = program.max_iter < UNBOUNDED and (program.everywhere or "max_iter" in program.extendable)
     return PastRun(
         program=step.stem,
         parameters=fingerprint({name: str(value) for name, value in step.parameters.items()}),
-        stays=min(1.0, room / held.edges) if held.edges else 1.0,
+        stays=min(1.0, room / held.edges) if held is not None and held.edges else 1.0,
         vertices=graph.vertices,
         edges=graph.edges,
         most=program.max_iter if limited else 0,
         threads=0 if device.kind == "cuda" else session.config.thread_count,
         load=load,
+        skew=skew_of(graph),
         endless=limited and getattr(program, "tol", 0) == 0,
     )
 
@@ -81,17 +88,24 @@ def _reference_run(row: Mapping[str, str]) -> PastRun:
     return of_json(PastRun, {"program": row.get("program"), "parameters": "", **numbers})
 
 
-def load_now() -> float:
-    """Processes besides this one that want a core: of the last minute, or twice those of now, if that is less.
+def load_now(threads: int) -> float:
+    """Processes that so many threads share the cores with: by how much longer than on a core some work takes them.
 
-    What the last minute had may be over, as a run of this user's; how many there are now differs from moment to moment.
+    No count of processes tells: a scheduler may give each session the same, whatever runs there.
     """
-    recent = os.getloadavg()[0]
-    try:
-        running = Path("/proc/loadavg").read_text(encoding="ascii").split()[3].partition("/")[0]
-    except (OSError, IndexError):
-        return recent
-    return min(recent, 2.0 * max(0.0, float(running) - 1.0))
+    with ThreadPool(threads, "load") as pool:
+        each = [pool.submit(_worked) for _ in range(threads)]
+        passed, had = (sum(one) for one in zip(*(one.result() for one in each), strict=True))
+    return load_of(passed / had, threads)
+
+
+def _worked() -> tuple[float, float]:
+    """Seconds that some work takes a thread, and those in which it has a core."""
+    began, data = time.perf_counter(), bytes(1 << 20)
+    until = time.thread_time() + PROBE_SECONDS
+    while time.thread_time() < until:
+        hashlib.sha256(data)  # beside other threads
+    return time.perf_counter() - began, PROBE_SECONDS + time.thread_time() - until
 
 
 def place_of_runs(device: Device) -> Path:
@@ -125,13 +139,19 @@ def read_runs(place: Path) -> list[PastRun]:
     return found
 
 
-def ended(ahead: PastRun, records: Sequence[IterationRecord], seconds: float) -> PastRun | None:
-    """A run that has ended, whose iterations took so many seconds; None where it walked nothing."""
-    walked = sum(record.edges for record in records)
+def ended(
+    ahead: PastRun, records: Sequence[IterationRecord], seconds: float, began: tuple[float, float]
+) -> PastRun | None:
+    """A run that has ended, whose iterations took so many seconds; None without edges.
+
+    began: what `core_seconds` said before it. Where no iteration tells what it walked, all are one walk.
+    """
+    walked = sum(record.edges for record in records) or ahead.edges
     if not walked:
         return None
-    load = (ahead.load + load_now()) / 2
-    return replace(ahead, load=load, iterations=len(records), sweeps=walked / ahead.edges, seconds=seconds)
+    had, waited = (now - before for now, before in zip(core_seconds(), began, strict=True))
+    load = load_of(1 + waited / had, max(1, ahead.threads)) if had else 0.0
+    return replace(ahead, load=load, iterations=max(1, len(records)), sweeps=walked / ahead.edges, seconds=seconds)
 
 
 def keep_run(run: PastRun, device: Device, stages: Mapping[str, float]) -> None:

@@ -89,9 +89,18 @@ def test_the_runs_most_like_it_count() -> None:
 
 
 @pytest.mark.parametrize("far", [{"stays": 0.1}, {"edges": 10_000, "vertices": 1000}])
-def test_of_runs_that_are_unlike_only_the_sweeps_count(far: dict[str, Any]) -> None:
-    found = told(replace(RUN, most=0), replace(RUN, **far, most=0, sweeps=3.0, seconds=99.0))
-    assert (found.sweeps, found.seconds, found.runs) == (3.0, 11.0, 0)
+def test_runs_that_are_unlike_count_where_nothing_else_is_known_of_the_program(far: dict[str, Any]) -> None:
+    other = replace(RUN, **far, most=0, sweeps=3.0, seconds=99.0)
+    found = told(replace(RUN, most=0), other)
+    assert (found.sweeps, found.runs) == (3.0, 1)
+    assert found.seconds == pytest.approx(99.0 * RUN.edges / other.edges)
+
+
+def test_hubs_make_graphs_of_one_size_unlike() -> None:
+    flat, skewed = replace(RUN, skew=1.0, seconds=20.0), replace(RUN, skew=80.0, seconds=70.0)
+    assert told(flat, flat, skewed).seconds == 20.0
+    assert told(skewed, flat, skewed).seconds == 70.0
+    assert told(RUN, flat).seconds == 20.0, "not known"
 
 
 def test_the_error_is_the_median_of_what_would_have_been_said_of_the_last_runs() -> None:

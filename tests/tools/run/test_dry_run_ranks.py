@@ -27,6 +27,8 @@ def test_each_number_of_ranks_is_told(capsys: pytest.CaptureFixture[str]) -> Non
     assert one["exchange_share"] == 0.0 < two["exchange_share"] < 1.0
     assert two["host"]["budget"] == 128 << 20
     assert all(one["fits"] and one["most_seconds"] > 0 for one in told["ranks"])
+    expected = told["expected"]["seconds"] * two["later"]["seconds"] / told["later"]["seconds"]
+    assert (one["expected_seconds"], two["expected_seconds"]) == pytest.approx((told["expected"]["seconds"], expected))
 
 
 def test_devices_are_rehearsed_as_ranks(capsys: pytest.CaptureFixture[str]) -> None:
@@ -49,6 +51,7 @@ def test_people_see_what_does_not_fit(capsys: pytest.CaptureFixture[str]) -> Non
     assert cli.run_command(arguments) == 0
     shown = capsys.readouterr().out
     assert "memory a rank" in shown
+    assert "expected" in shown
     assert "16 ranks do not fit: in each of 16 ranks, which divide it" in shown
 
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from penstock.engine.planning import known_runs
 from penstock.engine.planning.known_runs import Expected, PastRun
 from penstock.engine.programs.catalogue import CATALOGUE
 from penstock.storage.base.errors import InputError
@@ -89,12 +90,26 @@ def test_nothing_but_a_file_of_this_user_is_written(
         os.close(reader)
 
 
-def test_the_load_is_that_of_the_last_minute_or_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "getloadavg", lambda: (3.5, 2.0, 1.0))
-    for running, load in (("9/146", 3.5), ("2/146", 2.0), ("1/146", 0.0), ("", 3.5)):
-        text = f"3.50 2.00 1.00 {running}".strip()
-        monkeypatch.setattr(Path, "read_text", lambda *_, text=text, **__: text)
-        assert load_now() == load
+def test_the_load_is_what_some_work_takes_longer_than_on_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_runs, "cores", lambda: 2)
+    monkeypatch.setattr(past_runs, "_worked", lambda: (0.2, 0.05))
+    assert [load_now(threads) for threads in (1, 2, 4)] == [7.0, 6.0, 12.0]
+
+
+def test_work_has_a_core_no_longer_than_it_takes() -> None:
+    passed, had = past_runs._worked()
+    assert past_runs.PROBE_SECONDS <= had <= passed * 1.01
+
+
+def test_a_run_waited_for_a_core_as_long_as_its_first_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_runs, "cores", lambda: 2)
+    ahead, records = replace(RUN, seconds=0.0), [SimpleNamespace(edges=500)] * 4
+    for had, load in ((11.0, 2.0), (10.0, 0.0)):  # nothing on a core tells nothing
+        monkeypatch.setattr(past_runs, "core_seconds", lambda had=had: (had, 11.0))
+        run: Any = past_runs.ended(ahead, records, 8.0, (10.0, 10.0))  # type: ignore[arg-type]
+        assert (run.load, run.slowdown, run.iterations, run.sweeps) == (load, 1 + load / 2, 4, 2.0)
+    alone: Any = past_runs.ended(ahead, [], 8.0, (10.0, 10.0))
+    assert (alone.iterations, alone.sweeps) == (1, 1.0)
 
 
 def test_runs_of_another_machine_are_there() -> None:
