@@ -23,7 +23,7 @@ from penstock.engine.program.vertex_ranges import (
     over_ranges,
 )
 from penstock.storage.access.graph_queries import names_of
-from penstock.storage.access.vertex_lookup import few_internal_ids, internal_id, is_number, side_of
+from penstock.storage.access.vertex_lookup import few_internal_ids, internal_id, is_number, side_of, vertices_of_ids
 from penstock.storage.base.errors import InputError, brief
 from penstock.storage.encoding.string_array import NO_ORDER, StringArray, string_array
 from penstock.storage.format.graph import Graph
@@ -192,18 +192,8 @@ def _found_by_reading(graph: Graph, originals: Sequence[int | str]) -> NDArray[n
     are = np.array([_is_id(one, 1 << 64) for one in originals], np.bool_)
     numbers = np.array([int(one) for one, number in zip(originals, are, strict=True) if number], np.uint64)
     wanted, places = np.unique(numbers, return_inverse=True)
-    vertices = np.full(len(wanted), -1, np.int64)
-
-    def look(first: int, last: int) -> None:
-        ids = graph.original_ids_in(first, last).astype(np.uint64)
-        at = np.minimum(np.searchsorted(wanted, ids), len(wanted) - 1)
-        here = np.flatnonzero(wanted[at] == ids)
-        vertices[at[here]] = first + here
-
-    if len(wanted):
-        each_range(look, graph.vertices, size=MANY_ROWS)
     found = np.full(len(originals), -1, np.int64)
-    found[are] = vertices[places]
+    found[are] = vertices_of_ids(graph, wanted)[places]
     return found
 
 

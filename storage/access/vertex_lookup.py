@@ -7,8 +7,11 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.base.budget import cores
 from penstock.storage.base.errors import InputError, brief, printable
-from penstock.storage.base.threads import ROWS, ranges
+from penstock.storage.base.threads import ROWS, map_ranges, ranges
+from penstock.storage.encoding.string_array import NO_ORDER, string_array
+from penstock.storage.format.schema import CHUNK_VERTICES
 from penstock.storage.tables.edge_pieces import StoredRows
 
 KEPT = 64
@@ -37,6 +40,10 @@ class QueriedGraph(Protocol):
     @property
     def reordered(self) -> bool | None:
         """Whether vertices are in another order than that of their ids; None: it is not known."""
+
+    @property
+    def rising(self) -> int:
+        """How many vertices, from 0 on, surely have ids that rise."""
 
     @property
     def id_dtype(self) -> np.dtype[Any]:
@@ -155,6 +162,39 @@ def _read_places(graph: QueriedGraph, plain: Collection[int | str]) -> dict[int 
     for first, part in name_ranges(graph):
         for one, text in texts.items():
             found[one] += [first + at for at in np.flatnonzero(part == text).tolist()]
+    return found
+
+
+def vertices_of_ids(
+    graph: QueriedGraph, wanted: NDArray[Any], side: tuple[int, int] | None = None
+) -> NDArray[np.int64]:
+    """Return the vertices of distinct ids, ascending numbers or strings; -1 for one that the graph lacks.
+
+    Numbers are found as the ids of the graph are read, of which none are held. side: which vertices, first and past the
+    last, are meant. Raises RunError where ids cannot be read.
+    """
+    first, last = (0, graph.vertices) if side is None else side
+    found = np.full(len(wanted), -1, np.int64)
+    if graph.original is None:
+        known = wanted < last
+        found[known] = wanted[known]
+        return found
+    if graph.id_dtype.kind == "T":
+        stored, rising = graph.original, min(max(graph.rising, first), last)
+        names = string_array(stored) if isinstance(stored, np.ndarray) else stored.names()
+        order = np.argsort(names.taken(np.arange(rising, last)).strings(), kind="stable")
+        for span, sorter in (((first, rising), NO_ORDER), ((rising, last), order)):
+            found = np.maximum(found, names.places(wanted.tolist(), span, sorter))
+        return found
+
+    def look(begin: int, end: int) -> None:
+        ids = graph.original_ids_in(first + begin, first + end)
+        at = np.minimum(np.searchsorted(wanted, ids), len(wanted) - 1)
+        here = np.flatnonzero(wanted[at] == ids)
+        found[at[here]] = first + begin + here
+
+    if len(wanted):
+        map_ranges(look, last - first, CHUNK_VERTICES, cores())
     return found
 
 

@@ -5,36 +5,26 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.access.vertex_lookup import few_internal_ids, vertices_of_ids
 from penstock.storage.base.errors import InputError
 from penstock.storage.convert.convert_again import other_weights, told_of
 from penstock.storage.convert.sort.groups import check_density
 from penstock.storage.convert.sort.options import ConvertOptions, ConvertProgress, ConvertReport
 from penstock.storage.convert.sort.weights import narrow
 from penstock.storage.convert.sort.workspace import Progress
-from penstock.storage.convert.splice_edges import Change, RowEntries, SplicedRows, can_splice, pairs, write_spliced
-from penstock.storage.format import stripe
-from penstock.storage.format.direct_io import OpenFile
-from penstock.storage.format.file_set import AppendedTo, kept_to_itself
-from penstock.storage.format.fingerprint import fingerprint
-from penstock.storage.format.frames import OpenedGraph, open_frames
+from penstock.storage.convert.splice_edges import Change, RowEntries, SplicedRows, can_splice
+from penstock.storage.encoding.edge_keys import edge_keys
+from penstock.storage.encoding.string_array import StringArray, distinct
+from penstock.storage.format.frames import OpenedGraph
 from penstock.storage.format.graph import Graph
-from penstock.storage.format.schema import (
-    CHANGES,
-    LIST_VERTICES,
-    RISING,
-    WITHOUT_EDGES,
-    Header,
-    ShardEntry,
-)
+from penstock.storage.format.schema import LIST_VERTICES, RISING, WITHOUT_EDGES
 from penstock.storage.ingest.core.edges import EdgeBatch, joined
 from penstock.storage.ingest.core.source import Source
 
@@ -49,19 +39,8 @@ class ReadAgain:
     """A source of which the batches that were read are kept, and are given once more before the others."""
 
     def __init__(self, source: Source) -> None:
-        self.name, self.undirected, self.known_vertices = source.name, source.undirected, source.known_vertices
-        self._source, self._rest = source, source.batches()
+        self.source, self._rest = source, source.batches()
         self.read: list[EdgeBatch] = []
-
-    @property
-    def total_bytes(self) -> int | None:
-        """Those of the source."""
-        return self._source.total_bytes
-
-    @property
-    def bytes_done(self) -> int:
-        """Those of the source."""
-        return self._source.bytes_done
 
     def holds_all(self, most: int, watch: Progress) -> bool:
         """Read on; return whether the source has at most so many edges and lone vertices, which then are in `read`."""
@@ -71,7 +50,7 @@ class ReadAgain:
             held += len(batch) + (0 if batch.lone is None else len(batch.lone))
             if held > most:
                 return False
-            watch(ConvertProgress("read", self.bytes_done, self.total_bytes, held))
+            watch(ConvertProgress("read", self.source.bytes_done, self.source.total_bytes, held))
         return True
 
     def batches(self) -> Generator[EdgeBatch]:
@@ -82,86 +61,49 @@ class ReadAgain:
 
 
 def append_beside(
-    source: ReadAgain, graph: Graph, opened: OpenedGraph, target: Path, options: ConvertOptions, watch: Progress
+    again: ReadAgain, graph: Graph, opened: OpenedGraph, options: ConvertOptions, watch: Progress
 ) -> ConvertReport | None:
     """Add the edges of a source to rows that stay in their files. Raises as `append`.
 
     Returns None, and nothing was written, where that does not do it: `append_rows` does then.
     """
-    began = time.perf_counter()
-    told, before = told_of(graph), graph.out.splice
+    began, told, header, source = time.perf_counter(), told_of(graph), opened.header, again.source
     rule = told.get("dedupe") or ("first" if told.get("symmetrize") else None)
-    if not can_splice(opened) or (rule not in (None, "first") and graph.weight_dtype is not None):
-        return None
-    room = max(LEAST, graph.edges // SHARE) - (0 if before is None else len(before.at))
-    if not source.holds_all(min(room, options.host_memory // EDGE_BYTES), watch):
-        return None
     weighted = graph.weight_dtype is not None
-    for batch in source.read:
+    if not can_splice(opened) or (rule not in (None, "first") and weighted):
+        return None
+    room = max(LEAST, graph.edges // SHARE) - (0 if graph.out.splice is None else len(graph.out.splice.at))
+    if not again.holds_all(min(room, options.host_memory // EDGE_BYTES), watch):
+        return None
+    for batch in again.read:
         if len(batch) and (batch.weights is None) == weighted:
             raise InputError(other_weights(graph, source.name, weighted=batch.weights is not None))
-    sources, targets, values = joined(source.read, np.float64 if weighted else None)
-    numbering = Numbering.of(graph, source, sources, targets)
+    values = joined(again.read, np.float64 if weighted else None)[2]
     weights = values if values is None else narrow(values, source.name)[0].astype(graph.weight_dtype)
-    if numbering is None or not (values is None or weights is None or np.array_equal(weights, values)):
+    given = given_ends(graph, again)
+    if given is None or not (values is None or weights is None or np.array_equal(weights, values)):
         return None
-    edges = RowEntries(numbering.vertices_of(sources), numbering.vertices_of(targets), weights)
-    read = time.perf_counter()
-    rows = {one.direction: SplicedRows(one, options.threads) for one in graph.adjacencies}
-    fresh = _fresh(edges, rows["out"], told, rule, directed=graph.directed)
-    turn, note = next_change(graph, source.name)
-    for direction, one in rows.items():
-        one.add(fresh.reversed if direction == "in" else fresh if graph.directed else fresh.mirrored, turn)
-    found = time.perf_counter()
-    ends = np.unique(np.concatenate([fresh.rows, fresh.neighbors]))
-    lone = numbering.count - graph.vertices - int(np.count_nonzero(ends >= graph.vertices))
-    change = Change(
-        vertices=numbering.count,
-        ids=numbering.ids(),
-        input_edges=graph.input_edges + len(edges),
-        weights=_joined_range(graph, fresh.weights),
-        note=note | numbering.note,
-        without_edges=lone if graph.without_edges == 0 else None,
+    if header.window_vertices and -(-given.vertices // header.window_vertices) > header.windows:
+        return None
+    edges = RowEntries(edge_keys(given.sources, given.targets), weights)
+    change = Change(opened, graph, source, options.threads, began)
+    fresh = _fresh(edges, change.rows["out"], told, rule, directed=graph.directed)
+    for one in change.rows.values():
+        one.add(one.entries(fresh), change.turn)
+    provenance = header.provenance | given.note(graph)
+    if graph.without_edges == 0:
+        new = np.unique(np.concatenate([fresh.rows, fresh.neighbors])) >= graph.vertices
+        provenance[WITHOUT_EDGES] = given.vertices - graph.vertices - int(np.count_nonzero(new))
+    else:
+        provenance.pop(WITHOUT_EDGES, None)
+    header = replace(
+        header,
+        vertices=given.vertices,
+        input_edges=header.input_edges + len(edges),
+        weight_range=_joined_range(graph, fresh.weights),
+        provenance=provenance,
     )
-    return replaced(opened, target, rows, change, source, (began, read, found), options)
-
-
-def replaced(
-    opened: OpenedGraph,
-    target: Path,
-    rows: dict[str, SplicedRows],
-    change: Change,
-    source: Source,
-    moments: tuple[float, float, float],
-    options: ConvertOptions,
-) -> ConvertReport:
-    """Write the new manifest, and report."""
-    _, read, found = moments
-    weights = rows["out"].splice.weights
-    header, size = write_spliced(opened, old_files(opened, target), rows, change, options.workers)
-    names = ("read", "places", "write")
-    ends = (read, found, time.perf_counter())
-    return ConvertReport(
-        output=target,
-        vertices=header.vertices,
-        edges=header.edges,
-        input_edges=header.input_edges,
-        directed=header.directed,
-        weight_dtype=None if weights is None else weights.dtype.name,
-        input_bytes=source.bytes_done,
-        output_bytes=size,
-        scratch_bytes=0,
-        without_edges=header.provenance.get(WITHOUT_EDGES),
-        seconds={name: end - start for name, start, end in zip(names, moments, ends, strict=True)},
-    )
-
-
-def next_change(graph: Graph, name: str, removed: int = 0) -> tuple[int, dict[str, Any]]:
-    """The number of a change of a graph, and what its provenance says then: which content each was made of."""
-    before, changes = graph.provenance.get("appended"), graph.provenance.get(CHANGES, [])
-    times = before.get("times", 0) if isinstance(before, dict) else 0
-    note: dict[str, Any] = {CHANGES: [*changes, {"content": fingerprint(graph)["content"], "removed": removed}]}
-    return len(changes), note | ({} if removed else {"appended": {"times": times + 1, "last": name}})
+    return change.write(header, given.new, 0, options.workers)
 
 
 def _fresh(
@@ -172,12 +114,9 @@ def _fresh(
         edges = edges.taken(edges.rows != edges.neighbors)
     if rule is None:
         return edges
-    ends = pairs(edges.rows, edges.neighbors)
-    if not directed:
-        ends = np.minimum(ends, pairs(edges.neighbors, edges.rows))
-    edges = edges.taken(np.unique(ends, return_index=True)[1])
-    order = np.argsort(pairs(edges.rows, edges.neighbors))
-    return edges.taken(order[out.have(edges.taken(order)) == 0])
+    ends = edges.keys if directed else np.minimum(edges.keys, edges.reversed.keys)
+    edges = edges.taken(np.unique(ends, return_index=True)[1]).sorted()
+    return edges.taken(out.have(edges) == 0)
 
 
 def _joined_range(graph: Graph, weights: NDArray[Any] | None) -> tuple[float, float, float] | None:
@@ -192,121 +131,76 @@ def _joined_range(graph: Graph, weights: NDArray[Any] | None) -> tuple[float, fl
     return ends[0], total / (graph.edges + len(weights)), ends[1]
 
 
-class Numbering:
-    """Which vertices the ids are of a graph's input and of others, which come behind all of its own.
+@dataclass(frozen=True, slots=True)
+class GivenEnds:
+    """The ends of edges of a source, as vertices of a graph and new ones behind these.
 
-    stored: the graph's, or None where they are 0 to n-1. names: the others, ascending; None where ids are vertices.
+    vertices: how many there are then. new: the ids of the new ones, in the dtype that holds all ids; None: ids are
+    vertices.
     """
 
-    def __init__(self, graph: Graph, stored: NDArray[Any] | None, names: NDArray[Any] | None, count: int) -> None:
-        self._graph, self._stored, self._names, self.count = graph, stored, names, count
+    sources: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    vertices: int
+    new: NDArray[Any] | None
 
-    @classmethod
-    def of(cls, graph: Graph, source: ReadAgain, sources: NDArray[Any], targets: NDArray[Any]) -> Numbering | None:
-        """Return it; None where there are more vertices than rows with a splice have."""
-        lone = [batch.lone for batch in source.read if batch.lone is not None]
-        ids, stored = np.unique(np.concatenate([sources, targets, *lone])), graph.original_ids()
-        found = cls(graph, stored, None if stored is None else ids[:0].astype(np.uint64), graph.vertices)
-        new, known = ids[~found.knows(ids)], source.known_vertices or 0
-        if stored is None and (known > graph.vertices or told_of(graph).get("renumber") is False):
-            count = max(graph.vertices, known, int(ids[-1]) + 1 if len(ids) else 0)
-            check_density(count, graph.edges + len(sources), source.name)
-            found = cls(graph, None, None, count)
-        elif len(new) and (stored is not None or int(new[-1]) >= graph.vertices + len(new)):
-            found = cls(graph, stored, new, graph.vertices + len(new))
-        elif len(new):
-            found = cls(graph, None, None, graph.vertices + len(new))
-        return found if found.count < LIST_VERTICES else None
-
-    @property
-    def note(self) -> dict[str, Any]:
+    def note(self, graph: Graph) -> dict[str, Any]:
         """What the provenance says of ids that do not rise, or that are stored now."""
-        if self._names is None or not len(self._names):
+        if self.new is None or not len(self.new):
             return {}
-        known: dict[str, Any] = {"options": told_of(self._graph) | {"renumber": True}}
-        last = self._graph.vertices - 1 if self._stored is None else self._stored[-1] if len(self._stored) else -1
-        rises = self._graph.reordered is False and int(self._names[0]) > int(last)
-        return known if rises or self._graph.reordered is None else known | {RISING: self._rising}
+        known: dict[str, Any] = {"options": told_of(graph) | {"renumber": True}}
+        count = graph.vertices
+        rises = graph.reordered is False and (not count or self.new[0] > graph.original_ids_in(count - 1, count)[0])
+        return known if rises or graph.reordered is None else known | {RISING: graph.rising}
 
-    @property
-    def _rising(self) -> int:
-        """How many vertices, from 0 on, have ids that rise."""
-        graph = self._graph
-        of_all = graph.vertices if self._stored is None or graph.reordered is False else 0
-        return int(graph.provenance.get(RISING, of_all))
 
-    def knows(self, ids: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which ids are those of vertices, or new."""
-        if self._stored is None and self._names is None:
-            return np.asarray(ids < self.count)
-        found = self.vertices_of(ids)
-        inside = found < self.count
-        names = np.zeros(len(ids), np.uint64)
-        names[inside] = self._names_of(found[inside])
-        return np.asarray(inside & (names == ids))
+def given_ends(graph: Graph, again: ReadAgain, *, strange: bool = True) -> GivenEnds | None:
+    """Return the ends of all edges of a source; None where vertices of the graph would have to move for new ones.
 
-    def _names_of(self, vertices: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """The ids of some vertices."""
-        known, names = self._graph.vertices, self._names
-        assert names is not None, "ids that are stored have names"
-        out = vertices.astype(np.uint64)
-        if self._stored is not None and known:
-            out = self._stored[np.minimum(vertices, known - 1)].astype(np.uint64)
-        if len(names):
-            out[vertices >= known] = names[vertices[vertices >= known] - known]
-        return out
-
-    def vertices_of(self, ids: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the vertices of ids that are the graph's, or new; of others any number."""
-        if self._stored is None:
-            if self._names is None:
-                return ids.astype(np.int64)
-            head, tail = np.empty(0, np.uint64), self._names
-            found, old = np.minimum(ids, np.uint64(1 << 62)).astype(np.int64), ids < self._graph.vertices
-            begin = self._graph.vertices
-        else:
-            assert self._names is not None, "ids that are stored have names"
-            begin = self._rising
-            head, tail = self._stored[:begin], np.concatenate([self._stored[begin:], self._names])
-            found = np.searchsorted(head, ids)
-            old = head[np.minimum(found, begin - 1)] == ids if begin else np.zeros(len(ids), np.bool_)
-        order = np.argsort(tail)
-        at = np.searchsorted(tail, ids[~old], sorter=order)
-        found[~old] = begin + np.append(order, len(tail))[at]
-        return np.asarray(found)
-
-    def ids(self) -> NDArray[Any] | None:
-        """Return the ids of all vertices; None where they are 0 to n-1."""
-        if self._names is None:
+    strange: whether there may be ids that the graph does not have. Raises InputError for one otherwise.
+    """
+    given, count, left = _ids_given(again.read, graph.left is not None), graph.vertices, graph.left
+    edges, known = len(given[0]), again.source.known_vertices or 0
+    sides = {"": ((0, count), np.concatenate(given))}
+    if left is not None:
+        sides = {"source:": ((0, left), given[0]), "target:": ((left, count), given[1])}
+    found = []
+    for side, (span, named) in sides.items():
+        ids, numbers = distinct(named) if named.dtype.kind == "T" else np.unique(named, return_inverse=True)
+        vertices = vertices_of_ids(graph, ids, span)
+        new = ids[vertices < 0]
+        if len(new) and not strange:
+            few_internal_ids(graph, [f"{side}{new[0]}"])
+        if len(new) and side == "source:":
             return None
-        stored = np.arange(self._graph.vertices, dtype=np.uint32) if self._stored is None else self._stored
-        wide = len(self._names) and int(self._names[-1]) >= 1 << 32
-        return np.concatenate([stored, self._names.astype(np.uint64 if wide else stored.dtype)])
+        vertices[vertices < 0] = count + np.arange(len(new))
+        found.append(vertices[numbers])
+    ends, total, kind = np.concatenate(found), count + len(new), graph.id_dtype
+    if kind.kind != "T" and len(new) and int(new[-1]) >= 1 << 32:
+        kind = np.dtype(np.uint64)
+    names: NDArray[Any] | None = new.astype(kind)
+    if graph.original is None:
+        by_id = max(count, known, int(ids[-1]) + 1 if len(ids) else 0)
+        if by_id <= total or known > count or told_of(graph).get("renumber") is False:
+            check_density(by_id, graph.edges + edges, again.source.name)
+            ends, total, names = np.concatenate(given[:2]).astype(np.int64), by_id, None
+    return GivenEnds(ends[:edges], ends[edges : 2 * edges], total, names) if total < LIST_VERTICES else None
 
 
-@contextmanager
-def opened_alone(graph: Path, stripes: tuple[Path, ...]) -> Iterator[tuple[Path, OpenedGraph]]:
-    """Open a graph file to change it, which nobody else does within; yields its place, that behind a link too."""
-    target = graph.resolve() if graph.is_symlink() else graph
-    with kept_to_itself(target):
-        yield target, open_frames(target, stripes)
-
-
-def old_files(opened: OpenedGraph, graph: Path) -> AppendedTo:
-    """The files that hold edges already."""
-    header, manifest, shards = opened.header, opened.open_files[0], opened.open_files[1:]
-    folder = graph.absolute().parent
-    if shards:
-        entries = tuple(_kept(graph, header, *pair) for pair in zip(header.shards, shards, strict=True))
-        return AppendedTo(header.graph_id, entries, shards, None)
-    name = stripe.shard_name(graph, 0, os.urandom(4).hex())
-    entry = ShardEntry(name, stripe.recorded_folder(graph, folder))
-    return AppendedTo(header.graph_id, (entry,), (manifest,), folder / name)
-
-
-def _kept(graph: Path, header: Header, entry: ShardEntry, shard: OpenFile) -> ShardEntry:
-    """A shard as the new manifest records it: one that stayed behind when the manifest was moved, by its own place."""
-    stayed = header.place is not None and shard.path == stripe.recorded_place(Path(header.place.path), entry)
-    if not stayed or shard.path == stripe.recorded_place(graph, entry):
-        return entry
-    return ShardEntry(entry.name, str(shard.path.parent))
+def _ids_given(batches: Sequence[EdgeBatch], sided: bool) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """The ids of the sources, of the targets and of other vertices that batches name."""
+    if not any(batch.names for batch in batches):
+        sources, targets, _ = joined(batches, None)
+        return sources, targets, np.concatenate([sources[:0], *(one.lone for one in batches if one.lone is not None)])
+    pieces = []
+    for batch in batches:
+        assert batch.names is not None, "all batches have names, or none has"
+        names = batch.names.names
+        if sided:  # before each is a byte that says which side it is on
+            names = StringArray(
+                np.delete(names.text, names.ends - names.lengths), names.ends - np.arange(1, 1 + len(names))
+            )
+        texts = names.strings()
+        pieces.append((texts[batch.sources], texts[batch.targets], texts[:0] if sided else texts))
+    sources, targets, others = (np.concatenate(part) for part in zip(*pieces, strict=True))
+    return sources, targets, others

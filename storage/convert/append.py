@@ -2,8 +2,7 @@
 
 Rows keep their files, and the new manifest says what is among their edges now (`added_edges.py`). Where that does not
 do it, a graph is converted once more instead (`convert_again.py`): where more than a `SHARE` of the edges was added
-since the last time, with windows, strings or two sides; a list, where its ids are its own. `compact` does so when it is
-asked to.
+since the last time, or vertices must move; a list, where its ids are its own. `compact` does so when it is asked to.
 
 A list gets a new part. No frame of the old files is written again but the last of every array, where it is not full:
 its items begin the new part. Spans, degrees and chunk tables, which take a hundredth of the edges, are in the manifest
@@ -23,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from penstock.storage.base.errors import InputError
-from penstock.storage.convert.added_edges import ReadAgain, append_beside, old_files, opened_alone
+from penstock.storage.convert.added_edges import ReadAgain, append_beside
 from penstock.storage.convert.convert import read_twice
-from penstock.storage.convert.convert_again import NoEdges, append_rows, check_suits
+from penstock.storage.convert.convert_again import NoEdges, append_rows, check_suits, told_of
 from penstock.storage.convert.convert_list import write_edges
 from penstock.storage.convert.list_writer import KEYS, WEIGHTS, EndCounts, ListBase
 from penstock.storage.convert.renumber.input_ids import NeedsTable
@@ -33,7 +32,7 @@ from penstock.storage.convert.sort.options import ConvertOptions, ConvertReport
 from penstock.storage.convert.sort.workspace import Progress, Workspace, ignore
 from penstock.storage.encoding.edge_keys import sources_of_keys, targets_of_keys
 from penstock.storage.format import stripe
-from penstock.storage.format.file_set import AppendedTo, FileSet
+from penstock.storage.format.file_set import AppendedTo, FileSet, opened_alone
 from penstock.storage.format.frames import Frames, OpenedGraph, StringIdFrames
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import (
@@ -95,46 +94,39 @@ def append(
     UnsyncedError
         The new graph is in its place, but its folder could not be synced.
     """
-    with opened_alone(graph, stripes) as (target, opened):
-        header = opened.header
+    with opened_alone(graph, stripes) as opened:
+        header, kept, options = opened.header, Graph.of_opened(opened), _same(opened, host_memory, scratch, threads)
+        check_suits(source, kept)
         own_ids = header.left is not None or {ORIGINAL_ID, NAME_ENDS} & opened.frames.keys()
         if table or own_ids or header.layout == "rows":
-            kept = Graph.open(target, stripes=stripes)
-            check_suits(source, kept, target)
-            same = _same(opened, target, host_memory, scratch, threads)
             again = ReadAgain(source)
-            beside = None if table else append_beside(again, kept, opened, target, same, progress)
-            return beside or append_rows(again, kept, target, same, progress, table=table)
-        stripe.check_own(target, header, [shard.path for shard in opened.open_files[1:]])
-        _check(opened, target, source)
-        made = header.provenance.get("options")
-        options = ConvertOptions(
+            beside = None if table else append_beside(again, kept, opened, options, progress)
+            return beside or append_rows(source, again.batches(), kept, options, progress, table=table)
+        made = told_of(kept)
+        listed = replace(
+            options,
             layout="list",
             undirected=not header.directed,
-            drop_self_loops=isinstance(made, dict) and bool(made.get("drop_self_loops")),
-            renumber=False if isinstance(made, dict) and made.get("renumber") is False else None,
-            host_memory=host_memory,
-            scratch=scratch,
-            threads=threads,
-            force=True,
+            drop_self_loops=bool(made.get("drop_self_loops")),
+            renumber=False if made.get("renumber") is False else None,
+            stripes=(),
         )
-        with Workspace(source, target, options, progress) as space:
-            old, folders = old_files(opened, target), _folders(opened, target)
+        target = opened.open_files[0].path
+        with Workspace(source, target, listed, progress) as space:
+            old, folders = AppendedTo.of(opened), _folders(opened, target)
             files = FileSet(target, folders, space.share.encoders, version=LIST_VERSION, old=old)
             counts = EndCounts(space.share.counting_bytes, both=not header.directed)
             _count_old(counts, opened)
             return write_edges(space, files, counts, _base(opened, old))
 
 
-def _same(
-    opened: OpenedGraph, target: Path, host_memory: int, scratch: Path | None, threads: int | None
-) -> ConvertOptions:
-    """How a graph is converted once more; its shards are in the folders that they were in."""
-    header, shards = opened.header, opened.open_files[1:]
-    stripe.check_own(target, header, [shard.path for shard in shards])
+def _same(opened: OpenedGraph, host_memory: int, scratch: Path | None, threads: int | None) -> ConvertOptions:
+    """How a graph is written; its shards are in the folders that they were in. Raises InputError for a copy."""
+    header, (manifest, *shards) = opened.header, opened.open_files
+    stripe.check_own(manifest.path, header, [shard.path for shard in shards])
     spliced = header.is_spliced and len(shards) == 1  # what was the graph file itself
     places = () if spliced else tuple(dict.fromkeys(shard.path.absolute().parent for shard in shards))
-    return ConvertOptions(host_memory=host_memory, scratch=scratch, threads=threads, stripes=places)
+    return ConvertOptions(host_memory=host_memory, scratch=scratch, threads=threads, stripes=places, force=True)
 
 
 def compact(
@@ -156,11 +148,11 @@ def compact(
     ConvertReport or None
         None where nothing was added or removed: the file is as it was.
     """
-    with opened_alone(graph, stripes) as (target, opened):
+    with opened_alone(graph, stripes) as opened:
         if not opened.header.is_spliced:
             return None
-        same = _same(opened, target, host_memory, scratch, threads)
-        return append_rows(NoEdges(), Graph.open(target, stripes=stripes), target, same, progress)
+        same = _same(opened, host_memory, scratch, threads)
+        return append_rows(NoEdges(), (), Graph.of_opened(opened), same, progress)
 
 
 def read_as(path: Path, stripes: tuple[Path, ...], reading: IngestOptions) -> IngestOptions:
@@ -189,14 +181,6 @@ def append_opened(
             f"late ids of what is added to {graph} need a table, for which it is read again, and a pipe is read once; "
             "write it to a file, and append that"
         ) from None
-
-
-def _check(opened: OpenedGraph, graph: Path, source: Source) -> None:
-    header = opened.header
-    if getattr(source, "named", False):
-        raise InputError(f"{source.name} has ids that are strings, and those of {graph} are numbers")
-    if source.undirected and header.directed:
-        raise InputError(f"{source.name} says that its edges are undirected, and those of {graph} are directed")
 
 
 def _folders(opened: OpenedGraph, graph: Path) -> list[Path]:

@@ -108,7 +108,7 @@ def read_edges(space: Workspace) -> InputEdges:
         ids = InputIds(space)
         edges = read_and_rename(space, ids) if ids.renames else _read(space, ids)
     check_density(edges.vertices, edges.store.edges, space.source.name)
-    return edges
+    return replace(edges, input_edges=getattr(space.source, "input_edges", edges.input_edges))
 
 
 def _read_rows(space: Workspace) -> InputEdges | None:

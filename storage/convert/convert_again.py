@@ -7,8 +7,8 @@ numbered anew.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from pathlib import Path
+from collections.abc import Generator, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,16 +35,18 @@ ID_BLOCK = 1 << 16
 
 
 class GrownGraph:
-    """The edges of a graph, then those of another source, in ids of the input. See `core.source.Source`."""
+    """The edges of a graph, then batches of another source, in ids of the input. See `core.source.Source`."""
 
     undirected = False
     """What the options say of both."""
+    input_edges: int
+    """How many were given, of which those stay that the options leave."""
 
-    def __init__(self, graph: Graph, more: Source) -> None:
+    def __init__(self, graph: Graph, more: Source, batches: Iterable[EdgeBatch]) -> None:
         self.name = f"{graph.path} and {more.name}" if more.name else str(graph.provenance.get("source", graph.path))
-        self._graph, self._more = graph, more
+        self._graph, self._more, self._batches = graph, more, batches
         self._old_bytes = int(graph.out.chunk_bytes(graph.weight_dtype is not None).sum())
-        self._done = 0
+        self._done, self.input_edges = 0, graph.input_edges
         self.ids = names_of(graph)
         self.named = isinstance(graph.original, StringIdFrames)
         self.known_vertices: int | None = None if graph.original is not None else more.known_vertices
@@ -70,9 +72,10 @@ class GrownGraph:
         if self._graph.left is None:  # vertices of two sides have edges, or were in no input
             for first in range(0, self._graph.vertices, ID_BLOCK):
                 yield self._vertices(np.arange(first, min(first + ID_BLOCK, self._graph.vertices)))
-        for batch in self._more.batches():
+        for batch in self._batches:
             if (batch.weights is None) != (self._graph.weight_dtype is None) and len(batch):
                 raise InputError(other_weights(self._graph, self._more.name, weighted=batch.weights is not None))
+            self.input_edges += len(batch)
             yield batch
 
     def _batch(self, sources: NDArray[Any], targets: NDArray[Any], weights: NDArray[Any] | None) -> EdgeBatch:
@@ -106,17 +109,24 @@ class NoEdges:
 
 
 def append_rows(
-    source: Source, graph: Graph, target: Path, options: ConvertOptions, watch: Progress, *, table: bool = False
+    source: Source,
+    batches: Iterable[EdgeBatch],
+    graph: Graph,
+    options: ConvertOptions,
+    watch: Progress,
+    *,
+    table: bool = False,
 ) -> ConvertReport:
-    """Write the graph with the edges of the source in its place. Raises as `convert`; before that it is as it was.
+    """Write the graph with a source's batches in its place. Raises as `convert`; before that it is as it was.
 
     options: memory, threads, scratch and folders of stripes; all others are the graph's own. table: as for `append`.
     """
     told = told_of(graph)
     kept = {name: told[name] for name in KEPT if name in told}
-    both = GrownGraph(graph, source)
+    both = GrownGraph(graph, source, batches)
     by_table = table or (isinstance(both.ids, np.ndarray) and int(both.ids.max(initial=0)) >= MAX_VERTICES)
-    grown = ConvertOptions(
+    grown = replace(
+        options,
         layout="list" if graph.layout == "list" else "rows",
         direction="both" if graph.directed and graph.into is not None else "out",
         undirected=not graph.directed and not kept.get("symmetrize"),
@@ -124,13 +134,10 @@ def append_rows(
         windows=len(graph.out.windows) or None,
         encoding="packed" if graph.layout == "list" else graph.out.encoding,
         host_memory=_room(both, options.host_memory),
-        scratch=options.scratch,
-        threads=options.threads,
-        stripes=options.stripes,
-        force=True,
         **kept,
     )
-    return convert(both, target, grown, watch)
+    assert graph.path is not None, "the graph is in a file"
+    return convert(both, graph.path, grown, watch)
 
 
 def told_of(graph: Graph) -> dict[str, Any]:
@@ -139,9 +146,9 @@ def told_of(graph: Graph) -> dict[str, Any]:
     return made if isinstance(made, dict) else {}
 
 
-def check_suits(source: Source, graph: Graph, target: Path) -> None:
+def check_suits(source: Source, graph: Graph) -> None:
     """Refuse edges that rows, or a list with ids of its own, cannot get. Raises InputError."""
-    told = told_of(graph)
+    told, target = told_of(graph), graph.path
     if graph.properties or told.get("vertices_file"):
         raise InputError(
             f"{target} has exactly the vertices of {told.get('vertices_file', 'a table')}; convert all inputs together"

@@ -1,37 +1,43 @@
 """Edges are added to sorted rows, and removed from them, beside the file that has them: the story of a small change.
 
 A changed edge gets a place among the stored ones (`storage/format/splice.py`), for which only the chunks of its row are
-read. The new manifest has degrees and ids anew, the chunk tables as they were, and what was added and removed in all
-since the edges were written; these stay where they are. What is large, or moves vertices, takes a conversion instead
-(`append.py`).
+read; windows have their own. The new manifest has degrees and ids anew, the chunk tables as they were, and what was
+added and removed in all since the edges were written; these stay where they are. What is large, or moves vertices,
+takes a conversion instead (`append.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from penstock.storage.access.graph_queries import names_of
 from penstock.storage.base.threads import PerThread, pooled_map
+from penstock.storage.convert.sort.options import ConvertReport
 from penstock.storage.encoding.codec import Coding, Decoder
+from penstock.storage.encoding.edge_keys import edge_keys, sources_of_keys, targets_of_keys
+from penstock.storage.encoding.string_array import StringArray
 from penstock.storage.format import stripe
 from penstock.storage.format.adjacency_writer import vertex_array
 from penstock.storage.format.file_set import AppendedTo, FileSet
+from penstock.storage.format.fingerprint import fingerprint
 from penstock.storage.format.frames import Frames, OpenedGraph, striped
-from penstock.storage.format.graph import Adjacency
+from penstock.storage.format.graph import Adjacency, Graph
 from penstock.storage.format.index import Index
 from penstock.storage.format.schema import (
     ADDED_AT,
     ADDED_IDS,
     ADDED_TURN,
     ADDED_WEIGHTS,
+    CHANGES,
     CHUNK_VERTICES,
     DEGREES,
     FORMAT_VERSION,
     LIST_VERTICES,
-    NAME_ENDS,
     REMOVED_AT,
     WITHOUT_EDGES,
     Header,
@@ -40,24 +46,32 @@ from penstock.storage.format.schema import (
 )
 from penstock.storage.format.splice import NO_TURNS, NONE, Splice
 from penstock.storage.format.writer import IdWriter
+from penstock.storage.ingest.core.source import Source
 
 
 @dataclass(frozen=True, slots=True)
 class RowEntries:
-    """Entries of an adjacency by row, then neighbor, then weight: row, neighbor, weight (None without) of each."""
+    """Entries of an adjacency: the key of each, row << 32 | neighbor, and its weight (None without)."""
 
-    rows: NDArray[np.int64]
-    neighbors: NDArray[np.int64]
-    weights: NDArray[Any] | None
+    keys: NDArray[np.uint64]
+    weights: NDArray[Any] | None = None
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.keys)
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The row of each."""
+        return sources_of_keys(self.keys).astype(np.int64)
+
+    @property
+    def neighbors(self) -> NDArray[np.uint32]:
+        """The neighbor of each."""
+        return targets_of_keys(self.keys)
 
     def order(self) -> NDArray[np.int64]:
-        """Return what sorts them; equal ones stay in order."""
-        if self.weights is None:
-            return np.argsort(pairs(self.rows, self.neighbors), kind="stable")
-        return np.lexsort((self.weights, pairs(self.rows, self.neighbors)))
+        """Return what sorts them by row, then neighbor, then weight; equal ones stay in order."""
+        return np.argsort(self.keys, kind="stable") if self.weights is None else np.lexsort((self.weights, self.keys))
 
     def sorted(self) -> RowEntries:
         """The same in order."""
@@ -65,20 +79,17 @@ class RowEntries:
 
     def taken(self, which: NDArray[Any]) -> RowEntries:
         """Some of them."""
-        weights = None if self.weights is None else self.weights[which]
-        return RowEntries(self.rows[which], self.neighbors[which], weights)
+        return RowEntries(self.keys[which], None if self.weights is None else self.weights[which])
 
     def joined(self, other: RowEntries) -> RowEntries:
         """These, then others."""
         weights = None if self.weights is None else np.concatenate([self.weights, other.weights])
-        return RowEntries(
-            np.concatenate([self.rows, other.rows]), np.concatenate([self.neighbors, other.neighbors]), weights
-        )
+        return RowEntries(np.concatenate([self.keys, other.keys]), weights)
 
     @property
     def reversed(self) -> RowEntries:
         """With ends exchanged."""
-        return RowEntries(self.neighbors, self.rows, self.weights)
+        return RowEntries(edge_keys(targets_of_keys(self.keys), sources_of_keys(self.keys)), self.weights)
 
     @property
     def mirrored(self) -> RowEntries:
@@ -86,49 +97,51 @@ class RowEntries:
         return self.joined(self.reversed.taken(self.rows != self.neighbors))
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Of sorted entries: the stored edges first..last-1 that have their ends, and the one that they would come before.
+class SplicedRows:
+    """An adjacency in a file that is being changed: its splice so far, and how many edges rows win or lose.
 
-    Edges that were removed are stored, too.
+    window: the vertices, first and past the last, to which its edges lead.
     """
 
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
-    at: NDArray[np.int64]
-
-
-class SplicedRows:
-    """An adjacency in a file that is being changed: its splice so far, and how many edges rows win or lose."""
-
-    def __init__(self, rows: Adjacency, threads: int | None) -> None:
+    def __init__(self, rows: Adjacency, directed: bool, window: tuple[int, int], threads: int | None) -> None:
         assert rows.neighbors is not None, "the graph is in a file"
         self._rows, self._threads, self._frames = rows, threads, rows.neighbors
+        self._directed, self._window = directed, window
         self.index: Index = rows.index(threads)
         nothing = np.empty(0, rows.neighbor_dtype)
         weights = None if rows.weight_dtype is None else np.empty(0, rows.weight_dtype)
         self.splice = rows.splice or Splice(self._frames.spec.items, NONE, nothing, weights, NONE, NO_TURNS)
-        self._changed, self._by = NONE, NONE
+        self._changed, self._by = NONE, 0
+
+    def entries(self, edges: RowEntries) -> RowEntries:
+        """Edges of the graph as sorted entries of these rows."""
+        backward = self._rows.direction.startswith("in")
+        found = edges.reversed if backward else edges if self._directed else edges.mirrored
+        low, high = self._window
+        return found.taken((found.neighbors >= low) & (found.neighbors < high)).sorted()
 
     def added(self) -> RowEntries:
         """What was added so far."""
-        splice = self.splice
-        return RowEntries(self.index.rows_of(splice.places), splice.neighbors.astype(np.int64), splice.weights)
+        rows = self.index.rows_of(self.splice.places)
+        return RowEntries(edge_keys(rows, self.splice.neighbors), self.splice.weights)
 
-    def locate(self, wanted: RowEntries) -> Places:
-        """Find sorted entries among the stored edges; their chunks are read. Raises RunError."""
+    def locate(self, wanted: RowEntries) -> NDArray[np.int64]:
+        """Find sorted entries among the stored edges, whose chunks are read. Raises RunError.
+
+        Returns for each the first stored edge that has its ends, one past the last, and the edge that it would come
+        before, int64 (3, entries). Edges that were removed are stored, too.
+        """
         known = np.minimum(wanted.rows, self.index.vertices)
         low = self.splice.stored_before(self.index.starts_of(known))
         ends = self.index.starts_of(np.minimum(known + 1, self.index.vertices))
         high = np.maximum(low, self.splice.stored_before(ends, last=True))
-        found, size = Places(low.copy(), low.copy(), low.copy()), self._rows.chunk_edges
-        has = low < high
+        found, size, has = np.stack([low, low, low]), self._rows.chunk_edges, low < high
         crossed = np.zeros(self._frames.spec.chunks + 1, np.int64)
         np.add.at(crossed, low[has] // size, 1)
         np.add.at(crossed, (high[has] - 1) // size + 1, -1)
         chunks, own = np.flatnonzero(np.cumsum(crossed)), PerThread(Decoder)
 
-        def look(chunk: int) -> tuple[slice, tuple[NDArray[np.int64], ...]]:
+        def look(chunk: int) -> tuple[slice, NDArray[np.int64]]:
             here = slice(np.searchsorted(high, chunk * size, "right"), np.searchsorted(low, (chunk + 1) * size))
             items = _decoded(self._frames, chunk, own())
             begin, end = (np.clip(side[here] - chunk * size, 0, len(items)) for side in (low, high))
@@ -136,17 +149,15 @@ class SplicedRows:
             at = last
             if wanted.weights is not None and self._rows.weights is not None and (first < last).any():
                 at = bisect(_decoded(self._rows.weights, chunk, own()), first, last, wanted.weights[here], right=True)
-            return here, (first - begin, last - begin, at - begin)
+            return here, np.stack([first, last, at]) - begin
 
         for here, moved in pooled_map(look, chunks.tolist(), self._threads, "places"):
-            for side, by in zip((found.first, found.last, found.at), moved, strict=True):
-                side[here] += by
+            found[:, here] += moved
         return found
 
     def add(self, more: RowEntries, turn: int) -> None:
-        """Add entries in any order, those of change number `turn`. Raises RunError."""
-        more = more.sorted()
-        before, at = self.added(), self.locate(more).at
+        """Add sorted entries, those of change number `turn`. Raises RunError."""
+        before, (_, _, at) = self.added(), self.locate(more)
         both = before.joined(more)
         order = both.order()
         both, turns = both.taken(order), np.full(len(more), turn, self.splice.turns.dtype)
@@ -158,25 +169,21 @@ class SplicedRows:
             weights=both.weights,
             turns=np.concatenate([self.splice.turns, turns])[order],
         )
-        self._changes(more.rows, 1)
+        self._changed, self._by = more.rows, 1
 
     def have(self, wanted: RowEntries) -> NDArray[np.int64]:
         """Return how many edges have the ends of each of some sorted entries. Raises RunError."""
-        removed, found, added = self.splice.removed, self.locate(wanted), self.added()
-        kept = found.last - found.first
-        kept -= np.searchsorted(removed, found.last) - np.searchsorted(removed, found.first)
-        ends = [pairs(one.rows, one.neighbors) for one in (added, wanted)]
-        return np.asarray(kept + np.searchsorted(ends[0], ends[1], "right") - np.searchsorted(ends[0], ends[1]))
+        removed, (first, last, _), added = self.splice.removed, self.locate(wanted), self.added().keys
+        kept = last - first - (np.searchsorted(removed, last) - np.searchsorted(removed, first))
+        return np.asarray(kept + np.searchsorted(added, wanted.keys, "right") - np.searchsorted(added, wanted.keys))
 
     def remove(self, ends: RowEntries) -> None:
         """Remove all edges with the ends of some sorted entries. Raises RunError."""
-        found, added = self.locate(ends), self.added()
-        counts = found.last - found.first
-        gone = np.repeat(found.first - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
-        fresh = ~np.isin(gone, self.splice.removed)
-        leaves = np.isin(pairs(added.rows, added.neighbors), pairs(ends.rows, ends.neighbors))
-        self._changes(np.concatenate([np.repeat(ends.rows, counts)[fresh], added.rows[leaves]]), -1)
-        splice, stay = self.splice, ~leaves
+        (first, last, _), added, splice = self.locate(ends), self.added(), self.splice
+        counts = last - first
+        gone = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+        fresh, stay = ~np.isin(gone, splice.removed), ~np.isin(added.keys, ends.keys)
+        self._changed, self._by = np.sort(np.concatenate([np.repeat(ends.rows, counts)[fresh], added.rows[~stay]])), -1
         self.splice = replace(
             splice,
             at=splice.at[stay],
@@ -185,11 +192,6 @@ class SplicedRows:
             turns=splice.turns[stay],
             removed=np.union1d(splice.removed, gone),
         )
-
-    def _changes(self, rows: NDArray[np.int64], by: int) -> None:
-        """Note that each of these rows wins or loses an entry."""
-        found, counts = np.unique(rows, return_counts=True)
-        self._changed, self._by = found, by * counts
 
     def degrees(self, vertices: int) -> Iterator[NDArray[np.int64]]:
         """Yield the degrees of so many vertices."""
@@ -200,13 +202,27 @@ class SplicedRows:
             if first < known:
                 self.index.add_lengths(first, found[: known - first])
             here = slice(*np.searchsorted(self._changed, [first, last]))
-            found[self._changed[here] - first] += self._by[here]
+            np.add.at(found, self._changed[here] - first, self._by)
             yield found
 
-
-def pairs(rows: NDArray[np.int64], neighbors: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return a number for both ends of each entry that sorts as they do; vertices are below 2^32."""
-    return rows.astype(np.uint64) << np.uint64(32) | neighbors.astype(np.uint64)
+    def write(self, files: FileSet, vertices: int) -> None:
+        """Write the degrees of so many vertices, and what was added and removed, where anything was."""
+        name, splice = self._rows.direction, self.splice
+        kind = count_dtype(max((int(part.max()) for part in self.degrees(vertices)), default=0))
+        arrays: dict[str, tuple[Iterator[NDArray[Any]] | Sequence[NDArray[Any]], np.dtype[Any], str]] = {
+            DEGREES: (self.degrees(vertices), kind, values_encoding(kind))
+        }
+        added = {ADDED_AT: splice.at, ADDED_IDS: splice.neighbors, ADDED_TURN: splice.turns}
+        for part, items in (added | {ADDED_WEIGHTS: splice.weights, REMOVED_AT: splice.removed}).items():
+            if items is not None and len(items):
+                is_place = part in (ADDED_AT, REMOVED_AT)
+                stored = items.astype(np.uint64) if is_place else items
+                arrays[part] = [stored], stored.dtype, "delta" if is_place else "plain"
+        for part, (pieces, dtype, encoding) in arrays.items():
+            array = vertex_array(files, f"{name}/{part}", dtype, encoding)
+            for piece in pieces:
+                array.append(piece.astype(dtype, copy=False))
+            array.finish()
 
 
 def bisect(
@@ -228,29 +244,10 @@ def _decoded(frames: Frames, chunk: int, decoder: Decoder) -> NDArray[Any]:
     return items
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What a changed graph is, beside its rows.
-
-    vertices: how many. ids: those of the input, None where there are none. input_edges: how many edges were given, less
-    those removed. weights: what is known of all. note: what the provenance says of the change. without_edges: how many
-    vertices have none, where rows of one direction do not say it and it is known.
-    """
-
-    vertices: int
-    ids: Any
-    input_edges: int
-    weights: tuple[float, float, float] | None
-    note: dict[str, Any]
-    without_edges: int | None = None
-
-
 def can_splice(opened: OpenedGraph) -> bool:
     """Whether edges of a graph file may stay where they are: plain rows, in files that are its own, and found again."""
     header, frames = opened.header, opened.frames
-    if header.layout == "list" or NAME_ENDS in frames or header.vertices >= LIST_VERTICES:
-        return False
-    if header.window_vertices or header.edge_properties or header.left is not None:
+    if header.layout == "list" or header.edge_properties or header.vertices >= LIST_VERTICES:
         return False
     manifest, *shards = (file.path for file in opened.open_files)
     own = header.place is None or stripe.is_own(manifest, header)
@@ -259,73 +256,89 @@ def can_splice(opened: OpenedGraph) -> bool:
     return own and found and all(one.is_sized for one in frames.values())
 
 
-def write_spliced(
-    opened: OpenedGraph, old: AppendedTo, rows: dict[str, SplicedRows], change: Change, threads: int
-) -> tuple[Header, int]:
-    """Write a new manifest over the stored edges; on return it is in the graph's place. Raises as `FileSet`.
+class Change:
+    """A graph file that is being changed, and its adjacencies, windows too, by their names.
 
-    Returns its header, and the bytes of all files.
+    source: of what is added or removed. began: when its reading did.
     """
-    header = opened.header
-    files = FileSet(opened.open_files[0].path, (), threads, version=FORMAT_VERSION, old=old)
-    try:
-        files.open(force=True)
-        for spec in header.arrays:
-            if striped(spec):
-                frames = opened.frames[spec.path]
-                files.add(spec.path, Coding(spec.encoding, spec.kind, spec.chunk_items, 0), spec.items, frames.table)
-        for name, one in rows.items():
-            _write_degrees(files, f"{name}/{DEGREES}", one, change.vertices)
-            _write_splice(files, name, one.splice)
-        ids = IdWriter(files)
-        for first in range(0, 0 if change.ids is None else change.vertices, CHUNK_VERTICES):
-            ids.append(change.ids[first : first + CHUNK_VERTICES])
-        ids.finish(change.vertices)
-        counted = len(rows) == 2 or not header.directed
-        without = _edgeless(rows, change.vertices) if counted else change.without_edges
-        edgeless = {} if without is None else {WITHOUT_EDGES: without}
-        kept = {name: value for name, value in header.provenance.items() if name != WITHOUT_EDGES}
-        found = replace(
-            header,
-            vertices=change.vertices,
-            edges=rows["out"].splice.edges,
-            input_edges=change.input_edges,
-            shards=files.shard_entries,
-            arrays=tuple(files.specs),
-            provenance=kept | edgeless | change.note,
-            weight_range=change.weights,
+
+    def __init__(self, opened: OpenedGraph, graph: Graph, source: Source, threads: int | None, began: float) -> None:
+        self._opened, self._graph, self._source = opened, graph, source
+        self._began, self._read = began, time.perf_counter()
+        self._before = graph.provenance.get(CHANGES, [])
+        self.turn = len(self._before)
+        self.rows: dict[str, SplicedRows] = {}
+        for adjacency in graph.adjacencies:
+            size = adjacency.window_vertices
+            windows = [(number * size, (number + 1) * size) for number in range(len(adjacency.windows))]
+            for rows, window in zip((adjacency, *adjacency.windows), [(0, LIST_VERTICES), *windows], strict=True):
+                self.rows[rows.direction] = SplicedRows(rows, graph.directed, window, threads)
+
+    def write(self, header: Header, new: NDArray[Any] | None, removed: int, threads: int) -> ConvertReport:
+        """Write a new manifest over the stored edges; on return it is in the graph's place. Raises as `FileSet`.
+
+        header: the old one, with what it says now of vertices, input, weights and ids. new: the ids of vertices behind
+        the graph's own, in the dtype of all; None: ids are vertices. removed: how many edges are.
+        """
+        graph, rows, began = self._graph, self.rows, time.perf_counter()
+        told = header.provenance | {
+            CHANGES: [*self._before, {"content": fingerprint(graph)["content"], "removed": removed}]
+        }
+        if not removed:
+            last = told.get("appended")
+            times = last.get("times", 0) if isinstance(last, dict) else 0
+            told["appended"] = {"times": times + 1, "last": self._source.name}
+        if "in" in rows or not header.directed:
+            told[WITHOUT_EDGES] = self._edgeless(header.vertices)
+        old = AppendedTo.of(self._opened)
+        files = FileSet(self._opened.open_files[0].path, (), threads, version=FORMAT_VERSION, old=old)
+        try:
+            files.open(force=True)
+            for spec in header.arrays:
+                if striped(spec):
+                    table = self._opened.frames[spec.path].table
+                    files.add(spec.path, Coding(spec.encoding, spec.kind, spec.chunk_items, 0), spec.items, table)
+            for one in rows.values():
+                one.write(files, header.vertices)
+            writer = IdWriter(files)
+            if new is not None:
+                ids = names_of(graph)
+                ids = np.arange(graph.vertices, dtype=new.dtype) if ids is None else ids
+                writer.append(ids if isinstance(ids, StringArray) else ids.astype(new.dtype, copy=False))
+                writer.append(new)
+            writer.finish(header.vertices)
+            header = replace(
+                header,
+                edges=rows["out"].splice.edges,
+                shards=files.shard_entries,
+                arrays=tuple(files.specs),
+                provenance=told,
+            )
+            header.check()
+            files.commit(header)
+        except BaseException as error:
+            files.abandon(error)
+            raise
+        weights = rows["out"].splice.weights
+        return ConvertReport(
+            output=files.path,
+            vertices=header.vertices,
+            edges=header.edges,
+            input_edges=header.input_edges,
+            directed=header.directed,
+            weight_dtype=None if weights is None else weights.dtype.name,
+            input_bytes=self._source.bytes_done,
+            output_bytes=files.file_bytes,
+            scratch_bytes=0,
+            without_edges=told.get(WITHOUT_EDGES),
+            seconds={
+                "read": self._read - self._began,
+                "places": began - self._read,
+                "write": time.perf_counter() - began,
+            },
         )
-        found.check()
-        files.commit(found)
-    except BaseException as error:
-        files.abandon(error)
-        raise
-    return found, files.file_bytes
 
-
-def _write_degrees(files: FileSet, path: str, rows: SplicedRows, vertices: int) -> None:
-    most = max((int(part.max()) for part in rows.degrees(vertices)), default=0)
-    kind = count_dtype(most)
-    array = vertex_array(files, path, kind, values_encoding(kind))
-    for part in rows.degrees(vertices):
-        array.append(part.astype(kind))
-    array.finish()
-
-
-def _write_splice(files: FileSet, name: str, splice: Splice) -> None:
-    """Write what was added to an adjacency and removed, where anything was."""
-    added = [(ADDED_AT, splice.at.astype(np.uint64), "delta"), (ADDED_IDS, splice.neighbors, "plain")]
-    added.append((ADDED_TURN, splice.turns, "plain"))
-    if splice.weights is not None:
-        added.append((ADDED_WEIGHTS, splice.weights, "plain"))
-    for part, items, encoding in [*added, (REMOVED_AT, splice.removed.astype(np.uint64), "delta")]:
-        if len(items):
-            array = vertex_array(files, f"{name}/{part}", items.dtype, encoding)
-            array.append(items)
-            array.finish()
-
-
-def _edgeless(rows: dict[str, SplicedRows], vertices: int) -> int:
-    """How many vertices have no edge."""
-    parts = zip(*(one.degrees(vertices) for one in rows.values()), strict=True)
-    return sum(int(np.count_nonzero(np.sum(some, axis=0) == 0)) for some in parts)
+    def _edgeless(self, vertices: int) -> int:
+        """How many vertices have no edge."""
+        parts = zip(*(self.rows[name].degrees(vertices) for name in ("out", "in") if name in self.rows), strict=True)
+        return sum(int(np.count_nonzero(np.sum(some, axis=0) == 0)) for some in parts)

@@ -13,6 +13,7 @@ all.
 
 import logging
 import os
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -29,7 +30,7 @@ from penstock.storage.encoding.codec import Coding, checksum
 from penstock.storage.format import hdf5, stripe
 from penstock.storage.format.direct_io import OpenFile
 from penstock.storage.format.frame_writer import EncodedFrame, FrameWriter
-from penstock.storage.format.frames import OpenedGraph, assemble, read_shard
+from penstock.storage.format.frames import OpenedGraph, assemble, open_frames, read_shard
 from penstock.storage.format.hdf5 import FileError, FrameFile
 from penstock.storage.format.schema import (
     ROWS_VERSION,
@@ -66,6 +67,22 @@ class AppendedTo:
     shards: tuple[ShardEntry, ...]
     files: tuple[OpenFile, ...]
     manifest: Path | None
+
+    @classmethod
+    def of(cls, opened: OpenedGraph) -> "AppendedTo":
+        """The files of an opened graph; shards that stayed behind when its manifest was moved by their own places."""
+        header, (manifest, *shards) = opened.header, opened.open_files
+        graph, place = manifest.path, header.place
+        entries = []
+        for entry, shard in zip(header.shards, shards, strict=True):
+            stayed = place is not None and shard.path == stripe.recorded_place(Path(place.path), entry)
+            moved = stayed and shard.path != stripe.recorded_place(graph, entry)
+            entries.append(ShardEntry(entry.name, str(shard.path.parent)) if moved else entry)
+        if shards:
+            return cls(header.graph_id, tuple(entries), tuple(shards), None)
+        folder, name = graph.absolute().parent, stripe.shard_name(graph, 0, os.urandom(4).hex())
+        entry = ShardEntry(name, stripe.recorded_folder(graph, folder))
+        return cls(header.graph_id, (entry,), (manifest,), folder / name)
 
 
 @dataclass
@@ -110,6 +127,25 @@ def kept_to_itself(target: Path) -> Iterator[None]:
             yield
         finally:
             _held().discard(target.absolute())
+
+
+@contextmanager
+def opened_alone(graph: Path, stripes: Sequence[Path]) -> Iterator[OpenedGraph]:
+    """Open a graph file to change it, which nobody else does within; a link is followed.
+
+    What processes that were killed left of files of it, which had no name yet, is removed.
+    """
+    import psutil
+
+    target = graph.resolve() if graph.is_symlink() else graph
+    left = re.compile(rf"\.{re.escape(target.stem)}(\.[0-9a-f]{{8}})?\.partial-([0-9]+)-[0-9a-f]{{8}}\..+")
+    with kept_to_itself(target):
+        opened = open_frames(target, stripes)
+        for folder in {file.path.absolute().parent for file in opened.open_files}:
+            for path in folder.iterdir():
+                if (found := left.fullmatch(path.name)) and not psutil.pid_exists(int(found[2])):
+                    path.unlink(missing_ok=True)
+        yield opened
 
 
 def check_unused(target: Path) -> None:

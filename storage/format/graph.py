@@ -418,14 +418,17 @@ class Graph(GraphQueries):
             The disk failed.
         """
         install()
-        place = Path(path)
-        opened = open_frames(place, [Path(folder) for folder in stripes])
+        return Graph.of_opened(open_frames(Path(path), [Path(folder) for folder in stripes]))
+
+    @staticmethod
+    def of_opened(opened: OpenedGraph) -> "Graph":
+        """Return the graph of an opened file. Raises DamagedError."""
         header, out = opened.header, adjacency_of(opened, "out")
         stored = header.array(f"in/{NEIGHBORS}") is not None
         into = out if not header.directed else adjacency_of(opened, "in") if stored else None
         names = opened.frames.get(NAME_ENDS)
         return Graph(
-            path=place,
+            path=opened.open_files[0].path,
             vertices=header.vertices,
             edges=header.edges,
             input_edges=header.input_edges,
@@ -735,6 +738,12 @@ class Graph(GraphQueries):
         # "hub_sort" is what graphs have that were made before there was more than one order
         ordered = options.get("order", "none") != "none" or bool(options.get("hub_sort"))
         return ordered or RISING in self.provenance
+
+    @property
+    def rising(self) -> int:
+        """How many vertices, from 0 on, surely have ids that rise, on each side of a bipartite graph."""
+        of_all = self.vertices if self.original is None or self.reordered is False else 0
+        return int(self.provenance.get(RISING, of_all))
 
     @property
     def hot_first(self) -> bool:

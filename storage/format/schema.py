@@ -420,16 +420,11 @@ class Header:
         _require((text is None) == (self.array(NAME_ENDS) is None), NAME_ENDS)
         _require(text is None or self.array(ORIGINAL_ID) is None, ORIGINAL_ID)
         for direction in DIRECTIONS:
-            edges, vertices = (self.edges, self.vertices)
-            added, removed = (self.array(f"{direction}/{part}") for part in (ADDED_AT, REMOVED_AT))
-            if added is not None:
-                edges -= added.items
-                expected |= {f"{direction}/{part}": added.items for part in ADDED}
-            if removed is not None:
-                edges += removed.items
-                expected[f"{direction}/{REMOVED_AT}"] = removed.items
+            changed, more = self._splice_lengths(direction)
+            expected |= changed
+            edges = self.edges - more
             expected |= {f"{direction}/{NEIGHBORS}": edges, f"{direction}/{WEIGHTS}": edges}
-            expected[f"{direction}/{DEGREES}"] = vertices
+            expected[f"{direction}/{DEGREES}"] = self.vertices
         if self.layout == "list":
             expected[f"out/{SPANS}"] = SPAN_COLUMNS * -(-self.edges // LIST_BLOCK)
         expected |= self._window_lengths() | self._property_lengths()
@@ -448,10 +443,16 @@ class Header:
         if self.is_spliced:
             self._check_splices()
 
+    def _splice_lengths(self, name: str) -> tuple[dict[str, int], int]:
+        """Return the lengths of what was added to an adjacency and removed, and how many edges it won by that."""
+        added, removed = (self.array(f"{name}/{part}") for part in (ADDED_AT, REMOVED_AT))
+        more, fewer = (0 if one is None else one.items for one in (added, removed))
+        return {f"{name}/{part}": more for part in ADDED if more} | {f"{name}/{REMOVED_AT}": fewer}, more - fewer
+
     def _check_splices(self) -> None:
         """Edges are in shards, and what was added has neighbors, and weights where edges have them."""
-        _require(bool(self.shards) and not self.window_vertices and not self.edge_properties, "shards")
-        for direction in DIRECTIONS:
+        _require(bool(self.shards) and not self.edge_properties, "shards")
+        for direction in (*DIRECTIONS, *(name for one in DIRECTIONS for name in self.windows_of(one))):
             added, ids, values = (self.array(f"{direction}/{part}") for part in (ADDED_AT, ADDED_IDS, ADDED_WEIGHTS))
             neighbors, weights = (self.array(f"{direction}/{part}") for part in (NEIGHBORS, WEIGHTS))
             turns = self.array(f"{direction}/{ADDED_TURN}")
@@ -473,10 +474,10 @@ class Header:
                 neighbors, weights, degrees = (self.array(f"{name}/{part}") for part in (NEIGHBORS, WEIGHTS, DEGREES))
                 whole = neighbors is not None and degrees is not None and (weights is not None) == weighted
                 _require(whole, f"arrays of {name}")
-                items = 0 if neighbors is None else neighbors.items
-                expected |= {f"{name}/{NEIGHBORS}": items, f"{name}/{WEIGHTS}": items}
+                items, (changed, more) = 0 if neighbors is None else neighbors.items, self._splice_lengths(name)
+                expected |= {f"{name}/{NEIGHBORS}": items, f"{name}/{WEIGHTS}": items} | changed
                 expected[f"{name}/{DEGREES}"] = self.vertices
-                edges += items
+                edges += items + more
             _require(not names or edges == self.edges, f"edges of the windows of {direction}")
         return expected
 

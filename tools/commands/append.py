@@ -65,8 +65,8 @@ def command(
 
     Sorted rows, and lists with numbers as ids, are not written again: the graph file names the old one, which gets
     another name beside it, and has the new edges. New ids come behind the others. Rows are converted once more, as all
-    inputs together, where more than one in 16 of their edges (and 65,536) was added since the last time, and with
-    strings as ids, windows, two sides, or sums of parallel edges. 'penstock compact' does so at any time.
+    inputs together, where more than one in 16 of their edges (and 65,536) was added since the last time, with sums of
+    parallel edges, and for a new source of a bipartite graph. 'penstock compact' does so at any time.
 
     \b
     Examples:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -30,16 +33,31 @@ KINDS: list[dict[str, Any]] = [
     {"symmetrize": True, "dedupe": "first"},
     {"renumber": False, "direction": "both"},
     {"order": "degree", "direction": "both"},
+    {"windows": 4, "direction": "both"},
+    {"windows": 4, "undirected": True, "dedupe": "first"},
+    {"bipartite": True, "direction": "both"},
 ]
 
 
-def source(*paths: Path, weighted: bool) -> Source:
-    return open_source(paths, None, IngestOptions(weights=weighted, string_ids=None, threads=1))
+def source(*paths: Path, weighted: bool, sides: bool = False) -> Source:
+    return open_source(paths, None, IngestOptions(weights=weighted, string_ids=None, sides=sides, threads=1))
 
 
-def lines(random: np.random.Generator, count: int, most: int, *, weighted: bool) -> list[str]:
+def lines(
+    random: np.random.Generator, count: int, most: int, *, weighted: bool, name: str = "", sources: int = 99
+) -> list[str]:
     ends, weights = random.integers(0, most, (count, 2)).tolist(), random.integers(0, 300, count).tolist()
-    return [f"{u} {v}" + (f" {w}" if weighted else "") for (u, v), w in zip(ends, weights, strict=True)]
+    return [
+        f"{name}{u % sources} {name}{v}" + (f" {w}" if weighted else "")
+        for (u, v), w in zip(ends, weights, strict=True)
+    ]
+
+
+@contextmanager
+def small_windows() -> Iterator[None]:
+    """Chunks are small, and windows have eight vertices or more."""
+    with small_chunks(), mock.patch("penstock.storage.convert.windows.page_rows", return_value=8):
+        yield
 
 
 def written(path: Path, text: list[str]) -> Path:
@@ -52,7 +70,7 @@ def content(graph: Graph) -> list[Any]:
     found: list[Any] = [graph.vertices, graph.edges, graph.vertex_dtype, graph.weight_dtype]
     ids = graph.original_ids()
     found += [None if ids is None else ids.tolist(), graph.weight_range and graph.weight_range[::2]]
-    for rows in graph.adjacencies:
+    for rows in graph.all_rows:
         neighbors = np.empty(rows.edges, rows.neighbor_dtype)
         weights = None if rows.weight_dtype is None else np.empty(rows.edges, rows.weight_dtype)
         with Reader(graph, decode_threads=2) as reader:
@@ -80,42 +98,47 @@ def named(graph: Graph) -> list[Any]:
     return found
 
 
-@covering("seed, weighted, stripes, options", range(4), [False, True], [0, 2], KINDS, strength=2)
+@covering("seed, weighted, stripes, name, options", range(4), [False, True], [0, 2], ["", "käse"], KINDS, strength=2)
 def test_added_edges_are_among_the_others(
-    seed: int, weighted: bool, stripes: int, options: dict[str, Any], tmp_path: Path
+    seed: int, weighted: bool, stripes: int, name: str, options: dict[str, Any], tmp_path: Path
 ) -> None:
     """Three times: parallel edges, self-loops, rows over several chunks, new ids; then in one again."""
-    random = np.random.default_rng(seed)
+    random, sides = np.random.default_rng(seed), bool(options.get("bipartite"))
+    options = {key: value for key, value in options.items() if not (name and key == "renumber")}
+    given = {"weighted": weighted, "name": name} | ({"sources": 3} if sides else {})
     folders = tuple(tmp_path / f"stripe{number}" for number in range(stripes))
     for folder in folders:
         folder.mkdir()
     sizes, most = random.integers(1, [120, 40, 40, 40]), (30, 30, 36, 39)
     files = [
-        written(tmp_path / f"{number}.txt", lines(random, size, limit, weighted=weighted))
+        written(tmp_path / f"{number}.txt", lines(random, size, limit, **given))
         for number, (size, limit) in enumerate(zip(sizes.tolist(), most, strict=True))
     ]
-    with small_chunks():
-        convert(source(files[0], weighted=weighted), tmp_path / "g.h5", ConvertOptions(stripes=folders, **options))
+    with small_windows():
+        first = source(files[0], weighted=weighted, sides=sides)
+        convert(first, tmp_path / "g.h5", ConvertOptions(stripes=folders, **options))
         before = {path: path.read_bytes() for folder in folders for path in folder.iterdir()}
         for file in files[1:]:
-            append(source(file, weighted=weighted), tmp_path / "g.h5", threads=2)
-        convert(source(*files, weighted=weighted), tmp_path / "all.h5", ConvertOptions(**options))
+            append(source(file, weighted=weighted, sides=sides), tmp_path / "g.h5", threads=2)
+        convert(source(*files, weighted=weighted, sides=sides), tmp_path / "all.h5", ConvertOptions(**options))
     graph, together = Graph.open(tmp_path / "g.h5"), Graph.open(tmp_path / "all.h5")
     assert verify(tmp_path / "g.h5", threads=2).problems == []
     assert named(graph) == named(together)
     if not graph.reordered:
         assert content(graph) == content(together)
     assert graph.without_edges in (None, together.without_edges)
-    if graph.out.splice is not None:
+    if graph.out.splice is not None and not (sides or "windows" in options):  # else it may have been converted again
         assert before.items() <= {path: path.read_bytes() for path in before}.items()
-    with small_chunks():
+    assert graph.input_edges == together.input_edges
+    with small_windows():
         compact(tmp_path / "g.h5", threads=2)
     assert fingerprint(Graph.open(tmp_path / "g.h5")) == fingerprint(together)
+    assert Graph.open(tmp_path / "g.h5").input_edges == together.input_edges
     assert compact(tmp_path / "g.h5") is None
     assert len(list(tmp_path.rglob("*.h5"))) == 2 + stripes
 
 
-@covering("seed, weighted, options", range(4), [False, True], KINDS[:3], strength=2)
+@covering("seed, weighted, options", range(4), [False, True], [*KINDS[:3], {"windows": 3}], strength=2)
 def test_removed_edges_are_gone(seed: int, weighted: bool, options: dict[str, Any], tmp_path: Path) -> None:
     """Stored ones and added ones, all edges of a vertex, and what is added again afterwards."""
     random = np.random.default_rng(seed)
@@ -132,7 +155,7 @@ def test_removed_edges_are_gone(seed: int, weighted: bool, options: dict[str, An
     if options.get("drop_self_loops"):
         gone = {pair for pair in gone if pair[0] != pair[1]}
     kept = [line for line in loops + there if ends(line) not in gone and 7 not in ends(line)]
-    with small_chunks():
+    with small_windows():
         convert(
             source(written(tmp_path / "a.txt", loops + first), weighted=weighted),
             tmp_path / "g.h5",
@@ -151,7 +174,7 @@ def test_removed_edges_are_gone(seed: int, weighted: bool, options: dict[str, An
     assert len(graph.out.splice.removed) > 0
     assert report.edges < graph.edges
     assert [content(graph)[at] for at in (1, 6, 7, 8)] == [content(together)[at] for at in (1, 6, 7, 8)]
-    with small_chunks():
+    with small_windows():
         compact(tmp_path / "g.h5")
     assert content(Graph.open(tmp_path / "g.h5"))[6:] == content(graph)[6:]
 
@@ -177,12 +200,11 @@ def test_what_is_not_there_is_not_removed(text: str, vertices: list[int], told: 
 
 @pytest.mark.parametrize(
     ("options", "told"),
-    [({"layout": "list"}, "it is a list"), ({"windows": 2}, "has windows"), ({"bipartite": True}, "has two sides")],
+    [({"layout": "list"}, "it is a list")],
 )
 def test_graphs_whose_edges_cannot_be_removed(options: dict[str, Any], told: str, tmp_path: Path) -> None:
     made = written(tmp_path / "a.txt", ["0 1", "2 4"])
-    sided = open_source([made], None, IngestOptions(sides=bool(options.get("bipartite"))))
-    convert(sided, tmp_path / "g.h5", ConvertOptions(**options))
+    convert(source(made, weighted=False), tmp_path / "g.h5", ConvertOptions(**options))
     with pytest.raises(InputError, match=told):
         remove(source(made, weighted=False), tmp_path / "g.h5")
 
