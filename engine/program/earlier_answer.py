@@ -1,4 +1,4 @@
-"""A run begins from the answer of an earlier one, where its graph has only won edges since (`earlier=`).
+"""A run begins from the answer of an earlier one (`run --from`), where its graph has only won edges since.
 
 An answer in HDF5 says of which graph and of which run it is. The graph's provenance lists what it was before each
 change; added edges have the number of theirs, so those added since are known. Where edges were removed since, or the
@@ -11,22 +11,29 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Sized
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.program import Program, fields_of
+from penstock.engine.program.program import Program, absent_value, fields_of
+from penstock.engine.program.vertex_ranges import each_range
+from penstock.storage.access.vertex_lookup import vertices_of_ids
 from penstock.storage.base.errors import InputError
 from penstock.storage.encoding.codec import checksum
+from penstock.storage.encoding.string_array import distinct
 from penstock.storage.format.fingerprint import fingerprint
 from penstock.storage.format.graph import Graph
 from penstock.storage.format.schema import CHANGES
 
 Answer = str | Path | None
 """An answer of an earlier run, in HDF5."""
+ANSWER_BYTES = 24
+"""Memory of a vertex while an answer is taken: its id, its value and its number."""
 PARAMETERS = ("source", "needs_weights", "target", "cutoff")
 """What of a program its answer depends on, of those that begin from an earlier one."""
+Ends = tuple[NDArray[np.int64], NDArray[np.int64]]
 _log = logging.getLogger("penstock.engine.program.earlier_answer")
 
 
@@ -53,41 +60,41 @@ class EarlierAnswer:
     def __init__(self, program: Program, graph: Graph, path: Answer, name: str) -> None:
         from penstock.storage.format.hdf5 import read_columns  # h5py takes long to import
 
-        self.graph, self.path = graph, path
-        columns, self._origin = read_columns(Path(str(path)))
-        self._here = origin_of(program, graph)
-        names, values = columns.get("vertex"), columns.get(name)
-        if names is None or values is None or names.dtype.kind not in "iu" or len(names) != len(values):
+        self.graph, self.path, self._name = graph, Path(str(path)), name
+        self._bounded, self._here = getattr(program, "bounded", False), origin_of(program, graph)
+        self._read = partial(read_columns, self.path)
+
+    def fill(self, out: NDArray[Any], *, members: bool = False) -> None:
+        """Set `out`, (vertices,), where the answer has a value; members: to the vertex that this names."""
+        graph, (columns, _) = self.graph, self._read(("vertex", self._name))
+        names, values = columns.get("vertex"), columns.get(self._name)
+        if names is None or values is None or len(names) != len(values):
             raise InputError(
-                f"{path} has no {name} of vertices; name an answer in HDF5 (--output NAME.h5) of this program"
+                f"{self.path} has no {self._name} of vertices; name an answer in HDF5 (--output NAME.h5) of this program"
             )
-        self._names, self._values = names, values
+        two_sided = graph.left is not None  # rows are in the order of vertices, which values number
+        vertices = np.arange(len(names)) if two_sided else vertices_of_ids(graph, names)
+        if members and values.dtype.kind == "T":
+            ids, numbers = distinct(values)
+            values, members = vertices_of_ids(graph, ids)[numbers], False
+        most = np.inf if values.dtype.kind == "f" else np.iinfo(values.dtype).max
+        held = most if out.dtype.kind == "f" else np.iinfo(out.dtype).max - 1
 
-    def values(self) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Return a value for every vertex, and which have one."""
-        place, known = self.places(np.arange(self.graph.vertices))
-        return self._values[place], known
+        def take(first: int, last: int) -> None:
+            part, places = values[first:last], vertices[first:last]
+            known = (places >= 0) & (places < graph.vertices) & (part < most)
+            if members and not two_sided:
+                part = vertices[np.minimum(np.searchsorted(names, part), len(names) - 1)]
+            out[places[known]] = np.minimum(part[known], held)
 
-    def members(self) -> NDArray[np.int64]:
-        """Return for every vertex the one that its value names; itself where it has no value."""
-        group = np.arange(self.graph.vertices)
-        place, known = self.places(group)
-        vertices = np.empty(len(self._names), np.int64)
-        vertices[place[known]] = group[known]
-        named = np.minimum(np.searchsorted(self._names, self._values), len(self._names) - 1)
-        group[known] = vertices[named[place[known]]]
-        return group
+        each_range(take, len(vertices))
 
-    def places(self, vertices: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Return the rows of some vertices in the answer, which are in the order of their ids; which have one."""
-        ids = self.graph.original_ids_of(vertices)
-        place = np.minimum(np.searchsorted(self._names, ids), max(0, len(self._names) - 1))
-        return place, (self._names[place] == ids if len(self._names) else np.zeros(len(ids), np.bool_))
-
-    def added_since(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    def added_since(self) -> Ends | None:
         """Return the ends of the edges that were added since, as rows have them; None, and why is logged: not only."""
-        content, _, run = self._origin.partition(" ")
         graph, now = self.graph, self._here.partition(" ")
+        content, _, run = self._read(())[1].partition(" ")
+        if self._bounded:
+            return self._unusable("does not serve a run with a target or a cutoff")
         if run != now[2]:
             return self._unusable("is of another program, of other parameters, or of a run that did not end")
         changes = graph.provenance.get(CHANGES, [])
@@ -105,16 +112,16 @@ class EarlierAnswer:
         new = splice.turns >= turn
         return graph.out.index().rows_of(splice.places[new]), splice.neighbors[new].astype(np.int64)
 
-    def _unusable(self, why: str) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    def _unusable(self, why: str) -> Ends | None:
         """Say why the answer is of no use; returns None."""
         _log.warning("%s %s: the run begins from the start", self.path, why)
         return None
 
 
-def joined_groups(group: NDArray[np.int64], ones: NDArray[np.int64], others: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the groups that edges join, each by the least of the members that name those it is joined of.
+def join_groups(group: NDArray[Any], ones: NDArray[np.int64], others: NDArray[np.int64]) -> None:
+    """Join groups along edges, each to the least of the members that name those it is joined of.
 
-    group: of each vertex the member that names its group. ones, others: the ends of edges.
+    group: of each vertex the member that names its group; changed. ones, others: the ends of edges.
     """
     ends = np.stack([group[ones], group[others]])
     ends = ends[:, ends[0] != ends[1]]
@@ -127,6 +134,28 @@ def joined_groups(group: NDArray[np.int64], ones: NDArray[np.int64], others: NDA
         np.minimum.at(parent, roots.max(axis=0), roots.min(axis=0))
         while not np.array_equal(parent, parent[parent]):
             parent = parent[parent]
-    table = np.arange(len(group))
-    table[names] = names[parent]
-    return table[group]
+    joined = np.flatnonzero(parent != np.arange(len(parent)))
+    old, new = names[joined], names[parent[joined]]
+
+    def rename(first: int, last: int) -> None:
+        part = group[first:last]
+        at = np.minimum(np.searchsorted(old, part), len(old) - 1)
+        part[:] = np.where(old[at] == part, new[at], part)
+
+    if len(old):
+        each_range(rename, len(group))
+
+
+def improved(program: Any, graph: Graph, distance: NDArray[Any], first: NDArray[Any]) -> NDArray[Any]:
+    """Take distances of an earlier answer; return the vertices to begin with, from which edges were added.
+
+    program: that finds them, `earlier` the answer. first: what it begins with from the start.
+    """
+    name = next(iter(fields_of(program)))
+    answer = EarlierAnswer(program, graph, program.earlier, name)
+    added = answer.added_since()
+    if added is None:
+        return first
+    answer.fill(distance)
+    begin = np.unique(added[0])
+    return np.asarray(begin[distance[begin] != absent_value(program, name, distance)])

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.earlier_answer import Answer, EarlierAnswer
+from penstock.engine.program.earlier_answer import ANSWER_BYTES, Answer, EarlierAnswer
 from penstock.engine.program.parameters import Count, NonNegative, Share
 from penstock.engine.program.program import Field, Global, Program, Start, like
 from penstock.engine.program.program_description import variant
@@ -104,7 +104,7 @@ class Ranking(Program):
         self.needs_weights = counts_by_weight(weight)
         self.lost_to, self.nstart = dangling, nstart
         if earlier is not None:
-            self.earlier = str(earlier)
+            self.earlier, self.working_bytes = str(earlier), ANSWER_BYTES + 8
         if nstart is not None or earlier is not None:
             self.starts_anywhere = False
         self.base_rank = 0.0
@@ -129,8 +129,9 @@ class Sweeps(Ranking):
         """Every vertex has the same rank, or that of `nstart`."""
         self.base_rank = (1 - self.damping) / max(1, graph.vertices)
         if self.earlier is not None:
-            ranks, known = EarlierAnswer(self, graph, self.earlier, "rank").values()
-            fill_shares(graph, np.where(known, ranks, 1 / max(1, graph.vertices)), "earlier", state["rank"])
+            ranks = np.full(graph.vertices, 1 / max(1, graph.vertices))
+            EarlierAnswer(self, graph, self.earlier, "rank").fill(ranks)
+            fill_shares(graph, ranks, "earlier", state["rank"])
         elif self.nstart is None:
             state["rank"][:] = 1 / max(1, graph.vertices)
         else:

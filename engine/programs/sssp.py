@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.earlier_answer import Answer, EarlierAnswer
+from penstock.engine.program.earlier_answer import ANSWER_BYTES, Answer, improved
 from penstock.engine.program.parameters import NonNegative, Width
 from penstock.engine.program.program import LARGEST, Field, Program, Start, like
 from penstock.engine.program.vertex_ids import internal_ids
@@ -60,7 +60,7 @@ class SSSP(Ending, Program):
     ) -> None:
         self.source = source
         if earlier is not None:
-            self.earlier, self.starts_anywhere = str(earlier), False
+            self.earlier, self.starts_anywhere, self.working_bytes = str(earlier), False, ANSWER_BYTES
         self.delta = delta
         self.needs_weights = counts_by_weight(weight)
         self.parents = parents
@@ -98,19 +98,7 @@ class SSSP(Ending, Program):
         self.bucket = self.delta if self.delta is not None else usual
         self.narrowest_bucket = narrowest_delta(graph) if self.needs_weights and self.delta is None else 0.0
         self.lightest = lightest_weight(graph) if self.needs_weights else 1.0
-        return Start(active=first if self.earlier is None else self._known(graph, state["distance"], first))
-
-    def _known(self, graph: Graph, distance: NDArray[Any], first: NDArray[Any]) -> NDArray[Any]:
-        """Take the distances of an earlier answer; return the vertices to begin with, from which edges were added."""
-        answer = EarlierAnswer(self, graph, self.earlier, "distance")
-        added = None if self.target or self.cutoff is not None else answer.added_since()
-        if added is None:
-            return first
-        values, known = answer.values()
-        known &= values < (np.inf if values.dtype.kind == "f" else np.iinfo(values.dtype).max)
-        distance[known] = values[known]
-        begin = np.unique(added[0])
-        return begin[known[begin]]
+        return Start(active=first if self.earlier is None else improved(self, graph, state["distance"], first))
 
     def first(self, graph: Graph) -> NDArray[Any]:
         """Internal ids of the sources."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from penstock.engine.program.earlier_answer import Answer, EarlierAnswer, joined_groups
+from penstock.engine.program.earlier_answer import ANSWER_BYTES, Answer, EarlierAnswer, Ends, join_groups
 from penstock.engine.program.program import VERTEX, Field, Program, Start
 from penstock.engine.program.vertex_ids import smallest_members
 from penstock.engine.program.vertex_ranges import ALONE, number_all
@@ -71,15 +71,17 @@ class GrownWCC(Program):
     combine = "min"
     self_combining = True
     along = "both"
+    working_bytes = ANSWER_BYTES
     earlier: Answer = None
 
-    def __init__(self, earlier: Answer, added: tuple[NDArray[Any], NDArray[Any]]) -> None:
+    def __init__(self, earlier: Answer, added: Ends) -> None:
         self.earlier, self._added = earlier, added
 
     def start(self, graph: Graph, state: dict[str, NDArray[Any]]) -> Start:
         """Join the components that there were."""
-        answer = EarlierAnswer(self, graph, self.earlier, "component")
-        state["component"][:] = joined_groups(answer.members(), *self._added)
+        number_all(state["component"])
+        EarlierAnswer(self, graph, self.earlier, "component").fill(state["component"], members=True)
+        join_groups(state["component"], *self._added)
         return Start(active=np.empty(0, np.int64))
 
     def edge(component):  # type: ignore[no-untyped-def]

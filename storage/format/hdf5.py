@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from penstock.storage.base.budget import LIBRARY_BYTES, check_room
 from penstock.storage.base.errors import InputError, RunError, brief
 from penstock.storage.encoding.codec import Coding, checksum, payload_bytes
+from penstock.storage.encoding.string_array import STRINGS
 from penstock.storage.format.direct_io import DirectFile, OpenFile
 from penstock.storage.format.driver_file import DriverFile
 from penstock.storage.format.read_plan import ReadRange
@@ -175,11 +176,15 @@ def write_columns(driver: DriverFile, columns: Columns, threads: int | None, ori
     driver.check()
 
 
-def read_columns(path: Path) -> tuple[dict[str, NDArray[Any]], str]:
-    """Return the columns of numbers of a plain table, and its origin. Raises InputError."""
+def read_columns(path: Path, names: Iterable[str]) -> tuple[dict[str, NDArray[Any]], str]:
+    """Return those columns of a plain table that there are, and its origin. Raises InputError."""
     try:
         with h5py.File(path, "r") as file:
-            found = {name: file[name][()] for name in file if file[name].dtype.kind in "iuf" and file[name].ndim == 1}
+            held = {name: file[name] for name in names if name in file}
+            found = {
+                name: column[()] if column.dtype.kind in "iuf" else column.asstr()[()].astype(STRINGS)
+                for name, column in held.items()
+            }
             return found, bytes(file.attrs.get(_ORIGIN, b"")).decode()
     except FileNotFoundError:
         raise InputError(f"{path} does not exist; name an answer that a run wrote (--output NAME.h5)") from None

@@ -82,6 +82,12 @@ parameters = option_group(
     option("--fixed", type=FILE, help="heat, circuit: ids, and temperatures or potentials that are held, in lines."),
     option("--inputs", type=FILE, help="neural: ids, and activations that are held, in lines."),
     option("--time-step", type=float, help="heat: time of an iteration (half of the stable bound)."),
+    option(
+        "--from",
+        "earlier",
+        metavar="ANSWER.h5",
+        help="bfs, sssp, wcc, pagerank: begin from an answer of a run before the graph was changed.",
+    ),
     option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Any other parameter."),
     title="Parameters of the program",
 )
