@@ -89,6 +89,9 @@ class _Source(TypedDict, total=False):
 class _Cutoff(TypedDict, total=False):
     cutoff: float | None
 
+class _Earlier(TypedDict, total=False):
+    earlier: str | Path | None
+
 class _MaxIter(TypedDict, total=False):
     max_iter: int
 
@@ -101,15 +104,14 @@ class _Tol(TypedDict, total=False):
 class _Seed(TypedDict, total=False):
     seed: int
 
-class BfsOptions(RunOptions, _Source, _Cutoff, _MaxIter, total=False):
+class BfsOptions(RunOptions, _Source, _Cutoff, _Earlier, _MaxIter, total=False):
     parents: bool
     target: Vertices | None
 
-class SsspOptions(RunOptions, _Source, _Weight, _Cutoff, _MaxIter, total=False):
+class SsspOptions(RunOptions, _Source, _Weight, _Cutoff, _Earlier, _MaxIter, total=False):
     delta: float | None
     parents: bool | None
     target: Vertices | None
-    earlier: str | Path | None
 
 class DistancesOptions(RunOptions, _Source, _Weight, _Cutoff, total=False): ...
 
@@ -123,13 +125,12 @@ class PhpOptions(RunOptions, _Source, _Tol, _MaxIter, _Weight, total=False):
     damping: float
     alpha: float | None
 
-class PagerankOptions(RunOptions, _Tol, _MaxIter, _Weight, total=False):
+class PagerankOptions(RunOptions, _Tol, _MaxIter, _Weight, _Earlier, total=False):
     damping: float
     personalization: Given | None
     alpha: float | None
     dangling: Given | None
     nstart: Given | None
-    earlier: str | Path | None
 
 class KatzOptions(RunOptions, _Tol, _MaxIter, _Weight, total=False):
     alpha: float
@@ -158,8 +159,7 @@ class HyperballOptions(RunOptions, _Seed, _MaxIter, total=False):
     log2m: int
     reverse: bool
 
-class WccOptions(RunOptions, total=False):
-    earlier: str | Path | None
+class WccOptions(RunOptions, _Earlier, total=False): ...
 
 class LouvainOptions(RunOptions, _Seed, _Tol, _Weight, total=False):
     resolution: float
