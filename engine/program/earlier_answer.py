@@ -70,7 +70,7 @@ class EarlierAnswer:
         names, values = columns.get("vertex"), columns.get(self._name)
         if names is None or values is None or len(names) != len(values):
             raise InputError(
-                f"{self.path} has no {self._name} of vertices; name an answer of this program in HDF5 (--output NAME.h5)"
+                f"{self.path} has no {self._name} of vertices; name an answer in HDF5 of this program (--output A.h5)"
             )
         two_sided = graph.left is not None  # rows are in the order of vertices, which values number
         vertices = np.arange(len(names)) if two_sided else vertices_of_ids(graph, names)
